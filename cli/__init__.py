@@ -1,0 +1,1 @@
+"""The command chiron: one verb, one file."""

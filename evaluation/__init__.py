@@ -1,0 +1,1 @@
+"""Measures deployments against each other and against their predictions."""

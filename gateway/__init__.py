@@ -1,0 +1,1 @@
+"""The embedded OpenFaaS-compatible gateway: functions as local processes."""

@@ -1,0 +1,1 @@
+"""Turns a plan into ordinary OpenFaaS functions, deploys and invokes them."""

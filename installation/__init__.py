@@ -1,0 +1,1 @@
+"""Says what this machine lacks, and the line that mends it."""

@@ -1,0 +1,1 @@
+"""Measures what functions do (profile.json) and what the platform costs (platform.json)."""

@@ -1,0 +1,1 @@
+"""Turns a workflow, its profile and an SLO into a plan: PGP and the models it is compared with."""

@@ -1,0 +1,1 @@
+"""The shared vocabulary: workflows, profiles, platforms and plans as validated data."""
