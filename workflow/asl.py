@@ -1,0 +1,207 @@
+"""Workflows written in Amazon States Language, of which a strict subset is understood.
+
+Task, Parallel (branches of one or more Tasks), Pass, Succeed and Fail, joined by Next and End.
+Whatever else the language has is refused by its name and path: silently dropping a Choice or a
+Retry would deploy another workflow than the one that was written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workflow.errors import ChironError
+from workflow.model import Failure, Source, Task, Workflow
+from workflow.names import check_distinct, check_name, check_task_name, shown, workflow_name
+
+_FIELDS = {
+    "Task": {"Resource", "Next", "End"},
+    "Parallel": {"Branches", "Next", "End"},
+    "Pass": {"Next", "End"},
+    "Succeed": set[str](),
+    "Fail": {"Error", "Cause"},
+}
+_MACHINE_FIELDS = {"Comment", "Name", "StartAt", "States"}
+
+
+def parse_states(document: dict[str, Any], default_name: str) -> Workflow:
+    """The workflow that a state machine defines; `default_name` stands in for a missing Name.
+
+    Raises
+    ------
+    ChironError
+        With the path of the state at fault: ``unknown-field``, ``missing-field``,
+        ``bad-field``, ``unsupported-state``, ``unknown-next``, ``cycle``, ``unreachable``,
+        ``duplicate-state``, ``empty-parallel``, ``bad-name``, ``alike-names``.
+
+    Examples
+    --------
+    >>> machine = {"StartAt": "A", "States": {"A": {"Type": "Task", "Resource": "f", "End": True}}}
+    >>> parse_states(machine, "demo").tasks
+    (Task(name='A', function='f', source=None),)
+    """
+    tasks: list[Task] = []
+    output, failure = _walk(document, "", None, tasks)
+    if not tasks:
+        raise ChironError("no-tasks", "the workflow has no Task: add one", path="States")
+    check_distinct((task.name for task in tasks), "States")
+    name = document.get("Name", default_name)
+    if not isinstance(name, str):
+        raise ChironError("bad-field", "Name has to be a string", path="Name")
+    return Workflow(
+        name=workflow_name(name, "Name"),
+        tasks=tuple(tasks),
+        output=output,
+        failure=failure,
+    )
+
+
+def _walk(
+    machine: dict[str, Any], path: str, source: Source, tasks: list[Task], in_branch: bool = False
+) -> tuple[Source, Failure | None]:
+    """Follow a chain of states from StartAt; returns what comes out of its end."""
+    states = _states_of(machine, path, in_branch)
+    at = f"{path}StartAt"
+    name = _required(machine, "StartAt", str, path)
+    visited: list[str] = []
+    failure = None
+    while True:
+        if name not in states:
+            raise ChironError(
+                "unknown-next",
+                f"{shown(name)} is no state: the states are {_listed(states)}",
+                path=at,
+                functions=[name],
+            )
+        if name in visited:
+            cycle = visited[visited.index(name) :]
+            raise ChironError(
+                "cycle",
+                f"states form a cycle: {' -> '.join([*cycle, name])}",
+                path=at,
+                functions=cycle,
+            )
+        visited.append(name)
+        here = f"{path}States.{name}"
+        state = _state(states[name], name, here, in_branch)
+        if state["Type"] == "Fail":
+            failure = Failure(state.get("Error", ""), state.get("Cause", ""))
+        else:
+            source = _run(state, name, here, source, tasks)
+        following = _next(state, here)
+        if following is None:
+            break
+        name, at = following, f"{here}.Next"
+    unreachable = [state for state in states if state not in visited]
+    if unreachable:
+        raise ChironError(
+            "unreachable",
+            f"no state leads to {_listed(unreachable)}: remove it or point a Next at it",
+            path=f"{path}States.{unreachable[0]}",
+            functions=unreachable,
+        )
+    return source, failure
+
+
+def _run(state: dict[str, Any], name: str, here: str, source: Source, tasks: list[Task]) -> Source:
+    """Add what the state runs to `tasks`; returns what comes out of it."""
+    if state["Type"] == "Task":
+        if any(task.name == name for task in tasks):
+            raise ChironError(
+                "duplicate-state",
+                f"two states are named {shown(name)}: a task's name is its own in a workflow",
+                path=here,
+                functions=[name],
+            )
+        resource = check_name(
+            _required(state, "Resource", str, f"{here}."), "function", f"{here}.Resource"
+        )
+        tasks.append(Task(check_task_name(name, here), resource, source))
+        return name
+    if state["Type"] == "Parallel":
+        return _parallel(state, here, source, tasks)
+    return source
+
+
+def _parallel(state: dict[str, Any], here: str, source: Source, tasks: list[Task]) -> Source:
+    branches = _required(state, "Branches", list, f"{here}.")
+    if not branches:
+        raise ChironError(
+            "empty-parallel", "a Parallel needs at least one branch", path=f"{here}.Branches"
+        )
+    ends: list[str] = []
+    for index, branch in enumerate(branches):
+        path = f"{here}.Branches[{index}]"
+        if not isinstance(branch, dict):
+            raise ChironError("bad-field", "a branch has to be an object", path=path)
+        before = len(tasks)
+        end, _ = _walk(branch, f"{path}.", source, tasks, in_branch=True)
+        if len(tasks) == before or not isinstance(end, str):
+            raise ChironError("empty-parallel", "a branch needs at least one Task", path=path)
+        ends.append(end)
+    return tuple(ends)
+
+
+def _states_of(machine: dict[str, Any], path: str, in_branch: bool) -> dict[str, Any]:
+    known = _MACHINE_FIELDS - {"Name"} if in_branch else _MACHINE_FIELDS
+    _refuse_unknown(machine, known, path)
+    states: dict[str, Any] = _required(machine, "States", dict, path)
+    return states
+
+
+def _state(state: Any, name: str, here: str, in_branch: bool) -> dict[str, Any]:
+    if not isinstance(state, dict):
+        raise ChironError("bad-field", f"state {shown(name)} has to be an object", path=here)
+    kind = _required(state, "Type", str, f"{here}.")
+    supported = [k for k in _FIELDS if not (in_branch and k in ("Parallel", "Fail"))]
+    if kind not in supported:
+        where = " in a branch" if in_branch else ""
+        raise ChironError(
+            "unsupported-state",
+            f"state {shown(name)} is of type {shown(kind)}; supported{where}: "
+            f"{', '.join(supported)}",
+            path=f"{here}.Type",
+            functions=[name],
+        )
+    _refuse_unknown(state, _FIELDS[kind] | {"Type", "Comment"}, f"{here}.")
+    for field in ("Comment", "Error", "Cause"):
+        if not isinstance(state.get(field, ""), str):
+            raise ChironError("bad-field", f"{field} has to be a string", path=f"{here}.{field}")
+    return state
+
+
+def _next(state: dict[str, Any], here: str) -> str | None:
+    """The state that follows, None at the end of the chain."""
+    if state["Type"] in ("Succeed", "Fail"):
+        return None
+    if "Next" in state:
+        if "End" in state:
+            raise ChironError("bad-field", "a state has Next or End, not both", path=f"{here}.End")
+        following: str = _required(state, "Next", str, f"{here}.")
+        return following
+    if state.get("End") is not True:
+        raise ChironError("missing-field", 'a state needs "Next" or "End": true', path=here)
+    return None
+
+
+def _required(holder: dict[str, Any], field: str, kind: type, path: str) -> Any:
+    if field not in holder:
+        raise ChironError("missing-field", f"{field} is missing", path=f"{path}{field}")
+    if not isinstance(holder[field], kind):
+        names: dict[type, str] = {str: "a string", dict: "an object", list: "a list"}
+        raise ChironError("bad-field", f"{field} has to be {names[kind]}", path=f"{path}{field}")
+    return holder[field]
+
+
+def _refuse_unknown(holder: dict[str, Any], known: set[str], path: str) -> None:
+    for field in holder:
+        if field not in known:
+            raise ChironError(
+                "unknown-field",
+                f"{shown(field)} is not supported here; known: {', '.join(sorted(known))}",
+                path=f"{path}{field}",
+            )
+
+
+def _listed(names: Any, most: int = 8) -> str:
+    listed = [shown(name) for name in names]
+    return ", ".join(listed[:most]) + (", ..." if len(listed) > most else "")

@@ -1,0 +1,104 @@
+"""A workflow: tasks, where each takes its input from, and the stages they run in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from workflow.errors import ChironError
+
+#: Where data comes from: None is the workflow's request, a name is that task's output, and a
+#: tuple of names is the JSON list of those tasks' outputs in that order.
+Source = None | str | tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One use of a function in a workflow."""
+
+    name: str
+    function: str
+    source: Source
+
+    @property
+    def predecessors(self) -> tuple[str, ...]:
+        """The tasks whose outputs this task needs."""
+        return names_in(self.source)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The Fail state that a workflow ends in."""
+
+    error: str
+    cause: str
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """A DAG of tasks with distinct names; ``output`` is what the workflow answers.
+
+    Raises
+    ------
+    ChironError
+        ``cycle`` if the tasks' sources form no DAG; the error names the tasks of one cycle.
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    output: Source
+    failure: Failure | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.stages
+
+    @cached_property
+    def stages(self) -> tuple[tuple[str, ...], ...]:
+        """Topological generations of task names, each in the order of definition.
+
+        A stage's tasks run in parallel; a stage starts when the one before it is complete
+        (Chiron §2.1).
+        """
+        generations = list(_generations({task.name: task.predecessors for task in self.tasks}))
+        return tuple(generations)
+
+    @cached_property
+    def by_name(self) -> dict[str, Task]:
+        """The tasks by their names."""
+        return {task.name: task for task in self.tasks}
+
+    @cached_property
+    def functions(self) -> tuple[str, ...]:
+        """The functions that the tasks use, each once, in the order of first use."""
+        return tuple(dict.fromkeys(task.function for task in self.tasks))
+
+    def function_of(self, task: str) -> str:
+        """The function that the task named `task` uses."""
+        return self.by_name[task].function
+
+
+def names_in(source: Source) -> tuple[str, ...]:
+    """The tasks that `source` refers to."""
+    if source is None:
+        return ()
+    return (source,) if isinstance(source, str) else source
+
+
+def _generations(predecessors: dict[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    import networkx as nx  # loaded on use: it costs more than all else that a verb imports
+
+    graph: nx.DiGraph = nx.DiGraph()
+    graph.add_nodes_from(predecessors)
+    graph.add_edges_from((before, task) for task, ps in predecessors.items() for before in ps)
+    try:
+        order = {task: index for index, task in enumerate(predecessors)}
+        for generation in nx.topological_generations(graph):
+            yield tuple(sorted(generation, key=order.__getitem__))
+    except nx.NetworkXUnfeasible:
+        cycle = [edge[0] for edge in nx.find_cycle(graph)]
+        raise ChironError(
+            "cycle",
+            f"tasks form a cycle: {' -> '.join([*cycle, cycle[0]])}",
+            functions=cycle,
+        ) from None

@@ -1,0 +1,133 @@
+"""plan.json: which task runs in which wrap and process, and what that should cost."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from workflow.documents import Document
+from workflow.errors import ChironError
+from workflow.model import Workflow
+from workflow.names import NAME
+from workflow.profile import Milliseconds
+
+Mechanism = Literal["fork", "pool"]
+Model = Literal["one-to-one", "sand", "faastlane", "faastlane-t", "faastlane+", "pgp"]
+
+#: The tasks of one process; they run as threads.
+ProcessTasks = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class WrapStage(Document):
+    """What one wrap does in one stage; the first process is the wrap's main process."""
+
+    stage: Annotated[int, Field(ge=0)]
+    processes: Annotated[tuple[ProcessTasks, ...], Field(min_length=1)]
+
+
+class Wrap(Document):
+    """Tasks deployed together as one OpenFaaS function."""
+
+    name: Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
+    cpus: Annotated[int, Field(ge=1)]
+    memory_mib: Annotated[int, Field(ge=1)]
+    stages: Annotated[tuple[WrapStage, ...], Field(min_length=1)]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """All tasks of the wrap, by stage and process."""
+        return tuple(t for stage in self.stages for process in stage.processes for t in process)
+
+
+class Prediction(Document):
+    """The predicted end-to-end latency, its range and its parts by stage."""
+
+    latency_ms: Milliseconds
+    low_ms: Milliseconds
+    high_ms: Milliseconds
+    stages_ms: tuple[Milliseconds, ...]
+
+
+class Plan(Document):
+    """The scheduler's answer.
+
+    The first wrap receives the workflow's requests and calls the others, except in model
+    ``one-to-one``: there every wrap is one task, and the client calls them all.
+    """
+
+    format: Literal[1]
+    workflow: str
+    model: Model
+    mechanism: Mechanism
+    slo_ms: Milliseconds | None = None
+    wraps: Annotated[tuple[Wrap, ...], Field(min_length=1)]
+    predicted: Prediction | None = None
+    cpus: Annotated[int, Field(ge=1)]
+    meets_slo: bool | None = None
+    why: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _wraps_are_sound(self) -> Plan:
+        names = [wrap.name for wrap in self.wraps]
+        if len(set(names)) < len(names):
+            raise ValueError("two wraps have one name")
+        for wrap in self.wraps:
+            stages = [stage.stage for stage in wrap.stages]
+            if stages != sorted(set(stages)):
+                raise ValueError(f"the stages of {wrap.name} have to be distinct and in order")
+        if self.cpus != sum(wrap.cpus for wrap in self.wraps):
+            raise ValueError("cpus has to be the sum of the wraps' cpus")
+        return self
+
+    @property
+    def called_by_client(self) -> bool:
+        """Whether the client calls every wrap itself, as nothing runs the whole workflow."""
+        return self.model == "one-to-one"
+
+    def stage(self, number: int) -> list[tuple[int, WrapStage]]:
+        """The wraps that take part in a stage: (index of the wrap, what it does there)."""
+        return [
+            (index, stage)
+            for index, wrap in enumerate(self.wraps)
+            for stage in wrap.stages
+            if stage.stage == number
+        ]
+
+    def check_against(self, workflow: Workflow) -> None:
+        """Raise unless every task of every stage of `workflow` is in exactly one process.
+
+        Raises
+        ------
+        ChironError
+            ``unknown-task``, ``repeated-task``, ``wrong-stage`` or ``missing-task``.
+        """
+        stage_of = {task: i for i, stage in enumerate(workflow.stages) for task in stage}
+        seen: set[str] = set()
+        for w, wrap in enumerate(self.wraps):
+            for s, stage in enumerate(wrap.stages):
+                for p, process in enumerate(stage.processes):
+                    for task in process:
+                        path = f"wraps[{w}].stages[{s}].processes[{p}]"
+                        _check_task(task, stage.stage, stage_of, seen, path)
+                        seen.add(task)
+        missing = [task for task in stage_of if task not in seen]
+        if missing:
+            raise ChironError(
+                "missing-task",
+                f"the plan leaves out {', '.join(missing[:8])}",
+                path="wraps",
+                functions=missing,
+            )
+
+
+def _check_task(task: str, stage: int, stage_of: dict[str, int], seen: set[str], path: str) -> None:
+    if task not in stage_of:
+        fault, message = "unknown-task", f"the workflow has no task {task!a}"
+    elif task in seen:
+        fault, message = "repeated-task", f"task {task!a} is in the plan twice"
+    elif stage_of[task] != stage:
+        fault, message = "wrong-stage", f"task {task!a} belongs to stage {stage_of[task]}"
+    else:
+        return
+    raise ChironError(fault, message, path=path, functions=[task])

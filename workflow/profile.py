@@ -1,0 +1,91 @@
+"""profile.json: what each function does while it runs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from workflow.documents import Document
+from workflow.errors import ChironError
+
+PeriodKind = Literal["cpu", "native", "block"]
+
+#: No function of a latency-bound workflow runs for longer than an hour.
+LONGEST_MS = 3_600_000.0
+#: Times are stored rounded to microseconds, so neighbours may miss each other by two of them.
+ROUNDING_MS = 0.002
+
+Milliseconds = Annotated[float, Field(ge=0, le=LONGEST_MS)]
+
+
+class Period(Document):
+    """A stretch of time in which a function does one kind of thing.
+
+    ``cpu`` computes and holds the GIL, ``native`` computes with the GIL released, ``block``
+    waits in a system call (Chiron §3.2 knows the first and the last).
+    """
+
+    kind: PeriodKind
+    start_ms: Milliseconds
+    duration_ms: Milliseconds
+    syscall: str | None = None
+
+
+class FunctionProfile(Document):
+    """One function's solo run: its latency and the periods that cover it without gap or overlap.
+
+    ``spread_ms`` is the interquartile range of the untraced samples, ``memory_mib`` the peak
+    over the idle process, ``output_bytes`` the size of the function's answer.
+    """
+
+    latency_ms: Milliseconds
+    periods: tuple[Period, ...]
+    samples: Annotated[int, Field(ge=1)] = 1
+    spread_ms: tuple[Milliseconds, Milliseconds] | None = None
+    memory_mib: Annotated[float, Field(ge=0)] = 0.0
+    files_read: tuple[str, ...] = ()
+    files_written: tuple[str, ...] = ()
+    output_bytes: Annotated[int, Field(ge=0)] = 0
+    runtime: str = ""
+    requirements: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _periods_cover_the_latency(self) -> FunctionProfile:
+        end = 0.0
+        for index, period in enumerate(self.periods):
+            gap = period.start_ms - end
+            if abs(gap) > ROUNDING_MS:
+                fault = "leaves a gap before it" if gap > 0 else "overlaps the one before it"
+                raise ValueError(f"period {index} {fault} ({abs(gap):.3f} ms)")
+            end = period.start_ms + period.duration_ms
+        if abs(end - self.latency_ms) > ROUNDING_MS:
+            raise ValueError(
+                f"periods end at {end:.3f} ms, latency_ms is {self.latency_ms:.3f}: "
+                "they have to cover it exactly"
+            )
+        return self
+
+    def time_ms(self, kind: PeriodKind) -> float:
+        """How long the function does `kind`, in all."""
+        return sum(period.duration_ms for period in self.periods if period.kind == kind)
+
+
+class Profile(Document):
+    """The profiles of a workflow's functions."""
+
+    format: Literal[1]
+    workflow: str
+    functions: dict[str, FunctionProfile]
+
+    def require(self, functions: Iterable[str]) -> None:
+        """Raise ``unknown-function`` for those of `functions` that were not profiled."""
+        missing = [name for name in functions if name not in self.functions]
+        if missing:
+            raise ChironError(
+                "unknown-function",
+                f"the profile lacks {', '.join(missing)}: run chiron profile on the workflow folder",
+                path="functions",
+                functions=missing,
+            )

@@ -1,0 +1,37 @@
+"""Durations as people write them, in milliseconds."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from workflow.errors import ChironError
+
+_MS_PER_UNIT = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}
+_DURATION = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*([a-zA-Zµ]*)\s*", re.ASCII)
+
+
+def parse_duration_ms(text: str, what: str = "duration") -> float:
+    """A positive duration such as ``200ms``, ``1.5s`` or ``800us``, in milliseconds.
+
+    Raises
+    ------
+    ChironError
+        ``bad-duration`` where the unit is missing or unknown, or the duration is not positive.
+
+    Examples
+    --------
+    >>> parse_duration_ms("1.5s")
+    1500.0
+    """
+    match = _DURATION.fullmatch(text)
+    unit = match[2] if match else ""
+    if match is None or unit not in _MS_PER_UNIT:
+        known = ", ".join(_MS_PER_UNIT)
+        raise ChironError(
+            "bad-duration", f"{what} {text[:40]!r} needs a number and a unit of {known}: 200ms"
+        )
+    value_ms = float(match[1]) * _MS_PER_UNIT[unit]
+    if not 0 < value_ms < math.inf:
+        raise ChironError("bad-duration", f"{what} {text[:40]!r} has to be greater than 0: 200ms")
+    return value_ms
