@@ -1,0 +1,29 @@
+"""CPU: multiplies 1 to n in Python, holding the GIL."""
+
+import json
+
+PRIME = 2**61 - 1
+
+
+def factorial(n: int) -> int:
+    """Return n!."""
+    product = 1
+    for factor in range(2, n + 1):
+        product *= factor
+    return product
+
+
+def handle(req: str) -> str:
+    """Compute `sizes.factorial.n`! and answer its length and its residue by a prime."""
+    sizes = json.loads(req).get("sizes", {})
+    n = sizes.get("factorial", {}).get("n", 9000)
+    product = factorial(n)
+    return json.dumps(
+        {
+            "function": "factorial",
+            "n": n,
+            "bits": product.bit_length(),
+            "residue": product % PRIME,
+            "sizes": sizes,
+        }
+    )

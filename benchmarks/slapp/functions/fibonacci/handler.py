@@ -1,0 +1,15 @@
+"""CPU: the recursive Fibonacci number, all of it Python calls that hold the GIL."""
+
+import json
+
+
+def fibonacci(n: int) -> int:
+    """Return the n-th Fibonacci number in about 1.6**n calls."""
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def handle(req: str) -> str:
+    """Compute the Fibonacci number `sizes.fibonacci.n`."""
+    sizes = json.loads(req).get("sizes", {})
+    n = sizes.get("fibonacci", {}).get("n", 25)
+    return json.dumps({"function": "fibonacci", "n": n, "value": fibonacci(n), "sizes": sizes})

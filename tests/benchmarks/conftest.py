@@ -1,0 +1,113 @@
+"""Loads benchmark functions as OpenFaaS does, each in a namespace of its own, and serves them."""
+
+import importlib
+import itertools
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+NAMESPACES = itertools.count()
+
+
+def load(folder: Path, module: str = "handler") -> ModuleType:
+    """Import `module` of a function's folder below a package that no other load shares."""
+    package = ModuleType(f"benchmark_function_{next(NAMESPACES)}")
+    package.__path__ = [str(folder)]
+    sys.modules[package.__name__] = package
+    return importlib.import_module(f"{package.__name__}.{module}")
+
+
+def call(folder: Path, text: str) -> str:
+    """Return what the function of `folder` answers to the body `text`, in either handler style."""
+    handle = load(folder).handle
+    if handle.__code__.co_argcount == 1:
+        answer: str = handle(text)
+        return answer
+    response = handle(SimpleNamespace(body=text.encode()), SimpleNamespace(hostname="test"))
+    assert response["statusCode"] == 200
+    body: str = response["body"]
+    return body
+
+
+def run(folder: Path, text: str) -> str:
+    """Return what the workflow of `folder` answers; its states are Parallel or Task."""
+    workflow = json.loads((folder / "workflow.json").read_text())
+    name: str | None = workflow["StartAt"]
+    while name:
+        state = workflow["States"][name]
+        if state["Type"] == "Task":
+            text = call(folder / "functions" / state["Resource"], text)
+        else:
+            tasks = [branch["States"][branch["StartAt"]] for branch in state["Branches"]]
+            outputs = [call(folder / "functions" / task["Resource"], text) for task in tasks]
+            text = "[" + ",".join(outputs) + "]"
+        name = state.get("Next")
+    return text
+
+
+@contextmanager
+def serve(handle: Callable[[str], str]) -> Iterator[str]:
+    """Serve a handler on a free port of the loopback and yield its URL."""
+
+    class Requests(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # headers and body are two writes
+
+        def do_POST(self) -> None:
+            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            try:
+                status, answer = 200, handle(text).encode()
+            except ValueError as error:
+                status, answer = 500, str(error).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Requests)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def functions() -> SimpleNamespace:
+    """The helpers `load`, `call`, `run` and `serve` of this file."""
+    return SimpleNamespace(load=load, call=call, run=run, serve=serve)
+
+
+@pytest.fixture
+def benchmarks() -> Path:
+    """The folder with one folder a workflow."""
+    return BENCHMARKS
+
+
+@pytest.fixture
+def services(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Serve finra-quotes and slapp-peer, without their delay, where the functions look for them."""
+    monkeypatch.setenv("QUOTES_DELAY_MS", "0")
+    monkeypatch.setenv("PEER_DELAY_MS", "0")
+    quotes = load(BENCHMARKS / "finra" / "functions" / "finra-quotes")
+    peer = load(BENCHMARKS / "slapp" / "functions" / "slapp-peer")
+    with serve(quotes.handle) as quotes_url, serve(peer.handle) as peer_url:
+        monkeypatch.setenv("QUOTES_URL", quotes_url)
+        monkeypatch.setenv("PEER_URL", peer_url)
+        yield

@@ -1,0 +1,97 @@
+"""Every benchmark is a complete workflow folder whose functions run alone, the same every time."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+WORKFLOWS = ["finra", "slapp"]
+SERVICES = {"finra-quotes", "slapp-peer"}
+RUN = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from conftest import run
+print(run(Path(sys.argv[2]), sys.stdin.read()), end="")
+"""
+
+
+def read_states(folder: Path) -> dict[str, Any]:
+    """Return every state of workflow.json by name, those inside branches too."""
+    states: dict[str, Any] = json.loads((folder / "workflow.json").read_text())["States"]
+    inner = [
+        branch["States"]
+        for state in states.values()
+        if state["Type"] == "Parallel"
+        for branch in state["Branches"]
+    ]
+    names = [name for group in [states, *inner] for name in group]
+    assert len(names) == len(set(names))
+    return {name: state for group in [states, *inner] for name, state in group.items()}
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_stack_yaml_holds_the_tasks_functions_and_one_service(name: str, benchmarks: Path) -> None:
+    stack = yaml.safe_load((benchmarks / name / "stack.yaml").read_text())
+    tasks = {s["Resource"] for s in read_states(benchmarks / name).values() if s["Type"] == "Task"}
+    assert set(stack["functions"]) - tasks <= SERVICES
+    assert tasks < set(stack["functions"])
+    assert stack["provider"] == {"name": "openfaas", "gateway": "http://127.0.0.1:8080"}
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_lang_in_stack_yaml_is_the_style_of_the_handler(
+    name: str, benchmarks: Path, functions: SimpleNamespace
+) -> None:
+    stack = yaml.safe_load((benchmarks / name / "stack.yaml").read_text())
+    styles = {1: "python3-flask", 2: "python3-http"}
+    found = {
+        function: styles[
+            functions.load(benchmarks / name / entry["handler"]).handle.__code__.co_argcount
+        ]
+        for function, entry in stack["functions"].items()
+    }
+    assert found == {function: entry["lang"] for function, entry in stack["functions"].items()}
+    assert set(found.values()) == set(styles.values())
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_environment_in_stack_yaml_is_text(name: str, benchmarks: Path) -> None:
+    stack = yaml.safe_load((benchmarks / name / "stack.yaml").read_text())
+    environments = [entry.get("environment", {}) for entry in stack["functions"].values()]
+    values = [value for environment in environments for value in environment.values()]
+    assert values
+    assert all(isinstance(value, str) for value in values)
+
+
+@pytest.mark.usefixtures("services")
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_output_is_json_and_the_same_under_any_hash_seed(
+    name: str, benchmarks: Path, functions: SimpleNamespace
+) -> None:
+    payload = (benchmarks / name / "payload.json").read_text()
+    expected = functions.run(benchmarks / name, payload)
+    json.loads(expected)
+    for seed in ("1", "2"):
+        again = subprocess.run(
+            [sys.executable, "-c", RUN, str(Path(__file__).parent), str(benchmarks / name)],
+            input=payload,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert again.stdout == expected
+
+
+def test_utils_of_one_name_differ(benchmarks: Path) -> None:
+    utils = sorted((benchmarks / "finra" / "functions").glob("*/util.py"))
+    assert len(utils) == 2
+    assert utils[0].read_text() != utils[1].read_text()
