@@ -85,7 +85,7 @@ class Profile(Document):
         if missing:
             raise ChironError(
                 "unknown-function",
-                f"the profile lacks {', '.join(missing)}: run chiron profile on the workflow folder",
+                f"the profile lacks {', '.join(missing)}: run chiron profile on its folder",
                 path="functions",
                 functions=missing,
             )

@@ -1,0 +1,114 @@
+"""The reference executor: what a workflow answers, found in the simplest way that can be right.
+
+One fresh process runs the handlers one after another in the order of the stages. It is the
+oracle for every deployment, and it knows the input that each inner function really gets. It
+shares no code with the wrap runtime, since an oracle that shares a mistake finds none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from workflow.errors import ChironError
+from workflow.model import Workflow
+
+HandlerStyle = Literal["flask", "http"]
+
+
+@dataclass(frozen=True)
+class Handler:
+    """Where a function's handler.py is and how it is called.
+
+    ``flask`` is ``handle(req)`` as in python3-flask, ``http`` is ``handle(event, context)`` as in
+    python3-http. ``environment`` is what stack.yaml gives to the function.
+    """
+
+    folder: Path
+    style: HandlerStyle
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ReferenceRun:
+    """The workflow's answer, and every task's input and output, as texts."""
+
+    output: str
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+
+
+def run_reference(
+    workflow: Workflow,
+    handlers: Mapping[str, Handler],
+    request: bytes,
+    *,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = 120.0,
+) -> ReferenceRun:
+    """Run `workflow` on `request` in one process of its own, task after task.
+
+    Parameters
+    ----------
+    handlers
+        A handler for every function of the workflow.
+    environment
+        Variables for all functions, such as ``gateway_url``; added to this process's own.
+
+    Raises
+    ------
+    ChironError
+        ``function-failed`` with the function's name; ``timeout``.
+    """
+    job = {
+        "tasks": [
+            {"name": t.name, "function": t.function, "source": t.source}
+            for stage in workflow.stages
+            for t in map(workflow.by_name.__getitem__, stage)
+        ],
+        "output": workflow.output,
+        "handlers": {
+            name: asdict(handlers[name]) | {"folder": str(handlers[name].folder.resolve())}
+            for name in workflow.functions
+        },
+        "request": request.decode(),
+    }
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "workflow.reference_process"],
+            input=json.dumps(job, default=dict),
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            env={**os.environ, **(environment or {})},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ChironError(
+            "timeout", f"the reference run did not end within {timeout_s:g} s", status=504
+        ) from None
+    answer = _answer(done)
+    if "function" in answer:
+        raise ChironError(
+            "function-failed",
+            f"function {answer['function']} failed in the reference run: {answer['message']}",
+            functions=[answer["function"]],
+        )
+    return ReferenceRun(**answer)
+
+
+def _answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = json.loads(done.stdout.rpartition("\n")[2])
+    except ValueError:
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        raise ChironError(
+            "reference-died", f"the reference run ended with status {done.returncode}: {last}"
+        ) from None
+    return answer

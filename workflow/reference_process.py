@@ -1,0 +1,126 @@
+"""The process of the reference executor: a job on stdin, one line of JSON on stdout."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from flask import Flask
+
+from workflow.data import resolve
+from workflow.model import Source
+
+
+class Function:
+    """One handler whose modules are in ``sys.modules`` only while it runs.
+
+    Every function may ship modules of the same names, as each has a container of its own in
+    OpenFaaS. Since nothing here runs at the same time, taking them out is all the isolation
+    that is needed.
+    """
+
+    def __init__(self, folder: str, style: str, environment: dict[str, str]) -> None:
+        self._folder = folder
+        self._style = style
+        self._environment = environment
+        self._modules: dict[str, ModuleType] = {}
+        with self._in_place():
+            package = ModuleType("function")
+            package.__path__ = [folder]
+            sys.modules["function"] = package
+            self._handle = importlib.import_module("function.handler").handle
+
+    def __call__(self, app: Flask, body: str) -> str:
+        """The text that the handler answers to `body`."""
+        with self._in_place(), app.test_request_context(method="POST", data=body):
+            if self._style == "http":
+                return _http_answer(app, self._handle(_event(body), _context()))
+            raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true", "yes")
+            return _flask_answer(app, self._handle(body.encode() if raw else body))
+
+    @contextmanager
+    def _in_place(self) -> Iterator[None]:
+        sys.path.insert(0, self._folder)
+        sys.modules.update(self._modules)
+        importlib.invalidate_caches()
+        before = dict(os.environ)
+        os.environ.update(self._environment)
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+            self._modules |= {n: m for n, m in sys.modules.items() if self._owns(n, m)}
+            for name in self._modules:
+                sys.modules.pop(name, None)
+            sys.path.remove(self._folder)
+
+    def _owns(self, name: str, module: ModuleType) -> bool:
+        if name.partition(".")[0] == "function":
+            return True
+        file = getattr(module, "__file__", None)
+        return file is not None and Path(file).is_relative_to(self._folder)
+
+
+def _event(body: str) -> SimpleNamespace:
+    return SimpleNamespace(body=body.encode(), headers={}, method="POST", query={}, path="/")
+
+
+def _context() -> SimpleNamespace:
+    return SimpleNamespace(hostname=socket.gethostname())
+
+
+def _flask_answer(app: Flask, value: Any) -> str:
+    response = app.make_response(value)
+    if response.status_code >= 400:
+        raise RuntimeError(f"answered with status {response.status_code}")
+    return response.get_data().decode()
+
+
+def _http_answer(app: Flask, value: Any) -> str:
+    if not isinstance(value, dict) or not {"body", "statusCode"} & value.keys():
+        return _flask_answer(app, value)
+    return _flask_answer(app, (value.get("body", ""), value.get("statusCode", 200)))
+
+
+def _source(value: str | list[str] | None) -> Source:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _run(job: dict[str, Any]) -> dict[str, Any]:
+    app = Flask("reference")
+    functions: dict[str, Function] = {}
+    inputs: dict[str, str] = {}
+    outputs: dict[str, str] = {}
+    for task in job["tasks"]:
+        name, function = task["name"], task["function"]
+        inputs[name] = resolve(_source(task["source"]), job["request"], outputs)
+        try:
+            if function not in functions:
+                functions[function] = Function(**job["handlers"][function])
+            outputs[name] = functions[function](app, inputs[name])
+        except BaseException as error:  # sys.exit() in a handler is that function's failure
+            return {"function": function, "message": f"{type(error).__name__}: {error}"}
+    output = resolve(_source(job["output"]), job["request"], outputs)
+    return {"output": output, "inputs": inputs, "outputs": outputs}
+
+
+def main() -> None:
+    """Run the job on stdin; what handlers print goes to stderr, the answer alone to stdout."""
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    json.dump(_run(json.load(sys.stdin)), answer)
+    answer.flush()
+    os._exit(0)  # threads that a handler left behind have no say in when this ends
+
+
+if __name__ == "__main__":
+    main()
