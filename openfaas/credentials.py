@@ -1,0 +1,110 @@
+"""Which gateway, and as whom: the URL and the credentials that faas-cli would use."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from openfaas.strict_yaml import load_yaml
+from workflow.documents import Document, validate
+from workflow.errors import ChironError
+
+DEFAULT_GATEWAY = "http://127.0.0.1:8080"
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Basic authentication."""
+
+    user: str
+    password: str = field(repr=False)
+
+    @property
+    def authorization(self) -> str:
+        """The value of the Authorization header."""
+        pair = f"{self.user}:{self.password}".encode()
+        return "Basic " + base64.b64encode(pair).decode("ascii")
+
+
+@dataclass(frozen=True)
+class BearerToken:
+    """A token of a gateway with single sign-on."""
+
+    token: str = field(repr=False)
+
+    @property
+    def authorization(self) -> str:
+        """The value of the Authorization header."""
+        return "Bearer " + self.token
+
+
+def gateway_url(flag: str | None, variables: Mapping[str, str]) -> str:
+    """The gateway's URL, written as faas-cli writes it: `flag`, else OPENFAAS_URL, else loopback.
+
+    >>> gateway_url("Gateway.Example.com/", {})
+    'http://gateway.example.com'
+    """
+    url = (flag or variables.get("OPENFAAS_URL") or DEFAULT_GATEWAY).rstrip("/").lower()
+    return url if url.startswith("http") else f"http://{url}"
+
+
+def config_file(variables: Mapping[str, str]) -> Path:
+    """Where faas-cli keeps its credentials: OPENFAAS_CONFIG is a folder, and CI has its own."""
+    folder = variables.get("OPENFAAS_CONFIG")
+    if not folder:
+        in_ci = variables.get("CI") in ("true", "1")
+        folder = ".openfaas" if in_ci else "~/.openfaas"
+    return Path(folder).expanduser() / "config.yml"
+
+
+def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials | BearerToken | None:
+    """What ``faas-cli login`` has saved for the gateway at `url`, None where there is nothing.
+
+    Raises
+    ------
+    ChironError
+        ``bad-config`` where the file is there and cannot be understood.
+    """
+    path = config_file(variables)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise _bad_config(path, str(error)) from None
+    try:
+        config = validate(_Config, load_yaml(text, str(path)) or {}, str(path))
+    except ChironError as error:
+        raise _bad_config(path, error.message) from None
+    saved = next((auth for auth in config.auths or () if auth.gateway == url), None)
+    if saved is None:
+        return None
+    return _basic(saved.token, path) if saved.auth == "basic" else BearerToken(saved.token)
+
+
+class _Auth(Document, extra="ignore"):
+    gateway: str = ""
+    auth: str = ""
+    token: str = ""
+
+
+class _Config(Document, extra="ignore"):
+    auths: list[_Auth] | None = None
+
+
+def _basic(token: str, path: Path) -> Credentials:
+    try:
+        user, colon, password = base64.b64decode(token, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        raise _bad_config(path, "a token is not base64") from None
+    if not colon:
+        raise _bad_config(path, "a token has no user and password")
+    return Credentials(user, password)
+
+
+def _bad_config(path: Path, reason: str) -> ChironError:
+    message = f"{path} cannot be used ({reason}): run faas-cli login again"
+    return ChironError("bad-config", message, path=str(path))

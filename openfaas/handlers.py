@@ -1,0 +1,124 @@
+"""A function's handler folder: is it there, does it define ``handle``, and in which style?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from openfaas.stack import StackFile
+from workflow.errors import ChironError
+from workflow.names import shown
+
+Style = Literal["flask", "http"]
+
+#: How handlers of each supported template are called.
+STYLES: dict[str, Style] = {
+    "python3-flask": "flask",
+    "python3-flask-debian": "flask",
+    "python3-http": "http",
+    "python3-http-debian": "http",
+}
+_PARAMETERS: dict[Style, tuple[str, ...]] = {"flask": ("req",), "http": ("event", "context")}
+
+
+@dataclass(frozen=True)
+class Handler:
+    """The code of one function: `folder` has a handler.py that defines ``handle`` in `style`."""
+
+    function: str
+    folder: Path
+    style: Style
+
+
+def handler_style(lang: str) -> Style:
+    """How the template `lang` calls handlers; ``bad-lang`` lists those that tasks may have."""
+    if lang in STYLES:
+        return STYLES[lang]
+    raise ChironError(
+        "bad-lang", f"lang {shown(lang)} cannot run a task: use one of {', '.join(STYLES)}"
+    )
+
+
+def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
+    """The handler of the function `name` of the stack.yaml in `folder`, checked but not run.
+
+    Raises
+    ------
+    ChironError
+        ``unknown-function``, ``bad-lang``, ``no-handler`` (folder or handler.py missing) or
+        ``bad-handler`` (handler.py without a usable ``handle``), with the function's name.
+    """
+    function = stack.function(name)
+    try:
+        style = handler_style(function.lang)
+    except ChironError as error:
+        message = f"function {name}: {error.message}"
+        raise _fault("bad-lang", name, "lang", message) from None
+    if not function.handler:
+        message = f"function {name} has no handler: name the folder with its handler.py"
+        raise _fault("no-handler", name, "handler", message)
+    code = folder / function.handler / "handler.py"
+    if not code.is_file():
+        what = "handler.py" if code.parent.is_dir() else "folder"
+        message = f"function {name}: {what} missing at {code.parent}: create it or mend handler"
+        raise _fault("no-handler", name, "handler", message)
+    reason = _unusable(code, style)
+    if reason:
+        raise _fault("bad-handler", name, "handler", f"function {name}: {code} {reason}")
+    return Handler(name, code.parent, style)
+
+
+def _unusable(code: Path, style: Style) -> str | None:
+    """Why ``handle`` in the file `code` cannot be called in `style`, and the mend."""
+    parameters = _PARAMETERS[style]
+    wanted = f"def handle({', '.join(parameters)})"
+    try:
+        tree = ast.parse(code.read_bytes(), filename=str(code))
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        return f"is not Python{line}: {getattr(error, 'msg', error)}"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    definitions = [found for found in _bindings(tree) if found[0] == "handle"]
+    if not definitions:
+        return f"has no handle: define {wanted}"
+    definition = definitions[-1][1]
+    if isinstance(definition, ast.AsyncFunctionDef):
+        return f"has an async handle, which the template does not await: define {wanted}"
+    if isinstance(definition, ast.FunctionDef) and not _takes(definition.args, len(parameters)):
+        return f"has a handle with other parameters than its lang calls: define {wanted}"
+    return None
+
+
+def _takes(arguments: ast.arguments, count: int) -> bool:
+    """Whether a function with these parameters can be called with `count` positional values."""
+    positional = len(arguments.posonlyargs) + len(arguments.args)
+    required = positional - len(arguments.defaults)
+    free_keywords = all(default is not None for default in arguments.kw_defaults)
+    return required <= count and (positional >= count or bool(arguments.vararg)) and free_keywords
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """The names that a module binds, in its ifs and trys too, with what binds them."""
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name, child
+            case ast.ClassDef(name=name):
+                yield name, child
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                for alias in names:
+                    yield alias.asname or alias.name.split(".")[0], child
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name, child
+            case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp():
+                continue
+            case _:
+                yield from _bindings(child)
+
+
+def _fault(code: str, name: str, field: str, message: str) -> ChironError:
+    return ChironError(code, message, path=f"functions.{name}.{field}", functions=(name,))

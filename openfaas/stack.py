@@ -1,0 +1,176 @@
+"""stack.yaml, the file of faas-cli: read with its variables expanded, written so that none are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from openfaas.objects import FunctionSpec, Resources, without_nulls
+from openfaas.strict_yaml import dump_yaml, load_yaml
+from openfaas.substitution import escape, expand
+from workflow.documents import Document, validate, write_atomically
+from workflow.errors import ChironError
+from workflow.names import check_name, shown
+
+#: A value of a map: YAML's null is the empty string there, as it is to faas-cli.
+_Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+
+
+class _Section(Document, strict=False):
+    """A mapping of stack.yaml, in which a field without a value is as good as absent.
+
+    Not strict, since every scalar of the file is text: ``yes`` and ``true`` are flags.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: Any) -> Any:
+        return without_nulls(value)
+
+
+class Provider(_Section):
+    """Whom the functions are for."""
+
+    name: Literal["openfaas"] = "openfaas"
+    gateway: str = ""
+
+
+class TemplateSource(_Section):
+    """Where faas-cli pulls a template from."""
+
+    name: str
+    source: str = ""
+
+
+class Configuration(_Section):
+    """Build-time settings of the whole stack."""
+
+    templates: tuple[TemplateSource, ...] = ()
+    copy_: tuple[str, ...] = Field(default=(), alias="copy")
+
+
+class StackResources(Resources, extra="forbid"):
+    """Memory and CPU in Kubernetes' notation; faas-cli knows no other resources."""
+
+
+class StackFunction(_Section):
+    """One function, with the fields that faas-cli knows."""
+
+    lang: str = ""
+    handler: str = ""
+    image: str = ""
+    fprocess: str = ""
+    environment: Mapping[str, _Text] = {}
+    environment_file: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    labels: Mapping[str, _Text] = {}
+    annotations: Mapping[str, _Text] = {}
+    limits: StackResources | None = None
+    requests: StackResources | None = None
+    constraints: tuple[str, ...] = ()
+    readonly_root_filesystem: bool = False
+    namespace: str = ""
+    skip_build: bool = False
+    build_options: tuple[str, ...] = ()
+    build_args: Mapping[str, _Text] = {}
+    build_secrets: Mapping[str, _Text] = {}
+    platforms: str = ""
+
+
+class StackFile(_Section):
+    """A stack.yaml; its functions by name, in the file's order."""
+
+    version: Literal["1.0"] = "1.0"
+    provider: Provider = Provider()
+    functions: Mapping[str, StackFunction] = {}
+    configuration: Configuration | None = None
+
+    def function(self, name: str) -> StackFunction:
+        """The function `name`; ``unknown-function`` says which there are."""
+        if name in self.functions:
+            return self.functions[name]
+        known = ", ".join(self.functions) or "none"
+        raise ChironError(
+            "unknown-function",
+            f"stack.yaml has no function {shown(name)} (it has: {known}): add it under functions",
+            path="functions",
+            functions=(name,),
+        )
+
+
+def read_stack(path: Path, variables: Mapping[str, str]) -> StackFile:
+    """The stack.yaml at `path`, with ``${VAR}`` taken from `variables` (usually ``os.environ``).
+
+    Raises
+    ------
+    ChironError
+        ``missing-file``, ``bad-substitution``, ``bad-yaml``, ``duplicate-key``, ``bad-name``, or
+        ``bad-document`` with the path of the fault, such as ``functions.side.handler``.
+    """
+    what = f"stack file {path}"
+    stack = validate(StackFile, load_yaml(expand(_text(path, what), variables, what), what), what)
+    for name in stack.functions:
+        check_name(name, "function", f"functions.{shown(name)}")
+    return stack
+
+
+def write_stack(path: Path, stack: StackFile) -> None:
+    """Write `stack` so that faas-cli reads exactly these values, whatever ``$`` is in them."""
+    # faas-cli wants these two said, defaults or not.
+    head = {"version": stack.version, "provider": stack.provider.model_dump()}
+    content = stack.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, exclude={"version", "provider"}
+    )
+    write_atomically(path, escape(dump_yaml(head | content)))
+
+
+def environment(function: StackFunction, folder: Path) -> dict[str, str]:
+    """The variables of `function` of the stack.yaml in `folder`; files override what is inline."""
+    merged = dict(function.environment)
+    for name in function.environment_file:
+        what = f"environment file {folder / name}"
+        content = validate(_EnvironmentFile, load_yaml(_text(folder / name, what), what), what)
+        merged |= content.environment
+    return merged
+
+
+def deployment(stack: StackFile, name: str, folder: Path) -> FunctionSpec:
+    """What ``faas-cli deploy`` would send for the function `name` of the stack.yaml in `folder`."""
+    function = stack.function(name)
+    if not function.image:
+        raise ChironError(
+            "no-image",
+            f"function {name} has no image: give it one, such as image: {name}:latest",
+            path=f"functions.{name}.image",
+            functions=(name,),
+        )
+    return FunctionSpec(
+        service=name,
+        image=function.image,
+        namespace=function.namespace,
+        env_process=function.fprocess,
+        env_vars=environment(function, folder),
+        constraints=function.constraints,
+        secrets=function.secrets,
+        labels=function.labels,
+        annotations=function.annotations,
+        limits=function.limits,
+        requests=function.requests,
+        read_only_root_filesystem=function.readonly_root_filesystem,
+    )
+
+
+class _EnvironmentFile(_Section):
+    environment: Mapping[str, _Text] = {}
+
+
+def _text(path: Path, what: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ChironError("missing-file", f"{what} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ChironError("bad-yaml", f"{what} is not UTF-8") from None

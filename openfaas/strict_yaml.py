@@ -1,0 +1,81 @@
+"""YAML as stack files need it: plain text values, no surprises, errors with their line."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from workflow.errors import ChironError
+from workflow.names import shown
+
+_NULL = "tag:yaml.org,2002:null"
+
+
+class _Refused(yaml.MarkedYAMLError):
+    """Something that YAML allows and this loader does not; `code` is the ChironError's."""
+
+    def __init__(self, code: str, problem: str, mark: Any) -> None:
+        super().__init__(problem=problem, problem_mark=mark)
+        self.code = code
+
+
+class _TextLoader(yaml.SafeLoader):
+    """A safe loader that keeps scalars as written.
+
+    faas-cli decodes values such as ``010``, ``1e3`` or ``yes`` into Go strings, which keeps their
+    text, so that reading them as YAML numbers and booleans would change them.
+    """
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent):
+            raise _Refused("bad-yaml", f"alias *{event.anchor}: write it out", event.start_mark)
+        tag = getattr(event, "tag", None)
+        if tag not in (None, "!"):
+            raise _Refused("bad-yaml", f"tag {tag}: leave it out", event.start_mark)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _Refused("bad-yaml", "a key has to be text", key.start_mark)
+            if key.value in seen:
+                raise _Refused("duplicate-key", f"key {shown(key.value)} twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+_TextLoader.yaml_implicit_resolvers = {}
+_TextLoader.add_implicit_resolver(_NULL, re.compile(r"(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""])
+
+
+def load_yaml(text: str, what: str) -> Any:
+    """The mappings, lists and strings (or None) of the YAML document `text`, called `what`.
+
+    Raises
+    ------
+    ChironError
+        ``duplicate-key``, or ``bad-yaml`` for what is no YAML and for aliases and tags; both with
+        the line.
+    """
+    try:
+        # _TextLoader is a SafeLoader.
+        return yaml.load(text, Loader=_TextLoader)  # noqa: S506
+    except yaml.MarkedYAMLError as error:
+        code = error.code if isinstance(error, _Refused) else "bad-yaml"
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}: " if mark else ""
+        raise ChironError(code, f"{what}, {where}{error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise ChironError("bad-yaml", f"{what}: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise ChironError("bad-yaml", f"{what} is nested too deeply") from None
+
+
+def dump_yaml(value: Any) -> str:
+    """`value` as block-style YAML, keys in their order, one line a value."""
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=2**31)

@@ -1,0 +1,312 @@
+"""The client sends what faas-cli sends and turns what goes wrong into errors one can mend."""
+
+import base64
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from openfaas.client import FunctionSpec, Gateway
+from openfaas.credentials import BearerToken, Credentials
+from openfaas.objects import Resources
+from workflow.errors import ChironError
+
+ADMIN = Credentials("admin", "s3cret:with-colon")
+BASIC = "Basic " + base64.b64encode(b"admin:s3cret:with-colon").decode()
+
+
+@pytest.fixture
+def client(gateway):
+    with Gateway(gateway.url, ADMIN, timeout_s=5) as client:
+        yield client
+
+
+def test_deploy_updates_with_put(client, gateway):
+    gateway.answer("PUT /system/functions", (202, b""))
+
+    client.deploy(FunctionSpec(service="side", image="side:latest"))
+
+    [call] = gateway.calls
+    assert call.json == {
+        "service": "side",
+        "image": "side:latest",
+        "labels": {},
+        "annotations": {},
+    }
+    assert call.headers["content-type"] == "application/json"
+
+
+def test_deploy_creates_with_post_what_put_does_not_find(client, gateway):
+    gateway.answer("PUT /system/functions", (404, b"service side not found"))
+    gateway.answer("POST /system/functions", (201, b""))
+
+    client.deploy(FunctionSpec(service="side", image="side:latest"))
+
+    assert gateway.lines() == ["PUT /system/functions", "POST /system/functions"]
+    assert gateway.calls[0].json == gateway.calls[1].json
+
+
+def test_deploy_does_not_create_after_another_failure(client, gateway):
+    gateway.answer("PUT /system/functions", (400, b"unable to find\nsecret: key"))
+
+    with pytest.raises(ChironError) as raised:
+        client.deploy(FunctionSpec(service="side", image="side:latest"))
+
+    assert raised.value.code == "gateway-error"
+    assert raised.value.status == 400
+    assert "function side" in raised.value.message
+    assert "unable to find secret: key" in raised.value.message
+    assert gateway.lines() == ["PUT /system/functions"]
+
+
+def test_a_full_spec_has_the_field_names_of_the_rest_api():
+    spec = FunctionSpec(
+        service="side",
+        image="side:1",
+        namespace="openfaas-fn",
+        env_process="python index.py",
+        env_vars={"A": "1"},
+        constraints=("fast",),
+        secrets=("key",),
+        labels={"l": "1"},
+        annotations={"a": "1"},
+        limits=Resources(memory="64Mi", cpu="500m"),
+        requests=Resources(),
+        read_only_root_filesystem=True,
+    )
+    assert spec.body() == {
+        "service": "side",
+        "image": "side:1",
+        "namespace": "openfaas-fn",
+        "envProcess": "python index.py",
+        "envVars": {"A": "1"},
+        "constraints": ["fast"],
+        "secrets": ["key"],
+        "labels": {"l": "1"},
+        "annotations": {"a": "1"},
+        "limits": {"memory": "64Mi", "cpu": "500m"},
+        "readOnlyRootFilesystem": True,
+    }
+
+
+def test_functions_parses_statuses_with_absent_and_null_fields(client, gateway):
+    gateway.answer(
+        "GET /system/functions",
+        (200, [{"name": "a", "image": "a:1", "labels": None, "newField": 1, "replicas": 2}]),
+    )
+
+    [status] = client.functions()
+
+    assert (status.name, status.replicas, status.available_replicas) == ("a", 2, 0)
+    assert status.labels == {}
+
+
+def test_describe_asks_for_usage(client, gateway):
+    gateway.answer(
+        "GET /system/function/a",
+        (200, {"name": "a", "availableReplicas": 1, "usage": {"totalMemoryBytes": 2e6}}),
+    )
+
+    status = client.describe("a")
+
+    assert gateway.calls[0].query == {"usage": "1"}
+    assert status.usage is not None
+    assert status.usage.total_memory_bytes == 2e6
+
+
+def test_names_cannot_leave_their_place_in_the_path(client, gateway):
+    with pytest.raises(ChironError, match="nothing here"):
+        client.describe("../../healthz?x=1")
+
+    assert gateway.lines() == ["GET /system/function/..%2F..%2Fhealthz%3Fx%3D1"]
+
+
+def test_remove_names_the_function_in_the_body(client, gateway):
+    gateway.answer("DELETE /system/functions", (202, b""))
+
+    client.remove("side")
+
+    assert gateway.calls[0].json == {"functionName": "side"}
+
+
+def test_remove_of_an_unknown_function_is_not_found(client, gateway):
+    gateway.answer("DELETE /system/functions", (404, b"service side not found"))
+
+    with pytest.raises(ChironError) as raised:
+        client.remove("side")
+
+    assert (raised.value.code, raised.value.status) == ("not-found", 404)
+    assert "function side" in raised.value.message
+
+
+def test_scale_sends_name_and_replicas(client, gateway):
+    gateway.answer("POST /system/scale-function/side", (202, b""))
+
+    client.scale("side", 3)
+
+    assert gateway.calls[0].json == {"serviceName": "side", "replicas": 3}
+
+
+def test_logs_are_read_line_by_line(client, gateway):
+    lines = b'{"name":"a","text":"one","timestamp":"t"}\n{"name":"a","text":"two"}\n\n'
+    gateway.answer("GET /system/logs", (200, lines))
+
+    assert [line.text for line in client.logs("a", tail=2)] == ["one", "two"]
+    assert gateway.calls[0].query == {"name": "a", "follow": "false", "tail": "2"}
+
+
+def test_secrets_are_listed_created_updated_and_removed(client, gateway):
+    gateway.answer("GET /system/secrets", (200, [{"name": "key", "namespace": "openfaas-fn"}]))
+    for method in ("POST", "PUT", "DELETE"):
+        gateway.answer(f"{method} /system/secrets", (200, b""))
+
+    assert client.secrets() == ["key"]
+    client.create_secret("key", "text")
+    client.update_secret("key", b"\xff\x00")
+    client.remove_secret("key")
+
+    assert [call.json for call in gateway.calls[1:]] == [
+        {"name": "key", "value": "text"},
+        {"name": "key", "rawValue": "/wA="},
+        {"name": "key"},
+    ]
+
+
+def test_info_names_provider_and_release(client, gateway):
+    gateway.answer(
+        "GET /system/info",
+        (
+            200,
+            {
+                "provider": {
+                    "provider": "faasd",
+                    "orchestration": "containerd",
+                    "version": {"release": "0.19.0"},
+                },
+                "version": {"release": "0.27.3", "commit_message": "c"},
+                "arch": "x86_64",
+            },
+        ),
+    )
+
+    info = client.info()
+
+    assert (info.provider.provider, info.provider.version.release) == ("faasd", "0.19.0")
+    assert (info.version.release, info.version.commit_message) == ("0.27.3", "c")
+
+
+def test_healthy_needs_a_gateway_that_says_so(client, gateway):
+    gateway.answer("GET /healthz", (503, b""), (200, b"OK"))
+
+    assert not client.healthy()
+    assert client.healthy()
+    assert "authorization" not in gateway.calls[0].headers
+
+
+def test_invoke_returns_any_answer_of_the_function(client, gateway):
+    gateway.answer("POST /function/side", (500, b"boom"), (200, b"\x00out"))
+
+    assert client.invoke("side", b"in").status_code == 500
+    answer = client.invoke("side", b"in", headers={"X-Chiron-Stage": "0", "Content-Type": "a/b"})
+
+    assert answer.content == b"\x00out"
+    assert gateway.calls[0].headers["content-type"] == "text/plain"
+    assert gateway.calls[1].headers["content-type"] == "a/b"
+    assert gateway.calls[1].headers["x-chiron-stage"] == "0"
+    assert gateway.calls[1].body == b"in"
+
+
+def test_only_the_gateways_own_api_sees_credentials(client, gateway, monkeypatch, tmp_path: Path):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login other password secret\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    gateway.answer("GET /system/functions", (200, []))
+    gateway.answer("POST /function/side", (200, b""))
+
+    client.functions()
+    client.invoke("side", b"")
+
+    assert gateway.calls[0].headers["authorization"] == BASIC
+    assert "authorization" not in gateway.calls[1].headers
+
+
+def test_tokens_are_sent_as_bearer(gateway):
+    gateway.answer("GET /system/functions", (200, []))
+
+    with Gateway(gateway.url, BearerToken("t0ken")) as client:
+        client.functions()
+
+    assert gateway.calls[0].headers["authorization"] == "Bearer t0ken"
+
+
+def test_connections_are_kept_alive(client, gateway):
+    gateway.answer("POST /function/side", (200, b""))
+
+    for _ in range(5):
+        client.invoke("side", b"x")
+
+    assert len({call.connection for call in gateway.calls}) == 1
+
+
+def test_threads_may_share_a_client(client, gateway):
+    gateway.answer("POST /function/side", (200, b"ok"))
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda n: client.invoke("side", b"%d" % n).content, range(40)))
+
+    assert answers == [b"ok"] * 40
+    assert sorted(call.body for call in gateway.calls) == sorted(b"%d" % n for n in range(40))
+
+
+def test_wrong_credentials_point_to_login(client, gateway):
+    gateway.answer("GET /system/functions", (401, b"invalid credentials"))
+
+    with pytest.raises(ChironError) as raised:
+        client.functions()
+
+    assert (raised.value.code, raised.value.status) == ("unauthorised", 401)
+    assert f"faas-cli login -g {gateway.url}" in raised.value.message
+
+
+def test_no_gateway_names_the_url_and_offers_the_embedded_one():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        with Gateway(url) as client, pytest.raises(ChironError) as raised:
+            client.functions()
+        assert not client.healthy()
+
+    assert raised.value.code == "no-gateway"
+    assert url in raised.value.message
+    assert "--local" in raised.value.message
+
+
+def test_a_gateway_that_does_not_answer_is_a_timeout():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with Gateway(url, timeout_s=0.1) as client, pytest.raises(ChironError) as raised:
+            client.functions()
+
+    assert (raised.value.code, raised.value.status) == ("timeout", 504)
+
+
+@pytest.mark.parametrize("content", [b"<html>hello</html>", b"{}", b"null", b"[1]"])
+def test_what_is_no_gateway_is_told_apart(client, gateway, content):
+    gateway.answer("GET /system/functions", (200, content))
+
+    with pytest.raises(ChironError) as raised:
+        client.functions()
+
+    assert raised.value.code == "gateway-error"
+    assert "not an OpenFaaS gateway" in raised.value.message
+
+
+@pytest.mark.parametrize("url", ["http:///x", "http://[", "ftp://host", "http://a:b:c"])
+def test_a_url_that_cannot_be_used_is_named(url):
+    with Gateway(url) as client, pytest.raises(ChironError) as raised:
+        client.functions()
+
+    assert raised.value.code == "bad-gateway-url"
+    assert url in raised.value.message

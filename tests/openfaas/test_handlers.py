@@ -1,0 +1,104 @@
+"""A task's function needs a supported lang and a handler.py with a fitting ``handle``."""
+
+import pytest
+
+from openfaas.handlers import Handler, find_handler, handler_style
+from openfaas.stack import StackFile, StackFunction
+from workflow.errors import ChironError
+
+
+@pytest.mark.parametrize(
+    ("lang", "style"),
+    [
+        ("python3-flask", "flask"),
+        ("python3-flask-debian", "flask"),
+        ("python3-http", "http"),
+        ("python3-http-debian", "http"),
+    ],
+)
+def test_styles_of_the_supported_templates(lang, style):
+    assert handler_style(lang) == style
+
+
+@pytest.mark.parametrize("lang", ["", "python3-wrap", "node20", "dockerfile"])
+def test_other_langs_are_refused_with_those_that_are_supported(lang):
+    with pytest.raises(ChironError, match=r"python3-flask, .*python3-http-debian") as raised:
+        handler_style(lang)
+    assert raised.value.code == "bad-lang"
+
+
+def stack(lang: str = "python3-flask", handler: str = "./side") -> StackFile:
+    return StackFile(functions={"side": StackFunction(lang=lang, handler=handler)})
+
+
+@pytest.mark.parametrize(
+    ("lang", "code"),
+    [
+        ("python3-flask", "def handle(req):\n    return req"),
+        ("python3-flask", "def handle(req, more=None):\n    return req"),
+        ("python3-flask", "def handle(*args):\n    return args"),
+        ("python3-flask", "from elsewhere import handle"),
+        ("python3-flask", "from elsewhere import main as handle"),
+        ("python3-flask", "handle = lambda req: req"),
+        ("python3-flask", "try:\n    import x\nexcept ImportError:\n    def handle(req): ..."),
+        ("python3-http", "def handle(event, context):\n    return {}"),
+        ("python3-http", "def handle(): ...\ndef handle(event, context): ..."),
+    ],
+)
+def test_handlers_that_the_template_can_call(write, tmp_path, lang, code):
+    write("side/handler.py", code)
+    handler = find_handler(stack(lang), "side", tmp_path)
+    assert handler == Handler("side", tmp_path / "side", handler_style(lang))
+
+
+@pytest.mark.parametrize(
+    ("lang", "code", "reason"),
+    [
+        ("python3-flask", "", "has no handle"),
+        ("python3-flask", "def handler(req): ...", "has no handle"),
+        ("python3-flask", "class C:\n    def handle(req): ...", "has no handle"),
+        ("python3-flask", "def main():\n    def handle(req): ...", "has no handle"),
+        ("python3-flask", "print([handle for handle in ()])", "has no handle"),
+        ("python3-flask", "async def handle(req): ...", "async"),
+        ("python3-flask", "def handle(event, context): ...", r"define def handle\(req\)"),
+        ("python3-flask", "def handle(req, *, key): ...", "other parameters"),
+        ("python3-http", "def handle(req): ...", r"define def handle\(event, context\)"),
+        ("python3-http", "def handle(\n", "line 1"),
+        ("python3-http", "x = '\x00'", "not Python"),
+    ],
+)
+def test_handlers_that_the_template_cannot_call(write, tmp_path, lang, code, reason):
+    write("side/handler.py", code)
+    with pytest.raises(ChironError, match=reason) as raised:
+        find_handler(stack(lang), "side", tmp_path)
+    assert raised.value.code == "bad-handler"
+    assert raised.value.functions == ("side",)
+    assert raised.value.path == "functions.side.handler"
+    assert "\n" not in str(raised.value)
+
+
+def test_checking_a_handler_does_not_run_it(write, tmp_path):
+    write("side/handler.py", "raise SystemExit\ndef handle(req): ...")
+    find_handler(stack(), "side", tmp_path)
+
+
+@pytest.mark.parametrize(("handler", "what"), [("./none", "folder"), ("./empty", "handler.py")])
+def test_a_missing_handler_names_the_function_and_the_mend(write, tmp_path, handler, what):
+    write("empty/requirements.txt", "")
+    with pytest.raises(ChironError) as raised:
+        find_handler(stack(handler=handler), "side", tmp_path)
+    assert raised.value.code == "no-handler"
+    assert f"function side: {what} missing" in raised.value.message
+
+
+def test_a_function_without_handler_or_lang_is_refused(tmp_path):
+    for lang, handler, field in (("python3-http", "", "handler"), ("", "./side", "lang")):
+        with pytest.raises(ChironError) as raised:
+            find_handler(stack(lang, handler), "side", tmp_path)
+        assert raised.value.path == f"functions.side.{field}"
+
+
+def test_a_function_that_the_stack_lacks_is_refused(tmp_path):
+    with pytest.raises(ChironError) as raised:
+        find_handler(stack(), "other", tmp_path)
+    assert raised.value.code == "unknown-function"

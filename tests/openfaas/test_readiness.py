@@ -1,0 +1,77 @@
+"""A function is ready when it answers itself, behind any kind of template."""
+
+import pytest
+
+from openfaas.client import Gateway
+from workflow.errors import ChironError
+
+HEALTH = "GET /function/side/_/health"
+OPTIONS = "OPTIONS /function/side"
+DESCRIBE = "GET /system/function/side"
+
+
+@pytest.fixture
+def client(gateway):
+    with Gateway(gateway.url, timeout_s=5) as client:
+        yield client
+
+
+def test_waits_until_health_no_longer_fails(client, gateway):
+    gateway.answer(HEALTH, (500, b""), (502, b""), (200, b"OK"))
+    gateway.answer(OPTIONS, (200, b""))
+
+    client.wait_ready("side", timeout_s=10)
+
+    assert gateway.lines() == [HEALTH, HEALTH, HEALTH, OPTIONS]
+
+
+def test_a_watchdog_that_is_healthy_before_its_function_is_not_enough(client, gateway):
+    gateway.answer(HEALTH, (200, b"OK"))
+    gateway.answer(OPTIONS, (500, b""), (200, b""))
+
+    client.wait_ready("side", timeout_s=10)
+
+    assert gateway.lines() == [HEALTH, OPTIONS, HEALTH, OPTIONS]
+
+
+def test_other_templates_need_a_replica_and_a_settled_answer(client, gateway):
+    gateway.answer(HEALTH, (405, b""))
+    gateway.answer(
+        DESCRIBE, (200, {"name": "side"}), (200, {"name": "side", "availableReplicas": 1})
+    )
+    gateway.answer(OPTIONS, (503, b""), (405, b""))
+
+    client.wait_ready("side", timeout_s=10)
+
+    assert gateway.lines()[-3:] == [HEALTH, DESCRIBE, OPTIONS]
+    assert gateway.lines().count(OPTIONS) == 2
+
+
+def test_gives_up_with_the_last_answer(client, gateway):
+    gateway.answer(HEALTH, (500, b""))
+
+    with pytest.raises(ChironError) as raised:
+        client.wait_ready("side", timeout_s=0.1)
+
+    assert (raised.value.code, raised.value.status) == ("not-ready", 504)
+    assert raised.value.functions == ("side",)
+    assert "/_/health answers 500" in raised.value.message
+    assert "faas-cli logs side" in raised.value.message
+
+
+def test_a_function_that_is_not_deployed_is_never_ready(client, gateway):
+    gateway.answer(DESCRIBE, (404, b"function side not found"))
+
+    with pytest.raises(ChironError) as raised:
+        client.wait_ready("side", timeout_s=0.1)
+
+    assert raised.value.code == "not-ready"
+    assert "has no function side" in raised.value.message
+    assert OPTIONS not in gateway.lines()
+
+
+def test_a_gateway_that_is_gone_ends_the_wait():
+    with Gateway("http://127.0.0.1:9") as client, pytest.raises(ChironError) as raised:
+        client.wait_ready("side", timeout_s=60)
+
+    assert raised.value.code == "no-gateway"
