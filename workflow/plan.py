@@ -15,15 +15,22 @@ from workflow.profile import Milliseconds
 Mechanism = Literal["fork", "pool"]
 Model = Literal["one-to-one", "sand", "faastlane", "faastlane-t", "faastlane+", "pgp"]
 
-#: The tasks of one process; they run as threads.
-ProcessTasks = Annotated[tuple[str, ...], Field(min_length=1)]
-
 
 class WrapStage(Document):
-    """What one wrap does in one stage; the first process is the wrap's main process."""
+    """What one wrap does in one stage: the tasks of every process, which run as its threads.
+
+    The first process is the wrap's main process. It alone may be empty: then it only starts the
+    others and waits for them, as in SAND.
+    """
 
     stage: Annotated[int, Field(ge=0)]
-    processes: Annotated[tuple[ProcessTasks, ...], Field(min_length=1)]
+    processes: Annotated[tuple[tuple[str, ...], ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _only_the_main_process_is_empty(self) -> WrapStage:
+        if not all(self.processes[1:]) or not any(self.processes):
+            raise ValueError("a process has no task (only a main process with others may)")
+        return self
 
 
 class Wrap(Document):

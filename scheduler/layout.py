@@ -1,0 +1,91 @@
+"""A layout: which task runs in which process of which wrap, before it is made a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workflow.model import Workflow
+from workflow.plan import Mechanism, Model, Plan, Wrap, WrapStage
+from workflow.profile import Profile
+
+#: The tasks of one process, of the processes of one wrap, of the wraps of one stage.
+Tasks = tuple[str, ...]
+WrapProcesses = tuple[Tasks, ...]
+StageLayout = tuple[WrapProcesses, ...]
+#: For each stage the wraps that take part: wrap k of one stage and of the next are one sandbox.
+Layout = tuple[StageLayout, ...]
+
+#: What a wrap needs before it runs anything: Python, Flask and waitress (34 MiB measured on
+#: OpenFaaS with the watchdog), with room to breathe, since a limit that is hit kills.
+BASE_MEMORY_MIB = 96
+#: Pages that a further process does not share with its parent.
+PROCESS_MEMORY_MIB = 16
+
+
+def plan_from_layout(
+    layout: Layout,
+    workflow: Workflow,
+    profile: Profile,
+    *,
+    model: Model,
+    mechanism: Mechanism,
+    names: Sequence[str] | None = None,
+) -> Plan:
+    """The plan, not yet predicted, that deploys `layout`.
+
+    Every wrap gets as many CPUs as it runs processes at once (Chiron §6: a whole CPU is the unit
+    of allocation), and memory for all functions that it runs at once.
+    """
+    count = max(len(stage) for stage in layout)
+    wraps = [
+        _wrap(
+            names[index] if names else wrap_name(workflow.name, f"wrap{index + 1}"),
+            [
+                (number, stage[index])
+                for number, stage in enumerate(layout)
+                if any(stage[index:][:1])
+            ],
+            workflow,
+            profile,
+        )
+        for index in range(count)
+    ]
+    return Plan(
+        format=1,
+        workflow=workflow.name,
+        model=model,
+        mechanism=mechanism,
+        wraps=tuple(wraps),
+        cpus=sum(wrap.cpus for wrap in wraps),
+    )
+
+
+def wrap_name(workflow: str, suffix: str) -> str:
+    """A name for OpenFaaS: the workflow's, shortened where the whole passes 63, and `suffix`."""
+    name = f"{workflow[: max(0, 62 - len(suffix))]}-{suffix}"
+    return name[-63:].lstrip("-0123456789")
+
+
+def widest(stages: Sequence[tuple[int, WrapProcesses]]) -> int:
+    """How many processes a wrap runs at once; an empty main process only waits."""
+    return max(sum(1 for process in processes if process) for _, processes in stages)
+
+
+def _wrap(
+    name: str,
+    stages: list[tuple[int, WrapProcesses]],
+    workflow: Workflow,
+    profile: Profile,
+) -> Wrap:
+    def stage_mib(processes: WrapProcesses) -> float:
+        functions = [workflow.function_of(task) for process in processes for task in process]
+        running = sum(profile.functions[function].memory_mib for function in functions)
+        return running + PROCESS_MEMORY_MIB * (len(processes) - 1)
+
+    memory_mib = BASE_MEMORY_MIB + max(stage_mib(processes) for _, processes in stages)
+    return Wrap(
+        name=name,
+        cpus=widest(stages),
+        memory_mib=int(-(-memory_mib // 16) * 16),
+        stages=tuple(WrapStage(stage=n, processes=processes) for n, processes in stages),
+    )
