@@ -1,0 +1,63 @@
+"""`python -m gateway`: runs the embedded gateway and prints its URL as one JSON line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+
+from gateway.auth import Credentials
+from gateway.errors import GatewayError
+from gateway.replica import Times
+from gateway.run import run
+from gateway.server import Settings
+
+USER_VARIABLE = "CHIRON_GATEWAY_USER"
+PASSWORD_VARIABLE = "CHIRON_GATEWAY_PASSWORD"  # noqa: S105  (a variable's name)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run until SIGTERM or SIGINT; returns the exit status: 2 for what the caller can mend."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    settings = Settings(
+        host=options.host,
+        port=options.port,
+        images=options.images,
+        credentials=_credentials(),
+        times=Times(ready=options.ready_timeout),
+    )
+    try:
+        run(settings, lambda url: print(json.dumps({"url": url}), flush=True), options.with_stdin)
+    except GatewayError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m gateway",
+        description="Runs an OpenFaaS-compatible gateway; functions are local processes.",
+        epilog=f"{USER_VARIABLE} and {PASSWORD_VARIABLE} set the credentials of /system/*.",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address (default %(default)s)")
+    parser.add_argument("--port", type=int, default=8080, help="0 for a free one (default 8080)")
+    parser.add_argument("--images", type=Path, help="image store (default $CHIRON_HOME/images)")
+    parser.add_argument(
+        "--ready-timeout", type=float, default=Times.ready, metavar="S", help="seconds to get ready"
+    )
+    parser.add_argument("--with-stdin", action="store_true", help="end when standard input ends")
+    return parser
+
+
+def _credentials() -> Credentials | None:
+    user, password = os.environ.get(USER_VARIABLE), os.environ.get(PASSWORD_VARIABLE)
+    return Credentials(user, password) if user and password else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

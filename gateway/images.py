@@ -1,0 +1,134 @@
+"""The image store: each image a folder that holds its versions, and a link to the current one.
+
+    <root>/<quoted reference>/current -> <version>
+    <root>/<quoted reference>/<version>/{index.py, function/, image.json, ...}
+
+A build adds a version and then turns the link, in one rename. A version that a gateway runs is
+locked by it (shared), so that a later build removes only versions that nobody uses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from gateway import locks, names
+from gateway.errors import GatewayError
+
+_CURRENT = "current"
+_METADATA = "image.json"
+
+
+@dataclass(frozen=True)
+class Image:
+    """One version of an image: the folder to run and the interpreter to run it with."""
+
+    name: str
+    template: str
+    python: Path
+    env: dict[str, str]
+    created: str
+    folder: Path
+
+    def write(self) -> None:
+        """Write image.json into the image's folder."""
+        metadata = {
+            "format": 1,
+            "name": self.name,
+            "template": self.template,
+            "python": str(self.python),
+            "env": self.env,
+            "created": self.created,
+        }
+        text = json.dumps(metadata, indent=2) + "\n"
+        (self.folder / _METADATA).write_text(text, encoding="utf-8")
+
+
+class PinnedImage:
+    """An image version in use: it stays on disk until `release`, or until the process ends."""
+
+    def __init__(self, image: Image, descriptor: int) -> None:
+        self.image = image
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let later builds remove this version. May be called once."""
+        os.close(self._descriptor)
+
+
+class ImageStore:
+    """The images below one folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def find(self, reference: str) -> Image | None:
+        """The current version of an image, or None if it was never built."""
+        folder = self._folder(reference)
+        try:
+            version = folder / (folder / _CURRENT).readlink()
+            metadata = json.loads((version / _METADATA).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return Image(
+            name=metadata["name"],
+            template=metadata["template"],
+            python=Path(metadata["python"]),
+            env=metadata["env"],
+            created=metadata["created"],
+            folder=version,
+        )
+
+    def pin(self, reference: str) -> PinnedImage:
+        """Take the current version into use; raises GatewayError if there is none."""
+        while (image := self.find(reference)) is not None:
+            try:
+                descriptor = locks.share(image.folder)
+            except FileNotFoundError:
+                continue
+            if (image.folder / _METADATA).exists():
+                return PinnedImage(image, descriptor)
+            # A build removed it between our look and our lock: look again.
+            os.close(descriptor)
+        raise GatewayError(
+            "image-missing",
+            f"image {reference} not found in {self.root}: build it with chiron build",
+        )
+
+    @contextmanager
+    def new_version(self, reference: str) -> Iterator[Path]:
+        """Yield an empty folder that becomes the image's current version if the block succeeds."""
+        folder = self._folder(reference)
+        folder.mkdir(parents=True, exist_ok=True)
+        with locks.exclusive(folder / ".lock"):
+            version = folder / secrets.token_hex(8)
+            version.mkdir()
+            try:
+                yield version
+                link = folder / ".next"
+                link.unlink(missing_ok=True)
+                link.symlink_to(version.name)
+                link.replace(folder / _CURRENT)
+            finally:
+                _remove_unused(folder)
+
+    def _folder(self, reference: str) -> Path:
+        return self.root / quote(names.image_reference(reference), safe="")
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove every version that is neither current nor in use; the image's lock is held."""
+    link = folder / _CURRENT
+    current = link.readlink().name if link.is_symlink() else None
+    for version in folder.iterdir():
+        if version.is_symlink() or not version.is_dir() or version.name == current:
+            continue
+        if locks.unused(version):
+            shutil.rmtree(version)

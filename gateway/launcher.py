@@ -1,0 +1,155 @@
+"""The gateway's side of the guardian: has processes started and signalled, hears of their ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from gateway.guardian import MAX_MESSAGE
+
+_NOT_STARTED = 127
+
+
+@dataclass(frozen=True)
+class Command:
+    """A process to start: what, where, with which environment, cores and memory limit (bytes)."""
+
+    command: list[str]
+    folder: Path
+    env: dict[str, str]
+    cores: list[int] | None = None
+    memory: int | None = None
+
+
+@dataclass
+class Child:
+    """A function process: its pid or why it has none, and how it ended.
+
+    Attributes:
+        started: set once there is a pid or an error.
+        ended: exit status, negative for a signal; also set after a failed start.
+        killed_at_bytes: the memory it used when it was killed for going above its limit.
+    """
+
+    ident: int
+    ended: asyncio.Future[int]
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    pid: int | None = None
+    error: str | None = None
+    killed_at_bytes: int | None = None
+
+
+@dataclass
+class Launcher:
+    """Holds the channel to the guardian; closing it ends every process the guardian started."""
+
+    channel: socket.socket
+    process: subprocess.Popen[bytes]
+    on_lost: Callable[[], None]
+    _children: dict[int, Child] = field(default_factory=dict)
+    _idents: count[int] = field(default_factory=count)
+
+    @classmethod
+    def open(cls, scratch: Path, on_lost: Callable[[], None]) -> Launcher:
+        """Start the guardian; it removes `scratch` when it ends. Needs a running event loop.
+
+        Args:
+            scratch: folder of the gateway's temporary files.
+            on_lost: called if the guardian ends by itself.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * MAX_MESSAGE)
+        root = Path(__file__).resolve().parent.parent
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "gateway.guardian", str(theirs.fileno()), str(scratch)],
+                cwd=root,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        launcher = cls(ours, process, on_lost)
+        asyncio.get_running_loop().add_reader(ours, launcher._receive)
+        return launcher
+
+    def start(self, command: Command, listener: socket.socket, output: int) -> Child:
+        """Order a process that inherits `listener` and writes to `output`; raises OSError.
+
+        It returns at once, so that a caller who is cancelled still knows the child to end.
+        """
+        child = Child(next(self._idents), asyncio.get_running_loop().create_future())
+        message = json.dumps(
+            {
+                "do": "start",
+                "id": child.ident,
+                "command": command.command,
+                "folder": str(command.folder),
+                "env": command.env,
+                "cores": command.cores,
+                "memory": command.memory or 0,
+            }
+        ).encode()
+        if len(message) > MAX_MESSAGE:
+            raise OSError(f"its environment is larger than {MAX_MESSAGE // 1024} KiB")
+        self._children[child.ident] = child
+        socket.send_fds(self.channel, [message], [listener.fileno(), output])
+        return child
+
+    def signal(self, child: Child, number: signal.Signals) -> None:
+        """Signal a process; SIGKILL reaches everything it started. Nothing if it has ended."""
+        if not child.ended.done():
+            message = {"do": "signal", "id": child.ident, "signal": int(number)}
+            with contextlib.suppress(OSError):  # guardian gone, and its processes with it
+                self.channel.send(json.dumps(message).encode())
+
+    async def close(self) -> None:
+        """Have the guardian end every process, and wait until it has."""
+        asyncio.get_running_loop().remove_reader(self.channel)
+        self.channel.close()
+        await asyncio.to_thread(self.process.wait)
+
+    def _receive(self) -> None:
+        try:
+            data = self.channel.recv(MAX_MESSAGE, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            data = b""
+        if not data:
+            self._lost()
+            return
+        message = json.loads(data)
+        child = self._children[message["id"]]
+        match message:
+            case {"pid": pid}:
+                child.pid = pid
+                child.started.set()
+            case {"error": error}:
+                self._end(child, _NOT_STARTED, error)
+            case {"memory": used}:
+                child.killed_at_bytes = used
+            case {"exit": code}:
+                self._end(child, code)
+
+    def _end(self, child: Child, code: int, error: str | None = None) -> None:
+        del self._children[child.ident]
+        child.error = error
+        child.started.set()
+        child.ended.set_result(code)
+
+    def _lost(self) -> None:
+        asyncio.get_running_loop().remove_reader(self.channel)
+        for child in list(self._children.values()):
+            self._end(child, -signal.SIGKILL, "the guardian process is gone")
+        self.on_lost()

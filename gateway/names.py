@@ -1,0 +1,52 @@
+"""Names that reach URLs and folders: functions, secrets, namespaces and image references."""
+
+from __future__ import annotations
+
+import re
+
+from gateway.errors import GatewayError
+
+NAMESPACE = "openfaas-fn"
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SECRET = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?")
+_IMAGE = re.compile(r"[A-Za-z0-9][-._/:@A-Za-z0-9]{0,254}")
+
+
+def function_name(name: str) -> str:
+    """Return `name` if it is a DNS label, as OpenFaaS demands of a service."""
+    if not _LABEL.fullmatch(name):
+        raise GatewayError(
+            "bad-name",
+            f"function name {name!r}: use 1 to 63 lower-case letters, digits and hyphens",
+        )
+    return name
+
+
+def secret_name(name: str) -> str:
+    """Return `name` if it can be the name of a secret's file."""
+    if not _SECRET.fullmatch(name):
+        raise GatewayError(
+            "bad-name", f"secret name {name!r}: use letters, digits, '-', '_' and '.'"
+        )
+    return name
+
+
+def image_reference(reference: str) -> str:
+    """Return the reference with its tag: ``app`` and ``app:latest`` are one image."""
+    if not _IMAGE.fullmatch(reference):
+        raise GatewayError("bad-image", f"image {reference!r}: not an image reference")
+    tagged = ":" in reference.rpartition("/")[2] or "@" in reference
+    return reference if tagged else f"{reference}:latest"
+
+
+def without_namespace(name: str) -> str:
+    """``NAME`` and ``NAME.openfaas-fn`` are the same function; faas-cli sends the second."""
+    return name.removesuffix("." + NAMESPACE)
+
+
+def check_namespace(namespace: str | None) -> None:
+    """Raise unless `namespace` is absent or the only one there is."""
+    if namespace and namespace != NAMESPACE:
+        raise GatewayError(
+            "unknown-namespace", f"namespace {namespace} not found: this gateway has {NAMESPACE}"
+        )

@@ -1,0 +1,90 @@
+"""Reads /proc: which processes belong to a function, and what memory and CPU time they take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One process: its parent, its session, and the CPU time of it and its reaped children."""
+
+    parent: int
+    session: int
+    cpu_s: float
+
+
+def snapshot() -> dict[int, Entry]:
+    """Every process there is now, by pid."""
+    table = {}
+    for folder in _PROC.iterdir():
+        if folder.name.isdigit() and (entry := _entry(folder)) is not None:
+            table[int(folder.name)] = entry
+    return table
+
+
+def _entry(folder: Path) -> Entry | None:
+    try:
+        stat = (folder / "stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The command's name, in parentheses, may hold blanks: count fields from its end.
+    fields = stat[stat.rindex(")") + 2 :].split()
+    ticks = sum(int(field) for field in fields[11:15])
+    return Entry(int(fields[1]), int(fields[3]), ticks / _TICKS_PER_S)
+
+
+def descendants(roots: Iterable[int], table: dict[int, Entry]) -> set[int]:
+    """Those of `roots` that run, and all below them."""
+    children: dict[int, list[int]] = {}
+    for pid, entry in table.items():
+        children.setdefault(entry.parent, []).append(pid)
+    found: set[int] = set()
+    frontier = list(roots)
+    while frontier:
+        pid = frontier.pop()
+        if pid not in found and pid in table:
+            found.add(pid)
+            frontier += children.get(pid, [])
+    return found
+
+
+def tree(leader: int, table: dict[int, Entry]) -> set[int]:
+    """What a session's leader started: its session, orphans included, and all below."""
+    session = [pid for pid, entry in table.items() if entry.session == leader]
+    return descendants([leader, *session], table)
+
+
+def resident_bytes(pids: Iterable[int]) -> int:
+    """Resident memory of `pids`, pages shared between them counted once for each."""
+    return sum(_resident_bytes(pid) for pid in pids)
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int((_PROC / str(pid) / "statm").read_text().split()[1]) * _PAGE_BYTES
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def proportional_bytes(pids: Iterable[int]) -> int:
+    """Proportional set size of `pids`: a page shared by n processes counts 1/n in each."""
+    return sum(_proportional_bytes(pid) for pid in pids)
+
+
+def _proportional_bytes(pid: int) -> int:
+    try:
+        rollup = (_PROC / str(pid) / "smaps_rollup").read_text()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return 0
+    for line in rollup.splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0

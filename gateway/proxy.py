@@ -1,0 +1,151 @@
+"""The function URL: passes a request on to the function and its answer back. The hot path."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+from aiohttp import web
+from multidict import CIMultiDict
+
+from gateway.calls import Call, forwarded
+from gateway.errors import GatewayError
+from gateway.exchange import Outgoing, exchange
+from gateway.function import Function
+from gateway.metrics import Metrics
+from gateway.registry import Registry
+
+# Up to here a body is held whole, which costs less than to pass it on piece by piece.
+WHOLE_BODY_BYTES = 1 << 20
+
+
+class Proxy:
+    """Serves ``/function/NAME`` and what is below."""
+
+    def __init__(self, registry: Registry, metrics: Metrics) -> None:
+        self._registry = registry
+        self._metrics = metrics
+
+    async def invoke(self, request: web.Request) -> web.StreamResponse:
+        """Answer with the function's answer, or 404, 408, 429, 502, 503, 504 in plain text."""
+        call = Call.of(request)
+        name = request.match_info["name"]
+        function = self._registry.find(name)
+        if function is None:
+            return refusal(call, 404, f"function {name} not found")
+        try:
+            answer = await self._exchange(request, call, function)
+        except GatewayError as error:
+            answer = refusal(call, error.status, error.message)
+        except aiohttp.ClientError as error:
+            answer = refusal(call, 502, f"function {name}: its process broke off: {error}")
+        self._metrics.record(function.name, answer.status, call.seconds())
+        return answer
+
+    async def _exchange(
+        self, request: web.Request, call: Call, function: Function
+    ) -> web.StreamResponse:
+        outgoing = await _outgoing(request, call, function)
+        relay = _Relay(request, call)
+        try:
+            async with (
+                asyncio.timeout(_finite(function.limits.answer_s)),
+                exchange(function, outgoing) as response,
+            ):
+                return await relay.answer(response)
+        except (TimeoutError, aiohttp.ClientError) as error:
+            if relay.streamed is not None:
+                # The head is sent: only a broken connection still says that the body is not whole.
+                relay.break_off()
+                return relay.streamed
+            if isinstance(error, TimeoutError):
+                limit = function.limits.answer_s
+                raise GatewayError(
+                    "timeout", f"function {function.name}: no answer within {limit:g} s", 504
+                ) from error
+            raise
+
+
+async def _outgoing(request: web.Request, call: Call, function: Function) -> Outgoing:
+    headers = forwarded(request.headers)
+    headers["X-Call-Id"] = call.ident
+    headers["X-Start-Time"] = str(call.start_ns)
+    body: bytes | aiohttp.StreamReader | None = None
+    length = request.content_length
+    if length is not None and length <= WHOLE_BODY_BYTES:
+        body = await read_body(request, function)
+    elif request.body_exists:
+        body = request.content
+        if length is not None:
+            headers["Content-Length"] = str(length)
+    return Outgoing(request.method, target(request), headers, body)
+
+
+async def read_body(request: web.Request, function: Function) -> bytes:
+    """The whole body of a request; GatewayError (408) if it does not come in time."""
+    try:
+        async with asyncio.timeout(_finite(function.limits.read_s)):
+            return await request.read()
+    except TimeoutError as error:
+        raise GatewayError(
+            "request-timeout", f"function {function.name}: the request's body did not come", 408
+        ) from error
+
+
+def target(request: web.Request) -> str:
+    """What follows ``/function/NAME/`` in the request's URL, its query included."""
+    url = request.rel_url
+    path = url.raw_path.split("/", 3)[3:]
+    rest = path[0] if path else ""
+    return f"{rest}?{url.raw_query_string}" if url.raw_query_string else rest
+
+
+def refusal(call: Call, status: int, message: str) -> web.Response:
+    """The gateway's own answer to a call, in plain text."""
+    return web.Response(status=status, text=message + "\n", headers=call.mark(CIMultiDict()))
+
+
+def _finite(seconds: float) -> float | None:
+    return None if seconds == float("inf") else seconds
+
+
+class _Relay:
+    """Turns a function's answer into the gateway's."""
+
+    def __init__(self, request: web.Request, call: Call) -> None:
+        self.streamed: web.StreamResponse | None = None
+        self._request = request
+        self._call = call
+
+    async def answer(self, response: aiohttp.ClientResponse) -> web.StreamResponse:
+        """Pass the answer on, whole if it is small, else while it comes."""
+        length = response.content_length
+        if self._request.method == "HEAD" or (length is not None and length <= WHOLE_BODY_BYTES):
+            body = await response.read()
+            headers = self._headers(response)
+            if self._request.method == "HEAD" and length is not None:
+                headers["Content-Length"] = str(length)
+            return web.Response(
+                status=response.status, reason=response.reason, body=body, headers=headers
+            )
+        return await self._stream(response)
+
+    async def _stream(self, response: aiohttp.ClientResponse) -> web.StreamResponse:
+        answer = web.StreamResponse(
+            status=response.status, reason=response.reason, headers=self._headers(response)
+        )
+        answer.content_length = response.content_length
+        await answer.prepare(self._request)
+        self.streamed = answer
+        async for piece in response.content.iter_any():
+            await answer.write(piece)
+        await answer.write_eof()
+        return answer
+
+    def break_off(self) -> None:
+        """Cut the caller's connection."""
+        if self._request.transport is not None:
+            self._request.transport.abort()
+
+    def _headers(self, response: aiohttp.ClientResponse) -> CIMultiDict[str]:
+        return self._call.mark(forwarded(response.headers))

@@ -1,0 +1,162 @@
+"""One process of a function: started, polled until it answers, drained, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import os
+import secrets
+import signal
+import socket
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from gateway.launcher import Child, Command, Launcher
+from gateway.logs import LineReader, Log
+
+_HEALTH_PATH = "/_/health"
+_POLL_PERIOD_S = 0.02
+_BACKLOG = 1024
+# Below waitress's connection_limit of 100, so that no connection waits there while others idle.
+_CONNECTIONS = 96
+# Below waitress's channel_timeout of 120 s, so that it is never the server who hangs up.
+_KEEPALIVE_S = 30.0
+
+
+class StartFailedError(Exception):
+    """The process ended, or did not answer in time, before it was ever ready."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long, in seconds, to wait for a function to get ready, to drain, and to end."""
+
+    ready: float = 60.0
+    drain: float = 60.0
+    stop: float = 5.0
+
+
+class Replica:
+    """A function process and the connections to it."""
+
+    def __init__(self, name: str, launcher: Launcher, log: Log) -> None:
+        self.instance = f"{name}-{secrets.token_hex(3)}"
+        self.inflight = 0
+        self.pid: int | None = None
+        self.started = time.monotonic()
+        self.url = URL()
+        self.http: aiohttp.ClientSession
+        self._launcher = launcher
+        self._log = log
+        self._child: Child | None = None
+        self._idle = asyncio.Event()
+
+    async def start(self, command: Command, ready_s: float) -> Child:
+        """Start the process; returns it once it answers its health check.
+
+        Raises:
+            StartFailedError: it could not be started, ended, or was not ready within `ready_s`.
+        OSError: no pipe or socket could be made, or the guardian is gone.
+        """
+        output = await self._open_log()
+        with socket.socket() as listener, output:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen(_BACKLOG)
+            self._connect(listener.getsockname()[1])
+            child = self._child = self._launcher.start(command, listener, output.fileno())
+        await child.started.wait()
+        if child.error:
+            raise StartFailedError(f"its process cannot be started: {child.error}")
+        self.pid = child.pid
+        await self._become_ready(child, ready_s)
+        return child
+
+    def enter(self) -> None:
+        """Count a request in; every `enter` is followed by a `leave`."""
+        self.inflight += 1
+
+    def leave(self) -> None:
+        """Count a request out."""
+        self.inflight -= 1
+        if not self.inflight:
+            self._idle.set()
+
+    async def stop(self, times: Times) -> None:
+        """Let requests in flight end, then end the process: SIGTERM, after a grace SIGKILL."""
+        child = self._child
+        if child is not None and not child.ended.done():
+            await self._drain(child, times.drain)
+            self._launcher.signal(child, signal.SIGTERM)
+            await asyncio.wait([child.ended], timeout=times.stop)
+            self._launcher.signal(child, signal.SIGKILL)
+            await asyncio.shield(child.ended)
+        if self.url:
+            await self.http.close()
+
+    async def _drain(self, child: Child, limit_s: float) -> None:
+        self._idle.clear()
+        if self.inflight:
+            idle = asyncio.ensure_future(self._idle.wait())
+            await _first([idle, child.ended], limit_s)
+            idle.cancel()
+
+    async def _open_log(self) -> io.FileIO:
+        """The write end of a pipe into the log."""
+        reader, writer = os.pipe()
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: LineReader(self._log, self.instance), os.fdopen(reader, "rb", buffering=0)
+        )
+        return io.FileIO(writer, "w")
+
+    def _connect(self, port: int) -> None:
+        self.url = URL(f"http://127.0.0.1:{port}/")
+        connector = aiohttp.TCPConnector(
+            limit=_CONNECTIONS, keepalive_timeout=_KEEPALIVE_S, use_dns_cache=False
+        )
+        self.http = aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+        )
+
+    async def _become_ready(self, child: Child, limit_s: float) -> None:
+        polling = asyncio.ensure_future(self._poll())
+        try:
+            await _first([polling, child.ended], limit_s)
+            if child.ended.done():
+                raise StartFailedError(await how_it_ended(child))
+            if not polling.done():
+                raise StartFailedError(f"no answer to {_HEALTH_PATH} within {limit_s:g} s")
+        finally:
+            polling.cancel()
+
+    async def _poll(self) -> None:
+        # The socket listens already: the first request waits in its backlog for the process.
+        while True:
+            with contextlib.suppress(aiohttp.ClientError):
+                async with self.http.get(self.url / _HEALTH_PATH[1:]) as response:
+                    if response.status == 200:
+                        return
+            await asyncio.sleep(_POLL_PERIOD_S)
+
+
+async def _first(futures: list[asyncio.Future[Any]], limit_s: float) -> None:
+    """Wait for one of `futures`, or for the time to pass; cancels none."""
+    await asyncio.wait(futures, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def how_it_ended(child: Child) -> str:
+    """Wait until a process has ended; returns how, in words."""
+    code = await asyncio.shield(child.ended)
+    if child.killed_at_bytes is not None:
+        return f"killed: it used {child.killed_at_bytes >> 20} MiB, above its memory limit"
+    if code < 0:
+        return f"ended by {signal.Signals(-code).name}"
+    return f"exited with status {code}"

@@ -1,0 +1,197 @@
+"""One deployment of a function: keeps its replicas running and hands requests to them in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.cores import Cores
+from gateway.deployment import Deployment
+from gateway.environment import Sandbox, environment
+from gateway.errors import GatewayError
+from gateway.images import PinnedImage
+from gateway.launcher import Child, Command, Launcher
+from gateway.logs import Log
+from gateway.replica import Replica, StartFailedError, Times, how_it_ended
+from gateway.secret_store import SecretStore
+
+_FIRST_DELAY_S = 0.25
+_LONGEST_DELAY_S = 30.0
+_STEADY_AFTER_S = 10.0
+
+
+@dataclass(frozen=True)
+class Host:
+    """What all functions of a gateway share."""
+
+    launcher: Launcher
+    cores: Cores
+    secrets: SecretStore
+    scratch: Path
+    url: str
+    times: Times
+    # Starting Python takes a core: functions that all start at once would all start late.
+    starting: asyncio.Semaphore
+
+
+class Revision:
+    """A deployment's replicas; made by a deploy, replaced whole by the next one."""
+
+    def __init__(
+        self, deployment: Deployment, pinned: PinnedImage, host: Host, log: Log, folder: Path
+    ) -> None:
+        self.deployment = deployment
+        self.limits = deployment.call_limits()
+        self.desired = 0
+        self.problem: str | None = None
+        self.ready: list[Replica] = []
+        self._pinned = pinned
+        self._host = host
+        self._log = log
+        self._folder = folder
+        self._keepers: list[asyncio.Task[None]] = []
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._turn = 0
+        self._retired = False
+        self._times = host.times
+        self._changed = asyncio.Event()
+        host.secrets.mount(self._secrets, deployment.secrets)
+
+    def scale(self, replicas: int) -> None:
+        """Have `replicas` processes kept running; those above it drain and end."""
+        self.desired = replicas
+        while len(self._keepers) < replicas:
+            self._keepers.append(asyncio.create_task(self._keep_one()))
+        for keeper in self._keepers[replicas:]:
+            keeper.cancel()
+            self._leaving.add(keeper)
+            keeper.add_done_callback(self._leaving.discard)
+        del self._keepers[replicas:]
+
+    async def retire(self, times: Times | None = None) -> None:
+        """Drain and end every replica and give back what they held; `times` may be shorter."""
+        self._retired = True
+        self._times = times or self._times
+        self.scale(0)
+        self._notify()
+        while self._leaving:
+            await asyncio.wait(self._leaving)
+        self._host.secrets.unmount(self._secrets)
+        self._pinned.release()
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    def next_ready(self) -> Replica | None:
+        """The next replica in turn that has room for a request, or None if none is ready.
+
+        Raises:
+            GatewayError: 429, every ready replica has max_inflight requests.
+        """
+        for _ in self.ready:
+            self._turn = (self._turn + 1) % len(self.ready)
+            replica = self.ready[self._turn]
+            if self.limits.inflight is None or replica.inflight < self.limits.inflight:
+                return replica
+        if self.ready:
+            raise GatewayError(
+                "too-many-requests",
+                f"function {self.deployment.service}: max_inflight requests are running already",
+                429,
+            )
+        return None
+
+    async def wait_ready(self) -> Replica:
+        """Wait for a replica to be ready, scaling from zero if need be.
+
+        Raises:
+            GatewayError: 503, the last start failed or the revision is retired; says why.
+        """
+        while (replica := self.next_ready()) is None:
+            why = "it is being removed" if self._retired else self.problem
+            if why:
+                name = self.deployment.service
+                raise GatewayError(
+                    "not-ready",
+                    f"function {name} is not ready: {why}; see faas-cli logs {name}",
+                    503,
+                )
+            if not self.desired:
+                self.scale(1)
+            await self._changed.wait()
+        return replica
+
+    async def all_ready(self) -> None:
+        """Wait until as many replicas as desired are ready."""
+        while len(self.ready) < self.desired:
+            await self._changed.wait()
+
+    @property
+    def _secrets(self) -> Path:
+        return self._folder / "secrets"
+
+    async def _keep_one(self) -> None:
+        """Run one replica after the other, waiting ever longer while they fail, until cancelled."""
+        failures = 0
+        while True:
+            replica = Replica(self.deployment.service, self._host.launcher, self._log)
+            try:
+                why = await self._run(replica)
+                failures = (
+                    0 if time.monotonic() - replica.started > _STEADY_AFTER_S else failures + 1
+                )
+                delay = backoff_s(failures - 1)
+            except StartFailedError as error:
+                why = self.problem = str(error)
+                failures += 1
+                delay = backoff_s(failures)
+            self._notify()
+            self._log.write(replica.instance, f"gateway: {why}; next start in {delay:g} s")
+            await asyncio.sleep(delay)
+
+    async def _run(self, replica: Replica) -> str:
+        """One life of a replica; returns how it ended."""
+        folder = self._folder / replica.instance
+        cores = self._host.cores.take(self.deployment.cores)
+        try:
+            child = await self._start(replica, folder, cores)
+            self.problem = None
+            self.ready.append(replica)
+            self._notify()
+            return await how_it_ended(child)
+        finally:
+            if replica in self.ready:
+                self.ready.remove(replica)
+            await replica.stop(self._times)
+            self._host.cores.give_back(cores)
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def _start(self, replica: Replica, folder: Path, cores: list[int] | None) -> Child:
+        async with self._host.starting:
+            try:
+                return await replica.start(self._command(folder, cores), self._times.ready)
+            except OSError as error:
+                raise StartFailedError(f"its process cannot be started: {error}") from error
+
+    def _command(self, folder: Path, cores: list[int] | None) -> Command:
+        image = self._pinned.image
+        sandbox = Sandbox(folder / "home", folder / "tmp", self._secrets)
+        for private in (sandbox.home, sandbox.temporary):
+            private.mkdir(mode=0o700, parents=True)
+        return Command(
+            command=[str(image.python), "index.py"],
+            folder=image.folder,
+            env=environment(self.deployment, image, sandbox, self._host.url),
+            cores=cores,
+            memory=self.deployment.memory,
+        )
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def backoff_s(failures: int) -> float:
+    """How long to wait before the next start after so many failed ones in a row, in seconds."""
+    return min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2 ** (failures - 1)) if failures > 0 else 0.0

@@ -1,0 +1,71 @@
+"""Secrets: kept in memory, and written for a function as files that only it is told about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from gateway.errors import GatewayError
+
+
+class SecretStore:
+    """The secrets of the one namespace, and the folders of the functions that use them."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, bytes] = {}
+        self._mounted: dict[Path, frozenset[str]] = {}
+
+    def names(self) -> list[str]:
+        """All secrets' names, sorted."""
+        return sorted(self._values)
+
+    def create(self, name: str, value: bytes) -> None:
+        """Add a secret; raises GatewayError (409) if there is one of that name."""
+        if name in self._values:
+            raise GatewayError("secret-exists", f"secret {name} already exists", 409)
+        self._values[name] = value
+
+    def update(self, name: str, value: bytes) -> None:
+        """Change a secret, also in the folders of functions that run; 404 if unknown."""
+        self._known(name)
+        self._values[name] = value
+        for folder, used in self._mounted.items():
+            if name in used:
+                _write(folder / name, value)
+
+    def delete(self, name: str) -> None:
+        """Forget a secret; functions that run keep their copy. 404 if unknown."""
+        self._known(name)
+        del self._values[name]
+
+    def check(self, needed: Iterable[str]) -> None:
+        """Raise GatewayError (400) naming the first secret that is needed and missing."""
+        for name in needed:
+            if name not in self._values:
+                raise GatewayError(
+                    "secret-missing",
+                    f"secret {name} not found: create it with faas-cli secret create {name}",
+                )
+
+    def mount(self, folder: Path, needed: Iterable[str]) -> None:
+        """Write the `needed` secrets into a new `folder`, one file each."""
+        folder.mkdir(mode=0o700, parents=True)
+        self._mounted[folder] = frozenset(needed)
+        for name in self._mounted[folder]:
+            _write(folder / name, self._values[name])
+
+    def unmount(self, folder: Path) -> None:
+        """Stop updating the files in `folder`; the caller removes it."""
+        del self._mounted[folder]
+
+    def _known(self, name: str) -> None:
+        if name not in self._values:
+            raise GatewayError("secret-unknown", f"secret {name} not found", 404)
+
+
+def _write(path: Path, value: bytes) -> None:
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.touch(mode=0o600)
+    fresh.write_bytes(value)
+    fresh.chmod(0o400)
+    fresh.replace(path)
