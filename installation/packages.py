@@ -1,0 +1,55 @@
+"""How this machine's distribution installs a package."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+from collections.abc import Mapping
+
+_APT = (("apt-get", "update"), ("apt-get", "install", "-y"))
+_DNF = (("dnf", "install", "-y"),)
+_ZYPPER = (("zypper", "--non-interactive", "install"),)
+
+#: What installs packages, by os-release(5)'s ID or ID_LIKE; the last command takes the package.
+_COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "debian": _APT,
+    "ubuntu": _APT,
+    "fedora": _DNF,
+    "rhel": _DNF,
+    "centos": _DNF,
+    "amzn": _DNF,
+    "alpine": (("apk", "add"),),
+    "arch": (("pacman", "-S", "--noconfirm"),),
+    "suse": _ZYPPER,
+    "opensuse": _ZYPPER,
+}
+
+
+def os_release() -> dict[str, str]:
+    """os-release(5) of this machine, empty where it has none."""
+    try:
+        return platform.freedesktop_os_release()
+    except OSError:
+        return {}
+
+
+def install_commands(package: str, release: Mapping[str, str]) -> list[list[str]]:
+    """The argument lists that install `package` as root; none for an unknown distribution."""
+    families = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+    known = next((_COMMANDS[family] for family in families if family in _COMMANDS), ())
+    commands = [list(command) for command in known]
+    if commands:
+        commands[-1].append(package)
+    return commands
+
+
+def install_line(package: str, release: Mapping[str, str], *, root: bool | None = None) -> str:
+    """The line to type that installs `package`, with sudo where the user is not root."""
+    if root is None:
+        root = os.geteuid() == 0
+    commands = install_commands(package, release)
+    if not commands:
+        return f"install {package} with this distribution's package manager"
+    sudo = [] if root else ["sudo"]
+    return " && ".join(shlex.join(sudo + command) for command in commands)

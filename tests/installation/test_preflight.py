@@ -1,0 +1,148 @@
+"""The preflight check finds what is missing, says the mend and never raises."""
+
+import http.server
+import json
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from installation.docker_engine import check_docker
+from installation.gateway_check import check_faas_cli, check_gateway
+from installation.machine import check_cgroup, check_cores, check_python
+from installation.preflight import preflight
+
+
+@pytest.fixture
+def answers() -> Iterator[dict[str, Any]]:
+    """What a gateway answers, by path; its URL is under "url"."""
+    content: dict[str, Any] = {}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+        def do_GET(self) -> None:
+            status, body = content.get(self.path, (401, "invalid credentials"))
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    content["url"] = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield content
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def info(provider: str) -> tuple[int, dict[str, Any]]:
+    return 200, {"provider": {"provider": provider, "version": {"release": "1.2"}}}
+
+
+@pytest.mark.parametrize(
+    ("provider", "limits"),
+    [
+        ("faasd-ce", "2 of 15 functions, 1 replicas each (CE)"),
+        ("faas-netes-ce", "2 of 15 functions, 1 to 5 replicas each (CE)"),
+        ("elsewhere", "2 functions"),
+    ],
+)
+def test_a_gateway_is_described_with_its_limits(answers, provider, limits):
+    answers["/system/info"] = info(provider)
+    answers["/system/functions"] = (200, [{"name": "a"}, {"name": "b"}])
+
+    finding = check_gateway(answers["url"], None)
+
+    assert finding.ok
+    assert finding.detail == f"{provider} 1.2 at {answers['url']}, {limits}"
+
+
+def test_a_gateway_that_wants_a_login_says_how(answers):
+    finding = check_gateway(answers["url"], None)
+    assert not finding.ok
+    assert finding.fix == f"faas-cli login -g {answers['url']}"
+
+
+def test_no_gateway_leads_to_the_embedded_one():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+        finding = check_gateway(f"http://127.0.0.1:{unused.getsockname()[1]}", None)
+    assert not finding.ok
+    assert "chiron serve" in finding.fix
+
+
+@pytest.mark.parametrize(("version", "ok"), [((3, 10), False), ((3, 11), True), ((4, 0), True)])
+def test_python_has_to_be_new_enough(version, ok):
+    finding = check_python(version)
+    assert finding.ok is ok
+    assert ("3.11" in finding.fix) is not ok
+
+
+def test_one_core_is_too_few():
+    assert not check_cores(1).ok
+    assert check_cores(2).ok
+
+
+def test_control_groups_are_told_apart(tmp_path):
+    assert not check_cgroup(tmp_path).ok
+    (tmp_path / "memory").mkdir()
+    assert check_cgroup(tmp_path).detail == "version 1"
+    (tmp_path / "cgroup.controllers").touch()
+    assert check_cgroup(tmp_path).detail == "version 2"
+
+
+def test_faas_cli_is_looked_for_on_the_path(tmp_path):
+    assert not check_faas_cli(str(tmp_path)).ok
+    (tmp_path / "faas-cli").touch(mode=0o755)
+    assert check_faas_cli(str(tmp_path)).ok
+
+
+def test_an_engine_that_is_not_there_is_no_exception(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    finding = check_docker()
+    assert not finding.ok
+    assert finding.fix
+    assert "\n" not in finding.detail
+
+
+def test_without_docker_py_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "docker", None)
+    assert "chiron-openfaas[docker]" in check_docker().fix
+
+
+def test_preflight_has_one_finding_a_thing_and_a_fix_for_each_that_is_missing(tmp_path):
+    variables = {"PATH": str(tmp_path), "OPENFAAS_CONFIG": str(tmp_path)}
+
+    findings = preflight("http://127.0.0.1:9", variables)
+
+    by_name = {finding.name: finding for finding in findings}
+    assert list(by_name) == [
+        "python",
+        "cores",
+        "cgroup",
+        "strace",
+        "ptrace",
+        "faas-cli",
+        "gateway",
+        "docker",
+    ]
+    assert not any(by_name[name].ok for name in ("strace", "ptrace", "faas-cli", "gateway"))
+    assert all(finding.ok is (finding.fix == "") for finding in findings)
+
+
+def test_preflight_names_credentials_that_cannot_be_read(tmp_path):
+    (tmp_path / "config.yml").write_text("auths: [")
+    variables = {"PATH": "", "OPENFAAS_CONFIG": str(tmp_path)}
+
+    [finding] = [f for f in preflight("http://127.0.0.1:9", variables) if f.name == "gateway"]
+
+    assert str(tmp_path) in finding.detail
+    assert "faas-cli login" in finding.fix
