@@ -1,0 +1,87 @@
+"""The Flask application around one handler, with the routes and rules of OpenFaaS's templates."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from answers import http_answer
+from flask import Flask, request
+from flask.typing import ResponseReturnValue
+
+#: The methods that the python3-flask and the python3-http template serve; else it is 405.
+METHODS = {
+    "flask": ["GET", "POST"],
+    "http": ["GET", "PUT", "POST", "PATCH", "DELETE"],
+}
+
+Handle = Callable[..., Any]
+
+
+class Event:
+    """The request, as ``handle(event, context)`` sees it."""
+
+    def __init__(self) -> None:
+        self.body = request.get_data()
+        self.headers = request.headers
+        self.method = request.method
+        self.query = request.args
+        self.path = request.path
+
+
+class Context:
+    """Where ``handle(event, context)`` runs."""
+
+    def __init__(self) -> None:
+        self.hostname = os.environ.get("HOSTNAME") or socket.gethostname()
+
+
+def create_app(style: str) -> Flask:
+    """The application around ``function/handler.py``.
+
+    Raises
+    ------
+    ValueError
+        `style` is neither ``flask`` nor ``http``.
+    ImportError
+        The handler cannot be imported, or has no ``handle``.
+    """
+    if style not in METHODS:
+        raise ValueError(f"handler_style is {style!r}: set it to {' or '.join(METHODS)}")
+    app = Flask("function")
+    with app.app_context():  # a handler may look at current_app while it is imported
+        handle = getattr(importlib.import_module("function.handler"), "handle", None)
+    if not callable(handle):
+        raise ImportError("function/handler.py defines no handle()")
+    call = _flask_call(handle) if style == "flask" else _http_call(handle)
+
+    @app.get("/_/health")
+    def health() -> str:
+        return "OK"
+
+    @app.route("/", defaults={"path": ""}, methods=METHODS[style])
+    @app.route("/<path:path>", methods=METHODS[style])
+    def run(path: str) -> ResponseReturnValue:
+        return call()
+
+    return app
+
+
+def _flask_call(handle: Handle) -> Callable[[], ResponseReturnValue]:
+    def call() -> ResponseReturnValue:
+        raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
+        body = request.get_data() if raw else request.get_data(as_text=True)
+        answer: ResponseReturnValue = handle(body)
+        return answer
+
+    return call
+
+
+def _http_call(handle: Handle) -> Callable[[], ResponseReturnValue]:
+    def call() -> ResponseReturnValue:
+        return http_answer(handle(Event(), Context()))
+
+    return call

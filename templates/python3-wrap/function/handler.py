@@ -1,0 +1,13 @@
+"""Placeholder: `chiron generate` writes the declaration of a wrap here."""
+
+from wrap.declaration import Wrap
+
+WRAP = Wrap(
+    workflow="empty",
+    name="empty",
+    mechanism="fork",
+    functions={},
+    tasks={},
+    stages={},
+    timeout_s=60.0,
+)

@@ -1,0 +1,69 @@
+"""What can go wrong with a task, as the caller reads it: a code, a sentence and who is to blame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class TaskError(Exception):
+    """A task that failed, and with it the request.
+
+    Parameters
+    ----------
+    code
+        A stable word for programs: ``raised``, ``exited``, ``timeout``, ``process-died``, ...
+    message
+        One line for people.
+    function, stage, wrap
+        Whose task it was; whoever knows them fills them in with `located`.
+    status
+        The HTTP status of the answer: 504 where time ran out, else 500; 4xx where the request
+        itself was wrong.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        function: str | None = None,
+        stage: int | None = None,
+        wrap: str | None = None,
+        status: int = 500,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.function = function
+        self.stage = stage
+        self.wrap = wrap
+        self.status = status
+
+    def located(self, function: str | None, stage: int | None, wrap: str) -> TaskError:
+        """The same error, with the places filled in that are not known yet."""
+        self.function = function if self.function is None else self.function
+        self.stage = stage if self.stage is None else self.stage
+        self.wrap = wrap if self.wrap is None else self.wrap
+        return self
+
+    def as_dict(self) -> dict[str, Any]:
+        """The body of the answer: code, message, function, stage, wrap."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "function": self.function,
+            "stage": self.stage,
+            "wrap": self.wrap,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any], status: int) -> TaskError:
+        """The error that `as_dict` of another process or wrap described."""
+        return cls(
+            str(fields.get("code", "failed")),
+            str(fields.get("message", "")),
+            function=fields.get("function"),
+            stage=fields.get("stage"),
+            wrap=fields.get("wrap"),
+            status=status,
+        )

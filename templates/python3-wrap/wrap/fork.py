@@ -1,0 +1,27 @@
+"""Mechanism ``fork``: a fresh process for each further process of each request."""
+
+from __future__ import annotations
+
+from wrap.process import Process
+from wrap.spawner import Spawner
+
+
+class Fork:
+    """Processes that serve one job."""
+
+    #: How the start of a process is called in a timeline.
+    kind = "fork"
+
+    def __init__(self, spawner: Spawner) -> None:
+        self._spawner = spawner
+
+    def take(self, slot: int, deadline: float) -> Process:
+        """A process for one job."""
+        return self._spawner.spawn()
+
+    def give(self, slot: int, process: Process, sound: bool) -> None:
+        """Be done with it; `sound` if it has answered all that it was asked."""
+        if sound:
+            process.close()
+        else:
+            process.end()

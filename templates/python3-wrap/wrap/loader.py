@@ -1,0 +1,42 @@
+"""Imports the functions of a wrap, each into a module namespace of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wrap.declaration import Wrap
+from wrap.namespace import Namespace
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that can be called: its name, its handler and the handler's style."""
+
+    name: str
+    style: str
+    handle: Callable[..., Any]
+    namespace: Namespace
+
+
+def load(wrap: Wrap, folder: Path) -> dict[str, Function]:
+    """Function -> its handler, from ``folder/NAME/handler.py``.
+
+    Raises
+    ------
+    ImportError
+        A handler is missing, or has no ``handle``.
+    """
+    return {name: _load(name, style, folder / name) for name, style in wrap.functions.items()}
+
+
+def _load(name: str, style: str, folder: Path) -> Function:
+    if not (folder / "handler.py").is_file():
+        raise ImportError(f"function {name}: {folder / 'handler.py'} is missing")
+    namespace = Namespace(name, folder)
+    handle = getattr(namespace.load("handler"), "handle", None)
+    if not callable(handle):
+        raise ImportError(f"function {name}: {folder / 'handler.py'} defines no handle()")
+    return Function(name, style, handle, namespace)

@@ -1,0 +1,113 @@
+"""What processes and wraps say to each other: a job (tasks and their inputs) and its results.
+
+The same frames cross the socket to a further process and the HTTP body to a remote wrap. Texts
+travel as UTF-8 frames of their own, never inside JSON and never as pickles.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from wrap.errors import TaskError
+
+
+@dataclass(frozen=True)
+class Job:
+    """Tasks of one stage with their inputs; tasks that share an input share its text."""
+
+    stage: int
+    inputs: dict[int, str]
+    process: int = 0
+    traced: bool = False
+
+    def frames(self) -> list[bytes]:
+        """A header, then every distinct input once."""
+        texts: list[str] = []
+        index_of: dict[int, int] = {}
+        tasks = []
+        for task, text in self.inputs.items():
+            if id(text) not in index_of:
+                index_of[id(text)] = len(texts)
+                texts.append(text)
+            tasks.append((task, index_of[id(text)]))
+        header = {
+            "stage": self.stage,
+            "process": self.process,
+            "traced": self.traced,
+            "tasks": tasks,
+            "texts": len(texts),
+        }
+        return [json.dumps(header).encode(), *(text.encode() for text in texts)]
+
+    @classmethod
+    def read(cls, frames: Iterator[bytearray]) -> Job | None:
+        """The next job of a stream of frames; None at its end, or where it breaks off."""
+        try:
+            header = json.loads(next(frames))
+            texts = [next(frames).decode() for _ in range(header["texts"])]
+        except StopIteration:
+            return None
+        inputs = {int(task): texts[index] for task, index in header["tasks"]}
+        return cls(header["stage"], inputs, header["process"], header["traced"])
+
+    def part(self, tasks: Iterable[int], process: int = 0) -> Job:
+        """The job of some of the tasks, for process number `process`."""
+        inputs = {task: self.inputs[task] for task in tasks}
+        return Job(self.stage, inputs, process, self.traced)
+
+
+@dataclass
+class Result:
+    """How one task went: its output, or its error; and when, in seconds of the monotonic clock.
+
+    `asked` is when its process was asked for and `ready` when that process had its job; both
+    are None in the main process.
+    """
+
+    task: int
+    function: str
+    wrap: str
+    process: int
+    started: float
+    ended: float
+    output: str | None = None
+    error: dict[str, Any] | None = None
+    asked: float | None = None
+    ready: float | None = None
+
+    def frames(self) -> list[bytes]:
+        """A header and the output (empty after an error)."""
+        header = asdict(self)
+        text = header.pop("output") or ""
+        return [json.dumps(header).encode(), text.encode()]
+
+    @classmethod
+    def read(cls, frames: Sequence[bytearray]) -> list[Result]:
+        """The results of a list of frames, two to each."""
+        results = []
+        for header, text in zip(frames[::2], frames[1::2], strict=True):
+            result = cls(**json.loads(header))
+            result.output = text.decode() if result.error is None else None
+            results.append(result)
+        return results
+
+    def text(self) -> str:
+        """The output. Raises TaskError where the task failed."""
+        if self.error is not None:
+            raise TaskError.from_dict(self.error, status=500)
+        return self.output or ""
+
+    def shifted(self, seconds: float) -> None:
+        """Move all its times, from another machine's clock to this one's."""
+        self.started += seconds
+        self.ended += seconds
+        self.asked = None if self.asked is None else self.asked + seconds
+        self.ready = None if self.ready is None else self.ready + seconds
+
+
+def outputs(results: Iterable[Result]) -> Mapping[int, str]:
+    """Task -> output. Raises TaskError for the first that failed."""
+    return {result.task: result.text() for result in results}

@@ -1,0 +1,159 @@
+"""A module namespace for each function, so that two may both ship ``util.py``.
+
+A function's folder is a package under a name of its own in ``sys.modules``. Its modules run
+with a private copy of ``__builtins__`` whose ``__import__`` finds, for `import util` as for
+`from function import util` (OpenFaaS's name of the folder), the function's own module.
+Functions keep the builtins of the module that defined them, so imports inside handlers and in
+threads go the same way. Names of the standard library and of installed packages mean what they
+mean everywhere.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib.abc import MetaPathFinder
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+)
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+#: The name under which OpenFaaS's templates import the handler's folder.
+_PACKAGE = "function"
+
+
+class Namespace(MetaPathFinder):
+    """The modules of one function.
+
+    Parameters
+    ----------
+    name
+        The function's name; names differ in more than ``-`` and ``_`` (no name has a ``_``).
+    folder
+        Where its modules are.
+    """
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.package = f"_function_{name.replace('-', '_')}"
+        self.uses_flask = False
+        self._folder = folder
+        self._builtins = {**vars(builtins), "__import__": self._import}
+        source = partial(_Loader, builtins=self._builtins)
+        self._loaders: list[Any] = [
+            (ExtensionFileLoader, EXTENSION_SUFFIXES),
+            (source, SOURCE_SUFFIXES),
+        ]
+        self._importlib = self._private_importlib()
+        sys.meta_path.insert(0, self)
+
+    def load(self, module: str) -> ModuleType:
+        """Import one of the function's modules by the name that the function gives it."""
+        return importlib.import_module(f"{self.package}.{module}")
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Part of the import protocol: where the module `fullname` is, if it is one of ours."""
+        if fullname == self.package:
+            return self._package_spec()
+        if not fullname.startswith(self.package + ".") or path is None:
+            return None
+        for folder in path:
+            spec = FileFinder(folder, *self._loaders).find_spec(fullname)
+            if spec is not None:
+                return spec
+        return None
+
+    def _package_spec(self) -> ModuleSpec:
+        places = [str(self._folder)]
+        init = self._folder / "__init__.py"
+        if not init.is_file():
+            spec = ModuleSpec(self.package, None, is_package=True)
+            spec.submodule_search_locations = places
+            return spec
+        loader = _Loader(self.package, str(init), builtins=self._builtins)
+        found = spec_from_file_location(
+            self.package, init, loader=loader, submodule_search_locations=places
+        )
+        if found is None:
+            raise ImportError(f"{init} cannot be loaded")
+        return found
+
+    def _own(self, name: str) -> str | None:
+        """The name in ``sys.modules`` of what the function calls `name`, if it is its own."""
+        top, _, rest = name.partition(".")
+        if top == _PACKAGE:
+            return f"{self.package}.{rest}" if rest else self.package
+        if top in sys.stdlib_module_names or not top:
+            return None
+        own = f"{self.package}.{top}"
+        if own in sys.modules or self._is_here(own):
+            return f"{self.package}.{name}"
+        return None
+
+    def _is_here(self, own: str) -> bool:
+        spec = FileFinder(str(self._folder), *self._loaders).find_spec(own)
+        # A folder without __init__.py counts only if it holds code: `data/` is no package.
+        return spec is not None and (
+            spec.loader is not None
+            or any(
+                next(Path(place).glob("*.py"), None)
+                for place in spec.submodule_search_locations or ()
+            )
+        )
+
+    def _import(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,  # noqa: A002 (the protocol's names)
+        locals: Mapping[str, object] | None = None,  # noqa: A002
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        own = None if level else self._own(name)
+        if own is not None:
+            leaf = builtins.__import__(own, globals, locals, fromlist or ("__name__",), 0)
+            if fromlist:
+                return leaf
+            top = name.partition(".")[0]
+            return sys.modules[self.package if top == _PACKAGE else f"{self.package}.{top}"]
+        if name == "flask" or name.startswith("flask."):
+            self.uses_flask = True
+        module = builtins.__import__(name, globals, locals, fromlist or (), level)
+        return self._importlib if module is importlib else module
+
+    def _private_importlib(self) -> ModuleType:
+        """importlib, but its import_module finds the function's own modules too."""
+
+        def import_module(name: str, package: str | None = None) -> ModuleType:
+            return importlib.import_module(self._own(name) or name, package)
+
+        private = ModuleType("importlib", importlib.__doc__)
+        private.__dict__["import_module"] = import_module
+        private.__dict__["__path__"] = importlib.__path__
+        private.__dict__["__getattr__"] = partial(getattr, importlib)
+        return private
+
+
+class _Loader(SourceFileLoader):
+    """Loads a module whose code sees the builtins of its function's namespace."""
+
+    def __init__(self, fullname: str, path: str, *, builtins: dict[str, Any]) -> None:
+        super().__init__(fullname, path)
+        self._builtins = builtins
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Part of the import protocol: run the module's code."""
+        module.__dict__["__builtins__"] = self._builtins
+        super().exec_module(module)

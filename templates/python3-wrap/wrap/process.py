@@ -1,0 +1,92 @@
+"""The server's end of a further process: jobs go out, results come in, piece by piece."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from wrap.frames import Inflow, Outflow
+from wrap.messages import Job, Result
+
+
+class ProcessDiedError(Exception):
+    """A process ended, or talks nonsense, before it had answered; the message says how."""
+
+
+class Process:
+    """A process that the zygote forked, or is about to.
+
+    Parameters
+    ----------
+    channel
+        The socket to it.
+    end
+        Kills it unless it has ended, and says how it ended.
+    """
+
+    def __init__(self, channel: socket.socket, end: Callable[[], str]) -> None:
+        self._channel = channel
+        self._channel.setblocking(False)
+        self._end = end
+        self._inflow = Inflow()
+        self._outflow = Outflow()
+        self._frames: list[bytearray] = []
+
+    def fileno(self) -> int:
+        """The descriptor to wait on."""
+        return self._channel.fileno()
+
+    @property
+    def sending(self) -> bool:
+        """Whether there is more to send when the socket takes it."""
+        return bool(self._outflow)
+
+    def post(self, job: Job) -> None:
+        """Hand it a job: what does not fit into the socket now goes out with `flush`."""
+        self._outflow.push(job.frames())
+        self.flush()
+
+    def flush(self) -> None:
+        """Send more of what is left. That it has died, `receive` will tell."""
+        try:
+            self._outflow.flush(self._channel)
+        except OSError:
+            self._outflow = Outflow()
+
+    def receive(self) -> list[Result]:
+        """The results that have arrived whole. Raises ProcessDiedError at the end of the stream."""
+        try:
+            piece = self._channel.recv(self._inflow.wanted)
+        except BlockingIOError:
+            return []
+        except OSError:
+            piece = b""
+        if not piece:
+            raise ProcessDiedError(self.end())
+        try:
+            self._frames += self._inflow.feed(piece)
+            whole = len(self._frames) // 2 * 2
+            results = Result.read(self._frames[:whole])
+        except (ValueError, TypeError) as error:
+            raise ProcessDiedError("sent something that is no result") from error
+        del self._frames[:whole]
+        return results
+
+    def alive(self) -> bool:
+        """Whether its end of the socket is open and it has said nothing unasked."""
+        try:
+            self._channel.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def end(self) -> str:
+        """Kill it, with all that it started, and say how it ended."""
+        self._channel.close()
+        return self._end()
+
+    def close(self) -> None:
+        """Let it go: it ends when it has noticed."""
+        self._channel.close()

@@ -1,0 +1,102 @@
+"""How data gets to remote wraps today: over HTTP through the OpenFaaS gateway."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import urllib3
+
+from wrap import frames
+from wrap.errors import TaskError
+from wrap.messages import Job, Result
+
+CONTENT_TYPE = "application/x-chiron-frames"
+STAGE_HEADER = "X-Chiron-Stage"
+TIMEOUT_HEADER = "X-Chiron-Timeout"
+_CONNECTIONS = 64
+_CONNECT_S = 5.0
+_SHOWN = 200
+#: Only what cannot have reached the wrap is tried again.
+_RETRIES = urllib3.Retry(total=None, connect=1, read=0, redirect=0, status=0, other=0)
+
+
+class Gateway:
+    """Calls wraps as OpenFaaS functions, over connections that are kept.
+
+    Parameters
+    ----------
+    url
+        The gateway's URL.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+        self._connections = urllib3.PoolManager(maxsize=_CONNECTIONS, retries=_RETRIES)
+
+    def call(self, wrap: str, job: Job, deadline: float) -> list[Result]:
+        """The results of `job` in `wrap`, with times on this machine's clock.
+
+        Raises
+        ------
+        TaskError
+            The wrap's own error; ``timeout``; ``remote`` when it cannot be reached.
+        """
+        asked = time.monotonic()
+        remaining = max(0.001, deadline - asked)
+        status, body = self._post(wrap, job, remaining)
+        answered = time.monotonic()
+        if status != 200:
+            raise _failure(wrap, status, body)
+        try:
+            clock, *rest = frames.split(body)
+            arrived, left = json.loads(clock)
+            results = Result.read(rest)
+        except (ValueError, TypeError) as error:
+            raise TaskError("remote", f"wrap {wrap} sent something that is no result") from error
+        # Clocks of two machines differ; the time on the way is taken to be equal both ways.
+        shift = (asked + answered) / 2 - (arrived + left) / 2
+        for result in results:
+            result.shifted(shift)
+        return results
+
+    def _post(self, wrap: str, job: Job, seconds: float) -> tuple[int, bytes]:
+        headers = {
+            "Content-Type": CONTENT_TYPE,
+            STAGE_HEADER: str(job.stage),
+            TIMEOUT_HEADER: f"{seconds:.3f}",
+        }
+        try:
+            response = self._connections.request(
+                "POST",
+                f"{self._url}/function/{wrap}",
+                body=frames.join(job.frames()),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=min(_CONNECT_S, seconds), read=seconds),
+            )
+        except (urllib3.exceptions.TimeoutError, urllib3.exceptions.HTTPError) as error:
+            late = isinstance(error, urllib3.exceptions.ReadTimeoutError)
+            if late:
+                message = f"wrap {wrap} did not answer in time"
+                raise TaskError("timeout", message, status=504) from error
+            message = f"wrap {wrap} cannot be reached through {self._url}: {error}"
+            raise TaskError("remote", message) from error
+        return response.status, response.data
+
+
+def _failure(wrap: str, status: int, body: bytes) -> TaskError:
+    """The error of a remote wrap, or of the gateway in front of it."""
+    try:
+        fields = json.loads(body)
+    except ValueError:
+        fields = None
+    if isinstance(fields, dict) and "code" in fields and "wrap" in fields:
+        return TaskError.from_dict(fields, 504 if status == 504 else 500)
+    shown = body[:_SHOWN].decode(errors="replace").strip()
+    return TaskError("remote", f"wrap {wrap}: the gateway answered {status}: {shown}")
+
+
+def answer(results: list[Result], arrived: float) -> bytes:
+    """The body with which a remote wrap answers a stage call that arrived at `arrived`."""
+    clock = json.dumps([arrived, time.monotonic()]).encode()
+    return frames.join([clock, *(frame for result in results for frame in result.frames())])

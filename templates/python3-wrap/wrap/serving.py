@@ -1,0 +1,86 @@
+"""Serves a WSGI application with waitress, until SIGTERM; then finishes what is in flight.
+
+Listens on the socket that ``LISTEN_FD`` names, else on ``host`` and ``port``. The runner of
+plain handlers has this file too; it imports nothing of the wrap runtime.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn
+
+import waitress
+from waitress import wasyncore
+
+#: How long requests in flight may take after SIGTERM.
+_DRAIN_S = 5.0
+#: Bodies up to this size stay in memory; waitress would put them into files from 512 KiB on.
+_IN_MEMORY = 64 << 20
+_CONNECTIONS = 1000
+_leave = os._exit  # the wrap runtime replaces it for handlers
+
+
+def listen(environment: Mapping[str, str]) -> socket.socket:
+    """The listening socket. Raises OSError, for example when the port is in use."""
+    if inherited := environment.get("LISTEN_FD"):
+        listener = socket.socket(fileno=int(inherited))
+        listener.set_inheritable(False)
+        return listener
+    host = environment.get("host", "0.0.0.0")  # noqa: S104 (in a container, behind the watchdog)
+    return socket.create_server((host, int(environment.get("port", "5000"))))
+
+
+def serve(
+    app: Callable[..., Iterable[bytes]],
+    listener: socket.socket,
+    threads: int,
+    close: Callable[[], None] = lambda: None,
+) -> NoReturn:
+    """Serve `app` on `threads` threads; exits 0 after SIGTERM or SIGINT.
+
+    Parameters
+    ----------
+    close
+        Called when the last request has been answered.
+    """
+    channels: dict[int, Any] = {}
+    server = waitress.create_server(
+        app,
+        map=channels,
+        sockets=[listener],
+        threads=threads,
+        connection_limit=_CONNECTIONS,
+        inbuf_overflow=_IN_MEMORY,
+        outbuf_overflow=_IN_MEMORY,
+        ident=None,
+    )
+    stopping: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        stopping.append(number)
+        server.pull_trigger()  # the loop may be asleep
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    while not stopping:
+        wasyncore.loop(timeout=1, use_poll=True, map=channels, count=1)
+    server.accepting = False
+    end = time.monotonic() + _DRAIN_S
+    while _in_flight(server) and time.monotonic() < end:
+        wasyncore.loop(timeout=0.05, use_poll=True, map=channels, count=1)
+    listener.close()
+    close()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    _leave(0)  # threads that a handler has left behind have no say in when this ends
+
+
+def _in_flight(server: Any) -> bool:
+    return any(
+        channel.requests or channel.total_outbufs_len for channel in server.active_channels.values()
+    )

@@ -1,0 +1,31 @@
+"""The settings of the runtime, read once from the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the deployment may choose (README.md has the table)."""
+
+    gateway_url: str
+    pool_concurrency: int
+    threads: int
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Settings:
+        """The settings. Raises ValueError for a number that is none, or is not above 0."""
+        return cls(
+            environment.get("gateway_url") or "http://gateway.openfaas:8080",
+            _count(environment, "pool_concurrency", 2),
+            _count(environment, "WAITRESS_THREADS", 4),
+        )
+
+
+def _count(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name) or str(default)
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError(f"{name} is {text!r}: set it to a whole number above 0")
+    return int(text)

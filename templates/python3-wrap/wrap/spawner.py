@@ -1,0 +1,113 @@
+"""The server's end of the zygote: starts it, asks it for processes, replaces it when it dies.
+
+The first zygote is forked while the server has one thread, so both share the memory of the
+imported functions. When it dies the server has threads, so the next one cannot be forked from
+it: it is the same program, started afresh, at the price of importing everything once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from wrap.process import Process
+from wrap.zygote import END, MESSAGE, SPAWN
+
+#: How long a killed process may take to be gone before the answer to the request goes out.
+_END_S = 1.0
+_BUFFER = 1 << 20
+
+
+class Spawner:
+    """Gets processes from a zygote.
+
+    Parameters
+    ----------
+    run
+        What a zygote does with its end of the control socket until that ends.
+    command
+        Starts a zygote as a program of its own; the socket's descriptor is appended.
+    """
+
+    def __init__(self, run: Callable[[socket.socket], None], command: Sequence[str]) -> None:
+        self._command = command
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._started: subprocess.Popen[bytes] | None = None
+        self._control, theirs = _control_sockets()
+        self._pid = os.fork()
+        if self._pid == 0:
+            status = 1
+            try:
+                self._control.close()
+                run(theirs)
+                status = 0
+            finally:
+                os._exit(status)
+        theirs.close()
+
+    def spawn(self) -> Process:
+        """A new process, which may still have to start. Raises OSError if there is no zygote."""
+        ours, theirs = socket.socketpair()
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+        number = next(self._numbers)
+        with theirs:
+            control = self._control
+            try:
+                _send(control, SPAWN, number, theirs)
+            except OSError:
+                self._replace(control)
+                _send(self._control, SPAWN, number, theirs)
+        return Process(ours, partial(self._end, self._control, number))
+
+    def close(self) -> None:
+        """End the zygote, and with it all processes."""
+        with self._lock:
+            self._control.close()
+            self._wait()
+
+    def _end(self, control: socket.socket, number: int) -> str:
+        """Have a process killed; says how it ended. Its zygote's death has been its own."""
+        ours, theirs = socket.socketpair()
+        ours.settimeout(_END_S)
+        ending = b""
+        with ours, contextlib.suppress(OSError):
+            with theirs:
+                _send(control, END, number, theirs)
+            ending = ours.recv(256)
+        return ending.decode() or "was lost, as its zygote was killed"
+
+    def _replace(self, dead: socket.socket) -> None:
+        with self._lock:
+            if self._control is not dead:
+                return
+            dead.close()
+            self._wait()
+            self._control, theirs = _control_sockets()
+            with theirs:
+                descriptor = theirs.fileno()
+                self._started = subprocess.Popen(
+                    [*self._command, str(descriptor)], pass_fds=[descriptor]
+                )
+
+    def _wait(self) -> None:
+        if self._started is not None:
+            self._started.wait()
+            return
+        with contextlib.suppress(ChildProcessError):  # a handler may have waited for any child
+            os.waitpid(self._pid, 0)
+
+
+def _control_sockets() -> tuple[socket.socket, socket.socket]:
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+def _send(control: socket.socket, kind: int, number: int, descriptor: socket.socket) -> None:
+    socket.send_fds(control, [MESSAGE.pack(kind, number)], [descriptor.fileno()])

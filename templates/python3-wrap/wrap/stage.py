@@ -1,0 +1,205 @@
+"""Runs one stage: remote wraps first, then further processes in order, then our own threads.
+
+All of them are awaited at once, by one selector, so that no size of result and no order of
+arrival can block another. The first failure fails the stage. What is still running then is
+stopped: processes are killed, as they share nothing with us; threads are left to end by
+themselves until the deadline, and only then interrupted, as that can hurt what they share.
+"""
+
+from __future__ import annotations
+
+import selectors
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from wrap import task
+from wrap.errors import TaskError
+from wrap.inbox import Inbox
+from wrap.messages import Job, Result
+from wrap.process import Process, ProcessDiedError
+from wrap.runtime import Runtime
+from wrap.threads import Run
+
+#: What a remote wrap gets on top of the deadline, since it can name the function that hangs.
+GRACE_S = 0.5
+
+Processes = Sequence[Sequence[int]]
+Remotes = Mapping[str, Sequence[int]]
+
+
+def run_stage(
+    runtime: Runtime, job: Job, processes: Processes, remotes: Remotes, deadline: float
+) -> list[Result]:
+    """The results of all tasks of `job`.
+
+    Parameters
+    ----------
+    processes
+        The tasks of this wrap's processes; the first is the main process.
+    remotes
+        Remote wrap -> its tasks.
+    deadline
+        Seconds of the monotonic clock.
+
+    Raises
+    ------
+    TaskError
+        The first task that failed, or ``timeout``.
+    """
+    stage = _Stage(runtime, job, deadline)
+    try:
+        for wrap, tasks in remotes.items():
+            stage.call(wrap, job.part(tasks))
+        for number, tasks in enumerate(processes[1:], start=1):
+            stage.hand_out(job.part(tasks, process=number))
+        for number in processes[0] if processes else ():
+            stage.start(number)
+        return stage.gather()
+    finally:
+        stage.stop()
+
+
+@dataclass
+class _Busy:
+    """A further process and what it still owes."""
+
+    process: Process
+    slot: int
+    tasks: set[int]
+    asked: float
+
+
+class _Stage:
+    """One run of a stage."""
+
+    def __init__(self, runtime: Runtime, job: Job, deadline: float) -> None:
+        self._runtime = runtime
+        self._job = job
+        self._deadline = deadline
+        self._inbox: Inbox[list[Result] | TaskError] = Inbox()
+        self._results: list[Result] = []
+        self._busy: list[_Busy] = []
+        self._runs: dict[int, Run] = {}
+        self._remotes: dict[int, str] = {}
+
+    def call(self, wrap: str, job: Job) -> None:
+        """Have a remote wrap run its part."""
+        self._remotes |= dict.fromkeys(job.inputs, wrap)
+        work = partial(_call, self._runtime, wrap, job, self._deadline + GRACE_S, self._inbox)
+        self._runtime.threads.start(work)
+
+    def hand_out(self, job: Job) -> None:
+        """Have a further process run its part."""
+        slot = job.process - 1
+        asked = time.monotonic()
+        try:
+            process = self._runtime.mechanism.take(slot, self._deadline)
+        except TaskError as error:
+            raise self._located(error, job.inputs) from error
+        except OSError as error:
+            failure = TaskError("process-died", f"no process could be had: {error}")
+            raise self._located(failure, job.inputs) from error
+        self._busy.append(_Busy(process, slot, set(job.inputs), asked))
+        process.post(job)
+
+    def start(self, number: int) -> None:
+        """Run a task as a thread of this process."""
+        work = partial(_run, self._runtime, number, self._job, self._inbox)
+        self._runs[number] = self._runtime.threads.start(work)
+
+    def gather(self) -> list[Result]:
+        """Wait for all results."""
+        with selectors.PollSelector() as selector:
+            selector.register(self._inbox, selectors.EVENT_READ)
+            for busy in self._busy:
+                selector.register(busy.process, _events(busy.process), busy)
+            while self._runs or self._remotes or any(busy.tasks for busy in self._busy):
+                for key, events in selector.select(self._patience()):
+                    if key.data is None:
+                        self._empty_inbox()
+                    else:
+                        self._exchange(selector, key.data, events)
+        return self._results
+
+    def _patience(self) -> float:
+        """Seconds to wait. Raises TaskError when there are none left."""
+        local = set(self._runs).union(*(busy.tasks for busy in self._busy))
+        limit = self._deadline if local else self._deadline + GRACE_S
+        seconds = limit - time.monotonic()
+        if seconds > 0:
+            return seconds
+        late = self._names(local) if local else ", ".join(sorted(set(self._remotes.values())))
+        message = f"{late} did not answer in time"
+        raise self._located(TaskError("timeout", message, status=504), local)
+
+    def _empty_inbox(self) -> None:
+        for item in self._inbox.take():
+            if isinstance(item, TaskError):
+                raise item
+            self._take(item)
+            for result in item:
+                self._runs.pop(result.task, None)
+                self._remotes.pop(result.task, None)
+
+    def _exchange(self, selector: selectors.PollSelector, busy: _Busy, events: int) -> None:
+        if events & selectors.EVENT_WRITE:
+            busy.process.flush()
+            selector.modify(busy.process, _events(busy.process), busy)
+        if not events & selectors.EVENT_READ:
+            return
+        try:
+            results = busy.process.receive()
+        except ProcessDiedError as error:
+            message = f"the process of {self._names(busy.tasks)} {error}"
+            raise self._located(TaskError("process-died", message), busy.tasks) from error
+        for result in results:
+            busy.tasks.discard(result.task)
+            result.asked = busy.asked
+        self._take(results)
+        if not busy.tasks:
+            selector.unregister(busy.process)
+
+    def _take(self, results: list[Result]) -> None:
+        for result in results:
+            result.text()
+        self._results += results
+
+    def stop(self) -> None:
+        """Give back the processes; end what is still running."""
+        for busy in self._busy:
+            self._runtime.mechanism.give(busy.slot, busy.process, sound=not busy.tasks)
+        patience = self._deadline - time.monotonic()
+        for run in self._runs.values():
+            if patience <= 0:
+                run.cancel()
+            else:
+                timer = threading.Timer(patience, run.cancel)
+                timer.daemon = True
+                timer.start()
+
+    def _names(self, tasks: Iterable[int]) -> str:
+        return ", ".join(sorted({self._runtime.wrap.tasks[number] for number in tasks}))
+
+    def _located(self, error: TaskError, tasks: Iterable[int]) -> TaskError:
+        names = self._names(tasks) or None
+        return error.located(names, self._job.stage, self._runtime.wrap.name)
+
+
+def _events(process: Process) -> int:
+    return selectors.EVENT_READ | (selectors.EVENT_WRITE if process.sending else 0)
+
+
+def _run(runtime: Runtime, number: int, job: Job, inbox: Inbox[list[Result] | TaskError]) -> None:
+    inbox.put([task.run(number, job, runtime.wrap, runtime.functions)])
+
+
+def _call(
+    runtime: Runtime, wrap: str, job: Job, deadline: float, inbox: Inbox[list[Result] | TaskError]
+) -> None:
+    try:
+        inbox.put(runtime.transport.call(wrap, job, deadline))
+    except TaskError as error:
+        inbox.put(error.located(None, job.stage, wrap))

@@ -1,0 +1,59 @@
+"""Runs one task: its handler, timed, with whatever goes wrong turned into an error."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+
+from wrap import styles
+from wrap.declaration import Wrap
+from wrap.errors import TaskError
+from wrap.loader import Function
+from wrap.messages import Job, Result
+from wrap.threads import Cancelled
+
+
+def run(task: int, job: Job, wrap: Wrap, functions: dict[str, Function]) -> Result:
+    """Run task number `task` of `job` in this thread.
+
+    Never raises but for `Cancelled`: that the task was given up is no answer to anybody.
+    """
+    function = functions[wrap.tasks[task]]
+    result = Result(task, function.name, wrap.name, job.process, time.monotonic(), 0.0)
+    try:
+        result.output = _call(function, task, job, result)
+    except Cancelled:
+        raise
+    except BaseException as error:
+        failure = _failure(error)
+        result.error = failure.located(function.name, job.stage, wrap.name).as_dict()
+    if not result.ended:
+        result.ended = time.monotonic()
+    return result
+
+
+def _call(function: Function, task: int, job: Job, result: Result) -> str:
+    text = job.inputs[task]
+    arguments = styles.arguments(function, text)
+    with styles.surroundings(function, text):
+        result.started = time.monotonic()
+        if job.traced:
+            os.access(f"/chiron/begin/{task}", os.F_OK)
+        try:
+            value = function.handle(*arguments)
+        finally:
+            if job.traced:
+                os.access(f"/chiron/end/{task}", os.F_OK)
+            result.ended = time.monotonic()
+        return styles.output(function, value)
+
+
+def _failure(error: BaseException) -> TaskError:
+    if isinstance(error, TaskError):
+        return error
+    traceback.print_exception(error, file=sys.stderr)
+    if isinstance(error, SystemExit):
+        return TaskError("exited", f"the handler called sys.exit({error.code!r}): return instead")
+    return TaskError("raised", f"{type(error).__name__}: {error}".rstrip(": "))

@@ -1,0 +1,37 @@
+"""What ran when, as a list that can be laid beside the predictor's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from wrap.messages import Result
+
+
+def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[str, Any]]:
+    """Rows of wrap, process, task, function, kind, start_ms and end_ms, by start.
+
+    Parameters
+    ----------
+    arrived
+        When the request came, in seconds of the monotonic clock: 0 ms.
+    kind
+        How the start of a further process is called: ``fork`` or ``dispatch``.
+    """
+    rows: dict[tuple[object, ...], dict[str, Any]] = {}
+    for result in results:
+        place = {"wrap": result.wrap, "process": result.process}
+        if result.asked is not None and result.ready is not None:
+            start = {"task": None, "function": None, "kind": kind}
+            times = _times(result.asked, result.ready, arrived)
+            rows[result.wrap, result.process, result.asked] = place | start | times
+        run = {"task": result.task, "function": result.function, "kind": "run"}
+        rows[(result.task,)] = place | run | _times(result.started, result.ended, arrived)
+    return sorted(rows.values(), key=lambda row: float(row["start_ms"]))
+
+
+def _times(start: float, end: float, arrived: float) -> dict[str, float]:
+    return {
+        "start_ms": round((start - arrived) * 1000, 4),
+        "end_ms": round((end - arrived) * 1000, 4),
+    }

@@ -1,0 +1,162 @@
+"""The zygote: a single-threaded process, functions imported, that forks the others on demand.
+
+Forking a process that runs threads copies locks that nobody will ever release, so the server
+never forks. The zygote reads messages from a socket: SPAWN comes with the socket of a new
+process, END with a socket for the answer how that process ended (it is killed if it has not).
+Nothing is answered to SPAWN, so a stage asks for its processes without waiting; they start in
+that order. Where the server ends, however it ends, the socket ends, and the zygote kills its
+children and ends too; where the zygote is killed, the kernel kills its children.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import selectors
+import signal
+import socket
+import struct
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NoReturn
+
+MESSAGE = struct.Struct("!BQ")
+SPAWN, END = 1, 2
+_PR_SET_PDEATHSIG = 1
+#: Endings that are remembered until somebody asks.
+_REMEMBERED = 1024
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+Serve = Callable[[socket.socket], None]
+
+
+class Zygote:
+    """Forks children, kills and reaps them."""
+
+    def __init__(self, control: socket.socket, serve: Serve) -> None:
+        self._control = control
+        self._serve = serve
+        self._pids: dict[int, int] = {}
+        self._asked: dict[int, socket.socket] = {}
+        self._endings: OrderedDict[int, str] = OrderedDict()
+        self._alarm, alarm = socket.socketpair()
+        self._wakers = (self._alarm, alarm)
+        self._alarm.setblocking(False)
+        alarm.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
+        for ignored in (signal.SIGTERM, signal.SIGINT):  # sent to the group; the server decides
+            signal.signal(ignored, signal.SIG_IGN)
+
+    def run(self) -> None:
+        """Serve the control socket until its other end is closed."""
+        selector = selectors.PollSelector()
+        selector.register(self._control, selectors.EVENT_READ, self._obey)
+        selector.register(self._alarm, selectors.EVENT_READ, self._reap)
+        while all(key.data() for key, _ in selector.select()):
+            pass
+        for pid in self._pids.values():
+            _kill(pid)
+
+    def _obey(self) -> bool:
+        message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE.size, 1)
+        if not message:
+            return False
+        kind, number = MESSAGE.unpack(message)
+        channel = socket.socket(fileno=descriptors[0])
+        if kind == SPAWN:
+            self._spawn(number, channel)
+        else:
+            self._end(number, channel)
+        return True
+
+    def _spawn(self, number: int, channel: socket.socket) -> None:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self._answer(number, f"could not be forked ({error})")
+        else:
+            if pid == 0:
+                self._become_child(channel)
+            self._pids[number] = pid
+        channel.close()
+
+    def _become_child(self, channel: socket.socket) -> NoReturn:
+        status = 1
+        try:
+            _die_with_parent()
+            os.setpgid(0, 0)  # what it starts itself ends with it
+            signal.set_wakeup_fd(-1)
+            for default in (signal.SIGCHLD, signal.SIGTERM):
+                signal.signal(default, signal.SIG_DFL)
+            for inherited in (self._control, *self._wakers, *self._asked.values()):
+                inherited.close()
+            self._serve(channel)
+            status = 0
+        finally:
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(status)
+
+    def _end(self, number: int, answer: socket.socket) -> None:
+        self._asked[number] = answer
+        if number in self._pids:
+            _kill(self._pids[number])
+        else:
+            self._answer(number, self._endings.pop(number, "never started"))
+
+    def _reap(self) -> bool:
+        with contextlib.suppress(BlockingIOError):
+            self._alarm.recv(4096)
+        numbers = {pid: number for number, pid in self._pids.items()}
+        while (pid := _ended_child()) is not None:
+            _kill(pid)  # its process group, while its pid cannot be another's yet
+            _, status = os.waitpid(pid, 0)
+            number = numbers.get(pid)
+            if number is not None:
+                del self._pids[number]
+                self._answer(number, _ending(status))
+        return True
+
+    def _answer(self, number: int, ending: str) -> None:
+        if number in self._asked:
+            with self._asked.pop(number) as answer, contextlib.suppress(OSError):
+                answer.send(ending.encode())
+            return
+        self._endings[number] = ending
+        if len(self._endings) > _REMEMBERED:
+            self._endings.popitem(last=False)
+
+
+def _ended_child() -> int | None:
+    with contextlib.suppress(ChildProcessError):
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return found.si_pid if found else None
+    return None
+
+
+def _kill(pid: int) -> None:
+    """Kill a child that has not been reaped, and what it started."""
+    for kill in (os.killpg, os.kill):  # it may not have its group yet
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
+
+
+def _ending(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"exited with status {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"
+
+
+def _die_with_parent() -> None:
+    parent = os.getppid()
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended in between
+        os._exit(1)

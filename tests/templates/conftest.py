@@ -1,0 +1,281 @@
+"""Composes image folders and starts their index.py as the gateway does."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import psutil
+import pytest
+
+TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+
+
+@dataclass
+class Answer:
+    """An HTTP response, read."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str]
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Server:
+    """A running index.py."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+
+    def request(
+        self, method: str = "POST", path: str = "/", body: bytes | str = b"", **headers: str
+    ) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            data = body.encode() if isinstance(body, str) else body
+            names = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, data, names)
+            response = connection.getresponse()
+            return Answer(response.status, response.read(), dict(response.getheaders()))
+        finally:
+            connection.close()
+
+    def family(self) -> list[psutil.Process]:
+        """All processes below it."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def zygote(self) -> psutil.Process:
+        return psutil.Process(self.process.pid).children()[0]
+
+    def descriptors(self) -> int:
+        return psutil.Process(self.process.pid).num_fds()
+
+    def threads(self) -> int:
+        return psutil.Process(self.process.pid).num_threads()
+
+    def terminate(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)
+
+
+Start = Callable[..., Server]
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Whether `holds` within `seconds`."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+@pytest.fixture(name="eventually", scope="session")
+def _eventually() -> Callable[..., bool]:
+    return eventually
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts index.py of an image folder on a LISTEN_FD socket, and waits until it is healthy."""
+    servers: list[Server] = []
+
+    def start(image: Path, **settings: str) -> Server:
+        server = _start(image, tmp_path / f"log-{len(servers)}", settings)
+        servers.append(server)
+        healthy = eventually(lambda: server.process.poll() is not None or _is_healthy(server))
+        assert healthy and server.process.poll() is None, server.log.read_text()
+        return server
+
+    yield start
+    for server in servers:
+        if server.process.poll() is None:
+            server.process.kill()
+            server.process.wait(10)
+
+
+@pytest.fixture
+def run_to_end(tmp_path: Path) -> Callable[..., tuple[int, str]]:
+    """Runs an index.py that is expected to give up: its exit status and what it said."""
+
+    def run(image: Path, **settings: str) -> tuple[int, str]:
+        server = _start(image, tmp_path / "log", settings)
+        try:
+            return server.process.wait(20), server.log.read_text()
+        finally:
+            server.process.kill()
+
+    return run
+
+
+@pytest.fixture
+def in_background() -> Iterator[Callable[..., Future[Any]]]:
+    """Calls something in a thread: its future."""
+    with ThreadPoolExecutor(32) as threads:
+        yield threads.submit
+
+
+def _start(image: Path, log: Path, settings: dict[str, str]) -> Server:
+    listener = socket.create_server(("127.0.0.1", 0))
+    with listener, log.open("wb") as output:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(image),
+            "PYTHONUNBUFFERED": "1",
+            "LISTEN_FD": str(listener.fileno()),
+            **settings,
+        }
+        process = subprocess.Popen(
+            [sys.executable, "index.py"],
+            cwd=image,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            pass_fds=[listener.fileno()],
+        )
+        return Server(process, listener.getsockname()[1], log)
+
+
+def _is_healthy(server: Server) -> bool:
+    try:
+        answer = server.request("GET", "/_/health")
+    except OSError:
+        return False
+    return answer.status == 200 and answer.text == "OK"
+
+
+@pytest.fixture
+def plain_image(tmp_path: Path) -> Callable[..., Path]:
+    """Composes the image of a plain handler from its source."""
+
+    def compose(handler: str, **files: str) -> Path:
+        image = tmp_path / "plain"
+        shutil.copytree(TEMPLATES / "plain", image)
+        _write(image / "function", {"handler.py": handler, **_paths(files)})
+        return image
+
+    return compose
+
+
+@pytest.fixture
+def wrap_image(tmp_path: Path) -> Callable[..., Path]:
+    """Composes the image of a wrap from the fields of its declaration and handlers' sources."""
+
+    def compose(
+        handlers: dict[str, str | dict[str, str]],
+        stages: dict[int, list[list[int]]] | None = None,
+        *,
+        tasks: dict[int, str] | None = None,
+        styles: dict[str, str] | None = None,
+        name: str = "test-wrap1",
+        mechanism: str = "fork",
+        timeout_s: float = 20.0,
+        entry: dict[str, Any] | None = None,
+    ) -> Path:
+        image = tmp_path / name
+        shutil.copytree(TEMPLATES / "python3-wrap", image)
+        tasks = dict(enumerate(handlers)) if tasks is None else tasks
+        stages = {0: [list(tasks)]} if stages is None else stages
+        styles = dict.fromkeys(handlers, "flask") | (styles or {})
+        fields = (
+            f"workflow='test', name={name!r}, mechanism={mechanism!r}, functions={styles!r}, "
+            f"tasks={tasks!r}, stages={stages!r}, timeout_s={timeout_s!r}"
+        )
+        entry_text = f", entry=Entry(**{entry!r})" if entry is not None else ""
+        (image / "function" / "handler.py").write_text(
+            "from wrap.declaration import Entry, Wrap\n" + f"WRAP = Wrap({fields}{entry_text})\n"
+        )
+        for function, source in handlers.items():
+            files = {"handler.py": source} if isinstance(source, str) else source
+            _write(image / "function" / "functions" / function, files)
+        return image
+
+    return compose
+
+
+def _paths(files: dict[str, str]) -> dict[str, str]:
+    return {f"{name}.py": source for name, source in files.items()}
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    for name, source in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(source))
+
+
+@dataclass
+class FakeGateway:
+    """Passes POST /function/NAME on to a port, as the gateway does."""
+
+    url: str
+    ports: dict[str, int] = field(default_factory=dict)
+
+
+@pytest.fixture
+def gateway() -> Iterator[FakeGateway]:
+    """A gateway for wraps that call each other."""
+    fake = FakeGateway("")
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            name = self.path.removeprefix("/function/")
+            if name not in fake.ports:
+                self._send(404, b"no such function", "text/plain")
+                return
+            connection = http.client.HTTPConnection("127.0.0.1", fake.ports[name], timeout=30)
+            try:
+                connection.request("POST", "/", body, dict(self.headers))
+                response = connection.getresponse()
+                self._send(response.status, response.read(), response.headers["Content-Type"])
+            finally:
+                connection.close()
+
+        def _send(self, status: int, body: bytes, kind: str) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    fake.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield fake
+    server.shutdown()
+    thread.join()
+    server.server_close()

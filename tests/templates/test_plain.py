@@ -1,0 +1,140 @@
+"""The runner of plain handlers behaves as the python3-flask and python3-http templates do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+ECHO_EVENT = """
+    def handle(event, context):
+        return {
+            "statusCode": 201,
+            "body": {
+                "body": event.body.decode(),
+                "method": event.method,
+                "path": event.path,
+                "query": event.query.getlist("q"),
+                "header": event.headers["X-One"],
+                "hostname": context.hostname,
+            },
+            "headers": {"X-Two": "2"},
+        }
+"""
+
+
+def test_a_flask_handler_gets_the_body_as_text(start: Any, plain_image: Any) -> None:
+    server = start(plain_image("def handle(req):\n    return req + type(req).__name__\n"))
+    assert server.request(body="grüße ").text == "grüße str"
+
+
+def test_a_flask_handler_gets_bytes_if_it_asks_for_them(start: Any, plain_image: Any) -> None:
+    image = plain_image("def handle(req):\n    return req + type(req).__name__.encode()\n")
+    assert start(image, RAW_BODY="true").request(body=b"\xff").body == b"\xffbytes"
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", 200), ("POST", 200), ("PUT", 405)])
+def test_the_flask_template_takes_get_and_post(
+    method: str, status: int, start: Any, plain_image: Any
+) -> None:
+    server = start(plain_image("def handle(req):\n    return 'x'\n"))
+    assert server.request(method, "/any/path?q=1").status == status
+
+
+def test_a_flask_handler_answers_what_flask_understands(start: Any, plain_image: Any) -> None:
+    image = plain_image(
+        """
+        from flask import request
+
+        def handle(req):
+            return {"b": 1, "a": request.path}, 202, {"X-One": "1"}
+        """
+    )
+    answer = start(image).request(path="/some/where")
+    assert (answer.status, answer.headers["X-One"]) == (202, "1")
+    assert answer.text == '{"a":"/some/where","b":1}\n'
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST", "PATCH", "DELETE"])
+def test_an_http_handler_gets_event_and_context(method: str, start: Any, plain_image: Any) -> None:
+    server = start(plain_image(ECHO_EVENT), handler_style="http", HOSTNAME="here")
+    answer = server.request(method, "/a/b?q=1&q=2", "text", X_One="1")
+    assert (answer.status, answer.headers["X-Two"]) == (201, "2")
+    assert answer.json == {
+        "body": "text",
+        "method": method,
+        "path": "/a/b",
+        "query": ["1", "2"],
+        "header": "1",
+        "hostname": "here",
+    }
+
+
+def test_what_an_http_handler_leaves_out_is_empty(start: Any, plain_image: Any) -> None:
+    server = start(plain_image("def handle(event, context): pass\n"), handler_style="http")
+    answer = server.request()
+    assert (answer.status, answer.body) == (200, b"")
+
+
+def test_a_handler_that_raises_answers_500_and_the_next_request_is_served(
+    start: Any, plain_image: Any
+) -> None:
+    server = start(plain_image("def handle(req):\n    return str(1 / int(req))\n"))
+    assert [server.request(body=body).status for body in "0101"] == [500, 200, 500, 200]
+
+
+def test_modules_beside_the_handler_are_found_both_ways(start: Any, plain_image: Any) -> None:
+    image = plain_image(
+        """
+        import util
+        from function import other
+
+        def handle(req):
+            return util.NAME + other.NAME
+        """,
+        util="NAME = 'util '",
+        other="NAME = 'other'",
+    )
+    assert start(image).request().text == "util other"
+
+
+def test_health_never_reaches_the_handler(start: Any, plain_image: Any) -> None:
+    server = start(plain_image("def handle(req):\n    raise RuntimeError\n"))
+    assert server.request("GET", "/_/health").text == "OK"
+
+
+@pytest.mark.parametrize(
+    ("handler", "settings", "said"),
+    [
+        ("x = 1\n", {}, "defines no handle()"),
+        ("import nothing_of_the_kind\n", {}, "nothing_of_the_kind"),
+        ("def handle(req): ...\n", {"handler_style": "cgi"}, "set it to flask or http"),
+    ],
+)
+def test_what_cannot_be_served_is_said_in_one_line(
+    handler: str, settings: dict[str, str], said: str, run_to_end: Any, plain_image: Any
+) -> None:
+    status, log = run_to_end(plain_image(handler), **settings)
+    assert status == 1
+    assert said in log and len(log.splitlines()) == 1
+
+
+def test_sigterm_lets_the_request_in_flight_finish(
+    start: Any, plain_image: Any, eventually: Any, in_background: Any
+) -> None:
+    image = plain_image(
+        """
+        import time
+        from pathlib import Path
+
+        def handle(req):
+            Path("began").touch()
+            time.sleep(0.5)
+            return "done"
+        """
+    )
+    server = start(image)
+    answer = in_background(server.request)
+    assert eventually((image / "began").exists)
+    assert server.terminate() == 0
+    assert answer.result(10).text == "done"
