@@ -1,0 +1,50 @@
+"""What a deployed function says of itself, so that `invoke` needs nothing but the gateway."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from generator.declaration import NumberedSource, numbered, task_numbers
+from workflow.documents import parse_json
+from workflow.model import Workflow
+from workflow.plan import Plan
+
+_PREFIX = "chiron."
+WORKFLOW = f"{_PREFIX}workflow"
+MODEL = f"{_PREFIX}model"
+ROLE = f"{_PREFIX}role"
+FLOW = f"{_PREFIX}flow"
+
+
+@dataclass(frozen=True)
+class TaskFlow:
+    """The place of a task that the client calls: its stage, its input, the workflow's output."""
+
+    task: int
+    stage: int
+    source: NumberedSource
+    output: NumberedSource
+
+
+def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
+    """The annotations of the wrap at `index`: task numbers only, no names that users typed."""
+    annotations = {WORKFLOW: workflow.name, MODEL: plan.model, ROLE: "wrap"}
+    if plan.called_by_client:
+        wrap = plan.wraps[index]
+        numbers = task_numbers(workflow)
+        task = workflow.by_name[wrap.tasks[0]]
+        flow = {
+            "task": numbers[task.name],
+            "stage": wrap.stages[0].stage,
+            "source": numbered(task.source, numbers),
+            "output": numbered(workflow.output, numbers),
+        }
+        return annotations | {ROLE: "task", FLOW: json.dumps(flow)}
+    return annotations | {ROLE: "entry"} if index == 0 else annotations
+
+
+def read_flow(annotations: Mapping[str, str]) -> TaskFlow:
+    """The flow that `annotate` wrote."""
+    return TaskFlow(**parse_json(annotations[FLOW], "annotation chiron.flow"))

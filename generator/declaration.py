@@ -1,0 +1,114 @@
+"""What a wrap's handler.py declares, derived from the plan and the workflow.
+
+Task names are free text, so they are numbers here: in the order of the workflow's definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from workflow.model import Source, Workflow
+from workflow.plan import Plan, Wrap
+from workflow.reference import HandlerStyle
+
+#: A source with numbers for names: the runtime's form.
+NumberedSource = int | list[int] | None
+
+
+@dataclass(frozen=True)
+class EntryDeclaration:
+    """The workflow as the wrap knows it that receives its requests."""
+
+    inputs: dict[int, NumberedSource]
+    output: NumberedSource
+    stages: list[dict[str, list[int]]]
+    fail: tuple[str, str] | None
+
+
+@dataclass(frozen=True)
+class WrapDeclaration:
+    """The fields of the runtime's ``Wrap``, in its order."""
+
+    workflow: str
+    name: str
+    mechanism: str
+    functions: dict[str, HandlerStyle]
+    tasks: dict[int, str]
+    stages: dict[int, list[list[int]]]
+    timeout_s: float
+    entry: EntryDeclaration | None
+
+
+def task_numbers(workflow: Workflow) -> dict[str, int]:
+    """The number of every task."""
+    return {task.name: number for number, task in enumerate(workflow.tasks)}
+
+
+def numbered(source: Source, numbers: Mapping[str, int]) -> NumberedSource:
+    """`source` in the runtime's form."""
+    if source is None:
+        return None
+    return numbers[source] if isinstance(source, str) else [numbers[name] for name in source]
+
+
+def declare(
+    plan: Plan,
+    index: int,
+    workflow: Workflow,
+    styles: Mapping[str, HandlerStyle],
+    timeout_s: float,
+) -> WrapDeclaration:
+    """The declaration of the wrap at `index` of `plan`.
+
+    The first wrap of a plan is its entry. Where the client calls every wrap, each is the entry
+    of its own task: request in, output out.
+    """
+    wrap = plan.wraps[index]
+    numbers = task_numbers(workflow)
+    stages = {
+        stage.stage: [[numbers[task] for task in process] for process in stage.processes]
+        for stage in wrap.stages
+    }
+    tasks = {numbers[task]: workflow.function_of(task) for task in wrap.tasks}
+    entry = None
+    if plan.called_by_client:
+        stages = {0: next(iter(stages.values()))}
+        entry = _single_task_entry(next(iter(tasks)))
+    elif index == 0:
+        entry = _entry(plan, workflow, numbers)
+    return WrapDeclaration(
+        workflow=workflow.name,
+        name=wrap.name,
+        mechanism=plan.mechanism,
+        functions={name: styles[name] for name in functions_in(wrap, workflow)},
+        tasks=dict(sorted(tasks.items())),
+        stages=stages,
+        timeout_s=timeout_s,
+        entry=entry,
+    )
+
+
+def functions_in(wrap: Wrap, workflow: Workflow) -> list[str]:
+    """The functions whose code a wrap needs, each once."""
+    return sorted({workflow.function_of(task) for task in wrap.tasks})
+
+
+def _single_task_entry(task: int) -> EntryDeclaration:
+    return EntryDeclaration(inputs={task: None}, output=task, stages=[{}], fail=None)
+
+
+def _entry(plan: Plan, workflow: Workflow, numbers: Mapping[str, int]) -> EntryDeclaration:
+    remote: list[dict[str, list[int]]] = [{} for _ in workflow.stages]
+    for wrap in plan.wraps[1:]:
+        for stage in wrap.stages:
+            remote[stage.stage][wrap.name] = [
+                numbers[task] for process in stage.processes for task in process
+            ]
+    failure = workflow.failure
+    return EntryDeclaration(
+        inputs={numbers[task.name]: numbered(task.source, numbers) for task in workflow.tasks},
+        output=numbered(workflow.output, numbers),
+        stages=remote,
+        fail=(failure.error, failure.cause) if failure else None,
+    )

@@ -1,0 +1,69 @@
+"""Deploys a generated folder through OpenFaaS's REST API: all of it, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from generator.annotations import MODEL, WORKFLOW
+from openfaas.client import Gateway
+from openfaas.stack import StackFile, deployment, read_stack
+
+#: Builds (and pushes) the images of a stack.yaml, so that the gateway can start them.
+Builder = Callable[[Path], None]
+
+_READY_TIMEOUT_S = 60.0
+_PARALLEL = 8
+
+
+def deploy_stack(gateway: Gateway, stack_file: Path) -> list[str]:
+    """Deploy the functions of a generated stack.yaml and wait until they answer.
+
+    Wraps of an earlier deployment of the same workflow and model that are no longer in the stack
+    are removed. Where something fails, what was created here is removed again.
+
+    Returns
+    -------
+    list of str
+        The functions that were created and not merely updated.
+    """
+    stack = read_stack(stack_file, {})
+    existing = {function.name for function in gateway.functions()}
+    created: list[str] = []
+    try:
+        for name in stack.functions:
+            gateway.deploy(deployment(stack, name, stack_file.parent))
+            if name not in existing:
+                created.append(name)
+        with ThreadPoolExecutor(_PARALLEL) as threads:
+            list(threads.map(lambda n: gateway.wait_ready(n, _READY_TIMEOUT_S), stack.functions))
+    except BaseException:
+        remove_all(gateway, created)
+        raise
+    remove_all(gateway, _outdated(gateway, stack))
+    return created
+
+
+def remove_all(gateway: Gateway, names: list[str]) -> None:
+    """Remove those of `names` that are deployed."""
+    deployed = {function.name for function in gateway.functions()}
+    for name in names:
+        if name in deployed:
+            gateway.remove(name)
+
+
+def _outdated(gateway: Gateway, stack: StackFile) -> list[str]:
+    """Wraps of the stack's workflow and model that the stack no longer has."""
+    current = {_identity(function.annotations) for function in stack.functions.values()}
+    return [
+        function.name
+        for function in gateway.functions()
+        if WORKFLOW in function.annotations
+        and _identity(function.annotations) in current
+        and function.name not in stack.functions
+    ]
+
+
+def _identity(annotations: Mapping[str, str]) -> tuple[str | None, str | None]:
+    return annotations.get(WORKFLOW), annotations.get(MODEL)

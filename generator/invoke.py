@@ -1,0 +1,185 @@
+"""The verb `invoke`: runs a deployed workflow, whoever calls its wraps."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import groupby
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from generator.annotations import MODEL, ROLE, WORKFLOW, TaskFlow, read_flow
+from generator.caller import Caller, Reply
+from generator.declaration import NumberedSource
+from openfaas.client import Gateway
+from openfaas.objects import FunctionStatus
+from workflow.data import resolve
+from workflow.errors import ChironError
+from workflow.model import Source
+
+TRACE_HEADER = "X-Chiron-Trace"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A workflow's answer: its output, the client's latency, the wrap's timeline if asked for."""
+
+    output: str
+    latency_ms: float
+    timeline: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Invoker(Protocol):
+    """Runs one deployed workflow; a context manager that closes its connections."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
+        """The workflow's answer to `request`; ``function-failed`` and the like where it fails."""
+        ...
+
+
+class EntryInvoker:
+    """Hands the request to the entry wrap, which runs the workflow."""
+
+    def __init__(self, url: str, entry: str, timeout_s: float = 60.0) -> None:
+        self._entry = entry
+        self._caller = Caller(url, timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._caller.__exit__(kind, error, trace)
+
+    def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
+        """The workflow's answer to `request`."""
+        headers = {TRACE_HEADER: "1"} if trace else None
+        reply = self._caller.call(self._entry, request, headers)
+        text = _text(self._entry, reply)
+        if not trace:
+            return Answer(text, reply.latency_ms)
+        traced = json.loads(text)
+        return Answer(traced["output"], reply.latency_ms, traced["timeline"])
+
+
+class ClientInvoker:
+    """Calls every task's function itself, the tasks of a stage at once: model one-to-one.
+
+    Parameters
+    ----------
+    flows
+        Function name -> the place of its task.
+    """
+
+    def __init__(self, url: str, flows: Mapping[str, TaskFlow], timeout_s: float = 60.0) -> None:
+        ordered = sorted(flows.items(), key=lambda item: (item[1].stage, item[1].task))
+        self._stages = [list(g) for _, g in groupby(ordered, key=lambda item: item[1].stage)]
+        self._output = ordered[0][1].output
+        self._caller = Caller(url, timeout_s)
+        self._threads = ThreadPoolExecutor(max(map(len, self._stages)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._threads.shutdown()
+        self._caller.__exit__(kind, error, trace)
+
+    def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
+        """The workflow's answer to `request`; there is no timeline, as no wrap sees the whole."""
+        start = time.perf_counter()
+        text = request.decode()
+        outputs: dict[str, str] = {}
+        for stage in self._stages:
+            bodies = [resolve(_named(flow.source), text, outputs).encode() for _, flow in stage]
+            names = [name for name, _ in stage]
+            for (name, flow), reply in zip(stage, self._call_all(names, bodies), strict=True):
+                outputs[str(flow.task)] = _text(name, reply)
+        output = resolve(_named(self._output), text, outputs)
+        return Answer(output, (time.perf_counter() - start) * 1000)
+
+    def _call_all(self, names: Sequence[str], bodies: Sequence[bytes]) -> list[Reply]:
+        if len(names) == 1:
+            return [self._caller.call(names[0], bodies[0])]
+        return list(self._threads.map(self._caller.call, names, bodies))
+
+
+def find_invoker(gateway: Gateway, workflow: str, model: str | None = None) -> Invoker:
+    """What runs the workflow named `workflow` on `gateway`, found by the functions' annotations.
+
+    Raises
+    ------
+    ChironError
+        ``not-deployed``, or ``ambiguous`` where several models of it are deployed.
+    """
+    by_model: dict[str, list[FunctionStatus]] = {}
+    for function in gateway.functions():
+        found = function.annotations.get(MODEL, "")
+        if function.annotations.get(WORKFLOW) == workflow and model in (None, found):
+            by_model.setdefault(found, []).append(function)
+    if not by_model:
+        raise ChironError(
+            "not-deployed",
+            f"workflow {workflow} is not deployed on {gateway.url}: chiron deploy does that",
+            status=404,
+        )
+    if len(by_model) > 1:
+        models = ", ".join(sorted(by_model))
+        raise ChironError(
+            "ambiguous", f"workflow {workflow} is deployed as {models}: choose one with --model"
+        )
+    return _invoker(gateway, next(iter(by_model.values())))
+
+
+def _invoker(gateway: Gateway, functions: Sequence[FunctionStatus]) -> Invoker:
+    entry = next((f.name for f in functions if f.annotations.get(ROLE) == "entry"), None)
+    if entry is not None:
+        return EntryInvoker(gateway.url, entry)
+    return ClientInvoker(gateway.url, {f.name: read_flow(f.annotations) for f in functions})
+
+
+def _named(source: NumberedSource) -> Source:
+    """A numbered source in the form that `resolve` takes, with the numbers as names."""
+    if source is None:
+        return None
+    return str(source) if isinstance(source, int) else tuple(map(str, source))
+
+
+def _text(name: str, reply: Reply) -> str:
+    """The reply's body; an error reply becomes the ChironError that it tells of."""
+    if reply.status == 200:
+        return reply.body.decode()
+    shown = reply.body[:300].decode(errors="replace").strip()
+    try:
+        told = json.loads(reply.body)
+        code, message = str(told["code"]), str(told["message"])
+        function = str(told.get("function") or name)
+    except (ValueError, TypeError, LookupError):
+        code, message, function = "function-failed", f"status {reply.status}: {shown}", name
+    raise ChironError(
+        code,
+        f"function {function} failed: {message}",
+        functions=[function],
+        status=reply.status if reply.status >= 500 else 502,
+    )

@@ -1,0 +1,76 @@
+"""Deploys a plan for the length of a ``with`` block: generate, build, deploy, and remove again."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.annotations import annotate, read_flow
+from generator.deploy import Builder, deploy_stack, remove_all
+from generator.generate import Sources, generate
+from generator.invoke import Answer, ClientInvoker, EntryInvoker, Invoker
+from openfaas.client import Gateway
+from workflow.folder import WorkflowFolder
+from workflow.model import Workflow
+from workflow.plan import Plan
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A plan that is deployed; ``names`` are its wraps' functions in the order of the plan."""
+
+    gateway: Gateway
+    names: tuple[str, ...]
+    invoker: Invoker
+
+    def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
+        """The workflow's answer to `request`."""
+        return self.invoker.invoke(request, trace=trace)
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """Deploys plans on one gateway, whose images `build` makes."""
+
+    gateway: Gateway
+    build: Builder
+
+    @contextmanager
+    def launch(
+        self, workflow: Workflow, folder: WorkflowFolder, plan: Plan
+    ) -> Iterator[Deployment]:
+        """`plan` of `workflow`, with the code of `folder`, deployed for the length of the block.
+
+        The supporting functions of the folder's stack.yaml are deployed too. Functions that were
+        there before stay.
+        """
+        with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
+            created = self._deploy(workflow, folder, plan, Path(scratch) / "build")
+            try:
+                with invoker_for(plan, workflow, self.gateway.url) as invoker:
+                    names = tuple(wrap.name for wrap in plan.wraps)
+                    yield Deployment(self.gateway, names, invoker)
+            finally:
+                remove_all(self.gateway, created)
+
+    def _deploy(
+        self, workflow: Workflow, folder: WorkflowFolder, plan: Plan, out: Path
+    ) -> list[str]:
+        sources = Sources.read(WorkflowFolder(folder.path, workflow))
+        stack_file = generate(plan, sources, out)
+        self.build(stack_file)
+        return deploy_stack(self.gateway, stack_file)
+
+
+def invoker_for(plan: Plan, workflow: Workflow, url: str) -> Invoker:
+    """What runs `plan` of `workflow` once it is deployed behind the gateway at `url`."""
+    if not plan.called_by_client:
+        return EntryInvoker(url, plan.wraps[0].name)
+    flows = {
+        wrap.name: read_flow(annotate(plan, index, workflow))
+        for index, wrap in enumerate(plan.wraps)
+    }
+    return ClientInvoker(url, flows)
