@@ -1,0 +1,64 @@
+"""Invokes a deployed workflow many times and says how long it took."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from generator.invoke import Invoker
+from workflow.documents import Document
+from workflow.errors import ChironError
+
+#: Requests before the first one that counts: connections, caches and worker pools warm up.
+WARM_UP = 5
+
+
+class Measurement(Document):
+    """End-to-end latencies on the client's clock, in milliseconds, of `samples` warm requests."""
+
+    samples: int
+    p50_ms: float
+    p95_ms: float
+    low_ms: float
+    high_ms: float
+
+    @classmethod
+    def of(cls, latencies_ms: Sequence[float]) -> Measurement:
+        """The summary of at least one latency; `low_ms` and `high_ms` are the quartiles."""
+        return cls(
+            samples=len(latencies_ms),
+            p50_ms=round(statistics.median(latencies_ms), 3),
+            p95_ms=round(percentile(latencies_ms, 0.95), 3),
+            low_ms=round(percentile(latencies_ms, 0.25), 3),
+            high_ms=round(percentile(latencies_ms, 0.75), 3),
+        )
+
+
+def measure(invoker: Invoker, request: bytes, samples: int, expected: str) -> Measurement:
+    """The latencies of `samples` requests after a warm-up.
+
+    Raises
+    ------
+    ChironError
+        ``wrong-output`` where an answer differs from `expected`, the reference executor's.
+    """
+    latencies = []
+    for number in range(WARM_UP + samples):
+        answer = invoker.invoke(request)
+        if answer.output != expected:
+            raise ChironError(
+                "wrong-output",
+                f"answer {number + 1} differs from the reference executor's: "
+                "are the functions deterministic?",
+                status=500,
+            )
+        if number >= WARM_UP:
+            latencies.append(answer.latency_ms)
+    return Measurement.of(latencies)
+
+
+def percentile(values: Sequence[float], fraction: float) -> float:
+    """The smallest of `values` that is not below `fraction` of them (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(fraction * len(ordered)) - 1)]

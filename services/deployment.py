@@ -1,0 +1,98 @@
+"""The verb `deploy`: profile, calibrate, schedule, generate, deploy, and measure what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from generator.deploy import deploy_stack
+from generator.generate import Sources, generate
+from generator.launcher import Launcher, invoker_for
+from generator.measure import Measurement, measure
+from generator.reference import reference
+from profiler.calibrate import calibrate
+from profiler.profile import profile as profile_functions
+from scheduler.schedule import schedule
+from workflow.documents import Document, dump, write_atomically
+from workflow.folder import WorkflowFolder
+from workflow.plan import Mechanism, Model, Plan
+from workflow.platform import Platform
+from workflow.profile import Profile
+
+Progress = Callable[[str], None]
+
+#: Requests that a finished deployment is measured with.
+SAMPLES = 50
+
+
+class DeploymentReport(Document):
+    """What was deployed, and how the prediction compares with the measurement."""
+
+    plan: Plan
+    measured: Measurement
+    functions: tuple[str, ...]
+    slo_met: bool
+
+
+@dataclass(frozen=True)
+class DeploymentRequest:
+    """What to deploy: a workflow folder, an SLO, and what need not be measured again."""
+
+    folder: WorkflowFolder
+    slo_ms: float
+    model: Model = "pgp"
+    mechanism: Mechanism = "fork"
+    profile: Profile | None = None
+    platform: Platform | None = None
+    samples: int = field(default=SAMPLES)
+
+
+def deploy(
+    request: DeploymentRequest, launcher: Launcher, out: Path, progress: Progress
+) -> DeploymentReport:
+    """Find, generate and deploy the cheapest deployment that meets the SLO, then measure it.
+
+    Parameters
+    ----------
+    out
+        Where profile.json, platform.json, plan.json and build/ are written.
+    progress
+        Called with a line for every step.
+
+    Raises
+    ------
+    ChironError
+        Of whichever step fails; nothing stays half-deployed.
+    """
+    folder = request.folder
+    sources = Sources.read(folder)
+    profile = request.profile or profile_functions(folder, launcher, progress=progress)
+    write_atomically(out / "profile.json", dump(profile))
+    platform = request.platform or calibrate(launcher, progress=progress)
+    write_atomically(out / "platform.json", dump(platform))
+    progress(f"scheduling: {request.model}, {request.mechanism}, SLO {request.slo_ms:g} ms")
+    plan = schedule(
+        folder.workflow,
+        profile,
+        platform,
+        request.slo_ms,
+        model=request.model,
+        mechanism=request.mechanism,
+    )
+    write_atomically(out / "plan.json", dump(plan))
+    stack_file = generate(plan, sources, out / "build")
+    progress(f"building and deploying {len(plan.wraps)} wraps")
+    launcher.build(stack_file)
+    deploy_stack(launcher.gateway, stack_file)
+    progress(f"invoking {request.samples} times")
+    body = folder.payload()
+    expected = reference(sources, body, launcher.gateway.url).output
+    with invoker_for(plan, folder.workflow, launcher.gateway.url) as invoker:
+        measured = measure(invoker, body, request.samples, expected)
+    return DeploymentReport(
+        plan=plan,
+        measured=measured,
+        functions=tuple(wrap.name for wrap in plan.wraps),
+        slo_met=measured.p95_ms <= request.slo_ms,
+    )
