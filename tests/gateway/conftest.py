@@ -1,0 +1,145 @@
+"""Fixtures: a gateway of the tests' own, and functions made from a few lines of handler."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import requests
+
+from gateway.build import FunctionSource, build
+from gateway.embedded import EmbeddedGateway
+from gateway.images import Image, ImageStore
+
+ECHO = """
+    def handle(request):
+        return request.body
+"""
+_TIMEOUT_S = 30
+
+
+@dataclass
+class Deployed:
+    """A deployed function and the gateway it is on."""
+
+    name: str
+    gateway: str
+
+    def post(self, body: str | bytes = "", path: str = "", **options: Any) -> requests.Response:
+        url = f"{self.gateway}/function/{self.name}{path}"
+        return requests.post(url, data=body, timeout=_TIMEOUT_S, **options)
+
+    def describe(self, usage: bool = False) -> dict[str, Any]:
+        url = f"{self.gateway}/system/function/{self.name}"
+        return requests.get(url, params={"usage": 1} if usage else {}, timeout=_TIMEOUT_S).json()
+
+    def logs(self) -> str:
+        url = f"{self.gateway}/system/logs"
+        return requests.get(url, params={"name": self.name}, timeout=_TIMEOUT_S).text
+
+    def scale(self, replicas: int) -> None:
+        url = f"{self.gateway}/system/scale-function/{self.name}"
+        body = {"serviceName": self.name, "replicas": replicas}
+        assert requests.post(url, json=body, timeout=_TIMEOUT_S).status_code == 200
+
+
+@pytest.fixture(scope="session")
+def wait_until() -> Callable[[Callable[[], Any]], None]:
+    """Wait for a condition to hold, with a bound that only a broken gateway reaches."""
+
+    def wait(condition: Callable[[], Any]) -> None:
+        end = time.monotonic() + _TIMEOUT_S
+        while not condition():
+            assert time.monotonic() < end, "the condition never held"
+            time.sleep(0.02)
+
+    return wait
+
+
+@pytest.fixture(scope="session")
+def alive() -> Callable[[int], bool]:
+    """Whether a process runs; one that has ended and is not reaped does not."""
+    return lambda pid: psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"
+
+
+@pytest.fixture
+def in_background() -> Iterator[Callable[..., Future[Any]]]:
+    """Run a call in a thread; returns its future."""
+    with ThreadPoolExecutor(16) as pool:
+        yield pool.submit
+
+
+@pytest.fixture(scope="session")
+def minimal_templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A templates folder whose every template is the minimal one."""
+    folder = tmp_path_factory.mktemp("templates")
+    for name in ("plain", "python3-wrap"):
+        shutil.copytree(Path(__file__).parent / "minimal_template", folder / name)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> ImageStore:
+    """The image store of the session's gateway."""
+    return ImageStore(tmp_path_factory.mktemp("images"))
+
+
+MakeImage = Callable[..., Image]
+
+
+@pytest.fixture(scope="session")
+def make_image(
+    store: ImageStore, minimal_templates: Path, tmp_path_factory: pytest.TempPathFactory
+) -> MakeImage:
+    """Build an image from a handler's text, and requirements if it has some."""
+    venvs = tmp_path_factory.mktemp("venvs")
+
+    def make(name: str, code: str = ECHO, requirements: str = "") -> Image:
+        folder = tmp_path_factory.mktemp(name)
+        (folder / "handler.py").write_text(textwrap.dedent(code))
+        (folder / "requirements.txt").write_text(requirements)
+        source = FunctionSource(name, name, "python3-flask", folder)
+        return build(source, minimal_templates, store, venvs)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def gateway(store: ImageStore) -> Iterator[EmbeddedGateway]:
+    """The gateway most tests share; each uses functions of its own."""
+    with EmbeddedGateway(images=store.root) as running:
+        yield running
+
+
+Deploy = Callable[..., Deployed]
+
+
+@pytest.fixture
+def deploy(gateway: EmbeddedGateway, make_image: MakeImage, request: Any) -> Iterator[Deploy]:
+    """Deploy a handler's text under a name of its own; removed after the test."""
+    numbers = count()
+    stem = request.node.originalname.replace("_", "-").lower()[:40].strip("-")
+    made: list[str] = []
+
+    def deploy_one(code: str = ECHO, requirements: str = "", **fields: Any) -> Deployed:
+        name = f"{stem}-{next(numbers)}"
+        make_image(name, code, requirements)
+        body = {"service": name, "image": name, **fields}
+        answer = requests.post(f"{gateway.url}/system/functions", json=body, timeout=_TIMEOUT_S)
+        assert answer.status_code == 202, answer.text
+        made.append(name)
+        return Deployed(name, gateway.url)
+
+    yield deploy_one
+    for name in made:
+        body = {"functionName": name}
+        requests.delete(f"{gateway.url}/system/functions", json=body, timeout=_TIMEOUT_S)

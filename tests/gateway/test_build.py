@@ -1,0 +1,194 @@
+"""Building: template and handler become an image, in one step or not at all."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gateway.build import FunctionSource, build
+from gateway.errors import GatewayError
+from gateway.images import ImageStore
+
+
+@pytest.fixture
+def empty_store(tmp_path) -> ImageStore:
+    return ImageStore(tmp_path / "images")
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Write a handler folder; returns the function to build from it."""
+
+    def write(handler: str | None, lang: str = "python3-flask", requirements: str = ""):
+        folder = tmp_path / "handler"
+        folder.mkdir(exist_ok=True)
+        if handler is not None:
+            (folder / "handler.py").write_text(handler)
+        (folder / "requirements.txt").write_text(requirements)
+        return FunctionSource("side", "registry:5000/team/side", lang, folder)
+
+    return write
+
+
+def test_an_image_is_the_template_with_the_handler_in_it(
+    source, minimal_templates, empty_store, tmp_path
+):
+    function = source("from util import x\ndef handle(req): return x\n")
+    (function.handler / "util.py").write_text("x = 1\n")
+    (function.handler / "__pycache__").mkdir()
+    image = build(function, minimal_templates, empty_store, tmp_path / "venvs")
+    assert empty_store.find("registry:5000/team/side:latest") == image
+    assert image.folder.parent.parent == empty_store.root
+    files = {str(path.relative_to(image.folder)) for path in image.folder.rglob("*")}
+    assert files == {
+        "index.py", "image.json", "function", "function/__init__.py", "function/handler.py",
+        "function/util.py", "function/requirements.txt",
+    }  # fmt: skip
+    metadata = json.loads((image.folder / "image.json").read_text())
+    assert metadata["name"] == "registry:5000/team/side:latest"
+    assert metadata["template"] == "plain"
+    assert metadata["python"] == sys.executable
+    assert metadata["env"] == {"handler_style": "flask"}
+
+
+@pytest.mark.parametrize(
+    ("lang", "template", "env"),
+    [
+        ("python3-flask-debian", "plain", {"handler_style": "flask"}),
+        ("python3-http", "plain", {"handler_style": "http"}),
+        ("python3-http-debian", "plain", {"handler_style": "http"}),
+        ("python3-wrap", "python3-wrap", {}),
+    ],
+)
+def test_lang_chooses_template_and_handler_style(
+    source, minimal_templates, empty_store, lang, template, env
+):
+    image = build(source("handle = WRAP = print", lang), minimal_templates, empty_store)
+    assert (image.template, image.env) == (template, env)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        "def handle(req): ...",
+        "async def handle(req): ...",
+        "class handle: ...",
+        "handle = print",
+        "a, handle = 1, print",
+        "handle: object = print",
+        "from os import getcwd as handle",
+        "from os import *",
+        "try:\n    import handle\nexcept ImportError:\n    handle = None",
+        "if True:\n    def handle(req): ...",
+    ],
+)
+def test_any_way_to_define_handle_at_the_top_level_will_do(
+    source, minimal_templates, empty_store, handler
+):
+    assert build(source(handler), minimal_templates, empty_store).folder.is_dir()
+
+
+@pytest.mark.parametrize(
+    ("handler", "lang", "code", "said"),
+    [
+        (None, "python3-flask", "handler-missing", "no handler.py"),
+        ("", "python3-flask", "handler-without-entry", "defines no handle"),
+        ("def handler(req): ...", "python3-http", "handler-without-entry", "no handle"),
+        ("def f():\n    handle = 1", "python3-flask", "handler-without-entry", "no handle"),
+        ("handle: int", "python3-flask", "handler-without-entry", "no handle"),
+        ("def handle(req): ...", "python3-wrap", "handler-without-entry", "defines no WRAP"),
+        ("def handle(req:", "python3-flask", "handler-syntax", "handler.py:1 is not valid"),
+        ("\0", "python3-flask", "handler-syntax", "not valid Python"),
+        ("handle = 1", "cobol", "unknown-lang", "lang 'cobol' is unknown"),
+    ],
+)
+def test_a_bad_handler_is_refused_by_name_before_anything_is_written(
+    source, minimal_templates, empty_store, handler, lang, code, said
+):
+    with pytest.raises(GatewayError) as error:
+        build(source(handler, lang), minimal_templates, empty_store)
+    assert error.value.code == code
+    assert error.value.message.startswith("function side: ")
+    assert said in error.value.message
+    assert not empty_store.root.exists()
+
+
+def test_a_missing_template_is_refused_by_name(source, empty_store, tmp_path):
+    with pytest.raises(GatewayError, match=r"template plain has no index\.py"):
+        build(source("handle = 1"), tmp_path, empty_store)
+
+
+def test_a_build_that_fails_leaves_the_image_as_it_was(
+    source, minimal_templates, empty_store, tmp_path
+):
+    before = build(source("handle = 1"), minimal_templates, empty_store)
+    bad = source("handle = 2", requirements="--no-index\nno-such-package-at-all\n")
+    with pytest.raises(GatewayError, match=r"function side: its requirements.*pip says: .*no-such"):
+        build(bad, minimal_templates, empty_store, tmp_path / "venvs")
+    assert empty_store.find("registry:5000/team/side") == before
+    assert not list((tmp_path / "venvs").glob("*/bin"))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("-r other.txt", "'-r other.txt' is not supported"), ("flask=>1", "'flask=>1' is no")],
+)
+def test_a_bad_requirement_is_refused_by_name(source, minimal_templates, empty_store, line, said):
+    with pytest.raises(GatewayError, match=said):
+        build(source("handle = 1", requirements=line), minimal_templates, empty_store)
+    assert not empty_store.root.exists()
+
+
+def test_a_version_in_use_outlives_later_builds_and_one_that_is_not_goes(
+    source, minimal_templates, empty_store
+):
+    first = build(source("handle = 1"), minimal_templates, empty_store)
+    pinned = empty_store.pin(first.name)
+    second = build(source("handle = 2"), minimal_templates, empty_store)
+    third = build(source("handle = 3"), minimal_templates, empty_store)
+    assert pinned.image == first
+    assert first.folder.is_dir()
+    assert not second.folder.exists()
+    pinned.release()
+    build(source("handle = 4"), minimal_templates, empty_store)
+    assert not first.folder.exists()
+    assert not third.folder.exists()
+
+
+def test_two_images_with_different_requirements_share_nothing(tmp_path, make_image, deploy):
+    code = """
+        import colour, sys
+
+        def handle(request):
+            return f"{colour.NAME} {sys.prefix}"
+    """
+    seen = []
+    for number, name in enumerate(("red", "green")):
+        wheel = make_wheel(tmp_path / name, version=f"{number}.0", name=name)
+        function = deploy(code, requirements=f"--no-index\ncolour @ {wheel.as_uri()}\n")
+        seen.append(function.post().text.split())
+    assert [colour for colour, _ in seen] == ["red", "green"]
+    prefixes = {prefix for _, prefix in seen}
+    assert len(prefixes) == 2
+    assert sys.prefix not in prefixes
+
+
+def make_wheel(folder: Path, version: str, name: str) -> Path:
+    """A wheel of a package `colour` whose NAME is `name`."""
+    folder.mkdir()
+    wheel = folder / f"colour-{version}-py3-none-any.whl"
+    info = f"colour-{version}.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("colour.py", f"NAME = {name!r}\n")
+        archive.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: colour\nVersion: {version}\n"
+        )
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+    return wheel

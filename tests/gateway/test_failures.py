@@ -1,0 +1,120 @@
+"""What goes wrong in a function stays in that function, and is said."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+CRASHER = """
+    import os
+
+    def handle(request):
+        if request.path == "/crash":
+            os._exit(3)
+        return str(os.getpid())
+"""
+
+
+def test_a_function_that_dies_at_once_says_why(deploy, wait_until):
+    function = deploy("""
+        print("about to fail")
+        raise RuntimeError("no database")
+        handle = None
+    """)
+    answer = function.post()
+    assert answer.status_code == 503
+    assert "exited with status 1" in answer.text
+    assert "availableReplicas" not in function.describe()
+    wait_until(lambda: "no database" in function.logs())
+    assert "about to fail" in function.logs()
+    assert "next start in" in function.logs()
+
+
+def test_a_function_that_crashes_fails_that_request_and_serves_the_next(deploy):
+    function = deploy(CRASHER)
+    before = function.post().text
+    assert function.post(path="/crash").status_code == 502
+    after = function.post()
+    assert after.status_code == 200
+    assert after.text != before
+    assert "exited with status 3" in function.logs()
+
+
+def test_a_function_above_its_memory_limit_is_killed_with_its_children(deploy, wait_until, alive):
+    function = deploy(
+        """
+        import os, subprocess, sys
+
+        HOG = "import time; hog = bytearray(200 << 20); time.sleep(600)"
+
+        def handle(request):
+            if request.path == "/hog":
+                return str(subprocess.Popen([sys.executable, "-c", HOG]).pid)
+            return str(os.getpid())
+        """,
+        limits={"memory": "100Mi"},
+    )
+    pid = function.post().text
+    hog = int(function.post(path="/hog").text)
+    wait_until(lambda: "above its memory limit" in function.logs())
+    wait_until(lambda: not alive(hog))
+    assert function.post().text != pid
+
+
+def test_a_function_within_its_memory_limit_is_left_alone(deploy):
+    function = deploy(CRASHER, limits={"memory": "100Mi"})
+    pid = function.post().text
+    time.sleep(1)
+    assert function.post().text == pid
+
+
+@pytest.mark.parametrize("variable", ["exec_timeout", "write_timeout"])
+def test_a_call_that_takes_longer_than_its_timeout_is_504(deploy, variable):
+    function = deploy(
+        """
+        import time
+
+        def handle(request):
+            if request.path == "/slow":
+                time.sleep(3)
+            return "done"
+        """,
+        envVars={variable: "500ms"},
+    )
+    assert function.post().status_code == 200
+    assert function.post(path="/slow").status_code == 504
+    assert function.post().status_code == 200
+
+
+def test_calls_above_max_inflight_are_429(deploy, in_background, wait_until):
+    function = deploy(
+        """
+        import threading
+        go_on = threading.Event()
+
+        def handle(request):
+            print("entered", flush=True)
+            go_on.wait(1)
+            return "done"
+        """,
+        envVars={"max_inflight": "1"},
+    )
+    first = in_background(function.post)
+    wait_until(lambda: "entered" in function.logs())
+    assert function.post().status_code == 429
+    assert first.result(30).status_code == 200
+
+
+def test_a_function_that_never_answers_its_health_check_is_not_ready(store, make_image, wait_until):
+    import requests
+
+    from gateway.embedded import EmbeddedGateway
+
+    make_image("sleeper", "import time\ntime.sleep(600)\nhandle = None")
+    with EmbeddedGateway(images=store.root, ready_timeout_s=0.5) as gateway:
+        body = {"service": "sleeper", "image": "sleeper"}
+        requests.post(f"{gateway.url}/system/functions", json=body, timeout=30)
+        answer = requests.post(f"{gateway.url}/function/sleeper", timeout=30)
+    assert answer.status_code == 503
+    assert "no answer to /_/health within 0.5 s" in answer.text

@@ -1,0 +1,165 @@
+"""The function URL hands on requests and answers as they are."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+
+TIMEOUT_S = 30
+MIRROR = """
+    import json
+
+    def handle(request):
+        return json.dumps({
+            "method": request.command,
+            "target": request.path,
+            "headers": {name.lower(): value for name, value in request.headers.items()},
+            "body": request.body.decode(),
+        })
+"""
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_any_method_reaches_the_function(deploy, method):
+    function = deploy(MIRROR)
+    url = f"{function.gateway}/function/{function.name}"
+    assert requests.request(method, url, timeout=TIMEOUT_S).json()["method"] == method
+
+
+@pytest.mark.parametrize(
+    ("suffix", "target"),
+    [
+        ("", "/"),
+        ("/", "/"),
+        (".openfaas-fn", "/"),
+        (".openfaas-fn/orders/7", "/orders/7"),
+        ("/orders/7/?a=1&b=%20x", "/orders/7/?a=1&b=%20x"),
+        ("?a=1", "/?a=1"),
+        ("/a%2Fb//c", "/a%2Fb//c"),
+    ],
+)
+def test_the_path_below_the_name_and_the_query_reach_the_function_unchanged(deploy, suffix, target):
+    function = deploy(MIRROR)
+    seen = function.post(path=suffix).json()
+    assert seen["target"] == target
+
+
+@pytest.mark.parametrize("name", ["nobody", "nobody.openfaas-fn", "nobody.elsewhere"])
+def test_an_unknown_function_is_404(gateway, name):
+    answer = requests.post(f"{gateway.url}/function/{name}", timeout=TIMEOUT_S)
+    assert answer.status_code == 404
+    assert name in answer.text
+
+
+def test_the_answer_s_status_headers_and_body_come_back(deploy):
+    function = deploy("""
+        def handle(request):
+            return 418, {"Content-Type": "text/tea", "X-Leaf": "green"}, "short and stout"
+    """)
+    answer = function.post()
+    assert (answer.status_code, answer.text) == (418, "short and stout")
+    assert answer.headers["Content-Type"] == "text/tea"
+    assert answer.headers["X-Leaf"] == "green"
+
+
+def test_the_gateway_adds_openfaas_s_headers(deploy):
+    function = deploy()
+    headers = function.post(headers={"X-Call-Id": "mine"}).headers
+    assert headers["X-Call-Id"] == "mine"
+    assert int(headers["X-Start-Time"]) > 10**18
+    assert float(headers["X-Duration-Seconds"]) > 0
+    assert headers["X-Served-By"]
+    assert function.post().headers["X-Call-Id"] != function.post().headers["X-Call-Id"]
+
+
+def test_hop_by_hop_headers_end_at_the_gateway(deploy):
+    function = deploy(MIRROR)
+    sent = {"Connection": "keep-alive, X-Private", "X-Private": "1", "TE": "trailers", "X-Own": "1"}
+    seen = function.post("x", headers=sent).json()["headers"]
+    assert seen["x-own"] == "1"
+    assert not {"te", "x-private"} & set(seen)
+
+
+def test_a_body_of_ten_megabytes_passes_both_ways(deploy):
+    body = bytes(range(256)) * 40 * 1024
+    function = deploy()
+    assert function.post(body).content == body
+
+
+def test_a_chunked_body_passes(deploy):
+    function = deploy()
+    assert function.post(iter([b"one ", b"two ", b"three"])).content == b"one two three"
+
+
+def test_a_streamed_answer_arrives_while_the_function_still_runs(deploy, in_background):
+    function = deploy("""
+        import threading
+        go_on = threading.Event()
+
+        def handle(request):
+            if request.path == "/go-on":
+                go_on.set()
+                return ""
+            request.send_response(200)
+            request.send_header("Transfer-Encoding", "chunked")
+            request.end_headers()
+            request.wfile.write(b"5\\r\\nfirst\\r\\n")
+            request.wfile.flush()
+            go_on.wait(20)
+            request.wfile.write(b"6\\r\\nsecond\\r\\n0\\r\\n\\r\\n")
+            request.wfile.flush()
+            request.close_connection = True
+            raise SystemExit
+    """)
+    answer = function.post(stream=True)
+    pieces = answer.iter_content(None)
+    assert next(pieces) == b"first"
+    function.post(path="/go-on")
+    assert b"".join(pieces) == b"second"
+
+
+def test_the_answer_to_head_says_the_length_and_has_no_body(deploy):
+    function = deploy()
+    function.post()
+    connection = http.client.HTTPConnection(urlsplit(function.gateway).netloc, timeout=TIMEOUT_S)
+    connection.request("HEAD", f"/function/{function.name}", body=b"12345")
+    answer = connection.getresponse()
+    assert (answer.read(), answer.headers["Content-Length"]) == (b"", "5")
+    connection.request("POST", f"/function/{function.name}", body=b"again")
+    assert connection.getresponse().read() == b"again"
+    connection.close()
+
+
+def test_a_compressed_answer_is_not_touched(deploy):
+    function = deploy("""
+        import gzip
+
+        def handle(request):
+            return 200, {"Content-Encoding": "gzip"}, gzip.compress(b"small")
+    """)
+    answer = function.post()
+    assert answer.headers["Content-Encoding"] == "gzip"
+    assert answer.text == "small"
+
+
+def test_parallel_requests_each_get_their_own_answer(deploy, in_background):
+    function = deploy()
+    function.post()
+    calls = [(str(n), in_background(function.post, str(n))) for n in range(64)]
+    assert [call.result(TIMEOUT_S).text for _, call in calls] == [sent for sent, _ in calls]
+
+
+def test_metrics_count_calls_under_openfaas_s_names(deploy):
+    function = deploy()
+    for _ in range(3):
+        function.post()
+    lines = requests.get(f"{function.gateway}/metrics", timeout=TIMEOUT_S).text.splitlines()
+    label = f'function_name="{function.name}.openfaas-fn"'
+    assert f'gateway_function_invocation_total{{code="200",{label}}} 3.0' in lines
+    assert f"gateway_functions_seconds_count{{{label}}} 3.0" in lines
+    assert f"gateway_service_count{{{label}}} 1.0" in lines
+    assert json.dumps(function.describe()["invocationCount"]) == "3.0"

@@ -1,0 +1,167 @@
+"""The management API answers each call of faas-cli with the status and body of a real gateway."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+import requests
+
+TIMEOUT_S = 30
+
+
+@pytest.fixture
+def system(gateway):
+    """Send a request to /system/..."""
+
+    def send(method, path, body=None):
+        text = body if isinstance(body, str) else json.dumps(body)
+        url = f"{gateway.url}/system/{path}"
+        return requests.request(method, url, data=None if body is None else text, timeout=TIMEOUT_S)
+
+    return send
+
+
+def test_an_empty_list_is_an_empty_array_and_never_null(system):
+    answer = system("GET", "functions?namespace=elsewhere")
+    assert (answer.status_code, answer.text) == (200, "[]")
+
+
+def test_put_of_an_unknown_function_is_404_so_that_the_client_posts(system, make_image):
+    make_image("echo")
+    answer = system("PUT", "functions", {"service": "nobody", "image": "echo"})
+    assert (answer.status_code, answer.text) == (404, "service nobody not found\n")
+
+
+def test_post_of_an_existing_function_is_400(system, deploy):
+    function = deploy()
+    answer = system("POST", "functions", {"service": function.name, "image": function.name})
+    assert answer.status_code == 400
+    assert f"service {function.name} already exists" in answer.text
+    assert answer.headers["Content-Type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"image": "never-built"}, "image never-built not found"),
+        ({"secrets": ["no-such-key"]}, "secret no-such-key not found"),
+        ({"service": "Bad_Name"}, "'Bad_Name'"),
+        ({"service": None}, "service"),
+        ({"image": "../../etc"}, "'../../etc'"),
+        ({"namespace": "elsewhere"}, "namespace elsewhere not found"),
+        ({"limits": {"memory": "much"}}, "memory 'much'"),
+        ({"limits": {"cpu": "-1"}}, "cpu '-1'"),
+        ({"envVars": {"exec_timeout": "soon"}}, "duration 'soon'"),
+        ({"envVars": {"max_inflight": "few"}}, "max_inflight: 'few'"),
+        ({"envVars": {"a": 1}}, "envVars.a"),
+        ({"labels": {"com.openfaas.scale.min": "1000"}}, "replicas"),
+    ],
+)
+def test_a_bad_deployment_is_400_and_names_what_is_wrong(system, make_image, change, named):
+    make_image("echo")
+    answer = system("POST", "functions", {"service": "bad", "image": "echo", **change})
+    assert answer.status_code == 400
+    assert named in answer.text
+    assert answer.text.count("\n") == 1
+    assert system("GET", "function/bad").status_code == 404
+
+
+@pytest.mark.parametrize("body", ["", "{", "[]", '"text"'])
+def test_a_body_that_is_no_json_object_is_400(system, body):
+    for method, path in [("POST", "functions"), ("DELETE", "functions"), ("PUT", "secrets")]:
+        assert system(method, path, body).status_code == 400
+
+
+def test_a_deployment_may_say_null_for_what_it_leaves_out(deploy):
+    function = deploy(labels=None, envVars=None, secrets=None, limits=None, constraints=None)
+    assert function.post("hello").text == "hello"
+
+
+def test_describe_says_what_was_deployed(deploy):
+    function = deploy(labels={"team": "blue"}, envVars={"colour": "red"}, limits={"memory": "1Gi"})
+    function.post()
+    status = function.describe(usage=True)
+    assert status["name"] == status["image"] == function.name
+    assert status["namespace"] == "openfaas-fn"
+    assert status["labels"] == {"team": "blue"}
+    assert status["envVars"] == {"colour": "red"}
+    assert status["limits"] == {"memory": "1Gi"}
+    assert status["replicas"] == status["availableReplicas"] == 1
+    assert status["invocationCount"] == 1.0
+    assert status["createdAt"].endswith("Z")
+    assert status["usage"]["totalMemoryBytes"] > 1 << 20
+    assert status["usage"]["cpu"] > 0
+    assert "service" not in status
+
+
+def test_describe_takes_the_name_with_its_namespace_too(system, deploy):
+    function = deploy()
+    assert system("GET", f"function/{function.name}.openfaas-fn").status_code == 200
+
+
+def test_list_has_every_function_once(system, deploy):
+    names = {deploy().name, deploy().name}
+    listed = [entry["name"] for entry in system("GET", "functions?namespace=openfaas-fn").json()]
+    assert names <= set(listed)
+    assert len(listed) == len(set(listed))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "function/nobody", None),
+        ("DELETE", "functions", {"functionName": "nobody"}),
+        ("POST", "scale-function/nobody", {"serviceName": "nobody", "replicas": 1}),
+        ("GET", "logs?name=nobody", None),
+        ("PUT", "secrets", {"name": "nobody", "value": "x"}),
+        ("DELETE", "secrets", {"name": "nobody"}),
+    ],
+)
+def test_what_does_not_exist_is_404(system, method, path, body):
+    assert system(method, path, body).status_code == 404
+
+
+@pytest.mark.parametrize("replicas", [-1, 1000, "two", None])
+def test_a_bad_number_of_replicas_is_400(system, deploy, replicas):
+    answer = system("POST", f"scale-function/{deploy().name}", {"replicas": replicas})
+    assert answer.status_code == 400
+
+
+def test_secrets_are_listed_by_name_and_their_values_never_come_out(system):
+    raw = base64.b64encode(b"\x00\xff").decode()
+    assert system("POST", "secrets", {"name": "first", "value": "hidden"}).status_code == 200
+    assert system("POST", "secrets", {"name": "second", "rawValue": raw}).status_code == 200
+    assert system("POST", "secrets", {"name": "first", "value": "again"}).status_code == 409
+    assert system("PUT", "secrets", {"name": "first", "value": "changed"}).status_code == 200
+    listed = system("GET", "secrets")
+    assert listed.json() == [
+        {"name": "first", "namespace": "openfaas-fn"},
+        {"name": "second", "namespace": "openfaas-fn"},
+    ]
+    for name in ("first", "second"):
+        assert system("DELETE", "secrets", {"name": name}).status_code == 200
+    assert system("GET", "secrets").text == "[]"
+
+
+@pytest.mark.parametrize("name", ["../escape", "", ".hidden", "a/b"])
+def test_a_secret_whose_name_could_leave_its_folder_is_400(system, name):
+    assert system("POST", "secrets", {"name": name, "value": "x"}).status_code == 400
+
+
+def test_info_lets_a_client_know_the_embedded_gateway(system):
+    info = system("GET", "info").json()
+    assert info["provider"]["provider"] == "chiron-embedded"
+    assert set(info["provider"]) == {"provider", "version", "orchestration"}
+    assert set(info["provider"]["version"]) == {"sha", "release"}
+    assert set(info["version"]) == {"commit_message", "sha", "release"}
+    assert info["arch"]
+
+
+def test_there_is_one_namespace(system):
+    assert system("GET", "namespaces").json() == ["openfaas-fn"]
+
+
+def test_healthz_answers_200(gateway):
+    assert requests.get(f"{gateway.url}/healthz", timeout=TIMEOUT_S).status_code == 200
