@@ -1,0 +1,100 @@
+"""When a function waits: the time in which none of its threads could use the interpreter.
+
+A function computes as long as one of its threads does, so that a handler which waits in a
+``join()`` for the thread that it started computes with it. Processes that it started have a GIL
+of their own; waiting for them is waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from profiler.handler_run import STARTING, HandlerRun, Strand
+from profiler.strace_text import Call
+
+_FILES = (
+    "open openat openat2 creat close read pread64 readv preadv preadv2 write pwrite64 writev "
+    "pwritev pwritev2 fsync fdatasync sync syncfs sync_file_range msync truncate ftruncate "
+    "fallocate getdents64 unlink unlinkat rename renameat renameat2 mkdir mkdirat rmdir "
+    "sendfile splice copy_file_range flock io_getevents"
+)
+_SOCKETS = (
+    "connect accept accept4 recvfrom recvmsg recvmmsg sendto sendmsg sendmmsg "
+    "poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2"
+)
+_WAITS = (
+    "nanosleep clock_nanosleep pause wait4 waitid rt_sigtimedwait rt_sigsuspend semop semtimedop "
+    "msgrcv msgsnd mq_timedreceive mq_timedsend futex restart_syscall"
+)
+#: The system calls that can block (Chiron §3.2 names open, read, write, poll, select, sendto).
+BLOCKING = frozenset(f"{_FILES} {_SOCKETS} {_WAITS}".split())
+#: What strace has to show: these, the markers, and who starts whom.
+TRACED = BLOCKING | STARTING | {"access"}
+
+#: A thread waits for the GIL one switch interval (5 ms) at a time, so longer is another lock.
+LONGEST_GIL_WAIT_S = 0.006
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A function waits in `syscall`, from `start_ms` to `end_ms` after its begin."""
+
+    start_ms: float
+    end_ms: float
+    syscall: str
+
+
+def waits(run: HandlerRun) -> list[Wait]:
+    """The block periods of `run` as they were traced, in order and apart from each other."""
+    first, *others = (strand for strand in run.strands if strand.shares_gil)
+    spans = [(call.start_s, _end(call, first), call.name) for call in _blocked(first)]
+    for strand in others:
+        spans = _overlaps(spans, _idle(strand, run))
+    return [
+        Wait(
+            max(0.0, (start - run.start_s) * 1000),
+            min(run.duration_ms, (end - run.start_s) * 1000),
+            syscall,
+        )
+        for start, end, syscall in spans
+    ]
+
+
+def _blocked(strand: Strand) -> list[Call]:
+    return [call for call in strand.calls if call.name in BLOCKING and not _wants_gil(call)]
+
+
+def _wants_gil(call: Call) -> bool:
+    """Whether a futex call is no wait for something outside: for the GIL, or no wait at all.
+
+    Waiting for the GIL is not idle, as another thread has it meanwhile. CPython waits for it with
+    a timeout, and for locks of the program without one, unless the program gives one.
+    """
+    if call.name != "futex":
+        return False
+    if "FUTEX_WAIT" not in call.arguments:
+        return True
+    has_timeout = "{tv_" in call.arguments
+    return has_timeout and call.end_s is not None and call.end_s - call.start_s < LONGEST_GIL_WAIT_S
+
+
+def _idle(strand: Strand, run: HandlerRun) -> list[tuple[float, float]]:
+    """When `strand` does not compute: while it blocks, and while it is not there."""
+    blocked = [(call.start_s, _end(call, strand)) for call in _blocked(strand)]
+    return [(run.start_s, strand.start_s), *blocked, (strand.end_s, run.end_s)]
+
+
+def _end(call: Call, strand: Strand) -> float:
+    return strand.end_s if call.end_s is None else call.end_s
+
+
+def _overlaps(
+    spans: Iterable[tuple[float, float, str]], others: list[tuple[float, float]]
+) -> list[tuple[float, float, str]]:
+    return [
+        (max(start, low), min(end, high), syscall)
+        for start, end, syscall in spans
+        for low, high in others
+        if max(start, low) < min(end, high)
+    ]

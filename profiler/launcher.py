@@ -1,0 +1,55 @@
+"""What the profiler needs of whoever deploys plans, which is handed in and not imported."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from openfaas.client import Gateway
+from workflow.folder import WorkflowFolder
+from workflow.model import Workflow
+from workflow.plan import Plan
+
+
+class Answer(Protocol):
+    """What a deployed workflow answered."""
+
+    @property
+    def output(self) -> str:
+        """The workflow's output."""
+
+    @property
+    def latency_ms(self) -> float:
+        """How long the client waited for it."""
+
+    @property
+    def timeline(self) -> list[dict[str, Any]]:
+        """What ran when in the wraps, where it was asked for."""
+
+
+class Deployment(Protocol):
+    """A plan that is deployed."""
+
+    @property
+    def gateway(self) -> Gateway:
+        """Where it is deployed."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The OpenFaaS functions of the wraps, in the order of the plan."""
+
+    def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
+        """Run the workflow on `request`."""
+
+
+class Launcher(Protocol):
+    """Deploys plans."""
+
+    def launch(
+        self, workflow: Workflow, folder: WorkflowFolder, plan: Plan
+    ) -> AbstractContextManager[Deployment]:
+        """`plan` with the code of the functions in `folder`, deployed for the length of a block.
+
+        It answers when the block is entered, with the supporting functions of the folder's
+        stack.yaml beside it; what was deployed for it is gone after the block.
+        """

@@ -1,0 +1,54 @@
+"""The plan under which functions are profiled: each alone, in a wrap of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workflow.model import Task, Workflow
+from workflow.plan import Plan, Wrap, WrapStage
+
+#: Names of OpenFaaS functions end here.
+_LONGEST_NAME = 63
+#: A limit far above what small functions need, since one that is hit kills.
+_MEMORY_MIB = 1024
+
+
+def solo_workflow(workflow: Workflow) -> Workflow:
+    """Every function of `workflow` once, as tasks that need nothing of each other."""
+    tasks = tuple(Task(name, name, None) for name in workflow.functions)
+    return Workflow(_short(workflow.name, "profile"), tasks, workflow.functions)
+
+
+def solo_plan(workflow: Workflow) -> Plan:
+    """The one-to-one plan of a `solo_workflow`; wraps are in the order of its functions."""
+    wraps = tuple(
+        Wrap(
+            name=name,
+            cpus=1,
+            memory_mib=_MEMORY_MIB,
+            stages=(WrapStage(stage=0, processes=((task.name,),)),),
+        )
+        for task, name in zip(workflow.tasks, _wrap_names(workflow), strict=True)
+    )
+    return Plan(
+        format=1,
+        workflow=workflow.name,
+        model="one-to-one",
+        mechanism="fork",
+        wraps=wraps,
+        cpus=len(wraps),
+    )
+
+
+def _wrap_names(workflow: Workflow) -> Sequence[str]:
+    """``WORKFLOW-FUNCTION``, with a number for the function where that is too long."""
+    whole = [f"{workflow.name}-{function}" for function in workflow.functions]
+    return [
+        name if len(name) <= _LONGEST_NAME else _short(workflow.name, f"{number}")
+        for number, name in enumerate(whole)
+    ]
+
+
+def _short(name: str, suffix: str) -> str:
+    """``name-suffix``, at the cost of the name's end where it would be too long."""
+    return f"{name[: _LONGEST_NAME - len(suffix) - 1].rstrip('-')}-{suffix}"

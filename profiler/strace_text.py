@@ -1,0 +1,99 @@
+"""Reads what ``strace -f -ttt -T -o FILE`` wrote: system calls with their times, by thread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_LINE = re.compile(r"(?P<tid>\d+) +(?P<time>\d+\.\d+) (?P<event>.*)")
+_COMPLETE = re.compile(
+    r"(?P<name>\w+)\((?P<arguments>.*)\) += (?P<result>.*?)(?: <(?P<seconds>\d+\.\d+)>)?"
+)
+_UNFINISHED = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?) *<(?:unfinished|detached) \.\.\.>")
+_RESUMED = re.compile(
+    r"<\.\.\. (?P<name>\w+) resumed>(?P<arguments>.*)\) += (?P<result>.*?)"
+    r"(?: <(?P<seconds>\d+\.\d+)>)?"
+)
+_EXIT = re.compile(r"\+\+\+ (?:exited with|killed by) .*")
+_INTERRUPTED = re.compile(r"<\.\.\. resuming interrupted (\w+) \.\.\.>")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One system call of one thread.
+
+    Attributes
+    ----------
+    start_s, end_s
+        Seconds of the wall clock; `end_s` is None where the trace ends before the call does.
+    result
+        What strace prints after the equals sign, empty where the call did not end.
+    """
+
+    tid: int
+    name: str
+    arguments: str
+    start_s: float
+    end_s: float | None
+    result: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended with an error, or never."""
+        return not self.result or self.result.startswith(("-1 ", "?"))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The system calls, by their start, and when each thread ended that did."""
+
+    calls: tuple[Call, ...]
+    exits: dict[int, float]
+
+
+def parse(text: str) -> Trace:
+    """The trace in strace's output.
+
+    Calls that strace had to split in two because another thread's came in between are joined.
+    Signals, and lines that a killed tracer left incomplete, are passed over.
+    """
+    pending: dict[int, Call] = {}
+    calls: list[Call] = []
+    exits: dict[int, float] = {}
+    for tid, time, event in _lines(text.splitlines()):
+        if _EXIT.fullmatch(event):
+            exits[tid] = time
+        elif match := _RESUMED.fullmatch(event):
+            started = pending.pop(tid, None)
+            if started is not None:
+                calls.append(_ended(started, match))
+        elif match := _UNFINISHED.fullmatch(event):
+            pending[tid] = Call(tid, _name(match), match["arguments"], time, None, "")
+        elif match := _COMPLETE.fullmatch(event):
+            calls.append(_ended(Call(tid, _name(match), "", time, None, ""), match))
+    calls += pending.values()
+    return Trace(tuple(sorted(calls, key=lambda call: call.start_s)), exits)
+
+
+def _lines(lines: Iterable[str]) -> Iterable[tuple[int, float, str]]:
+    for line in lines:
+        if match := _LINE.fullmatch(line):
+            yield int(match["tid"]), float(match["time"]), match["event"]
+
+
+def _name(match: re.Match[str]) -> str:
+    """The call's name; of a call that goes on after a signal, the name of that."""
+    interrupted = _INTERRUPTED.search(match["arguments"])
+    return interrupted[1] if interrupted else match["name"]
+
+
+def _ended(started: Call, match: re.Match[str]) -> Call:
+    return Call(
+        started.tid,
+        started.name,
+        started.arguments + match["arguments"],
+        started.start_s,
+        started.start_s + float(match["seconds"] or 0.0),
+        match["result"],
+    )

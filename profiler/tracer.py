@@ -1,0 +1,95 @@
+"""Attaches strace to a running process for the length of a ``with`` block."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from profiler.blocking import TRACED
+from profiler.strace_text import Trace, parse
+from workflow.errors import ChironError
+
+#: How long strace may take to attach, or to write its last lines and let go, in seconds.
+LIMIT_S = 10.0
+_POLL_S = 0.002
+
+
+class Tracing:
+    """What was traced; complete when the block is left."""
+
+    def __init__(self, output: Path) -> None:
+        self._output = output
+        self._trace: Trace | None = None
+
+    def read(self) -> None:
+        """Read what strace wrote."""
+        text = self._output.read_text(encoding="utf-8", errors="replace")
+        self._trace = parse(text)
+
+    @property
+    def trace(self) -> Trace:
+        """The system calls."""
+        if self._trace is None:
+            raise RuntimeError("a trace can be read only when tracing has ended")
+        return self._trace
+
+
+@contextmanager
+def tracing(strace: str, pid: int) -> Iterator[Tracing]:
+    """Trace process `pid`, all its threads, and what they start, with the program `strace`.
+
+    However the block is left, the process is no longer traced afterwards.
+
+    Raises
+    ------
+    ChironError
+        ``no-ptrace``: strace could not attach; its own words are in the message.
+    """
+    with tempfile.TemporaryDirectory(prefix="chiron-strace-") as folder:
+        output, said = Path(folder) / "trace", Path(folder) / "messages"
+        with said.open("wb") as messages:
+            tracer = subprocess.Popen(
+                _command(strace, pid, output),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=messages,
+                start_new_session=True,  # ^C is for us; we then end it
+            )
+        try:
+            _await_attached(tracer, said)
+            found = Tracing(output)
+            yield found
+        finally:
+            _end(tracer)
+        found.read()
+
+
+def _command(strace: str, pid: int, output: Path) -> list[str]:
+    # A question mark lets strace pass over calls that this architecture does not have.
+    calls = ",".join(f"?{name}" for name in sorted(TRACED))
+    options = ["-f", "-ttt", "-T", "-e", f"trace={calls}", "-o", str(output)]
+    return [strace, *options, "-p", str(pid)]
+
+
+def _await_attached(tracer: subprocess.Popen[bytes], said: Path) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while b" attached" not in said.read_bytes():
+        if tracer.poll() is not None or time.monotonic() > deadline:
+            words = said.read_text(errors="replace").strip().splitlines()
+            reason = words[0] if words else "it says nothing"
+            raise ChironError("no-ptrace", f"strace does not attach: {reason}")
+        time.sleep(_POLL_S)
+
+
+def _end(tracer: subprocess.Popen[bytes]) -> None:
+    """Have strace let go; the kernel does it where strace does not."""
+    tracer.terminate()
+    try:
+        tracer.wait(LIMIT_S)
+    except subprocess.TimeoutExpired:
+        tracer.kill()
+        tracer.wait()
