@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import os
 from pathlib import Path
 
 from gateway import paths
-from gateway.build import LANGUAGES, FunctionSource, build
+from gateway.build import FunctionSource, build
 from gateway.errors import GatewayError
 from gateway.images import ImageStore
-from openfaas.client import Gateway
 from openfaas.stack import read_stack
 from templates import TEMPLATES
 from workflow.errors import ChironError
@@ -19,15 +17,16 @@ from workflow.errors import ChironError
 EMBEDDED_PROVIDER = "chiron-embedded"
 
 
-def build_local(stack_file: Path, images: Path | None = None) -> list[str]:
+def build_local(stack_file: Path) -> None:
     """Build every function of `stack_file` into the embedded gateway's image store.
 
-    Returns the names of the images. ``bad-lang``, ``no-handler``, ``bad-handler`` and
-    ``requirements`` errors name the function; the images before it stay built.
+    Raises
+    ------
+    ChironError
+        The gateway's own error, with the function's name; the images before it stay built.
     """
-    stack = read_stack(stack_file, {})
-    store = ImageStore(images or paths.images())
-    built = []
+    stack = read_stack(stack_file, os.environ)
+    store = ImageStore(paths.images())
     for name, function in stack.functions.items():
         source = FunctionSource(
             name=name,
@@ -36,10 +35,6 @@ def build_local(stack_file: Path, images: Path | None = None) -> list[str]:
             handler=stack_file.parent / function.handler,
         )
         try:
-            built.append(build(source, TEMPLATES, store).name)
+            build(source, TEMPLATES, store)
         except GatewayError as error:
             raise ChironError(error.code, error.message, functions=[name]) from None
-    return built
-
-
-__all__ = ["EMBEDDED_PROVIDER", "LANGUAGES", "build_local"]

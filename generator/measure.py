@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from typing import Protocol
 
-from generator.invoke import Invoker
+from generator.invoke import Answer
 from workflow.documents import Document
 from workflow.errors import ChironError
 
@@ -35,7 +36,15 @@ class Measurement(Document):
         )
 
 
-def measure(invoker: Invoker, request: bytes, samples: int, expected: str) -> Measurement:
+class Invokable(Protocol):
+    """What answers a workflow's requests: an invoker or a deployment."""
+
+    def invoke(self, request: bytes) -> Answer:
+        """The workflow's answer to `request`."""
+        ...
+
+
+def measure(target: Invokable, request: bytes, samples: int, expected: str) -> Measurement:
     """The latencies of `samples` requests after a warm-up.
 
     Raises
@@ -43,19 +52,20 @@ def measure(invoker: Invoker, request: bytes, samples: int, expected: str) -> Me
     ChironError
         ``wrong-output`` where an answer differs from `expected`, the reference executor's.
     """
-    latencies = []
-    for number in range(WARM_UP + samples):
-        answer = invoker.invoke(request)
-        if answer.output != expected:
-            raise ChironError(
-                "wrong-output",
-                f"answer {number + 1} differs from the reference executor's: "
-                "are the functions deterministic?",
-                status=500,
-            )
-        if number >= WARM_UP:
-            latencies.append(answer.latency_ms)
-    return Measurement.of(latencies)
+    latencies = [checked_invoke(target, request, expected) for _ in range(WARM_UP + samples)]
+    return Measurement.of(latencies[WARM_UP:])
+
+
+def checked_invoke(target: Invokable, request: bytes, expected: str) -> float:
+    """The latency of one request in milliseconds; ``wrong-output`` unless `expected` comes back."""
+    answer = target.invoke(request)
+    if answer.output != expected:
+        raise ChironError(
+            "wrong-output",
+            "an answer differs from the reference executor's: are the functions deterministic?",
+            status=500,
+        )
+    return answer.latency_ms
 
 
 def percentile(values: Sequence[float], fraction: float) -> float:

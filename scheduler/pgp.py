@@ -14,15 +14,15 @@ from itertools import combinations
 
 from predictor.equations import workflow_latency_ms
 from predictor.predict import Predictor
-from scheduler.kernighan_lin import kernighan_lin
+from scheduler.kernighan_lin import Functions, kernighan_lin
 from scheduler.layout import Layout, StageLayout
 from workflow.model import Workflow
 from workflow.plan import Mechanism
 from workflow.platform import Platform
 from workflow.profile import Profile
 
-#: The functions, by number, of every process of one stage.
-Partition = tuple[tuple[int, ...], ...]
+#: The functions of every process of one stage.
+Partition = tuple[Functions, ...]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Search:
         order = sorted(workflow.functions, key=lambda name: (-latency[name], name))
         return cls(workflow, Predictor(profile, platform), mechanism, tuple(order))
 
-    def numbers(self, stage: Sequence[str]) -> tuple[int, ...]:
+    def numbers(self, stage: Sequence[str]) -> Functions:
         """The functions of a stage's tasks, sorted."""
         return tuple(sorted(self.functions.index(self.workflow.function_of(t)) for t in stage))
 
@@ -72,7 +72,7 @@ def pgp(search: Search, slo_ms: float) -> Layout:
     Chiron (SC'23), Algorithm 2.
     """
     stages = [search.numbers(stage) for stage in search.workflow.stages]
-    partitions: dict[tuple[tuple[int, ...], int], tuple[float, Partition]] = {}
+    partitions: dict[tuple[Functions, int], tuple[float, Partition]] = {}
     best_ms, best = math.inf, list[Partition]()
     for count in range(1, max(map(len, stages)) + 1):
         solution = []
@@ -89,7 +89,7 @@ def pgp(search: Search, slo_ms: float) -> Layout:
     return _with_tasks(search, pack(search, best, max(slo_ms, best_ms)))
 
 
-def partition_stage(search: Search, stage: tuple[int, ...], count: int) -> tuple[float, Partition]:
+def partition_stage(search: Search, stage: Functions, count: int) -> tuple[float, Partition]:
     """The predicted latency of a stage in `count` processes, and which functions share one.
 
     Starts from the functions dealt out in turn and runs Kernighan-Lin over every pair of
@@ -161,14 +161,12 @@ class _PairCost:
     j: int
     sizes: Sequence[int]
 
-    def __call__(self, a: tuple[int, ...], b: tuple[int, ...]) -> float:
+    def __call__(self, a: Functions, b: Functions) -> float:
         changed = _with(self.partition, self.i, a, self.j, b)
         return self.search.stage_ms(changed, self.sizes)
 
 
-def _with(
-    partition: Partition, i: int, a: tuple[int, ...], j: int, b: tuple[int, ...]
-) -> Partition:
+def _with(partition: Partition, i: int, a: Functions, j: int, b: Functions) -> Partition:
     changed = list(partition)
     changed[i], changed[j] = a, b
     return tuple(changed)

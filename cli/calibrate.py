@@ -1,0 +1,32 @@
+"""`chiron calibrate`: the constants of the place that the wraps run on, measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from profiler.calibrate import calibrate
+
+from cli import options
+from cli.output import emit, next_step, progress
+from cli.place import connect
+
+
+@click.command("calibrate")
+@options.gateway
+@options.tls_no_verify
+@options.local
+@options.output("platform.json")
+@options.as_json
+def command(
+    gateway: str | None, tls_no_verify: bool, local: bool, output: Path, as_json: bool
+) -> None:
+    """Measure what invocations, processes and threads cost here, with wraps that do nothing.
+
+    \b
+    Example:
+      chiron calibrate --local
+    """
+    with connect(gateway, local=local, tls_no_verify=tls_no_verify) as launcher:
+        emit(calibrate(launcher, progress=progress), output, as_json)
+    next_step("chiron schedule DIR --slo 200ms")

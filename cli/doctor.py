@@ -1,0 +1,38 @@
+"""`chiron doctor`: what is missing on this machine, and the line that fixes it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+
+import click
+
+from cli import options
+from cli.output import console
+from installation.preflight import preflight
+from openfaas.credentials import gateway_url
+
+
+@click.command("doctor")
+@options.gateway
+@options.as_json
+def command(gateway: str | None, as_json: bool) -> int:
+    """Look for what chiron needs, and say the line that fixes what is missing.
+
+    \b
+    Example:
+      chiron doctor
+    """
+    findings = preflight(gateway_url(gateway, os.environ), os.environ)
+    if as_json:
+        click.echo(json.dumps([asdict(finding) for finding in findings]))
+    for finding in findings:
+        mark = "[green]ok[/green]  " if finding.ok else "[red]lack[/red]"
+        optional = "" if finding.ok or finding.required else " (optional)"
+        out = console()
+        out.print(f"{mark} {finding.name}{optional}: ", end="")
+        out.print(finding.detail, markup=False, soft_wrap=True)
+        if finding.fix:
+            out.print(f"       fix: {finding.fix}", markup=False, soft_wrap=True)
+    return 0 if all(finding.ok for finding in findings if finding.required) else 1

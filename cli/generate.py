@@ -1,0 +1,69 @@
+"""`chiron generate`: a plan becomes a folder that faas-cli can deploy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cli import options
+from cli.output import next_step, progress
+from generator.generate import Sources, generate
+from workflow.documents import read_document
+from workflow.errors import ChironError
+from workflow.folder import WORKFLOW_FILE, WorkflowFolder
+from workflow.plan import Plan
+
+#: Where a plan's workflow folder is looked for, below the plan's own folder and the current one.
+_NEARBY = ("", "*/", "*/*/")
+
+
+@click.command("generate")
+@click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
+@click.option(
+    "--workflow",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the workflow; where not given, the one nearby that has the plan's tasks.",
+)
+@options.output("build")
+def command(plan_file: Path, folder: Path | None, output: Path) -> None:
+    """Turn PLAN into ordinary OpenFaaS functions: stack.yaml and a folder for every wrap.
+
+    \b
+    Example:
+      chiron generate plan.json
+    """
+    plan = read_document(Plan, plan_file, "plan")
+    opened = WorkflowFolder.open(folder) if folder else _find(plan, plan_file)
+    progress(f"workflow {opened.path}")
+    stack_file = generate(plan, Sources.read(opened), output)
+    progress(f"wrote {output}: {len(plan.wraps)} wraps")
+    next_step(f"chiron build -f {stack_file} && faas-cli deploy -f {stack_file}")
+
+
+def _find(plan: Plan, plan_file: Path) -> WorkflowFolder:
+    """The one workflow folder nearby whose tasks are the plan's."""
+    tasks = {task for wrap in plan.wraps for task in wrap.tasks}
+    found: dict[Path, WorkflowFolder] = {}
+    for base in (plan_file.parent, Path()):
+        for nearby in _NEARBY:
+            for file in sorted(base.glob(f"{nearby}{WORKFLOW_FILE}")):
+                opened = _opened(file.parent)
+                if opened is not None and set(opened.workflow.by_name) == tasks:
+                    found.setdefault(file.parent.resolve(), opened)
+    if len(found) == 1:
+        return next(iter(found.values()))
+    reason = f"{len(found)} fit: {', '.join(map(str, found))}" if found else "none nearby fits"
+    raise ChironError(
+        "no-workflow",
+        f"which workflow folder {plan_file} is for ({reason}): name it with --workflow",
+    )
+
+
+def _opened(folder: Path) -> WorkflowFolder | None:
+    try:
+        return WorkflowFolder.open(folder)
+    except ChironError:
+        return None  # somebody else's file of that name

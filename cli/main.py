@@ -1,0 +1,80 @@
+"""The command `chiron`: finds the verb, runs it, and turns errors into one line."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+
+import click
+
+from cli.output import error_line
+from workflow.errors import ChironError
+
+#: Every verb and what it does; its module is loaded only when it runs.
+VERBS = {
+    "build": "Build the images of a stack.yaml for the embedded gateway.",
+    "calibrate": "Measure what the platform costs: platform.json.",
+    "deploy": "Profile, schedule, generate, deploy and measure a workflow.",
+    "doctor": "Say what is missing here, and the line that fixes it.",
+    "evaluate": "Measure deployment models against each other.",
+    "generate": "Turn a plan into a deployable folder.",
+    "invoke": "Run a deployed workflow.",
+    "predict": "Predict the latency of plans.",
+    "profile": "Record what each function does: profile.json.",
+    "schedule": "Find the cheapest plan that meets an SLO: plan.json.",
+    "serve": "Run the web services and the embedded gateway.",
+}
+
+#: Exit status of a fault of the user's, which the message says how to mend.
+EXIT_USAGE = 2
+#: Exit status of a fault that is not the user's.
+EXIT_FAILURE = 1
+
+
+class Verbs(click.Group):
+    """The verbs, each in the module of its name, so that none pays for loading the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(VERBS.items()))
+
+
+@click.group(cls=Verbs)
+@click.version_option(package_name="chiron-openfaas")
+def chiron() -> None:
+    """Find, generate and deploy the cheapest OpenFaaS deployment of a workflow that meets its SLO.
+
+    \b
+    Example:
+      chiron deploy benchmarks/finra --slo 200ms --local
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0, 1 for a failure, 2 for what the caller can mend."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        status = chiron.main(arguments, prog_name="chiron", standalone_mode=False)
+    except ChironError as error:
+        if {"-j", "--json"} & set(arguments):
+            print(json.dumps(error.as_dict()))
+        error_line(str(error))
+        sys.exit(EXIT_USAGE if error.status < 500 else EXIT_FAILURE)
+    except click.ClickException as error:
+        error_line(error.format_message())
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        error_line("interrupted")
+        sys.exit(130)
+    sys.exit(status if isinstance(status, int) else 0)

@@ -1,0 +1,71 @@
+"""Options that several verbs share, named as in faas-cli where it has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import click
+
+from workflow.errors import ChironError
+from workflow.plan import Mechanism, Model
+from workflow.units import parse_duration_ms
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Duration(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """A duration with its unit, as milliseconds."""
+
+    name = "DURATION"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            return parse_duration_ms(value, (param.name if param else None) or "duration")
+        except ChironError as error:
+            self.fail(error.message, param, ctx)
+
+
+workflow_folder = click.argument(
+    "folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False)
+)
+gateway = click.option("-g", "--gateway", metavar="URL", help="OpenFaaS gateway (or OPENFAAS_URL).")
+tls_no_verify = click.option("--tls-no-verify", is_flag=True, help="Do not verify certificates.")
+local = click.option(
+    "--local", is_flag=True, help="Start the embedded gateway for the length of the command."
+)
+as_json = click.option("-j", "--json", "as_json", is_flag=True, help="Print JSON on stdout.")
+slo = click.option("--slo", type=Duration(), required=True, help="Latency SLO, such as 200ms.")
+model = click.option(
+    "--model", type=click.Choice(get_args(Model)), default="pgp", show_default=True
+)
+mechanism = click.option(
+    "--mechanism", type=click.Choice(get_args(Mechanism)), default="fork", show_default=True
+)
+profile = click.option(
+    "--profile",
+    type=click.Path(path_type=Path),
+    default="profile.json",
+    show_default=True,
+    help="What the functions do.",
+)
+platform = click.option(
+    "--platform",
+    type=click.Path(path_type=Path),
+    default="platform.json",
+    show_default=True,
+    help="What the platform costs.",
+)
+
+
+def output(default: str) -> Callable[[Command], Command]:
+    """The option that names the file or folder that is written."""
+    return click.option(
+        "-o", "--output", type=click.Path(path_type=Path), default=default, show_default=True
+    )

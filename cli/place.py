@@ -1,0 +1,52 @@
+"""Where a verb deploys: the gateway that the user named, or an embedded one for its length."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cli.images import EMBEDDED_PROVIDER, build_local
+from gateway.embedded import EmbeddedGateway
+from gateway.errors import GatewayError
+from generator.launcher import Launcher
+from openfaas.client import Gateway
+from openfaas.credentials import credentials_for, gateway_url
+from workflow.errors import ChironError
+
+
+@contextmanager
+def connect(flag: str | None, *, local: bool, tls_no_verify: bool = False) -> Iterator[Launcher]:
+    """A launcher on the gateway that flags and environment name.
+
+    Raises
+    ------
+    ChironError
+        ``no-gateway``, which offers ``--local``; ``unauthorised``.
+    """
+    if local:
+        try:
+            with EmbeddedGateway() as embedded, Gateway(embedded.url) as gateway:
+                yield Launcher(gateway, build_local)
+        except GatewayError as error:
+            raise ChironError(error.code, error.message, status=error.status) from None
+        return
+    url = gateway_url(flag, os.environ)
+    with Gateway(url, credentials_for(url, os.environ), verify_tls=not tls_no_verify) as gateway:
+        yield launcher_on(gateway)
+
+
+def launcher_on(gateway: Gateway) -> Launcher:
+    """A launcher that can build images for `gateway`."""
+    if gateway.info().provider.provider == EMBEDDED_PROVIDER:
+        return Launcher(gateway, build_local)
+    return Launcher(gateway, _refuse)
+
+
+def _refuse(stack_file: Path) -> None:
+    raise ChironError(
+        "no-builder",
+        "images for a gateway other than the embedded one are built by faas-cli: run "
+        f"faas-cli up -f {stack_file.name} in {stack_file.parent}",
+    )

@@ -1,0 +1,73 @@
+"""`chiron predict`: the latency of one plan, or of many, one JSON line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from cli import options
+from cli.output import emit, table
+from predictor.predict import predict
+from workflow.documents import parse_json, read_document, validate
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
+from workflow.plan import Plan, Prediction
+from workflow.platform import Platform
+from workflow.profile import Profile
+
+
+@click.command("predict")
+@options.workflow_folder
+@options.profile
+@options.platform
+@click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="One plan.")
+@click.option("--plans", "plans_file", type=click.Path(path_type=Path), help="A plan a line.")
+@options.as_json
+def command(
+    folder: Path,
+    profile: Path,
+    platform: Path,
+    plan_file: Path | None,
+    plans_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Predict the latency of plans of the workflow in DIR; needs no function and no gateway.
+
+    \b
+    Example:
+      chiron predict benchmarks/finra --plan plan.json
+    """
+    if (plan_file is None) == (plans_file is None):
+        raise click.UsageError("name either --plan or --plans")
+    workflow = WorkflowFolder.open(folder).workflow
+    functions = read_document(Profile, profile, "profile")
+    place = read_document(Platform, platform, "platform")
+    if plans_file is not None:
+        for plan in _lines(plans_file):
+            click.echo(predict(plan, workflow, functions, place).model_dump_json())
+    elif plan_file is not None:
+        plan = read_document(Plan, plan_file, "plan")
+        prediction = predict(plan, workflow, functions, place)
+        emit(prediction, None, as_json) if as_json else _show(plan, prediction)
+
+
+def _lines(path: Path) -> Iterator[Plan]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        message = f"plans {path} cannot be read: {error.strerror}"
+        raise ChironError("missing-file", message) from None
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            what = f"line {number} of {path}"
+            yield validate(Plan, parse_json(line, what), what)
+
+
+def _show(plan: Plan, prediction: Prediction) -> None:
+    rows = [[f"stage {n}", f"{ms:.2f}"] for n, ms in enumerate(prediction.stages_ms, start=1)]
+    whole = f"{prediction.latency_ms:.2f}"
+    spread = [f"{prediction.low_ms:.2f}", f"{prediction.high_ms:.2f}"]
+    rows += [["whole", whole], ["low", spread[0]], ["high", spread[1]]]
+    table(f"{plan.workflow}, {plan.model}, {plan.mechanism}", ["", "predicted ms"], rows)
