@@ -24,6 +24,7 @@ import psutil
 import pytest
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+sys.path.append(str(TEMPLATES / "python3-wrap"))  # it is no package of ours, but shipped as it is
 
 
 @dataclass

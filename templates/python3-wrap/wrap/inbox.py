@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections import deque
 from typing import Generic, TypeVar
 
@@ -13,16 +14,15 @@ Item = TypeVar("Item")
 class Inbox(Generic[Item]):
     """A queue that can be waited on together with sockets.
 
-    Its descriptor lives as long as anybody holds the inbox: a thread that was given up and
-    still comes to its end writes to this descriptor, never to a later one with its number.
+    A thread that was given up may still come to its end after `close`: what it leaves then is
+    dropped, and never wakes whoever has the descriptor's number next.
     """
 
     def __init__(self) -> None:
         self._items: deque[Item] = deque()
         self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-
-    def __del__(self) -> None:
-        os.close(self._event)
+        self._lock = threading.Lock()
+        self._open = True
 
     def fileno(self) -> int:
         """The descriptor to wait on."""
@@ -30,11 +30,22 @@ class Inbox(Generic[Item]):
 
     def put(self, item: Item) -> None:
         """Leave an item, from any thread."""
-        self._items.append(item)
-        os.eventfd_write(self._event, 1)
+        if not self._open:
+            return
+        with self._lock:
+            if self._open:
+                self._items.append(item)
+                os.eventfd_write(self._event, 1)
 
     def take(self) -> list[Item]:
         """All items that have been left."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._event)
         return [self._items.popleft() for _ in range(len(self._items))]
+
+    def close(self) -> None:
+        """Take nothing more."""
+        with self._lock:
+            self._open = False
+            self._items.clear()
+            os.close(self._event)

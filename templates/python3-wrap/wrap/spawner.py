@@ -1,8 +1,9 @@
 """The server's end of the zygote: starts it, asks it for processes, replaces it when it dies.
 
 The first zygote is forked while the server has one thread, so both share the memory of the
-imported functions. When it dies the server has threads, so the next one cannot be forked from
-it: it is the same program, started afresh, at the price of importing everything once more.
+imported functions (8 MiB of its own, against 22 MiB for one that imports for itself). When it
+dies the server has threads, so the next one cannot be forked from it: it is the same program,
+started afresh by the next request that needs a process, at the price of importing again.
 """
 
 from __future__ import annotations

@@ -169,6 +169,7 @@ class _Stage:
 
     def stop(self) -> None:
         """Give back the processes; end what is still running."""
+        self._inbox.close()
         for busy in self._busy:
             self._runtime.mechanism.give(busy.slot, busy.process, sound=not busy.tasks)
         patience = self._deadline - time.monotonic()

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from flask import Flask
+from flask import Flask, Response
 from werkzeug.datastructures import Headers, MultiDict
 
 from wrap.answers import http_answer
@@ -91,5 +91,12 @@ def _response(function: Function, value: Any) -> tuple[int, str | bytes]:
         return 200, value
     if isinstance(value, bytes | bytearray):
         return 200, bytes(value)
-    response = _FLASK.make_response(value)
-    return response.status_code, response.get_data()
+    if isinstance(value, dict | list):
+        value = _FLASK.json.response(value)
+    if isinstance(value, Response):
+        return value.status_code, value.get_data()
+    if value is None:
+        raise TypeError("the handler returned None: return a string")
+    with _FLASK.test_request_context(method="POST"):  # Flask looks at the request for the rest
+        response = _FLASK.make_response(value)
+        return response.status_code, response.get_data()

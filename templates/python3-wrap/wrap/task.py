@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -53,7 +54,8 @@ def _call(function: Function, task: int, job: Job, result: Result) -> str:
 def _failure(error: BaseException) -> TaskError:
     if isinstance(error, TaskError):
         return error
-    traceback.print_exception(error, file=sys.stderr)
+    with contextlib.suppress(Exception):  # a handler may have closed stderr
+        traceback.print_exception(error, file=sys.stderr)
     if isinstance(error, SystemExit):
         return TaskError("exited", f"the handler called sys.exit({error.code!r}): return instead")
-    return TaskError("raised", f"{type(error).__name__}: {error}".rstrip(": "))
+    return TaskError("raised", traceback.format_exception_only(error)[-1].splitlines()[0])

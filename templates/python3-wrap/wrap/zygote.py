@@ -89,7 +89,7 @@ class Zygote:
             _die_with_parent()
             os.setpgid(0, 0)  # what it starts itself ends with it
             signal.set_wakeup_fd(-1)
-            for default in (signal.SIGCHLD, signal.SIGTERM):
+            for default in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
                 signal.signal(default, signal.SIG_DFL)
             for inherited in (self._control, *self._wakers, *self._asked.values()):
                 inherited.close()

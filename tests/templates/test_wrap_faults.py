@@ -1,0 +1,245 @@
+"""A function that fails, wherever it runs, fails its request by name, in time, and nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import pytest
+
+BAD = """
+    import ctypes, os, signal, sys, time
+
+    def handle(req):
+        if req == "raises":
+            raise KeyError("no such share")
+        if req == "sys.exit":
+            sys.exit(3)
+        if req == "os._exit":
+            os._exit(4)
+        if req == "sleeps":
+            time.sleep(3)
+        if req == "loops":
+            while True:
+                pass
+        if req == "recurses":
+            return handle(req)
+        if req == "memory":
+            return "x" * (1 << 60)
+        if req == "bytes":
+            return b"\\xff\\xfe"
+        if req == "none":
+            return None
+        if req == "status":
+            return "no such trade", 404
+        if req == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if req == "crashes":
+            ctypes.string_at(0)
+        if req == "leaves a process":
+            if os.fork() == 0:
+                time.sleep(60)
+        return req
+"""
+GOOD = "def handle(req):\n    return req.upper()\n"
+TIMEOUT_S = 1.0
+HANDLERS = {"good": GOOD, "bad": BAD}
+ENTRY: dict[str, Any] = {"inputs": {0: None, 1: None}, "output": [0, 1]}
+#: What the handler does -> status, code and a part of the message.
+FAULTS = {
+    "raises": (500, "raised", "KeyError: 'no such share'"),
+    "sys.exit": (500, "exited", "sys.exit(3)"),
+    "sleeps": (504, "timeout", "bad did not answer in time"),
+    "loops": (504, "timeout", "bad did not answer in time"),
+    "recurses": (500, "raised", "RecursionError"),
+    "memory": (500, "raised", "MemoryError"),
+    "bytes": (500, "not-text", "not UTF-8"),
+    "none": (500, "bad-output", "None"),
+    "status": (500, "status", "404: no such trade"),
+}
+#: What only a further process survives as a wrap.
+CRASHES = {
+    "os._exit": "exited with status 4",
+    "killed": "was killed by SIGKILL",
+    "crashes": "was killed by SIGSEGV",
+}
+
+
+@dataclass
+class Deployment:
+    """An entry wrap, the servers behind it, and where the bad function runs."""
+
+    entry: Any
+    servers: list[Any]
+    wrap: str
+
+    def counts(self) -> list[tuple[int, int, int]]:
+        return [(len(s.family()), s.descriptors(), s.threads()) for s in self.servers]
+
+    def has_at_most(self, before: list[tuple[int, int, int]]) -> bool:
+        """Whether no process is left or lost, and no descriptor or thread is left."""
+        return all(
+            now[0] == was[0] and now[1] <= was[1] and now[2] <= was[2]
+            for now, was in zip(self.counts(), before, strict=True)
+        )
+
+    def is_right(self) -> bool:
+        answer = self.entry.request(body="ok")
+        return (answer.status, answer.text) == (200, '["OK","ok"]')
+
+
+Deploy = Callable[[str], Deployment]
+
+
+@pytest.fixture
+def deploy(start: Any, wrap_image: Any, gateway: Any, eventually: Any) -> Deploy:
+    """Deploys the workflow good || bad with bad in some place."""
+
+    def deploy(place: str) -> Deployment:
+        fields = {"timeout_s": TIMEOUT_S, "name": "test-wrap1"}
+        mechanism = "pool" if place == "pool" else "fork"
+        if place != "remote":
+            processes = [[0, 1]] if place == "main" else [[0], [1]]
+            entry = ENTRY | {"stages": [{}]}
+            image = wrap_image(HANDLERS, {0: processes}, mechanism=mechanism, entry=entry, **fields)
+            servers = [start(image)]
+        else:
+            entry = ENTRY | {"stages": [{"test-wrap2": [1]}]}
+            image = wrap_image({"good": GOOD}, {0: [[0]]}, entry=entry, **fields)
+            fields["name"] = "test-wrap2"
+            remote = wrap_image({"bad": BAD}, {0: [[1]]}, tasks={1: "bad"}, **fields)
+            servers = [start(image, gateway_url=gateway.url), start(remote)]
+            gateway.ports["test-wrap2"] = servers[1].port
+        deployment = Deployment(servers[0], servers, fields["name"])
+        assert all(deployment.is_right() for _ in range(5))
+        processes = 2 if place == "pool" else 1  # the zygote, a worker
+        assert eventually(lambda: len(servers[0].family()) == processes)
+        return deployment
+
+    return deploy
+
+
+@pytest.mark.parametrize("place", ["main", "fork", "pool", "remote"])
+def test_a_fault_fails_its_request_and_nothing_else(
+    place: str, deploy: Deploy, eventually: Any
+) -> None:
+    deployment = deploy(place)
+    before = deployment.counts()
+    for fault, (status, code, message) in FAULTS.items():
+        began = time.monotonic()
+        answer = deployment.entry.request(body=fault)
+        assert time.monotonic() - began < TIMEOUT_S + 1, fault
+        error = answer.json
+        assert (answer.status, error["code"]) == (status, code), error
+        assert message in error["message"]
+        assert error["function"] == "bad"
+        assert (error["stage"], error["wrap"]) == (0, deployment.wrap)
+        assert all(deployment.is_right() for _ in range(5)), fault
+    assert eventually(lambda: deployment.has_at_most(before)), (before, deployment.counts())
+
+
+@pytest.mark.parametrize("place", ["fork", "pool"])
+def test_a_process_that_dies_is_named_with_the_way_it_died(
+    place: str, deploy: Deploy, eventually: Any
+) -> None:
+    deployment = deploy(place)
+    before = deployment.counts()
+    for crash, ending in CRASHES.items():
+        answer = deployment.entry.request(body=crash)
+        assert (answer.status, answer.json["code"]) == (500, "process-died")
+        assert answer.json["message"] == f"the process of bad {ending}"
+        assert answer.json["function"] == "bad"
+        assert all(deployment.is_right() for _ in range(5)), crash
+    assert eventually(lambda: deployment.has_at_most(before)), (before, deployment.counts())
+
+
+@pytest.mark.parametrize("place", ["main", "remote"])
+def test_os_exit_in_the_main_process_ends_the_task_and_not_the_server(
+    place: str, deploy: Deploy
+) -> None:
+    deployment = deploy(place)
+    error = deployment.entry.request(body="os._exit").json
+    assert (error["code"], error["function"]) == ("exited", "bad")
+    assert deployment.is_right()
+
+
+def test_a_forked_process_takes_what_it_started_with_it(deploy: Deploy, eventually: Any) -> None:
+    deployment = deploy("fork")
+    before = deployment.counts()
+    assert deployment.entry.request(body="leaves a process").status == 200
+    assert eventually(lambda: deployment.has_at_most(before))
+
+
+def test_a_loop_in_the_main_process_is_interrupted_at_the_deadline(
+    deploy: Deploy, eventually: Any
+) -> None:
+    deployment = deploy("main")
+    server = psutil.Process(deployment.entry.process.pid)
+    deployment.entry.request(body="loops")
+    assert deployment.is_right()
+
+    def is_idle() -> bool:
+        return server.cpu_percent(0.2) < 50
+
+    assert eventually(is_idle)
+
+
+@pytest.mark.parametrize("place", ["fork", "pool"])
+def test_the_death_of_the_zygote_loses_only_what_it_held(
+    place: str, deploy: Deploy, in_background: Any, eventually: Any
+) -> None:
+    deployment = deploy(place)
+    family = deployment.entry.family()
+    deployment.entry.zygote().kill()
+    psutil.wait_procs(family[1:], timeout=10)  # the workers, which die with it
+    assert all(deployment.is_right() for _ in range(5))
+    held = in_background(deployment.entry.request, body="sleeps")
+    time.sleep(0.2)
+    deployment.entry.zygote().kill()
+    error = held.result(10).json
+    assert (error["code"], error["function"]) == ("process-died", "bad")
+    assert all(deployment.is_right() for _ in range(5))
+
+
+@pytest.mark.parametrize("place", ["fork", "pool"])
+def test_sigterm_leaves_no_process(place: str, deploy: Deploy) -> None:
+    deployment = deploy(place)
+    family = deployment.entry.family()
+    assert family
+    assert deployment.entry.terminate() == 0
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive
+
+
+@pytest.mark.parametrize("place", ["fork", "pool"])
+def test_kill_9_of_the_server_leaves_no_process(
+    place: str, deploy: Deploy, in_background: Any, eventually: Any
+) -> None:
+    deployment = deploy(place)
+    request = in_background(deployment.entry.request, body="sleeps")
+    assert eventually(lambda: len(deployment.entry.family()) >= 2)
+    family = deployment.entry.family()
+    deployment.entry.process.kill()
+    assert request.exception(10) is not None
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive
+
+
+def test_a_remote_wrap_that_is_not_there_is_named(deploy: Deploy, gateway: Any) -> None:
+    deployment = deploy("remote")
+    gateway.ports.clear()
+    answer = deployment.entry.request(body="ok")
+    assert (answer.status, answer.json["code"]) == (500, "remote")
+    assert (answer.json["wrap"], answer.json["stage"]) == ("test-wrap2", 0)
+    assert "404: no such function" in answer.json["message"]
+
+
+def test_a_gateway_that_is_not_there_is_named(start: Any, wrap_image: Any) -> None:
+    entry = {"inputs": {1: None}, "output": 1, "stages": [{"test-wrap2": [1]}]}
+    server = start(wrap_image({}, {}, entry=entry), gateway_url="http://127.0.0.1:9")
+    answer = server.request()
+    assert (answer.status, answer.json["code"]) == (500, "remote")
+    assert "http://127.0.0.1:9" in answer.json["message"]

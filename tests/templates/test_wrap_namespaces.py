@@ -1,0 +1,168 @@
+"""Functions that share a process do not see each other's modules."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+ENTRY: dict[str, Any] = {"inputs": {0: None, 1: None}, "output": [0, 1], "stages": [{}]}
+
+TOP = "import util\ndef handle(req): return util.NAME\n"
+FUNCTION = "from function import util\ndef handle(req): return util.NAME\n"
+FUNCTION_DOTTED = "import function.util\ndef handle(req): return function.util.NAME\n"
+FUNCTION_AS = "import function.util as u\ndef handle(req): return u.NAME\n"
+NAME_OF_MODULE = "from util import NAME\ndef handle(req): return NAME\n"
+RELATIVE = "from .util import NAME\ndef handle(req): return NAME\n"
+LAZY = "def handle(req):\n    from util import NAME\n    return NAME\n"
+IN_A_THREAD = """
+    import threading
+    def handle(req):
+        found = []
+        def look():
+            import util
+            found.append(util.NAME)
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+        return found[0]
+"""
+IMPORT_MODULE = """
+    import importlib
+    def handle(req): return importlib.import_module("util").NAME
+"""
+IMPORT_MODULE_ALONE = """
+    from importlib import import_module
+    def handle(req): return import_module("function.util").NAME
+"""
+WAYS = {
+    "top": TOP,
+    "function": FUNCTION,
+    "function dotted": FUNCTION_DOTTED,
+    "function as": FUNCTION_AS,
+    "name of module": NAME_OF_MODULE,
+    "relative": RELATIVE,
+    "lazy": LAZY,
+    "in a thread": IN_A_THREAD,
+    "import_module": IMPORT_MODULE,
+    "import_module alone": IMPORT_MODULE_ALONE,
+}
+
+
+def _named(handler: str, name: str) -> dict[str, str]:
+    return {"handler.py": handler, "util.py": f"NAME = {name!r}\n"}
+
+
+@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]], ids=["main", "further"])
+@pytest.mark.parametrize("way", WAYS)
+def test_each_function_finds_its_own_util(
+    way: str, processes: list[list[int]], start: Any, wrap_image: Any
+) -> None:
+    handlers = {"one": _named(WAYS[way], "first"), "two": _named(WAYS[way], "second")}
+    server = start(wrap_image(handlers, {0: processes}, entry=ENTRY))
+    for _ in range(2):
+        assert server.request().json == ["first", "second"]
+
+
+def test_packages_their_modules_and_data_files_belong_to_the_function(
+    start: Any, wrap_image: Any
+) -> None:
+    def files(name: str) -> dict[str, str]:
+        return {
+            "handler.py": """
+                import pack.inner
+                from pack import inner as same
+                from pack.deep import data
+
+                def handle(req):
+                    assert same is pack.inner
+                    return pack.inner.util.NAME + data.read()
+            """,
+            "util.py": f"NAME = {name!r}\n",
+            "pack/__init__.py": "",
+            "pack/inner.py": "import util\n",
+            "pack/deep/__init__.py": "",
+            "pack/deep/data.py": """
+                from pathlib import Path
+                from ..inner import util
+
+                def read():
+                    return (Path(__file__).parent / "data.txt").read_text() + util.NAME
+            """,
+            "pack/deep/data.txt": f"-data of {name}-",
+        }
+
+    server = start(wrap_image({"one": files("a"), "two": files("b")}, entry=ENTRY))
+    assert server.request().json == ["a-data of a-a", "b-data of b-b"]
+
+
+def test_a_module_of_a_function_hides_nothing_of_the_standard_library(
+    start: Any, wrap_image: Any
+) -> None:
+    files = {
+        "handler.py": "import json\ndef handle(req): return json.dumps([req])\n",
+        "json.py": "raise ImportError('not this one')\n",
+    }
+    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    assert start(wrap_image({"one": files}, entry=entry)).request(body="x").json == ["x"]
+
+
+def test_a_folder_of_data_hides_no_package(start: Any, wrap_image: Any) -> None:
+    files = {
+        "handler.py": "import flask\ndef handle(req): return flask.Flask.__name__\n",
+        "flask/data.txt": "",
+    }
+    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    assert start(wrap_image({"one": files}, entry=entry)).request().text == "Flask"
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_module_globals_are_kept_where_the_process_is(
+    mechanism: str, start: Any, wrap_image: Any
+) -> None:
+    counts = """
+        count = 0
+        def handle(req):
+            global count
+            count += 1
+            return str(count)
+    """
+    image = wrap_image(
+        {"one": counts, "two": counts}, {0: [[0], [1]]}, mechanism=mechanism, entry=ENTRY
+    )
+    server = start(image, pool_concurrency="1")
+    answers = [json.loads(server.request().text) for _ in range(3)]
+    further = [1, 2, 3] if mechanism == "pool" else [1, 1, 1]
+    assert answers == [list(pair) for pair in zip([1, 2, 3], further, strict=True)]
+
+
+def test_a_function_used_by_two_tasks_is_one_module(start: Any, wrap_image: Any) -> None:
+    counts = """
+        seen = []
+        def handle(req):
+            seen.append(req)
+            return str(len(seen))
+    """
+    image = wrap_image(
+        {"one": counts},
+        {0: [[0]], 1: [[1]]},
+        tasks={0: "one", 1: "one"},
+        entry={"inputs": {0: None, 1: 0}, "output": [0, 1], "stages": [{}, {}]},
+    )
+    assert start(image).request().json == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("handler", "said"),
+    [
+        ("x = 1\n", "function one: "),
+        ("import no_such_thing\n", "no_such_thing"),
+    ],
+)
+def test_a_function_that_cannot_be_loaded_is_named(
+    handler: str, said: str, run_to_end: Any, wrap_image: Any
+) -> None:
+    status, log = run_to_end(wrap_image({"one": handler}))
+    assert status == 1
+    assert said in log and len(log.splitlines()) == 1

@@ -1,0 +1,260 @@
+"""What crosses the borders of a wrap: requests, stage calls, styles of handlers, timelines."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+ECHO = "def handle(req):\n    return req\n"
+ONE: dict[str, Any] = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+
+
+def test_remote_wraps_answer_as_local_processes_do(
+    start: Any, wrap_image: Any, gateway: Any
+) -> None:
+    sized = "def handle(req):\n    return req[0] * int(req[1:])\n"
+    image = wrap_image(
+        {"own": sized},
+        {0: [[0]]},
+        entry={
+            "inputs": {0: None, 1: None, 2: None, 3: [2, 0, 1]},
+            "output": 3,
+            "stages": [{"test-wrap2": [1], "test-wrap3": [2]}, {"test-wrap2": [3]}],
+        },
+    )
+    second = wrap_image(
+        {"one": sized, "join": ECHO}, {0: [[1]], 1: [[], [3]]}, tasks={1: "one", 3: "join"},
+        name="test-wrap2",
+    )  # fmt: skip
+    third = wrap_image({"two": sized}, {0: [[2]]}, tasks={2: "two"}, name="test-wrap3")
+    entry = start(image, gateway_url=gateway.url + "/")
+    gateway.ports = {"test-wrap2": start(second).port, "test-wrap3": start(third).port}
+    for size in (1, 10_000_000, 300_000):
+        answer = entry.request(body=f"ü{size}")
+        assert answer.status == 200
+        assert answer.json == ["ü" * size] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"a": 1}\n', "application/json"),
+        ("1e400", "application/json"),
+        ("NaN", "text/plain"),
+        ("", "text/plain"),
+        ("plain grüße", "text/plain"),
+    ],
+)
+def test_an_output_is_json_if_it_parses_as_strict_json(
+    text: str, kind: str, start: Any, wrap_image: Any
+) -> None:
+    answer = start(wrap_image({"echo": ECHO}, entry=ONE)).request(body=text)
+    assert answer.text == text
+    assert answer.headers["Content-Type"].split(";")[0] == kind
+
+
+def test_several_outputs_are_joined_as_texts(start: Any, wrap_image: Any) -> None:
+    handlers = {
+        "number": "def handle(req): return ' 1.50 '\n",
+        "text": "def handle(req): return 'a \"ü\" b'\n",
+        "nan": "def handle(req): return 'NaN'\n",
+        "mapping": "def handle(req): return {'b': 1, 'a': 'ü'}\n",
+    }
+    entry = {"inputs": dict.fromkeys(range(4)), "output": [3, 0, 1, 2], "stages": [{}]}
+    answer = start(wrap_image(handlers, entry=entry)).request()
+    assert answer.text == '[{"a":"\\u00fc","b":1},1.50,"a \\"ü\\" b","NaN"]'
+
+
+@pytest.mark.parametrize("processes", [[[0]], [[], [0]]], ids=["main", "further"])
+def test_http_handlers_get_event_and_context(
+    processes: list[list[int]], start: Any, wrap_image: Any
+) -> None:
+    handler = """
+        def handle(event, context):
+            said = [event.body.decode(), event.method, event.path, context.hostname]
+            said += [event.query.get("q"), event.headers.get("X-One")]
+            return {"statusCode": 200, "body": said, "headers": {"X-Two": "2"}}
+    """
+    image = wrap_image({"one": handler}, {0: processes}, styles={"one": "http"}, entry=ONE)
+    answer = start(image, HOSTNAME="here").request(body="grüße")
+    assert answer.json == ["grüße", "POST", "/", "here", None, None]
+
+
+def test_flask_handlers_that_look_at_the_request_find_one(start: Any, wrap_image: Any) -> None:
+    handler = """
+        from flask import jsonify, request
+        def handle(req):
+            return jsonify(body=request.get_data(as_text=True), method=request.method)
+    """
+    answer = start(wrap_image({"one": handler}, entry=ONE)).request(body="text")
+    assert answer.json == {"body": "text", "method": "POST"}
+
+
+def test_a_request_that_is_not_utf8_is_refused(start: Any, wrap_image: Any) -> None:
+    answer = start(wrap_image({"echo": ECHO}, entry=ONE)).request(body=b"\xff")
+    assert (answer.status, answer.json["code"]) == (400, "not-text")
+
+
+def test_a_workflow_that_ends_in_a_fail_state_answers_its_error(
+    start: Any, wrap_image: Any
+) -> None:
+    entry = ONE | {"fail": ("Rejected", "the trade is too large")}
+    answer = start(wrap_image({"echo": ECHO}, entry=entry)).request()
+    assert (answer.status, answer.json["code"]) == (500, "workflow-failed")
+    assert answer.json["message"] == "Rejected: the trade is too large"
+
+
+def test_a_wrap_that_is_not_the_entry_says_so(start: Any, wrap_image: Any) -> None:
+    answer = start(wrap_image({"echo": ECHO})).request()
+    assert (answer.status, answer.json["code"]) == (400, "not-an-entry")
+
+
+@pytest.mark.parametrize(
+    ("stage", "body", "code"),
+    [
+        ("0", b"", "bad-frames"),
+        ("0", b"\xff\xff\xff\xff", "bad-frames"),
+        ("0", b"\0\0\0\2{}", "bad-frames"),
+        ("0", b"\0\0\0\2[]", "bad-frames"),
+    ],
+)
+def test_a_stage_call_that_is_none_is_refused(
+    stage: str, body: bytes, code: str, start: Any, wrap_image: Any
+) -> None:
+    answer = start(wrap_image({"echo": ECHO})).request(body=body, X_Chiron_Stage=stage)
+    assert (answer.status, answer.json["code"]) == (400, code)
+
+
+def test_a_wrap_of_another_plan_is_noticed(start: Any, wrap_image: Any, gateway: Any) -> None:
+    entry = {"inputs": {0: None, 1: None}, "output": 0, "stages": [{"test-wrap2": [0, 1]}]}
+    server = start(wrap_image({}, {}, entry=entry), gateway_url=gateway.url)
+    gateway.ports["test-wrap2"] = start(wrap_image({"echo": ECHO}, name="test-wrap2")).port
+    assert server.request().json["code"] == "other-plan"
+
+
+def test_a_traced_request_tells_what_ran_when(start: Any, wrap_image: Any, gateway: Any) -> None:
+    sleeper = "import time\ndef handle(req):\n    time.sleep(0.05)\n    return req\n"
+    entry = {
+        "inputs": dict.fromkeys(range(4)),
+        "output": [0, 1, 2],
+        "stages": [{"test-wrap2": [3]}],
+    }
+    handlers = {"one": sleeper, "two": sleeper, "three": sleeper}
+    image = wrap_image(handlers, {0: [[0], [1, 2]]}, entry=entry)
+    server = start(image, gateway_url=gateway.url)
+    remote = wrap_image({"far": sleeper}, {0: [[], [3]]}, tasks={3: "far"}, name="test-wrap2")
+    gateway.ports["test-wrap2"] = start(remote).port
+    began = time.monotonic()
+    answer = server.request(body="1", X_Chiron_Trace="1").json
+    whole_ms = (time.monotonic() - began) * 1000
+    assert answer["output"] == "[1,1,1]"
+    rows = {
+        (row["wrap"], row["process"], row["task"], row["function"], row["kind"])
+        for row in answer["timeline"]
+    }
+    assert rows == {
+        ("test-wrap1", 0, 0, "one", "run"),
+        ("test-wrap1", 1, None, None, "fork"),
+        ("test-wrap1", 1, 1, "two", "run"),
+        ("test-wrap1", 1, 2, "three", "run"),
+        ("test-wrap2", 1, None, None, "fork"),
+        ("test-wrap2", 1, 3, "far", "run"),
+    }
+    for row in answer["timeline"]:
+        assert 0 <= row["start_ms"] <= row["end_ms"] <= whole_ms
+        assert row["kind"] == "fork" or row["end_ms"] - row["start_ms"] >= 50
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_concurrent_requests_do_not_mix(
+    mechanism: str, start: Any, wrap_image: Any, in_background: Any
+) -> None:
+    handlers = dict.fromkeys(("one", "two", "three"), ECHO)
+    entry = {"inputs": {0: None, 1: None, 2: [0, 1]}, "output": 2, "stages": [{}, {}]}
+    image = wrap_image(handlers, {0: [[0], [1]], 1: [[], [2]]}, mechanism=mechanism, entry=entry)
+    server = start(image, pool_concurrency="2", WAITRESS_THREADS="8")
+    answers = {n: in_background(server.request, body=str(n)) for n in range(200)}
+    for number, answer in answers.items():
+        assert answer.result(30).json == [number, number]
+
+
+def test_sigterm_lets_the_request_in_flight_finish(
+    start: Any, wrap_image: Any, eventually: Any, in_background: Any
+) -> None:
+    handler = """
+        import time
+        from pathlib import Path
+
+        def handle(req):
+            Path("began").touch()
+            time.sleep(0.5)
+            return "done"
+    """
+    image = wrap_image({"one": handler}, {0: [[], [0]]}, entry=ONE)
+    server = start(image)
+    answer = in_background(server.request)
+    assert eventually((image / "began").exists)
+    assert server.terminate() == 0
+    assert answer.result(10).text == "done"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"mechanism": "magic"}, "none of fork, pool"),
+        ({"tasks": {0: "other"}}, "function 'other' is not declared"),
+        ({"stages": {0: [[0], [0]]}}, "exactly one process"),
+        ({"stages": {}}, "exactly one process"),
+        ({"timeout_s": 0}, "above 0"),
+        ({"functions": {"echo": "cgi"}}, "none of flask, http"),
+        ({"functions": {"../echo": "flask", "echo": "flask"}}, "not a function's name"),
+        ({"inputs": {0: None, 1: None}}, "do not have the same tasks"),
+        ({"inputs": {0: 0}}, "in no earlier stage"),
+        ({"output": 7}, "which nothing runs"),
+        ({"entry_stages": []}, "not a stage of the entry"),
+    ],
+)
+def test_a_declaration_that_contradicts_itself_is_refused(
+    changes: dict[str, Any], said: str
+) -> None:
+    from wrap.declaration import Entry, Wrap
+
+    fields: dict[str, Any] = {
+        "workflow": "test",
+        "name": "test-wrap1",
+        "mechanism": "fork",
+        "functions": {"echo": "flask"},
+        "tasks": {0: "echo"},
+        "stages": {0: [[0]]},
+        "timeout_s": 1.0,
+    }
+    entry = {"inputs": {0: None}, "output": 0, "stages": changes.pop("entry_stages", [{}])}
+    entry |= {key: changes.pop(key) for key in ("inputs", "output") if key in changes}
+    with pytest.raises(ValueError, match=said):
+        Wrap(**fields | changes, entry=Entry(**entry))
+
+
+@given(st.lists(st.binary(max_size=40)), st.integers(1, 50))
+def test_frames_arrive_whole_whatever_pieces_they_come_in(sent: list[bytes], size: int) -> None:
+    from wrap.frames import Inflow, join, split
+
+    body = join(sent)
+    inflow = Inflow()
+    pieces = [body[start : start + size] for start in range(0, len(body), size)]
+    assert [bytes(frame) for piece in pieces for frame in inflow.feed(piece)] == sent
+    assert [bytes(frame) for frame in split(body)] == sent
+
+
+def test_a_body_that_breaks_off_is_noticed() -> None:
+    from wrap.frames import join, split
+
+    body = join([b"one", json.dumps({}).encode()])
+    for end in range(1, len(body)):
+        if end != len(join([b"one"])):
+            with pytest.raises(ValueError, match="ends within a frame"):
+                split(body[:end])
