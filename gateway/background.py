@@ -77,20 +77,12 @@ class AsyncCalls:
 
 async def _answer(function: Function, outgoing: Outgoing) -> tuple[int, CIMultiDict[str], bytes]:
     """The function's status, headers and body, or the gateway's own for a call that failed."""
-    limit = function.limits.answer_s
     try:
-        async with (
-            asyncio.timeout(None if limit == float("inf") else limit),
-            exchange(function, outgoing) as response,
-        ):
+        async with exchange(function, outgoing) as response:
             return response.status, forwarded(response.headers), await response.read()
     except GatewayError as error:
-        status, message = error.status, error.message
-    except TimeoutError:
-        status, message = 504, f"function {function.name}: no answer within {limit:g} s"
-    except aiohttp.ClientError as error:
-        status, message = 502, f"function {function.name}: its process broke off: {error}"
-    return status, CIMultiDict({"Content-Type": "text/plain"}), message.encode()
+        plain = CIMultiDict({"Content-Type": "text/plain"})
+        return error.status, plain, error.message.encode()
 
 
 async def _deliver(callback: str, headers: CIMultiDict[str], body: bytes) -> None:

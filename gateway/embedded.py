@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, cast
 
+from gateway import paths
 from gateway.__main__ import PASSWORD_VARIABLE, USER_VARIABLE
 from gateway.errors import GatewayError
 
@@ -42,8 +43,7 @@ class EmbeddedGateway:
         self.pid = 0
         self._command = [sys.executable, "-m", "gateway", "--with-stdin", "--port", str(port)]
         self._command += ["--ready-timeout", str(ready_timeout_s)]
-        if images is not None:
-            self._command += ["--images", str(images.resolve())]
+        self._command += ["--images", str((images or paths.images()).absolute())]
         self._credentials = {USER_VARIABLE: user or "", PASSWORD_VARIABLE: password or ""}
         self._process: subprocess.Popen[bytes]
         self._errors: IO[bytes]

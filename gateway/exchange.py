@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from gateway.errors import GatewayError
 from gateway.function import Function
+from gateway.replica import Replica
 
 _CONNECT_ATTEMPTS = 5
 _BETWEEN_ATTEMPTS_S = 0.02
@@ -31,30 +33,46 @@ class Outgoing:
 async def exchange(function: Function, outgoing: Outgoing) -> AsyncIterator[aiohttp.ClientResponse]:
     """Send `outgoing` to a replica, waiting for one to be ready; yields the answer's head.
 
+    The time that the function has for its answer starts when a replica is ready, and includes
+    what the caller does with the answer.
+
     Raises:
-        GatewayError: no replica gets ready or has room.
-        aiohttp.ClientError: the process broke off the connection.
+        GatewayError: 503 no replica gets ready, 429 none has room, 504 the answer took too long,
+            502 the process broke off the connection.
     """
+    limit = function.limits.answer_s
     for attempt in range(1, _CONNECT_ATTEMPTS + 1):
         replica = await function.wait_ready()
         replica.enter()
         try:
-            url = replica.url
-            if outgoing.target:
-                url = URL(f"{url}{outgoing.target}", encoded=True)
-            async with replica.http.request(
-                outgoing.method,
-                url,
-                headers=outgoing.headers,
-                data=outgoing.body,
-                allow_redirects=False,
-            ) as response:
+            async with asyncio.timeout(limit), _send(replica, outgoing) as response:
                 yield response
                 return
-        except aiohttp.ClientConnectorError:
-            # Its process has just ended, and nothing was sent: another one can have the request.
-            if attempt == _CONNECT_ATTEMPTS:
-                raise
+        except TimeoutError as error:
+            raise GatewayError(
+                "timeout", f"function {function.name}: no answer within {limit:g} s", 504
+            ) from error
+        except aiohttp.ClientError as error:
+            # Nothing was sent if its process ended before it took the connection: go on to another.
+            if attempt == _CONNECT_ATTEMPTS or not isinstance(error, aiohttp.ClientConnectorError):
+                raise GatewayError(
+                    "broken-off", f"function {function.name}: its process broke off: {error}", 502
+                ) from error
         finally:
             replica.leave()
         await asyncio.sleep(_BETWEEN_ATTEMPTS_S)
+
+
+def _send(
+    replica: Replica, outgoing: Outgoing
+) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    url = replica.url
+    if outgoing.target:
+        url = URL(f"{url}{outgoing.target}", encoded=True)
+    return replica.http.request(
+        outgoing.method,
+        url,
+        headers=outgoing.headers,
+        data=outgoing.body,
+        allow_redirects=False,
+    )

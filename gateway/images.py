@@ -67,7 +67,7 @@ class ImageStore:
     """The images below one folder."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root = root.absolute()
 
     def find(self, reference: str) -> Image | None:
         """The current version of an image, or None if it was never built."""

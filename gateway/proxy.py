@@ -33,37 +33,16 @@ class Proxy:
         function = self._registry.find(name)
         if function is None:
             return refusal(call, 404, f"function {name} not found")
+        relay = _Relay(request, call)
+        answer: web.StreamResponse
         try:
-            answer = await self._exchange(request, call, function)
+            outgoing = await _outgoing(request, call, function)
+            async with exchange(function, outgoing) as response:
+                answer = await relay.answer(response)
         except GatewayError as error:
-            answer = refusal(call, error.status, error.message)
-        except aiohttp.ClientError as error:
-            answer = refusal(call, 502, f"function {name}: its process broke off: {error}")
+            answer = relay.broken_off() or refusal(call, error.status, error.message)
         self._metrics.record(function.name, answer.status, call.seconds())
         return answer
-
-    async def _exchange(
-        self, request: web.Request, call: Call, function: Function
-    ) -> web.StreamResponse:
-        outgoing = await _outgoing(request, call, function)
-        relay = _Relay(request, call)
-        try:
-            async with (
-                asyncio.timeout(_finite(function.limits.answer_s)),
-                exchange(function, outgoing) as response,
-            ):
-                return await relay.answer(response)
-        except (TimeoutError, aiohttp.ClientError) as error:
-            if relay.streamed is not None:
-                # The head is sent: only a broken connection still says that the body is not whole.
-                relay.break_off()
-                return relay.streamed
-            if isinstance(error, TimeoutError):
-                limit = function.limits.answer_s
-                raise GatewayError(
-                    "timeout", f"function {function.name}: no answer within {limit:g} s", 504
-                ) from error
-            raise
 
 
 async def _outgoing(request: web.Request, call: Call, function: Function) -> Outgoing:
@@ -84,7 +63,7 @@ async def _outgoing(request: web.Request, call: Call, function: Function) -> Out
 async def read_body(request: web.Request, function: Function) -> bytes:
     """The whole body of a request; GatewayError (408) if it does not come in time."""
     try:
-        async with asyncio.timeout(_finite(function.limits.read_s)):
+        async with asyncio.timeout(function.limits.read_s):
             return await request.read()
     except TimeoutError as error:
         raise GatewayError(
@@ -105,17 +84,13 @@ def refusal(call: Call, status: int, message: str) -> web.Response:
     return web.Response(status=status, text=message + "\n", headers=call.mark(CIMultiDict()))
 
 
-def _finite(seconds: float) -> float | None:
-    return None if seconds == float("inf") else seconds
-
-
 class _Relay:
     """Turns a function's answer into the gateway's."""
 
     def __init__(self, request: web.Request, call: Call) -> None:
-        self.streamed: web.StreamResponse | None = None
         self._request = request
         self._call = call
+        self._streamed: web.StreamResponse | None = None
 
     async def answer(self, response: aiohttp.ClientResponse) -> web.StreamResponse:
         """Pass the answer on, whole if it is small, else while it comes."""
@@ -136,16 +111,20 @@ class _Relay:
         )
         answer.content_length = response.content_length
         await answer.prepare(self._request)
-        self.streamed = answer
+        self._streamed = answer
         async for piece in response.content.iter_any():
             await answer.write(piece)
         await answer.write_eof()
         return answer
 
-    def break_off(self) -> None:
-        """Cut the caller's connection."""
-        if self._request.transport is not None:
+    def broken_off(self) -> web.StreamResponse | None:
+        """End an answer whose head is sent already; None if there is none.
+
+        Only a broken connection still tells the caller that the body is not whole.
+        """
+        if self._streamed is not None and self._request.transport is not None:
             self._request.transport.abort()
+        return self._streamed
 
     def _headers(self, response: aiohttp.ClientResponse) -> CIMultiDict[str]:
         return self._call.mark(forwarded(response.headers))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
+import requests
+
+from gateway.embedded import EmbeddedGateway
 
 CRASHER = """
     import os
@@ -109,8 +112,6 @@ def test_calls_above_max_inflight_are_429(deploy, in_background, wait_until):
 def test_a_function_that_never_answers_its_health_check_is_not_ready(store, make_image, wait_until):
     import requests
 
-    from gateway.embedded import EmbeddedGateway
-
     make_image("sleeper", "import time\ntime.sleep(600)\nhandle = None")
     with EmbeddedGateway(images=store.root, ready_timeout_s=0.5) as gateway:
         body = {"service": "sleeper", "image": "sleeper"}
@@ -118,3 +119,27 @@ def test_a_function_that_never_answers_its_health_check_is_not_ready(store, make
         answer = requests.post(f"{gateway.url}/function/sleeper", timeout=30)
     assert answer.status_code == 503
     assert "no answer to /_/health within 0.5 s" in answer.text
+
+
+def test_the_wait_for_the_start_is_not_the_function_s_time(deploy):
+    function = deploy(
+        "import time\ntime.sleep(1)\ndef handle(request):\n    return 'done'\n",
+        envVars={"exec_timeout": "500ms"},
+    )
+    assert function.post().text == "done"
+
+
+def test_an_answer_that_breaks_off_does_not_pass_for_a_whole_one(deploy):
+    function = deploy("""
+        import os
+
+        def handle(request):
+            request.send_response(200)
+            request.send_header("Content-Length", str(10 << 20))
+            request.end_headers()
+            request.wfile.write(b"only the beginning" * 100_000)
+            request.wfile.flush()
+            os._exit(1)
+    """)
+    with pytest.raises(requests.RequestException):
+        function.post()
