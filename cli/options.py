@@ -12,7 +12,6 @@ from workflow.errors import ChironError
 from workflow.plan import Mechanism, Model
 from workflow.units import parse_duration_ms
 
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
