@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -54,6 +55,7 @@ class Launcher:
 
     channel: socket.socket
     process: subprocess.Popen[bytes]
+    scratch: Path
     on_lost: Callable[[], None]
     _children: dict[int, Child] = field(default_factory=dict)
     _idents: count[int] = field(default_factory=count)
@@ -79,7 +81,7 @@ class Launcher:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
-        launcher = cls(ours, process, on_lost)
+        launcher = cls(ours, process, scratch, on_lost)
         asyncio.get_running_loop().add_reader(ours, launcher._receive)
         return launcher
 
@@ -118,6 +120,8 @@ class Launcher:
         asyncio.get_running_loop().remove_reader(self.channel)
         self.channel.close()
         await asyncio.to_thread(self.process.wait)
+        # The guardian has removed it, unless it was killed.
+        await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
 
     def _receive(self) -> None:
         try:

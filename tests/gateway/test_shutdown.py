@@ -83,9 +83,11 @@ def test_killing_the_guardian_ends_the_gateway_and_leaves_no_function(
 ):
     with EmbeddedGateway(images=store.root) as gateway:
         pids = family(gateway)
+        scratch = scratch_of(pids[0])
         [guardian] = psutil.Process(gateway.pid).children()
         guardian.kill()
         wait_until(lambda: not any(alive(pid) for pid in [*pids, gateway.pid]))
+        assert not scratch.exists()
 
 
 def test_a_gateway_ends_with_the_process_that_embeds_it(store, alive, wait_until):
