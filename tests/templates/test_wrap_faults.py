@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,9 @@ BAD = """
         if req == "os._exit":
             os._exit(4)
         if req == "sleeps":
-            time.sleep(3)
+            print("sleeping", flush=True)
+            time.sleep(4)
+            print("woke", flush=True)
         if req == "loops":
             while True:
                 pass
@@ -45,7 +46,7 @@ BAD = """
         return req
 """
 GOOD = "def handle(req):\n    return req.upper()\n"
-TIMEOUT_S = 1.0
+TIMEOUT_S = 2.0
 HANDLERS = {"good": GOOD, "bad": BAD}
 ENTRY: dict[str, Any] = {"inputs": {0: None, 1: None}, "output": [0, 1]}
 #: What the handler does -> status, code and a part of the message.
@@ -129,9 +130,8 @@ def test_a_fault_fails_its_request_and_nothing_else(
     deployment = deploy(place)
     before = deployment.counts()
     for fault, (status, code, message) in FAULTS.items():
-        began = time.monotonic()
         answer = deployment.entry.request(body=fault)
-        assert time.monotonic() - began < TIMEOUT_S + 1, fault
+        assert not any("woke" in server.log.read_text() for server in deployment.servers)
         error = answer.json
         assert (answer.status, error["code"]) == (status, code), error
         assert message in error["message"]
@@ -197,7 +197,7 @@ def test_the_death_of_the_zygote_loses_only_what_it_held(
     psutil.wait_procs(family[1:], timeout=10)  # the workers, which die with it
     assert all(deployment.is_right() for _ in range(5))
     held = in_background(deployment.entry.request, body="sleeps")
-    time.sleep(0.2)
+    assert eventually(lambda: "sleeping" in deployment.entry.log.read_text())
     deployment.entry.zygote().kill()
     error = held.result(10).json
     assert (error["code"], error["function"]) == ("process-died", "bad")
@@ -220,7 +220,7 @@ def test_kill_9_of_the_server_leaves_no_process(
 ) -> None:
     deployment = deploy(place)
     request = in_background(deployment.entry.request, body="sleeps")
-    assert eventually(lambda: len(deployment.entry.family()) >= 2)
+    assert eventually(lambda: "sleeping" in deployment.entry.log.read_text())
     family = deployment.entry.family()
     deployment.entry.process.kill()
     assert request.exception(10) is not None

@@ -6,6 +6,7 @@ plain handlers has this file too; it imports nothing of the wrap runtime.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -48,6 +49,8 @@ def serve(
     close
         Called when the last request has been answered.
     """
+    # A queue that is used is no news, and a line a request is what it would cost.
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     channels: dict[int, Any] = {}
     server = waitress.create_server(
         app,
