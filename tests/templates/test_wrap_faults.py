@@ -193,8 +193,11 @@ def test_the_death_of_the_zygote_loses_only_what_it_held(
 ) -> None:
     deployment = deploy(place)
     family = deployment.entry.family()
-    deployment.entry.zygote().kill()
-    psutil.wait_procs(family[1:], timeout=10)  # the workers, which die with it
+    zygote, workers = family[0], family[1:]
+    zygote.kill()
+    assert eventually(lambda: zygote.status() == psutil.STATUS_ZOMBIE)
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    assert not alive
     assert all(deployment.is_right() for _ in range(5))
     held = in_background(deployment.entry.request, body="sleeps")
     assert eventually(lambda: "sleeping" in deployment.entry.log.read_text())
