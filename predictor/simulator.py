@@ -18,7 +18,8 @@ from workflow.profile import PeriodKind
 #: The periods of one thread: what it does and for how long, in milliseconds.
 Work = tuple[tuple[PeriodKind, float], ...]
 
-#: Times closer than this are one instant; profiles have microseconds.
+#: Times closer than this are one instant, and so are those that the clock cannot tell apart;
+#: profiles have microseconds.
 _INSTANT_MS = 1e-9
 
 
@@ -116,6 +117,7 @@ class _Simulation:
         self.interpreter = interpreter
         self.record = record
         self.now = 0.0
+        self.instant_ms = _INSTANT_MS
         self.computing: dict[_Thread, None] = {}  # in a native period
         self.blocked: dict[_Thread, float] = {}  # until when
         self.gils = [_Gil(process=index) for index in range(len(processes))]
@@ -141,6 +143,7 @@ class _Simulation:
             until = self._next_event(running, rate)
             self._advance(running, until - self.now, rate)
             self.now = until
+            self.instant_ms = max(_INSTANT_MS, 4 * math.ulp(until))
             self._settle(running)
         return [gil.end_ms for gil in self.gils]
 
@@ -169,7 +172,8 @@ class _Simulation:
         for thread in running:
             gil = thread.gil
             if gil.switching_ms:
-                gil.switching_ms = _left(gil.switching_ms - done_ms)
+                left_ms = gil.switching_ms - done_ms
+                gil.switching_ms = left_ms if left_ms > self.instant_ms else 0.0
                 gil.taken_ms = self.now + elapsed_ms
             else:
                 thread.remaining_ms -= done_ms
@@ -178,16 +182,17 @@ class _Simulation:
     def _settle(self, running: list[_Thread]) -> None:
         """Move on every thread whose period ended now, then hand over the GILs asked for."""
         for thread in running:
-            if not thread.gil.switching_ms and thread.remaining_ms <= _INSTANT_MS:
+            if not thread.gil.switching_ms and thread.remaining_ms <= self.instant_ms:
                 self._next_period(thread)
-            elif self._drop_time(thread.gil) <= self.now + _INSTANT_MS:
+            elif self._drop_time(thread.gil) <= self.now + self.instant_ms:
                 self._note(thread, "cpu")
                 self._wait(thread)
                 self._release(thread.gil)
-        for thread in [t for t in self.computing if t.remaining_ms <= _INSTANT_MS]:
+        for thread in [t for t in self.computing if t.remaining_ms <= self.instant_ms]:
             del self.computing[thread]
             self._next_period(thread)
-        for thread in [t for t, until in self.blocked.items() if until <= self.now + _INSTANT_MS]:
+        now = self.now + self.instant_ms
+        for thread in [t for t, until in self.blocked.items() if until <= now]:
             del self.blocked[thread]
             self._next_period(thread)
 
@@ -250,7 +255,3 @@ class _Simulation:
         if self.record is not None and self.now > thread.since_ms:
             span = Span(thread.gil.process, thread.number, kind, thread.since_ms, self.now)
             self.record(span)
-
-
-def _left(duration_ms: float) -> float:
-    return duration_ms if duration_ms > _INSTANT_MS else 0.0
