@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+#: Names in a message are cut before; what is longer came from outside as a whole.
+_LONGEST = 2000
+
 
 class ChironError(Exception):
     """Something that a user can mend, said in one line that names the thing and the mend.
@@ -32,10 +35,10 @@ class ChironError(Exception):
         functions: Iterable[str] = (),
         status: int = 400,
     ) -> None:
-        super().__init__(message)
         self.code = code
-        self.message = message
-        self.path = path
+        self.message = _one_line(message)
+        self.path = None if path is None else _one_line(path)
+        super().__init__(self.message)
         self.functions = tuple(functions)
         self.status = status
 
@@ -50,3 +53,9 @@ class ChironError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} (at {self.path})" if self.path else self.message
+
+
+def _one_line(text: str) -> str:
+    """`text` as any terminal can show it: names come from files and may hold anything."""
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:_LONGEST])
+    return shown if len(text) <= _LONGEST else f"{shown}..."
