@@ -10,9 +10,10 @@ from workflow.documents import Document
 from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.names import NAME
-from workflow.profile import Milliseconds
 
 Mechanism = Literal["fork", "pool"]
+#: Unlike one function, a whole workflow may take longer than an hour.
+Milliseconds = Annotated[float, Field(ge=0)]
 Model = Literal["one-to-one", "sand", "faastlane", "faastlane-t", "faastlane+", "pgp"]
 
 

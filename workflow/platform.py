@@ -34,7 +34,8 @@ class Platform(Document):
     thread_startup_ms
         What starting one thread costs the thread that starts it.
     switch_interval_ms
-        How long a thread waits for the GIL before it asks the holder to drop it.
+        How long a thread waits for the GIL before it asks the holder to drop it; CPython knows
+        whole microseconds, at least one.
     switch_cost_ms
         What one change of the GIL's holder costs.
     """
@@ -50,5 +51,5 @@ class Platform(Document):
     process_block_ms: Milliseconds
     pool_dispatch_ms: Milliseconds
     thread_startup_ms: Milliseconds
-    switch_interval_ms: Annotated[float, Field(gt=0, le=10_000)] = 5.0
+    switch_interval_ms: Annotated[float, Field(ge=0.001, le=10_000)] = 5.0
     switch_cost_ms: Milliseconds
