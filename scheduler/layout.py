@@ -39,7 +39,7 @@ def plan_from_layout(
     count = max(len(stage) for stage in layout)
     wraps = [
         _wrap(
-            names[index] if names else wrap_name(_prefix(workflow, model), f"wrap{index + 1}"),
+            names[index] if names else wrap_name(workflow.name, _suffix(model, index + 1)),
             [
                 (number, stage[index])
                 for number, stage in enumerate(layout)
@@ -60,11 +60,11 @@ def plan_from_layout(
     )
 
 
-def _prefix(workflow: Workflow, model: Model) -> str:
-    """What a plan's wraps are called after, so that models can be deployed side by side."""
+def _suffix(model: Model, number: int) -> str:
+    """What follows the workflow in a wrap's name, so that models can be deployed side by side."""
     if model == "pgp":
-        return workflow.name
-    return f"{workflow.name}-{model.replace('+', '-plus')}"
+        return f"wrap{number}"
+    return f"{model.replace('+', '-plus')}-wrap{number}"
 
 
 def wrap_name(workflow: str, suffix: str) -> str:

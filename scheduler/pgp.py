@@ -120,7 +120,7 @@ def initial_sizes(count: int, platform: Platform, mechanism: Mechanism) -> list[
     """
     if mechanism == "pool" or platform.process_block_ms == 0:
         return [count]
-    local = max(1, min(count, int(platform.rpc_ms / platform.process_block_ms)))
+    local = max(1, int(min(count, platform.rpc_ms / platform.process_block_ms)))
     return [local] + [1] * (count - local)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from predictor.predict import predict
 from scheduler.explain import explain
 from scheduler.layout import plan_from_layout
@@ -44,8 +46,10 @@ def schedule(
     ChironError
         ``bad-slo``, or ``unknown-function`` where the profile lacks a function.
     """
-    if not slo_ms > 0:
-        raise ChironError("bad-slo", f"the SLO has to be greater than 0 ms, not {slo_ms:g}")
+    if not 0 < slo_ms < math.inf:
+        raise ChironError(
+            "bad-slo", f"the SLO has to be greater than 0 ms and finite, not {slo_ms:g}"
+        )
     profile.require(workflow.functions)
     names = None
     if model == "pgp":
