@@ -64,7 +64,8 @@ def run_reference(
     Raises
     ------
     ChironError
-        ``function-failed`` with the function's name; ``timeout``.
+        ``function-failed`` with the function's name; ``bad-request`` where the request is not
+        text; ``timeout``; ``reference-died`` where a handler ended the process.
     """
     job = {
         "tasks": [
@@ -77,14 +78,16 @@ def run_reference(
             name: asdict(handlers[name]) | {"folder": str(handlers[name].folder.resolve())}
             for name in workflow.functions
         },
-        "request": request.decode(),
+        "request": _text(request),
     }
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "workflow.reference_process"],
+            # Neither import from the current folder nor leave bytecode in the users' folders.
+            [sys.executable, "-P", "-B", "-m", "workflow.reference_process"],
             input=json.dumps(job, default=dict),
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",  # handlers may print any bytes
             timeout=timeout_s,
             env={**os.environ, **(environment or {})},
             check=False,
@@ -101,6 +104,15 @@ def run_reference(
             functions=[answer["function"]],
         )
     return ReferenceRun(**answer)
+
+
+def _text(request: bytes) -> str:
+    try:
+        return request.decode()
+    except UnicodeDecodeError as error:
+        raise ChironError(
+            "bad-request", f"the request is not UTF-8 text ({error}): encode it, in base64 say"
+        ) from None
 
 
 def _answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

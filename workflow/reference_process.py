@@ -9,6 +9,8 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -30,12 +32,10 @@ class Function:
     def __init__(self, folder: str, style: str, environment: dict[str, str]) -> None:
         self._folder = folder
         self._style = style
-        self._environment = environment
+        self._environment = {**os.environ, **environment}
         self._modules: dict[str, ModuleType] = {}
         with self._in_place():
-            package = ModuleType("function")
-            package.__path__ = [folder]
-            sys.modules["function"] = package
+            _import_package(folder)
             self._handle = importlib.import_module("function.handler").handle
 
     def __call__(self, app: Flask, body: str) -> str:
@@ -43,7 +43,7 @@ class Function:
         with self._in_place(), app.test_request_context(method="POST", data=body):
             if self._style == "http":
                 return _http_answer(app, self._handle(_event(body), _context()))
-            raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true", "yes")
+            raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
             return _flask_answer(app, self._handle(body.encode() if raw else body))
 
     @contextmanager
@@ -51,13 +51,11 @@ class Function:
         sys.path.insert(0, self._folder)
         sys.modules.update(self._modules)
         importlib.invalidate_caches()
-        before = dict(os.environ)
-        os.environ.update(self._environment)
+        before = _swap_environment(self._environment)
         try:
             yield
         finally:
-            os.environ.clear()
-            os.environ.update(before)
+            self._environment = _swap_environment(before)
             self._modules |= {n: m for n, m in sys.modules.items() if self._owns(n, m)}
             for name in self._modules:
                 sys.modules.pop(name, None)
@@ -68,6 +66,25 @@ class Function:
             return True
         file = getattr(module, "__file__", None)
         return file is not None and Path(file).is_relative_to(self._folder)
+
+
+def _import_package(folder: str) -> None:
+    """The package ``function``, with the user's ``__init__.py`` if there is one."""
+    init = Path(folder) / "__init__.py"
+    loader = SourceFileLoader("function", str(init)) if init.is_file() else None
+    spec = ModuleSpec("function", loader, origin=str(init), is_package=True)
+    spec.submodule_search_locations = [folder]
+    sys.modules["function"] = package = module_from_spec(spec)
+    if loader is not None:
+        loader.exec_module(package)
+
+
+def _swap_environment(environment: dict[str, str]) -> dict[str, str]:
+    """Make `environment` the process's; returns the one that it had."""
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(environment)
+    return before
 
 
 def _event(body: str) -> SimpleNamespace:
@@ -86,9 +103,14 @@ def _flask_answer(app: Flask, value: Any) -> str:
 
 
 def _http_answer(app: Flask, value: Any) -> str:
-    if not isinstance(value, dict) or not {"body", "statusCode"} & value.keys():
-        return _flask_answer(app, value)
-    return _flask_answer(app, (value.get("body", ""), value.get("statusCode", 200)))
+    if value is None:
+        return ""
+    if not isinstance(value, dict):
+        raise TypeError(f"returned {type(value).__name__}, not statusCode, body and headers")
+    body = value.get("body", "")
+    if not isinstance(body, str | bytes | dict | list):
+        body = str(body)
+    return _flask_answer(app, (body, value.get("statusCode", 200)))
 
 
 def _source(value: str | list[str] | None) -> Source:
