@@ -11,6 +11,7 @@ from pathlib import Path
 
 from generator.annotations import annotate
 from generator.declaration import declare, functions_in
+from generator.environment import merge_environments
 from generator.render import render_handler
 from generator.requirements import merge_requirements
 from generator.settings import timeout_s, wrap_environment
@@ -26,9 +27,11 @@ from openfaas.stack import (
 from templates import TEMPLATES
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
-from workflow.plan import Plan, Wrap
+from workflow.plan import Plan
 
 _TEMPLATE = "python3-wrap"
+#: The folder beside stack.yaml in which faas-cli looks for templates.
+_TEMPLATES = "template"
 _STACK = "stack.yaml"
 #: faas-cli deploys without the template at hand only where stack.yaml says what runs.
 _FPROCESS = "python index.py"
@@ -75,7 +78,8 @@ def generate(plan: Plan, sources: Sources, out: Path) -> Path:
     plan.check_against(workflow)
     _check_names(plan, sources)
     _check_target(out)
-    draft = out.parent / f".{out.name}.{secrets.token_hex(4)}"
+    place = out.resolve()  # a link stays one, and what it points to is replaced
+    draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
     try:
         functions = {}
         for index, wrap in enumerate(plan.wraps):
@@ -83,15 +87,27 @@ def generate(plan: Plan, sources: Sources, out: Path) -> Path:
             _write_wrap(plan, index, sources, draft / wrap.name)
         for name in sources.supporting:
             functions[name] = _copied(sources, name, draft)
-        shutil.copytree(TEMPLATES / _TEMPLATE, draft / "template" / _TEMPLATE, ignore=_SKIPPED)
+        shutil.copytree(TEMPLATES / _TEMPLATE, draft / _TEMPLATES / _TEMPLATE, ignore=_SKIPPED)
         stack = StackFile(provider=sources.stack.provider, functions=functions)
         write_stack(draft / _STACK, stack)
-        if out.exists():
-            shutil.rmtree(out)
-        draft.rename(out)
+        _replace(place, draft)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return out / _STACK
+
+
+def _replace(place: Path, draft: Path) -> None:
+    """Put `draft` in `place`, by renames alone, so that nobody sees half of the old or the new."""
+    old = draft.with_name(f"{draft.name}.old")
+    if place.exists():
+        place.rename(old)
+    try:
+        draft.rename(place)
+    except BaseException:
+        if old.exists():
+            old.rename(place)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _check_names(plan: Plan, sources: Sources) -> None:
@@ -102,10 +118,16 @@ def _check_names(plan: Plan, sources: Sources) -> None:
                 f"wrap {wrap.name} and a function of stack.yaml have one name: rename the function",
                 functions=[wrap.name],
             )
+    if _TEMPLATES in (*(wrap.name for wrap in plan.wraps), *sources.supporting):
+        raise ChironError(
+            "name-taken",
+            f"{_TEMPLATES} is the folder of faas-cli's templates: rename the function",
+            functions=[_TEMPLATES],
+        )
 
 
 def _check_target(out: Path) -> None:
-    generated = (out / "template" / _TEMPLATE).is_dir() and (out / _STACK).is_file()
+    generated = (out / _TEMPLATES / _TEMPLATE).is_dir() and (out / _STACK).is_file()
     if out.exists() and not generated and not (out.is_dir() and not any(out.iterdir())):
         raise ChironError(
             "not-generated",
@@ -130,12 +152,14 @@ def _stack_function(plan: Plan, index: int, sources: Sources) -> StackFunction:
     wrap = plan.wraps[index]
     resources = StackResources(memory=f"{wrap.memory_mib}Mi", cpu=str(wrap.cpus))
     names = functions_in(wrap, sources.folder.workflow)
+    variables = {n: environment(sources.stack.functions[n], sources.folder.path) for n in names}
+    styles = {name: sources.handlers[name].style for name in names}
     return StackFunction(
         lang=_TEMPLATE,
         handler=f"./{wrap.name}",
         image=f"{wrap.name}:latest",
         fprocess=_FPROCESS,
-        environment=_environment(plan, wrap, sources, names),
+        environment=merge_environments(wrap.name, variables, styles, wrap_environment(plan, wrap)),
         secrets=tuple(
             dict.fromkeys(s for name in names for s in sources.stack.functions[name].secrets)
         ),
@@ -145,37 +169,25 @@ def _stack_function(plan: Plan, index: int, sources: Sources) -> StackFunction:
     )
 
 
-def _environment(plan: Plan, wrap: Wrap, sources: Sources, names: list[str]) -> dict[str, str]:
-    """The union of the functions' variables, over which the wrap's own settings stand."""
-    merged: dict[str, str] = {}
-    given_by: dict[str, str] = {}
-    own = wrap_environment(plan, wrap)
-    for name in names:
-        for variable, value in environment(
-            sources.stack.functions[name], sources.folder.path
-        ).items():
-            if merged.get(variable, value) != value and variable not in own:
-                raise ChironError(
-                    "environment-conflict",
-                    f"{given_by[variable]} and {name} want different values of {variable} in "
-                    f"wrap {wrap.name}: rename one, or keep them in different wraps",
-                    functions=(given_by[variable], name),
-                )
-            merged[variable], given_by[variable] = value, name
-    return merged | own
-
-
 def _copied(sources: Sources, name: str, draft: Path) -> StackFunction:
-    """A supporting function as it is in the user's stack.yaml, its code copied."""
+    """A supporting function as it is in the user's stack.yaml, its code copied if it has some."""
     function = sources.stack.functions[name]
-    shutil.copytree(sources.folder.path / function.handler, draft / name, ignore=_SKIPPED)
     variables = environment(function, sources.folder.path)
-    fprocess = function.fprocess or (_FPROCESS if function.lang in STYLES else "")
-    return function.model_copy(
-        update={
-            "handler": f"./{name}",
-            "fprocess": fprocess,
-            "environment": variables,
-            "environment_file": (),
-        }
-    )
+    settings: dict[str, object] = {"environment": variables, "environment_file": ()}
+    if function.handler:
+        _copy_handler(name, sources.folder.path / function.handler, draft / name)
+        settings["handler"] = f"./{name}"
+    if not function.fprocess and function.lang in STYLES:
+        settings["fprocess"] = _FPROCESS
+    return function.model_copy(update=settings)
+
+
+def _copy_handler(name: str, folder: Path, target: Path) -> None:
+    if not folder.is_dir():
+        raise ChironError(
+            "no-handler",
+            f"function {name}: folder missing at {folder}: create it or mend handler",
+            path=f"functions.{name}.handler",
+            functions=[name],
+        )
+    shutil.copytree(folder, target, ignore=_SKIPPED)

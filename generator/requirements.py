@@ -17,27 +17,45 @@ def merge_requirements(folders: Mapping[str, Path]) -> list[str]:
     Raises
     ------
     ChironError
-        ``bad-requirement`` where a line is no requirement; ``requirements-conflict`` where two
-        functions pin different versions of a package: they cannot share a wrap.
+        ``bad-requirement`` where a line is no requirement; ``requirements-conflict`` where one
+        function pins a version that another does not allow: they cannot share a wrap.
     """
-    merged: dict[str, str] = {}
-    pins: dict[str, tuple[str, str]] = {}
-    for function, folder in sorted(folders.items()):
-        for requirement in read_requirements(function, folder):
-            merged[str(requirement)] = function
-            pin = next((s.version for s in requirement.specifier if s.operator == "=="), None)
-            if pin is None:
-                continue
-            package = canonicalize_name(requirement.name)
-            other, version = pins.setdefault(package, (function, pin))
-            if version != pin:
-                raise ChironError(
-                    "requirements-conflict",
-                    f"{other} needs {package}=={version} and {function} needs {package}=={pin}: "
-                    "pin one version, or keep them in different wraps",
-                    functions=(other, function),
-                )
-    return sorted(merged)
+    needs = [
+        (function, requirement)
+        for function, folder in sorted(folders.items())
+        for requirement in read_requirements(function, folder)
+    ]
+    for function, requirement in needs:
+        for pin in _pins(requirement):
+            _check_pin(function, requirement, pin, needs)
+    return sorted({str(requirement) for _, requirement in needs})
+
+
+def _pins(requirement: Requirement) -> list[str]:
+    """The version that `requirement` pins, if it does so where it applies here."""
+    if requirement.marker and not requirement.marker.evaluate():
+        return []
+    exact = [s.version for s in requirement.specifier if s.operator == "=="]
+    return [version for version in exact if not version.endswith(".*")]
+
+
+def _check_pin(
+    function: str, pinned: Requirement, version: str, needs: list[tuple[str, Requirement]]
+) -> None:
+    for other, requirement in needs:
+        applies = requirement.marker is None or requirement.marker.evaluate()
+        if (
+            applies
+            and requirement.name == pinned.name
+            and not requirement.specifier.contains(version, prereleases=True)
+        ):
+            raise ChironError(
+                "requirements-conflict",
+                f"{function} needs {pinned.name}=={version} and {other} needs "
+                f"{requirement.name}{requirement.specifier}: pin one version, or keep them in "
+                "different wraps",
+                functions=(function, other),
+            )
 
 
 def read_requirements(function: str, folder: Path) -> list[Requirement]:
@@ -50,10 +68,12 @@ def read_requirements(function: str, folder: Path) -> list[Requirement]:
 
 def _parsed(line: str, function: str, file: Path) -> Requirement:
     try:
-        return Requirement(line)
+        requirement = Requirement(line)
     except InvalidRequirement:
         raise ChironError(
             "bad-requirement",
             f"function {function}: {line[:60]!a} in {file} is no plain requirement (name==1.0)",
             functions=[function],
         ) from None
+    requirement.name = canonicalize_name(requirement.name)
+    return requirement
