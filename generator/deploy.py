@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from generator.annotations import MODEL, WORKFLOW
 from openfaas.client import Gateway
 from openfaas.stack import StackFile, deployment, read_stack
+from workflow.errors import ChironError
 
 #: Builds (and pushes) the images of a stack.yaml, so that the gateway can start them.
 Builder = Callable[[Path], None]
@@ -33,24 +35,32 @@ def deploy_stack(gateway: Gateway, stack_file: Path) -> list[str]:
     created: list[str] = []
     try:
         for name in stack.functions:
-            gateway.deploy(deployment(stack, name, stack_file.parent))
             if name not in existing:
-                created.append(name)
+                created.append(name)  # before the call: one that times out may still create it
+            gateway.deploy(deployment(stack, name, stack_file.parent))
         with ThreadPoolExecutor(_PARALLEL) as threads:
             list(threads.map(lambda n: gateway.wait_ready(n, _READY_TIMEOUT_S), stack.functions))
     except BaseException:
-        remove_all(gateway, created)
+        with suppress(ChironError):  # the first error is the one that tells what is wrong
+            remove_all(gateway, created)
         raise
     remove_all(gateway, _outdated(gateway, stack))
     return created
 
 
 def remove_all(gateway: Gateway, names: list[str]) -> None:
-    """Remove those of `names` that are deployed."""
-    deployed = {function.name for function in gateway.functions()}
+    """Remove those of `names` that are deployed; one that cannot be does not keep the others."""
+    deployed = {function.name for function in gateway.functions()} if names else set()
+    failures = []
     for name in names:
-        if name in deployed:
-            gateway.remove(name)
+        try:
+            if name in deployed:
+                gateway.remove(name)
+        except ChironError as error:
+            if error.code != "not-found":  # somebody else removed it meanwhile
+                failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 def _outdated(gateway: Gateway, stack: StackFile) -> list[str]:
