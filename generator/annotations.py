@@ -20,26 +20,32 @@ FLOW = f"{_PREFIX}flow"
 
 @dataclass(frozen=True)
 class TaskFlow:
-    """The place of a task that the client calls: its stage, its input, the workflow's output."""
+    """The place of a task that the client calls: its stage, its input, the workflow's output.
+
+    ``fail`` is error and cause where the workflow ends in a Fail state.
+    """
 
     task: int
     stage: int
     source: NumberedSource
     output: NumberedSource
+    fail: list[str] | None = None
 
 
 def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
-    """The annotations of the wrap at `index`: task numbers only, no names that users typed."""
+    """The annotations of the wrap at `index`: tasks by number, not by the names users typed."""
     annotations = {WORKFLOW: workflow.name, MODEL: plan.model, ROLE: "wrap"}
     if plan.called_by_client:
         wrap = plan.wraps[index]
         numbers = task_numbers(workflow)
         task = workflow.by_name[wrap.tasks[0]]
+        failure = workflow.failure
         flow = {
             "task": numbers[task.name],
             "stage": wrap.stages[0].stage,
             "source": numbered(task.source, numbers),
             "output": numbered(workflow.output, numbers),
+            "fail": [failure.error, failure.cause] if failure else None,
         }
         return annotations | {ROLE: "task", FLOW: json.dumps(flow)}
     return annotations | {ROLE: "entry"} if index == 0 else annotations

@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self
 from generator.annotations import MODEL, ROLE, WORKFLOW, TaskFlow, read_flow
 from generator.caller import Caller, Reply
 from generator.declaration import NumberedSource
+from generator.settings import client_timeout_s
 from openfaas.client import Gateway
 from openfaas.objects import FunctionStatus
 from workflow.data import resolve
@@ -91,6 +92,7 @@ class ClientInvoker:
         ordered = sorted(flows.items(), key=lambda item: (item[1].stage, item[1].task))
         self._stages = [list(g) for _, g in groupby(ordered, key=lambda item: item[1].stage)]
         self._output = ordered[0][1].output
+        self._fail = ordered[0][1].fail
         self._caller = Caller(url, timeout_s)
         self._threads = ThreadPoolExecutor(max(map(len, self._stages)))
 
@@ -109,13 +111,15 @@ class ClientInvoker:
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
         """The workflow's answer to `request`; there is no timeline, as no wrap sees the whole."""
         start = time.perf_counter()
-        text = request.decode()
+        text = request_text(request)
         outputs: dict[str, str] = {}
         for stage in self._stages:
             bodies = [resolve(_named(flow.source), text, outputs).encode() for _, flow in stage]
             names = [name for name, _ in stage]
             for (name, flow), reply in zip(stage, self._call_all(names, bodies), strict=True):
                 outputs[str(flow.task)] = _text(name, reply)
+        if self._fail is not None:
+            raise ChironError("workflow-failed", ": ".join(self._fail), status=500)
         output = resolve(_named(self._output), text, outputs)
         return Answer(output, (time.perf_counter() - start) * 1000)
 
@@ -153,10 +157,21 @@ def find_invoker(gateway: Gateway, workflow: str, model: str | None = None) -> I
 
 
 def _invoker(gateway: Gateway, functions: Sequence[FunctionStatus]) -> Invoker:
-    entry = next((f.name for f in functions if f.annotations.get(ROLE) == "entry"), None)
-    if entry is not None:
-        return EntryInvoker(gateway.url, entry)
-    return ClientInvoker(gateway.url, {f.name: read_flow(f.annotations) for f in functions})
+    entry = next((f for f in functions if f.annotations.get(ROLE) == "entry"), functions[0])
+    timeout_s = client_timeout_s(entry.env_vars)
+    if entry.annotations.get(ROLE) == "entry":
+        return EntryInvoker(gateway.url, entry.name, timeout_s)
+    flows = {f.name: read_flow(f.annotations) for f in functions}
+    return ClientInvoker(gateway.url, flows, timeout_s)
+
+
+def request_text(request: bytes) -> str:
+    """The request as the text that functions get; ``bad-request`` where it is none."""
+    try:
+        return request.decode()
+    except UnicodeDecodeError as error:
+        message = f"the request is not UTF-8 (byte {error.start}): functions pass on text"
+        raise ChironError("bad-request", message) from None
 
 
 def _named(source: NumberedSource) -> Source:

@@ -12,6 +12,7 @@ from generator.annotations import annotate, read_flow
 from generator.deploy import Builder, deploy_stack, remove_all
 from generator.generate import Sources, generate
 from generator.invoke import Answer, ClientInvoker, EntryInvoker, Invoker
+from generator.settings import client_timeout_s, wrap_environment
 from openfaas.client import Gateway
 from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
@@ -67,10 +68,11 @@ class Launcher:
 
 def invoker_for(plan: Plan, workflow: Workflow, url: str) -> Invoker:
     """What runs `plan` of `workflow` once it is deployed behind the gateway at `url`."""
+    timeout_s = client_timeout_s(wrap_environment(plan, plan.wraps[0]))
     if not plan.called_by_client:
-        return EntryInvoker(url, plan.wraps[0].name)
+        return EntryInvoker(url, plan.wraps[0].name, timeout_s)
     flows = {
         wrap.name: read_flow(annotate(plan, index, workflow))
         for index, wrap in enumerate(plan.wraps)
     }
-    return ClientInvoker(url, flows)
+    return ClientInvoker(url, flows, timeout_s)

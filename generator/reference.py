@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from generator.generate import Sources
+from generator.invoke import request_text
 from openfaas.stack import environment
 from workflow.reference import Handler, ReferenceRun, run_reference
 
@@ -11,7 +12,13 @@ def reference(sources: Sources, request: bytes, gateway_url: str) -> ReferenceRu
     """What the workflow of `sources` answers to `request`, and every task's input and output.
 
     Supporting functions, if there are any, have to be deployed at `gateway_url`.
+
+    Raises
+    ------
+    ChironError
+        ``bad-request`` where `request` is no text, or what `run_reference` raises.
     """
+    request_text(request)
     handlers = {
         name: Handler(
             handler.folder,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from workflow.errors import ChironError
 from workflow.plan import Plan, Wrap
+from workflow.units import parse_duration_ms
 
 #: A request may take this many times its predicted latency before it is given up.
 TIMEOUT_FACTOR = 10.0
@@ -10,7 +14,7 @@ TIMEOUT_FACTOR = 10.0
 SHORTEST_TIMEOUT_S = 10.0
 #: The timeout where nothing was predicted, OpenFaaS's own default.
 DEFAULT_TIMEOUT_S = 60.0
-#: What each party allows on top of the one that it calls: function < watchdog < gateway.
+#: What each party allows on top of the one that it calls: function < watchdog < client.
 TIMEOUT_STEP_S = 2.0
 #: Requests that a wrap takes in at once for each of its CPUs.
 THREADS_PER_CPU = 4
@@ -34,3 +38,12 @@ def wrap_environment(plan: Plan, wrap: Wrap) -> dict[str, str]:
         "write_timeout": outer,
         "WAITRESS_THREADS": str(THREADS_PER_CPU * wrap.cpus),
     }
+
+
+def client_timeout_s(environment: Mapping[str, str]) -> float:
+    """Seconds that a client waits for a function with the variables `environment`."""
+    try:
+        watchdog_s = parse_duration_ms(environment.get("exec_timeout", "")) / 1000
+    except ChironError:
+        watchdog_s = DEFAULT_TIMEOUT_S  # not set, or composed as in Go: 1m30s
+    return watchdog_s + TIMEOUT_STEP_S
