@@ -7,14 +7,12 @@ from pathlib import Path
 import click
 
 from cli import options
+from cli.artefacts import read_platform, read_profile
 from cli.output import emit, next_step, progress, table
 from cli.place import connect
 from services.deployment import DeploymentReport, DeploymentRequest, deploy
-from workflow.documents import read_document
 from workflow.folder import WorkflowFolder
 from workflow.plan import Mechanism, Model
-from workflow.platform import Platform
-from workflow.profile import Profile
 
 
 @click.command("deploy")
@@ -59,8 +57,8 @@ def command(
         slo_ms=slo,
         model=model,
         mechanism=mechanism,
-        profile=read_document(Profile, profile, "profile") if profile else None,
-        platform=read_document(Platform, platform, "platform") if platform else None,
+        profile=read_profile(profile) if profile else None,
+        platform=read_platform(platform) if platform else None,
     )
     with connect(gateway, local=local, tls_no_verify=tls_no_verify) as launcher:
         report = deploy(request, launcher, output, progress)

@@ -6,22 +6,21 @@ from pathlib import Path
 from typing import get_args
 
 import click
-from profiler.calibrate import calibrate
 
 from cli import options
+from cli.artefacts import read_platform, read_profile
 from cli.output import emit, progress, table
 from cli.place import connect
 from evaluation.latency import Comparison, compare_models
+from profiler.calibrate import calibrate
 from profiler.profile import profile as profile_functions
-from workflow.documents import dump, read_document, write_atomically
+from workflow.documents import dump, write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.plan import Mechanism, Model
-from workflow.platform import Platform
-from workflow.profile import Profile
 
 _COLUMNS = [
-    "model", "wraps", "processes", "CPUs", "predicted ms", "p50 ms", "p95 ms", "error", "MiB", "SLO"
+    "model", "wraps", "processes", "CPUs", "predicted", "p50", "p95", "error", "MiB", "SLO"
 ]  # fmt: skip
 
 
@@ -72,12 +71,12 @@ def latency(
     chosen = _models(models)
     with connect(gateway, local=local, tls_no_verify=tls_no_verify) as launcher:
         if profile:
-            functions = read_document(Profile, profile, "profile")
+            functions = read_profile(profile)
         else:
             functions = profile_functions(opened, launcher, progress=progress)
             write_atomically(output / "profile.json", dump(functions))
         if platform:
-            place = read_document(Platform, platform, "platform")
+            place = read_platform(platform)
         else:
             place = calibrate(launcher, progress=progress)
             write_atomically(output / "platform.json", dump(place))
@@ -123,7 +122,7 @@ def _show(comparison: Comparison) -> None:
         ]
         for row in comparison.rows
     ]
-    title = f"{comparison.workflow}, {comparison.mechanism}, SLO {comparison.slo_ms:g} ms"
+    title = f"{comparison.workflow}, {comparison.mechanism}, SLO {comparison.slo_ms:g} ms (times in ms)"
     table(title, _COLUMNS, rows)
     met = [row.plan.model for row in comparison.rows if row.slo_met]
     progress(f"p95 within the SLO of {comparison.slo_ms:g} ms: {', '.join(met) or 'none'}")

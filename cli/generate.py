@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from cli import options
+from cli.artefacts import read_plan
 from cli.output import next_step, progress
 from generator.generate import Sources, generate
-from workflow.documents import read_document
 from workflow.errors import ChironError
 from workflow.folder import WORKFLOW_FILE, WorkflowFolder
 from workflow.plan import Plan
@@ -35,7 +35,7 @@ def command(plan_file: Path, folder: Path | None, output: Path) -> None:
     Example:
       chiron generate plan.json
     """
-    plan = read_document(Plan, plan_file, "plan")
+    plan = read_plan(plan_file)
     opened = WorkflowFolder.open(folder) if folder else _find(plan, plan_file)
     progress(f"workflow {opened.path}")
     stack_file = generate(plan, Sources.read(opened), output)

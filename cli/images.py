@@ -20,6 +20,8 @@ EMBEDDED_PROVIDER = "chiron-embedded"
 def build_local(stack_file: Path) -> None:
     """Build every function of `stack_file` into the embedded gateway's image store.
 
+    As with faas-cli, those with ``skip_build`` are left out: their images are there already.
+
     Raises
     ------
     ChironError
@@ -28,6 +30,8 @@ def build_local(stack_file: Path) -> None:
     stack = read_stack(stack_file, os.environ)
     store = ImageStore(paths.images())
     for name, function in stack.functions.items():
+        if function.skip_build:
+            continue
         source = FunctionSource(
             name=name,
             image=function.image,

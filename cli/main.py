@@ -71,10 +71,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(json.dumps(error.as_dict()))
         error_line(str(error))
         sys.exit(EXIT_USAGE if error.status < 500 else EXIT_FAILURE)
-    except click.ClickException as error:
-        error_line(error.format_message())
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
         sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error_line(_with_help(error))
+        sys.exit(error.exit_code)
+    except OSError as error:
+        error_line(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+        sys.exit(EXIT_FAILURE)
     except (click.Abort, KeyboardInterrupt):
         error_line("interrupted")
         sys.exit(130)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _with_help(error: click.ClickException) -> str:
+    """The message of `error` and, where the command line was wrong, where to look it up."""
+    message = error.format_message()
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{message.rstrip('.')}: see {context.command_path} --help" if context else message

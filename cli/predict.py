@@ -8,14 +8,13 @@ from pathlib import Path
 import click
 
 from cli import options
+from cli.artefacts import read_plan, read_platform, read_profile
 from cli.output import emit, table
 from predictor.predict import predict
-from workflow.documents import parse_json, read_document, validate
+from workflow.documents import parse_json, validate
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan, Prediction
-from workflow.platform import Platform
-from workflow.profile import Profile
 
 
 @click.command("predict")
@@ -42,13 +41,13 @@ def command(
     if (plan_file is None) == (plans_file is None):
         raise click.UsageError("name either --plan or --plans")
     workflow = WorkflowFolder.open(folder).workflow
-    functions = read_document(Profile, profile, "profile")
-    place = read_document(Platform, platform, "platform")
+    functions = read_profile(profile)
+    place = read_platform(platform)
     if plans_file is not None:
         for plan in _lines(plans_file):
             click.echo(predict(plan, workflow, functions, place).model_dump_json())
     elif plan_file is not None:
-        plan = read_document(Plan, plan_file, "plan")
+        plan = read_plan(plan_file)
         prediction = predict(plan, workflow, functions, place)
         emit(prediction, None, as_json) if as_json else _show(plan, prediction)
 

@@ -7,13 +7,11 @@ from pathlib import Path
 import click
 
 from cli import options
+from cli.artefacts import read_platform, read_profile
 from cli.output import emit, next_step, progress
 from scheduler.schedule import schedule
-from workflow.documents import read_document
 from workflow.folder import WorkflowFolder
 from workflow.plan import Mechanism, Model
-from workflow.platform import Platform
-from workflow.profile import Profile
 
 
 @click.command("schedule")
@@ -45,8 +43,8 @@ def command(
     """
     plan = schedule(
         WorkflowFolder.open(folder).workflow,
-        read_document(Profile, profile, "profile"),
-        read_document(Platform, platform, "platform"),
+        read_profile(profile),
+        read_platform(platform),
         slo,
         model=model,
         mechanism=mechanism,

@@ -1,0 +1,36 @@
+"""Reads the artefacts of earlier steps; where one is missing, the error names its verb."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from workflow.documents import Model, read_document
+from workflow.errors import ChironError
+from workflow.plan import Plan
+from workflow.platform import Platform
+from workflow.profile import Profile
+
+
+def read_profile(path: Path) -> Profile:
+    """The profile in `path`."""
+    return _read(Profile, path, "profile", "chiron profile DIR")
+
+
+def read_platform(path: Path) -> Platform:
+    """The platform in `path`."""
+    return _read(Platform, path, "platform", "chiron calibrate")
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in `path`."""
+    return _read(Plan, path, "plan", "chiron schedule DIR --slo 200ms")
+
+
+def _read(model: type[Model], path: Path, what: str, verb: str) -> Model:
+    try:
+        return read_document(model, path, what)
+    except ChironError as error:
+        if error.code != "missing-file":
+            raise
+        message = f"{error.message}: make it with {verb} -o {path}"
+        raise ChironError(error.code, message) from None
