@@ -122,7 +122,7 @@ def _show(comparison: Comparison) -> None:
         ]
         for row in comparison.rows
     ]
-    title = f"{comparison.workflow}, {comparison.mechanism}, SLO {comparison.slo_ms:g} ms (times in ms)"
-    table(title, _COLUMNS, rows)
+    slo = f"SLO {comparison.slo_ms:g} ms, times in ms"
+    table(f"{comparison.workflow}, {comparison.mechanism}, {slo}", _COLUMNS, rows)
     met = [row.plan.model for row in comparison.rows if row.slo_met]
     progress(f"p95 within the SLO of {comparison.slo_ms:g} ms: {', '.join(met) or 'none'}")
