@@ -1,0 +1,106 @@
+"""Measures the constants of the platform with wraps whose functions do nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform as machine
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+
+from profiler import constants
+from profiler.constants import Interpreter
+from profiler.launcher import Deployment, Launcher
+from profiler.noop_handler import QUESTION
+from profiler.noop_shapes import shapes, write_folder
+from workflow.errors import ChironError
+from workflow.platform import Platform
+
+Progress = Callable[[str], None]
+
+#: Rounds that are thrown away, and rounds that count: each runs every plan once.
+_WARM_UP, _ROUNDS = 10, 300
+#: No new round is begun when the rounds have taken this long, in seconds.
+_BUDGET_S = 15.0
+#: What the no-ops hand on.
+_REQUEST = b"{}"
+
+
+def calibrate(
+    launcher: Launcher, *, name: str | None = None, progress: Progress | None = None
+) -> Platform:
+    """Measure every constant of platform.json on the gateway of `launcher`.
+
+    The latencies are those that a client sees, of all plans in turn, so that the machine's drift
+    is the same for all of them.
+
+    Parameters
+    ----------
+    name
+        What to call the platform; this machine's name where nothing is given.
+    progress
+        Told in a few words what is being done.
+
+    Raises
+    ------
+    ChironError
+        What deploying and invoking raise.
+
+    References
+    ----------
+    Chiron (SC'23), equations (1)-(4) and Table 2.
+    """
+    say = progress or _nobody
+    with ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-calibrate-"))
+        folder = write_folder(Path(scratch))
+        deployed = {}
+        for shape in shapes():
+            say(f"deploying no-ops: {shape.name}")
+            launch = launcher.launch(shape.workflow, folder, shape.plan)
+            deployed[shape.name] = stack.enter_context(launch)
+        say("timing no-ops")
+        latencies = _latencies(deployed)
+        say("timing the GIL")
+        interpreter = _interpreter(deployed["one"])
+    return constants.platform(
+        latencies,
+        interpreter,
+        name=name or machine.node() or "platform",
+        cpus=len(os.sched_getaffinity(0)),
+    )
+
+
+def _latencies(deployed: Mapping[str, Deployment]) -> dict[str, float]:
+    """The median latency of every plan, in milliseconds."""
+    taken: dict[str, list[float]] = {name: [] for name in deployed}
+    deadline = time.monotonic() + _BUDGET_S
+    for number in range(_WARM_UP + _ROUNDS):
+        if number > _WARM_UP and time.monotonic() > deadline:
+            break
+        for name, deployment in deployed.items():
+            latency_ms = deployment.invoke(_REQUEST).latency_ms
+            if number >= _WARM_UP:
+                taken[name].append(latency_ms)
+    return {name: median(samples) for name, samples in taken.items()}
+
+
+def _interpreter(one: Deployment) -> Interpreter:
+    runs = [row for _ in range(_ROUNDS) for row in one.invoke(_REQUEST, trace=True).timeline]
+    noops_ms = [row["end_ms"] - row["start_ms"] for row in runs if row["kind"] == "run"]
+    try:
+        (answer,) = json.loads(one.invoke(QUESTION.encode()).output)
+        return Interpreter(
+            float(answer["switch_interval_ms"]), float(answer["switch_cost_ms"]), median(noops_ms)
+        )
+    except (ValueError, KeyError, TypeError, ArithmeticError):
+        message = "the no-op wrap answers something else than was asked: deploy chiron's template"
+        raise ChironError("calibration-failed", message, status=502) from None
+
+
+def _nobody(_: str) -> None:
+    """Progress that nobody asked for."""
