@@ -51,14 +51,20 @@ def waits(run: HandlerRun) -> list[Wait]:
     spans = [(call.start_s, _end(call, first), call.name) for call in _blocked(first)]
     for strand in others:
         spans = _overlaps(spans, _idle(strand, run))
-    return [
-        Wait(
-            max(0.0, (start - run.start_s) * 1000),
-            min(run.duration_ms, (end - run.start_s) * 1000),
-            syscall,
-        )
-        for start, end, syscall in spans
-    ]
+    return _apart(spans, run)
+
+
+def _apart(spans: Iterable[tuple[float, float, str]], run: HandlerRun) -> list[Wait]:
+    """The spans within the run, where none overlaps the next by a rounding error of strace."""
+    found: list[Wait] = []
+    after_ms = 0.0
+    for start_s, end_s, syscall in spans:
+        start_ms = max(after_ms, (start_s - run.start_s) * 1000)
+        end_ms = min(run.duration_ms, (end_s - run.start_s) * 1000)
+        if start_ms < end_ms:
+            found.append(Wait(start_ms, end_ms, syscall))
+            after_ms = end_ms
+    return found
 
 
 def _blocked(strand: Strand) -> list[Call]:

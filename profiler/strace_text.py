@@ -10,7 +10,7 @@ _LINE = re.compile(r"(?P<tid>\d+) +(?P<time>\d+\.\d+) (?P<event>.*)")
 _COMPLETE = re.compile(
     r"(?P<name>\w+)\((?P<arguments>.*)\) += (?P<result>.*?)(?: <(?P<seconds>\d+\.\d+)>)?"
 )
-_UNFINISHED = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?) *<(?:unfinished|detached) \.\.\.>")
+_UNFINISHED = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?)<(?:unfinished|detached) \.\.\.>")
 _RESUMED = re.compile(
     r"<\.\.\. (?P<name>\w+) resumed>(?P<arguments>.*)\) += (?P<result>.*?)"
     r"(?: <(?P<seconds>\d+\.\d+)>)?"

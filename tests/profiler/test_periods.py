@@ -1,0 +1,101 @@
+"""Periods cover the latency exactly, whatever was traced; what tracing added is taken off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profiler.blocking import Wait, waits
+from profiler.handler_run import HandlerRun
+from profiler.periods import periods
+from workflow.profile import FunctionProfile, Period
+
+MakeRun = Callable[..., HandlerRun]
+
+LOCK = "futex(0x7f748, FUTEX_WAIT_PRIVATE, 0, NULL)"
+THREAD = "clone3({flags=CLONE_VM|CLONE_THREAD, exit_signal=0}, 88)"
+
+
+def total(found: tuple[Period, ...], kind: str) -> float:
+    return sum(period.duration_ms for period in found if period.kind == kind)
+
+
+times = st.floats(0, 30, allow_nan=False)
+calls = st.lists(
+    st.tuples(
+        st.sampled_from([1, 2, 3]),
+        times,
+        times,
+        st.sampled_from(["read(3, 4, 5)", "poll(6, 7)", LOCK, "access(8, F_OK)"]),
+        st.just("0"),
+    ),
+    max_size=12,
+)
+starts = st.lists(
+    st.tuples(st.just(1), times, times, st.just(THREAD), st.sampled_from(["2", "3"])), max_size=2
+)
+
+
+@given(
+    lines=calls,
+    started=starts,
+    latency_ms=st.floats(0, 60),
+    marker_ms=st.floats(0, 1),
+    data=st.data(),
+)
+def test_periods_cover_the_latency_in_any_order_of_events(
+    handler_run: MakeRun,
+    lines: list[tuple[int, float, float, str, str]],
+    started: list[tuple[int, float, float, str, str]],
+    latency_ms: float,
+    marker_ms: float,
+    data: st.DataObject,
+) -> None:
+    one_after_another = []
+    free = dict.fromkeys((1, 2, 3), 0.0)
+    for tid, gap, duration, call, result in lines + started:
+        one_after_another.append((tid, free[tid] + gap, duration, call, result))
+        free[tid] += gap + duration
+    run = handler_run(free[1] + 1, data.draw(st.permutations(one_after_another)))
+    found = waits(run)
+    assert all(one.end_ms <= next_.start_ms for one, next_ in pairwise(found))
+    latency = round(latency_ms, 3)
+    covering = periods(found, run.duration_ms, marker_ms, latency)
+    FunctionProfile(latency_ms=latency, periods=covering)
+    kinds = [(period.kind, period.syscall) for period in covering]
+    assert all(one != next_ for one, next_ in pairwise(kinds))
+    assert all(period.duration_ms > 0 for period in covering)
+
+
+def test_a_sleep_keeps_its_length_and_the_computing_gives_up_what_tracing_added() -> None:
+    found = periods([Wait(10.2, 60.25, "clock_nanosleep")], 70.4, 0.05, 70.0)
+    assert [period.kind for period in found] == ["cpu", "block", "cpu"]
+    assert total(found, "block") == pytest.approx(50.0, abs=0.002)
+
+
+def test_a_function_that_never_waits_is_one_period() -> None:
+    (period,) = periods([], 40.0, 0.01, 30.0)
+    assert (period.kind, period.duration_ms) == ("cpu", 30.0)
+
+
+def test_many_tiny_calls_give_up_their_overhead_and_a_long_wait_does_not() -> None:
+    tiny = [Wait(0.06 * i, 0.06 * i + 0.03, "read") for i in range(200)]
+    long = Wait(12.03, 32.06, "recvfrom")
+    found = periods([*tiny, long], 32.09, 0.03, 20.6)
+    assert total(found, "block") == pytest.approx(20.0, abs=0.01)
+    assert len(found) <= 3
+
+
+def test_waits_shrink_where_they_alone_are_longer_than_the_latency() -> None:
+    (period,) = periods([Wait(0, 52, "poll")], 52.0, 0.0, 50.0)
+    assert (period.kind, period.duration_ms, period.syscall) == ("block", 50.0, "poll")
+
+
+def test_computing_is_what_grows_where_the_untraced_run_was_slower() -> None:
+    found = periods([Wait(10, 30, "read")], 40.0, 0.0, 44.0)
+    assert total(found, "block") == pytest.approx(20.0)
+    assert total(found, "cpu") == pytest.approx(24.0)

@@ -1,0 +1,116 @@
+"""Real strace on a real Python process whose waits are known."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import psutil
+import pytest
+
+from profiler.blocking import waits
+from profiler.files import files
+from profiler.handler_run import HandlerRun, handler_runs
+from profiler.tracer import tracing
+from workflow.errors import ChironError
+
+pytestmark = pytest.mark.strace
+
+_RUNS = 3
+_CHILD = """
+import os, socket, sys, threading, time
+
+def compute(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+def handle(path):
+    time.sleep(0.05)
+    with open(path, "wb", buffering=0) as file:
+        file.write(bytes(5_000_000))
+        os.fsync(file.fileno())
+    ours, theirs = socket.socketpair()
+    threading.Timer(0.02, theirs.send, [b"late"]).start()
+    ours.recv(10)
+    compute(0.02)
+    worker = threading.Thread(target=compute, args=[0.03])
+    worker.start()
+    worker.join()
+
+for number, line in enumerate(sys.stdin):
+    os.access(f"/chiron/begin/{number}", os.F_OK)
+    handle(line.strip())
+    os.access(f"/chiron/end/{number}", os.F_OK)
+    print(flush=True)
+"""
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that runs its handler for each line that it is sent."""
+    command = [sys.executable, "-c", _CHILD]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def ask(child: subprocess.Popen[bytes], path: Path) -> None:
+    assert child.stdin is not None and child.stdout is not None
+    child.stdin.write(f"{path}\n".encode())
+    child.stdin.flush()
+    child.stdout.readline()
+
+
+def waited_ms(run: HandlerRun, *syscalls: str) -> float:
+    return sum(wait.end_ms - wait.start_ms for wait in waits(run) if wait.syscall in syscalls)
+
+
+def test_waits_of_a_real_process_are_found_and_its_computing_is_none(
+    child: subprocess.Popen[bytes], strace: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "five-megabytes"
+    with tracing(strace, child.pid) as traced:
+        for _ in range(_RUNS):
+            ask(child, file)
+    runs = handler_runs(traced.trace)
+    assert len(runs) == _RUNS
+    assert all(waited_ms(run, "clock_nanosleep", "select", "pselect6") >= 50 for run in runs)
+    assert median(waited_ms(run, "recvfrom") for run in runs) == pytest.approx(20, abs=8)
+    assert all(waited_ms(run, "write", "fsync") > 0 for run in runs)
+    computed = [run.duration_ms - sum(w.end_ms - w.start_ms for w in waits(run)) for run in runs]
+    assert all(milliseconds >= 45 for milliseconds in computed)
+    assert str(file) in files(runs).written
+
+
+def test_a_process_is_traced_by_nobody_after_an_error(
+    child: subprocess.Popen[bytes], strace: str
+) -> None:
+    before = {process.pid for process in psutil.Process().children()}
+    with pytest.raises(ZeroDivisionError), tracing(strace, child.pid):
+        raise ZeroDivisionError
+    status = Path(f"/proc/{child.pid}/status").read_text()
+    assert "TracerPid:\t0\n" in status
+    assert {process.pid for process in psutil.Process().children()} == before
+
+
+def test_a_process_that_ends_under_trace_leaves_what_was_seen(
+    child: subprocess.Popen[bytes], strace: str, tmp_path: Path
+) -> None:
+    with tracing(strace, child.pid) as traced:
+        ask(child, tmp_path / "file")
+        child.kill()
+        child.wait()
+    assert len(handler_runs(traced.trace)) == 1
+
+
+def test_a_process_that_is_not_there_is_an_error(strace: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        pass
+    refused = pytest.raises(ChironError, match="strace does not attach")
+    with refused as caught, tracing(strace, gone.pid):
+        pass
+    assert caught.value.code == "no-ptrace"
