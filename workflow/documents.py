@@ -72,6 +72,8 @@ def validate(model: type[Model], value: Any, what: str) -> Model:
     try:
         # Strict models take JSON arrays as tuples in JSON mode only.
         return model.model_validate_json(json.dumps(value))
+    except RecursionError:
+        raise ChironError("bad-document", f"{what} is nested too deeply") from None
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         message = fault["msg"].removeprefix("Value error, ")
