@@ -1,0 +1,78 @@
+"""A plain DAG is understood as tasks with sources in edge order, or refused with its path."""
+
+from __future__ import annotations
+
+import pytest
+
+from workflow.dag import parse_dag
+from workflow.model import Task
+
+
+def dag(tasks: str, *edges: str) -> dict[str, object]:
+    """``dag("ab", "ab")``: tasks a and b of functions fa and fb, and the edge from a to b."""
+    return {"tasks": {t: f"f{t}" for t in tasks}, "edges": [list(edge) for edge in edges]}
+
+
+def test_a_task_with_one_edge_into_it_gets_that_output():
+    workflow = parse_dag(dag("ab", "ab"), "demo")
+    assert workflow.tasks == (Task("a", "fa", None), Task("b", "fb", "a"))
+    assert (workflow.name, workflow.output) == ("demo", "b")
+
+
+def test_a_task_with_several_edges_gets_the_list_in_edge_order():
+    workflow = parse_dag(dag("abcd", "ab", "ac", "cd", "bd"), "demo")
+    assert workflow.by_name["d"].source == ("c", "b")
+    assert workflow.stages == (("a",), ("b", "c"), ("d",))
+
+
+def test_the_answer_is_the_list_of_all_last_tasks_in_the_order_of_tasks():
+    assert parse_dag(dag("cab", "ca", "cb"), "demo").output == ("a", "b")
+
+
+def test_a_skipping_edge_does_not_change_the_stage():
+    workflow = parse_dag(dag("abc", "ab", "bc", "ac"), "demo")
+    assert workflow.stages == (("a",), ("b",), ("c",))
+    assert workflow.by_name["c"].source == ("b", "a")
+
+
+def test_tasks_without_edges_are_one_stage():
+    workflow = parse_dag({"tasks": {"a": "f", "b": "f"}}, "demo")
+    assert workflow.stages == (("a", "b"),)
+    assert workflow.output == ("a", "b")
+
+
+def test_its_own_name_wins_over_the_default():
+    assert parse_dag({"name": "Mine", "comment": "x", "tasks": {"a": "f"}}, "d").name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "path", "functions"),
+    [
+        pytest.param(dag("abc", "ab", "bc", "cb"), "cycle", None, ("b", "c"), id="cycle"),
+        pytest.param(dag("a", "aa"), "cycle", None, ("a",), id="self-loop"),
+        pytest.param(dag("a", "ab"), "unknown-task", "edges[0]", ("b",), id="unknown task"),
+        pytest.param(dag("ab", "ab", "ab"), "duplicate-edge", "edges[1]", ("a", "b"), id="twice"),
+        pytest.param({"tasks": {}}, "bad-field", "tasks", (), id="no tasks"),
+        pytest.param({"tasks": ["a"]}, "bad-field", "tasks", (), id="tasks is a list"),
+        pytest.param(dag("a") | {"edges": {}}, "bad-field", "edges", (), id="edges is an object"),
+        pytest.param(dag("ab", "aba"), "bad-field", "edges[0]", (), id="edge of three"),
+        pytest.param(dag("a") | {"edges": ["aa"]}, "bad-field", "edges[0]", (), id="string edge"),
+        pytest.param(dag("a") | {"edges": [["a", 1]]}, "bad-field", "edges[0]", (), id="number"),
+        pytest.param(dag("a") | {"Edges": []}, "unknown-field", "Edges", (), id="unknown field"),
+        pytest.param(dag("a") | {"name": 3}, "bad-field", "name", (), id="name is a number"),
+        pytest.param(dag("a") | {"name": "ä"}, "bad-name", "name", (), id="workflow name"),
+        pytest.param({"tasks": {"a": "F"}}, "bad-name", "tasks.a", (), id="function name"),
+        pytest.param({"tasks": {"a": None}}, "bad-name", "tasks.a", (), id="function is null"),
+        pytest.param({"tasks": {"a:b": "f"}}, "bad-name", "tasks.a:b", (), id="task name"),
+        pytest.param(
+            {"tasks": {"a b": "f", "A_B": "g"}},
+            "alike-names",
+            "tasks",
+            ("a b", "A_B"),
+            id="alike names",
+        ),
+    ],
+)
+def test_refused_with_its_path_and_its_tasks(refused, document, code, path, functions):
+    error = refused(parse_dag, document, "demo")
+    assert (error.code, error.path, set(error.functions)) == (code, path, set(functions))

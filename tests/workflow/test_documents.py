@@ -1,0 +1,182 @@
+"""Artefacts are strict JSON, refused with the path of the first fault, written whole or not."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import Field
+
+from workflow.documents import (
+    Document,
+    dotted,
+    dump,
+    parse_json,
+    read_document,
+    read_json,
+    validate,
+    write_atomically,
+)
+from workflow.errors import ChironError
+
+
+class Inner(Document):
+    count: int
+    share: Annotated[float, Field(ge=0)] = 0.0
+
+
+class Outer(Document):
+    name: str
+    parts: tuple[Inner, ...] = ()
+    note: str | None = None
+
+
+@pytest.mark.parametrize("text", ["NaN", "[Infinity]", '{"a": -Infinity}'])
+def test_nan_and_infinity_are_no_json(refused, text):
+    assert refused(parse_json, text, "plan").code == "bad-json"
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 1}', '[{"b": {"a": 1, "x": 2, "a": 3}}]'])
+def test_a_duplicate_key_is_named(refused, text):
+    error = refused(parse_json, text, "plan")
+    assert (error.code, error.path) == ("duplicate-key", "a")
+    assert "'a'" in error.message
+
+
+def test_one_key_in_two_objects_is_no_duplicate():
+    assert parse_json('[{"a": 1}, {"a": 1}]', "plan") == [{"a": 1}, {"a": 1}]
+
+
+def test_a_syntax_error_is_placed(refused):
+    error = refused(parse_json, '{\n "a": 1,\n}', "workflow x.json")
+    assert error.code == "bad-json"
+    assert error.message.startswith("workflow x.json") and "line 3" in error.message
+
+
+@pytest.mark.parametrize(
+    "text", ["", b"\xff\xfe\xfd", "[" * 1_000_000, "9" * 10_000, '"a\nb"', "\ufeff{}", "{} x"]
+)
+def test_what_is_no_json_is_refused_whatever_it_is(refused, text):
+    assert refused(parse_json, text, "plan").code == "bad-json"
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.text() | st.binary())
+def test_any_text_is_a_value_or_a_one_line_error(text: str | bytes):
+    try:
+        parse_json(text, "plan")
+    except ChironError as error:
+        assert str(error).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({"name": "a", "parts": [{"count": 1}, {"count": 1, "colour": 2}]}, "parts[1].colour"),
+        ({"name": "a", "parts": [{"count": 1.5}]}, "parts[0].count"),
+        ({"name": "a", "parts": [{"count": "1"}]}, "parts[0].count"),
+        ({"name": "a", "parts": [{"count": True}]}, "parts[0].count"),
+        ({"name": "a", "parts": [{"count": 1, "share": -1}]}, "parts[0].share"),
+        ({"name": "a", "parts": [{"count": 1, "share": math.nan}]}, "parts[0].share"),
+        ({"name": "a", "parts": [{"count": 1, "share": math.inf}]}, "parts[0].share"),
+        ({"name": "a", "parts": {}}, "parts"),
+        ({"parts": []}, "name"),
+        ({"name": 1}, "name"),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_the_first_fault_is_named_by_its_dotted_path(refused, value, path):
+    error = refused(validate, Outer, value, "artefact")
+    assert (error.code, error.path) == ("bad-document", path)
+    assert error.message.startswith("artefact: ")
+
+
+def test_a_number_too_large_for_a_float_is_no_finite_number(refused):
+    value = parse_json('{"name": "a", "parts": [{"count": 1, "share": 1e999}]}', "artefact")
+    assert refused(validate, Outer, value, "artefact").path == "parts[0].share"
+
+
+def test_lone_surrogates_and_depth_are_refused_not_a_crash(refused):
+    assert refused(validate, Outer, {"name": "\ud800"}, "artefact").code == "bad-document"
+    deep: Any = []
+    for _ in range(5000):
+        deep = [deep]
+    assert refused(validate, Outer, {"name": "a", "parts": deep}, "x").code == "bad-document"
+
+
+def test_documents_are_immutable():
+    with pytest.raises(ValueError, match="frozen"):
+        Outer(name="a").name = "b"
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.builds(
+        Outer,
+        name=st.text(),
+        parts=st.lists(
+            st.builds(Inner, count=st.integers(), share=st.floats(0, 1e300)), max_size=3
+        ).map(tuple),
+        note=st.none() | st.text(),
+    )
+)
+def test_what_is_dumped_is_read_back_the_same(document: Outer):
+    assert validate(Outer, parse_json(dump(document), "x"), "x") == document
+
+
+def test_a_document_goes_through_a_file_unchanged(tmp_path):
+    document = Outer(name="größe", parts=(Inner(count=1, share=0.1),))
+    write_atomically(tmp_path / "new" / "a.json", dump(document))
+    assert read_document(Outer, tmp_path / "new" / "a.json", "artefact") == document
+
+
+@pytest.mark.parametrize("name", ["missing.json", "."])
+def test_a_file_that_cannot_be_read_is_named(refused, tmp_path, name):
+    error = refused(read_json, tmp_path / name, "profile")
+    assert error.code == "missing-file"
+    assert error.message.startswith(f"profile {tmp_path / name} cannot be read")
+
+
+def test_a_fault_in_a_file_names_the_file_and_the_path(refused, tmp_path):
+    file = tmp_path / "a.json"
+    file.write_text('{"name": 1}')
+    error = refused(read_document, Outer, file, "artefact")
+    assert str(file) in error.message and error.path == "name"
+
+
+def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_else(tmp_path):
+    file = tmp_path / "a.json"
+    write_atomically(file, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(file, "new \ud800")
+    assert file.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_write_whose_last_step_fails_leaves_nothing_behind(tmp_path):
+    target = tmp_path / "a.json"
+    target.mkdir()
+    with pytest.raises(OSError):
+        write_atomically(target, "text")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_written_file_has_the_rights_of_any_new_file(tmp_path):
+    (tmp_path / "plain").write_text("")
+    write_atomically(tmp_path / "a.json", "text")
+    assert (tmp_path / "a.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_path_is_dotted_with_indices_in_brackets():
+    assert dotted(("wraps", 0, "stages", 1, "cpus")) == "wraps[0].stages[1].cpus"
+    assert dotted(()) == ""
+
+
+def test_files_are_utf8_whatever_the_locale(tmp_path):
+    write_atomically(tmp_path / "a.json", '"ä"')
+    assert Path(tmp_path / "a.json").read_bytes() == '"ä"'.encode()

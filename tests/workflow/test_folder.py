@@ -1,0 +1,191 @@
+"""workflow.json of either form, whatever it holds, becomes a workflow or a one-line error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workflow.documents import parse_json
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder, default_name, parse_workflow
+from workflow.model import Workflow
+
+TASK = {"Type": "Task", "Resource": "f", "End": True}
+STATES = {"StartAt": "A", "States": {"A": TASK}}
+
+
+def test_states_make_a_state_machine_and_tasks_make_a_dag():
+    assert parse_workflow(STATES, "demo") == parse_workflow({"tasks": {"A": "f"}}, "demo")
+
+
+@pytest.mark.parametrize("document", [None, 1, "States", [], ["States"], {}, {"edges": []}])
+def test_what_is_neither_is_told_what_there_is(refused, document):
+    error = refused(parse_workflow, document)
+    assert error.code == "bad-document"
+    assert "StartAt" in error.message and "tasks" in error.message
+
+
+words = st.sampled_from(
+    ["A", "B", "P", "f", "g", "", "\0", "\ud800", "a\nb", "x" * 70_000, "Ä", "Task", "Pass"]
+    + ["Parallel", "Succeed", "Fail", "Choice"]
+)
+keys = words | st.sampled_from(
+    ["StartAt", "States", "Type", "Resource", "Next", "End", "Branches", "Name", "Comment"]
+    + ["tasks", "edges", "name", "Error", "Cause", "Retry"]
+)
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | words
+anything = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(keys | st.text(), inner, max_size=5)
+    ),
+    max_leaves=25,
+)
+state = st.fixed_dictionaries(
+    {"Type": st.sampled_from(["Task", "Task", "Pass", "Succeed", "Fail", "Parallel", "Map"])},
+    optional={
+        "Resource": st.sampled_from(["f", "g-1", "F", ""]) | anything,
+        "Next": st.sampled_from(["A", "B", "P", "a b", "nowhere"]) | anything,
+        "End": st.just(True) | anything,
+        "Branches": st.lists(st.deferred(lambda: nearly_valid), max_size=3) | anything,
+        "Comment": anything,
+    },
+)
+nearly_valid = st.fixed_dictionaries(
+    {
+        "StartAt": st.sampled_from(["A", "B", "P"]) | anything,
+        "States": st.dictionaries(
+            st.sampled_from(["A", "B", "P", "a b"]) | words, state | anything, max_size=4
+        ),
+    },
+    optional={"Name": anything, "Comment": anything, "Version": anything},
+)
+plain_dags = st.fixed_dictionaries(
+    {
+        "tasks": st.dictionaries(
+            st.sampled_from(["a", "b", "c"]) | words,
+            st.sampled_from(["f", "g"]) | scalars,
+            max_size=4,
+        )
+    },
+    optional={
+        "edges": st.lists(
+            st.lists(st.sampled_from(["a", "b", "c"]), min_size=2, max_size=2) | anything,
+            max_size=5,
+        ),
+        "name": anything,
+    },
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(anything | nearly_valid | plain_dags)
+def test_any_json_value_gives_a_workflow_or_a_one_line_error(document: Any):
+    try:
+        workflow = parse_workflow(document)
+    except ChironError as error:
+        assert str(error).isprintable()
+        assert len(str(error)) < 5000
+        assert json.loads(json.dumps(error.as_dict()))["code"] == error.code
+    else:
+        assert isinstance(workflow, Workflow)
+        assert sorted(task for stage in workflow.stages for task in stage) == sorted(
+            task.name for task in workflow.tasks
+        )
+
+
+def test_nesting_beyond_bounds_is_refused_not_a_crash(refused):
+    for depth in (100, 100_000):
+        text = '{"StartAt": "A", "States": {"A": ' + "[" * depth + "]" * depth + "}}"
+        error = refused(lambda text=text: parse_workflow(parse_json(text, "workflow")))
+        assert error.code in ("bad-json", "bad-field")
+
+
+def test_parallels_nested_in_branches_are_refused_at_the_first(refused):
+    machine: dict[str, Any] = STATES
+    for _ in range(5000):
+        state = {"Type": "Parallel", "Branches": [machine], "End": True}
+        machine = {"StartAt": "P", "States": {"P": state}}
+    assert refused(parse_workflow, machine).code == "unsupported-state"
+
+
+chains = st.lists(
+    st.one_of(
+        st.just("pass"),
+        st.just("task"),
+        st.lists(st.integers(min_value=1, max_value=3), min_size=1, max_size=4),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def built(chain: list[Any]) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
+    """A machine and the stages it should have: a list is a Parallel of branches so long."""
+    states: dict[str, Any] = {}
+    stages: list[tuple[str, ...]] = []
+    for number, step in enumerate(chain):
+        last = number + 1 == len(chain)
+        following = {"End": True} if last else {"Next": f"s{number + 1}"}
+        name = f"s{number}"
+        if step == "pass":
+            states[name] = {"Type": "Pass", **following}
+        elif step == "task":
+            states[name] = {"Type": "Task", "Resource": "f", **following}
+            stages.append((name,))
+        else:
+            branches = [[f"t{number}.{b}.{i}" for i in range(n)] for b, n in enumerate(step)]
+            states[name] = {
+                "Type": "Parallel",
+                "Branches": [
+                    {
+                        "StartAt": names[0],
+                        "States": {
+                            t: {"Type": "Task", "Resource": "f"}
+                            | ({"Next": after} if after else {"End": True})
+                            for t, after in zip(names, [*names[1:], None], strict=True)
+                        },
+                    }
+                    for names in branches
+                ],
+                **following,
+            }
+            stages += [
+                tuple(names[i] for names in branches if i < len(names)) for i in range(max(step))
+            ]
+    return {"StartAt": "s0", "States": states}, stages
+
+
+@settings(deadline=None, max_examples=100)
+@given(chains.filter(lambda chain: set(map(str, chain)) != {"pass"}))
+def test_a_valid_machine_has_the_stages_that_its_branches_spell(chain: list[Any]):
+    machine, stages = built(chain)
+    assert list(parse_workflow(machine).stages) == stages
+
+
+def test_a_folder_is_opened_by_its_workflow(tmp_path):
+    folder = tmp_path / "Finra"
+    folder.mkdir()
+    (folder / "workflow.json").write_text(json.dumps(STATES))
+    opened = WorkflowFolder.open(folder)
+    assert opened.workflow.name == "finra"
+    assert opened.stack_file == folder / "stack.yaml"
+    assert opened.payload() == b"{}"
+    (folder / "payload.json").write_bytes(b"\xff 1\n")
+    assert opened.payload() == b"\xff 1\n"
+
+
+def test_a_folder_that_is_missing_or_empty_is_named(refused, tmp_path):
+    for folder in (tmp_path / "nowhere", tmp_path):
+        error = refused(WorkflowFolder.open, folder)
+        assert error.code == "missing-file"
+        assert str(folder) in error.message
+
+
+@pytest.mark.parametrize("name", ["1st", "a_b", "Ä", "-a", "a" * 64])
+def test_a_folder_whose_name_names_no_workflow_gives_a_plain_one(tmp_path, name):
+    assert default_name(tmp_path / name) == "workflow"
