@@ -1,0 +1,139 @@
+"""Whole workflows from a few lines: folders, and profiles and a platform made by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workflow.folder import WorkflowFolder
+from workflow.model import Workflow
+from workflow.platform import Platform
+from workflow.profile import FunctionProfile, Period, Profile
+
+MakeFolder = Callable[..., WorkflowFolder]
+
+#: How its functions answer shows the input, the order and the handler style of every task.
+SMALL_FUNCTIONS = {
+    "split": 'def handle(req):\n    return \'{ "split" :\' + (req or "null") + "  }"\n',
+    "wave": (
+        "import util\n\n\ndef handle(req):\n"
+        '    if "boom" in req[:40]:\n        raise ValueError("no waves today")\n'
+        "    return util.wave(req)\n"
+    ),
+    "mirror": (
+        "import util\n\n\ndef handle(event, context):\n"
+        '    return {"statusCode": 200, "body": util.mirror(event.body)}\n'
+    ),
+    "join": 'def handle(req):\n    return "joined " + req\n',
+}
+SMALL_MODULES = {
+    "wave": {"util.py": 'def wave(text):\n    return f"~~ {len(text)} \\u00e9 ~~"\n'},
+    "mirror": {"util.py": "def mirror(body):\n    return body\n"},
+}
+
+
+def task(function: str, following: str | None = None) -> dict[str, Any]:
+    """A Task state."""
+    end: dict[str, Any] = {"Next": following} if following else {"End": True}
+    return {"Type": "Task", "Resource": function} | end
+
+
+#: One task, two branches of two tasks each, of which two use one function, and one task.
+SMALL_WORKFLOW = {
+    "Name": "small",
+    "StartAt": "Split it",
+    "States": {
+        "Split it": task("split", "Both"),
+        "Both": {
+            "Type": "Parallel",
+            "Branches": [
+                {"StartAt": "Wave", "States": {"Wave": task("wave", "M1"), "M1": task("mirror")}},
+                {"StartAt": "M2", "States": {"M2": task("mirror", "M3"), "M3": task("mirror")}},
+            ],
+            "Next": "Zusammenfügen",
+        },
+        "Zusammenfügen": task("join"),
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def write_folder() -> MakeFolder:
+    """Writes a workflow folder and opens it.
+
+    `functions` maps a function's name to the text of its handler.py, `modules` to further files,
+    and `fields` to what its entry of stack.yaml has besides lang, handler and image.
+    """
+
+    def write(
+        path: Path,
+        workflow: Mapping[str, Any] = SMALL_WORKFLOW,
+        functions: Mapping[str, str] = SMALL_FUNCTIONS,
+        modules: Mapping[str, Mapping[str, str]] = SMALL_MODULES,
+        fields: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> WorkflowFolder:
+        entries = {}
+        for name, code in functions.items():
+            folder = path / "functions" / name
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "handler.py").write_text(code)
+            for file, text in modules.get(name, {}).items():
+                (folder / file).write_text(text)
+            entries[name] = {
+                "lang": "python3-http" if "event, context" in code else "python3-flask",
+                "handler": f"./functions/{name}",
+                "image": f"{name}:latest",
+            } | dict((fields or {}).get(name, {}))
+        stack = {"version": "1.0", "provider": {"name": "openfaas"}, "functions": entries}
+        (path / "stack.yaml").write_text(json.dumps(stack))  # JSON is YAML
+        (path / "workflow.json").write_text(json.dumps(workflow))
+        (path / "payload.json").write_text('{"answer": 4.20}')
+        return WorkflowFolder.open(path)
+
+    return write
+
+
+@pytest.fixture
+def small(write_folder: MakeFolder, tmp_path: Path) -> WorkflowFolder:
+    """A small workflow that has every shape: chains, branches, one function in two tasks."""
+    return write_folder(tmp_path / "small")
+
+
+@pytest.fixture(scope="session")
+def profile_of() -> Callable[[Workflow], Profile]:
+    """A profile in which every function computes for 1 ms and waits for 3 ms."""
+
+    def make(workflow: Workflow) -> Profile:
+        periods = (
+            Period(kind="cpu", start_ms=0.0, duration_ms=1.0),
+            Period(kind="block", start_ms=1.0, duration_ms=3.0),
+        )
+        function = FunctionProfile(latency_ms=4.0, periods=periods, memory_mib=2.0)
+        return Profile(
+            format=1, workflow=workflow.name, functions=dict.fromkeys(workflow.functions, function)
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def platform() -> Platform:
+    """A platform of plausible costs."""
+    return Platform(
+        format=1,
+        name="by-hand",
+        cpus=2,
+        request_ms=2.0,
+        rpc_ms=2.0,
+        invoke_ms=0.5,
+        ipc_ms=0.1,
+        process_startup_ms=1.0,
+        process_block_ms=0.5,
+        pool_dispatch_ms=0.2,
+        thread_startup_ms=0.05,
+        switch_cost_ms=0.01,
+    )

@@ -1,0 +1,83 @@
+"""An embedded gateway with a home of its own, and what runs below it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cli.images import build_local
+from gateway.embedded import EmbeddedGateway
+from generator.launcher import Deployment, Launcher
+from openfaas.client import Gateway
+from workflow.folder import WorkflowFolder
+from workflow.plan import Plan
+
+
+@dataclass
+class Place:
+    """A running gateway and a launcher on it."""
+
+    gateway: Gateway
+    launcher: Launcher
+    pid: int
+
+    def names(self) -> set[str]:
+        return {function.name for function in self.gateway.functions()}
+
+    def processes(self) -> set[psutil.Process]:
+        """The servers of all functions, and what they started."""
+        below = psutil.Process(self.pid).children(recursive=True)
+        return {process for process in below if _is_function(process)}
+
+    @contextmanager
+    def deployed(self, folder: WorkflowFolder, plans: list[Plan]) -> Iterator[list[Deployment]]:
+        """All of `plans` at once."""
+        with ExitStack() as stack:
+            yield [
+                stack.enter_context(self.launcher.launch(folder.workflow, folder, plan))
+                for plan in plans
+            ]
+
+
+def _is_function(process: psutil.Process) -> bool:
+    try:
+        return "index.py" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A CHIRON_HOME of the tests' own."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CHIRON_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def place(home: Path) -> Iterator[Place]:
+    """The gateway that these tests share."""
+    with EmbeddedGateway() as embedded, Gateway(embedded.url) as gateway:
+        yield Place(gateway, Launcher(gateway, build_local), embedded.pid)
+
+
+@pytest.fixture(scope="session")
+def all_gone() -> Callable[[set[psutil.Process]], set[psutil.Process]]:
+    """Waits for processes to end; returns those that did not."""
+
+    def wait(processes: set[psutil.Process]) -> set[psutil.Process]:
+        end = time.monotonic() + 20
+        while left := {process for process in processes if process.is_running()}:
+            if time.monotonic() > end:
+                return left
+            time.sleep(0.05)
+        return set()
+
+    return wait

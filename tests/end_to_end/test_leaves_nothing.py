@@ -1,0 +1,82 @@
+"""What is deployed for the length of a block is gone after it, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.schedule import schedule
+from workflow.errors import ChironError
+
+THERE = {"lone": "def handle(req):\n    return 'I was here before'\n"}
+LONE = {"tasks": {"only": "lone"}, "name": "lone"}
+FAILING = {
+    "Name": "doomed",
+    "StartAt": "A",
+    "States": {
+        "A": {"Type": "Task", "Resource": "wave", "Next": "B"},
+        "B": {"Type": "Fail", "Error": "Sunk", "Cause": "no {{ boat }}"},
+    },
+}
+
+
+@pytest.fixture
+def planned(profile_of, platform):
+    """Plans a workflow folder with a model."""
+
+    def plan(folder, model="sand"):
+        workflow = folder.workflow
+        return schedule(workflow, profile_of(workflow), platform, 50.0, model=model)
+
+    return plan
+
+
+@pytest.fixture
+def there(place, planned, write_folder, tmp_path):
+    """A deployed function that has nothing to do with the workflows of the tests."""
+    folder = write_folder(tmp_path / "lone", LONE, THERE, {})
+    with place.launcher.launch(folder.workflow, folder, planned(folder)) as deployment:
+        yield deployment
+
+
+def test_functions_and_processes_are_gone_after_the_block(there, place, small, planned, all_gone):
+    names, processes = place.names(), place.processes()
+    with place.deployed(small, [planned(small, m) for m in ("one-to-one", "sand", "pgp")]):
+        assert len(place.names()) == len(names) + 8
+        started = place.processes() - processes
+        assert len(started) >= 8
+    assert place.names() == names
+    assert all_gone(started) == set()
+    assert there.invoke(b"").output == "I was here before"
+
+
+def test_an_error_in_the_block_is_raised_and_leaves_nothing(there, place, small, planned, all_gone):
+    names, processes = place.names(), place.processes()
+    with pytest.raises(ZeroDivisionError), place.deployed(small, [planned(small)]):
+        started = place.processes() - processes
+        raise ZeroDivisionError
+    assert place.names() == names
+    assert all_gone(started) == set()
+
+
+def test_a_deployment_that_fails_leaves_nothing(there, place, write_folder, planned, tmp_path):
+    folder = write_folder(tmp_path / "small", fields={"join": {"secrets": ["never-made"]}})
+    names = place.names()
+    with (
+        pytest.raises(ChironError, match="never-made"),
+        place.deployed(folder, [planned(folder, "one-to-one")]),
+    ):
+        pytest.fail("it was deployed")
+    assert place.names() == names
+
+
+@pytest.mark.parametrize("model", ["one-to-one", "sand"])
+def test_a_workflow_that_ends_in_fail_fails_with_its_cause(
+    model, place, planned, write_folder, tmp_path
+):
+    folder = write_folder(tmp_path / "doomed", FAILING)
+    with place.launcher.launch(folder.workflow, folder, planned(folder, model)) as deployment:
+        with pytest.raises(ChironError) as failed:
+            deployment.invoke(b"{}")
+    assert failed.value.code == "workflow-failed"
+    assert failed.value.message.endswith("Sunk: no {{ boat }}")
+    assert failed.value.status == 500
