@@ -1,0 +1,77 @@
+"""The generator's endpoint: a plan and a workflow folder in, the deployable folder out."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Protocol, cast
+
+from flask import Response, current_app, send_file
+from flask_openapi3.blueprint import APIBlueprint
+from flask_openapi3.models.tag import Tag
+
+from generator.generate import Sources, generate
+from workflow.documents import Document
+from workflow.folder import WorkflowFolder
+from workflow.plan import Plan
+
+_BUILD = "build"
+_GZIP = "application/gzip"
+
+api = APIBlueprint(
+    "generator",
+    __name__,
+    url_prefix="/generator",
+    abp_tags=[Tag(name="generator", description="Plans as ordinary OpenFaaS functions")],
+)
+
+
+class Host(Protocol):
+    """What the application does for this component."""
+
+    def open_folder(self, directory: str | None) -> WorkflowFolder:
+        """The workflow folder that the request names or uploads."""
+
+
+class GenerateRequest(Document):
+    """The content of plan.json; the workflow is a folder below the root, or the form's archive."""
+
+    plan: Plan
+    directory: str | None = None
+
+
+@api.post(
+    "/generate",
+    responses={
+        200: {
+            "description": "build/ as a .tar.gz, for faas-cli up -f build/stack.yaml",
+            "content": {_GZIP: {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+def post_generate(body: GenerateRequest) -> Response:
+    """Turn a plan into the folder that faas-cli builds and deploys."""
+    host = cast(Host, current_app.extensions["chiron"])
+    sources = Sources.read(host.open_folder(body.directory))
+    with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
+        folder = Path(scratch) / _BUILD
+        generate(body.plan, sources, folder)
+        archive = _archived(folder)
+    return send_file(archive, mimetype=_GZIP, as_attachment=True, download_name="build.tar.gz")
+
+
+def _archived(folder: Path) -> io.BytesIO:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        tar.add(folder, arcname=folder.name, filter=_anonymous)
+    archive.seek(0)
+    return archive
+
+
+def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    """A member without the server's user and group."""
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    return info

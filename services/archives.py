@@ -1,0 +1,160 @@
+"""Unpacks uploaded archives of workflow folders: regular files and folders, and only so much.
+
+Every member is written by this module itself: no link, device, owner or mode of an archive reaches
+the disk, and what counts against the limits are the bytes that come out, not those it declares.
+"""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
+
+from workflow.errors import ChironError
+from workflow.folder import WORKFLOW_FILE
+from workflow.names import shown
+
+#: Most that may come out of an archive, in bytes.
+TOTAL_LIMIT = 256 * 1024 * 1024
+#: Most files and folders in an archive.
+MEMBER_LIMIT = 10_000
+#: Longest name of a member, in characters, and of one part of it, in bytes.
+_NAME_LIMIT, _PART_LIMIT = 1024, 255
+_CHUNK = 64 * 1024
+
+#: A member: its name, and its content if it is a file.
+Member = tuple[str, IO[bytes] | None]
+
+
+def unpack(archive: IO[bytes], target: Path) -> Path:
+    """Unpack a .tar.gz or .zip into the new folder `target`; returns the workflow's folder in it.
+
+    That is `target` itself, or the only folder at the archive's top.
+
+    Raises
+    ------
+    ChironError
+        ``bad-archive``, ``too-large`` (413), or ``missing-file`` where there is no workflow.json.
+    """
+    target.mkdir(parents=True)
+    budget = TOTAL_LIMIT
+    try:
+        for count, (name, content) in enumerate(_members(archive), start=1):
+            if count > MEMBER_LIMIT:
+                raise _too_large(f"has more than {MEMBER_LIMIT} members")
+            budget -= _write(target / _safe(name), content, budget)
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        raise _bad("has two members of one name") from None
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
+        raise _bad(f"cannot be read: {error}") from None
+    except (NotImplementedError, RuntimeError, ValueError) as error:
+        raise _bad(f"is of a kind that is not supported: {error}") from None
+    return _workflow_folder(target)
+
+
+def _members(archive: IO[bytes]) -> Iterator[Member]:
+    if zipfile.is_zipfile(archive):
+        yield from _zip_members(archive)
+    else:
+        archive.seek(0)
+        yield from _tar_members(archive)
+
+
+def _zip_members(archive: IO[bytes]) -> Iterator[Member]:
+    with zipfile.ZipFile(archive) as opened:
+        for info in opened.infolist():
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                raise _bad(f"has a member that is no file and no folder: {shown(info.filename)}")
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise _bad(f"has a member compressed in a rare way: {shown(info.filename)}")
+            if info.is_dir():
+                yield info.filename, None
+            else:
+                with opened.open(info) as content:
+                    yield info.filename, content
+
+
+def _tar_members(archive: IO[bytes]) -> Iterator[Member]:
+    with (
+        gzip.open(archive) as unzipped,
+        # Read as a stream: a tar file that seeks could make the same bytes be unzipped again.
+        tarfile.open(fileobj=cast(IO[bytes], _Bounded(unzipped)), mode="r|") as opened,
+    ):
+        for info in opened:
+            if info.isdir():
+                yield info.name, None
+            elif info.isreg():
+                yield info.name, opened.extractfile(info)
+            else:
+                raise _bad(f"has a member that is no file and no folder: {shown(info.name)}")
+
+
+class _Bounded:
+    """A stream that ends in ``too-large``: headers can be bombs as well as files."""
+
+    def __init__(self, stream: gzip.GzipFile) -> None:
+        self._stream = stream
+        self._left = TOTAL_LIMIT
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(min(size, _CHUNK))
+        self._left -= len(data)
+        if self._left < 0:
+            raise _too_large(_UNPACKED)
+        return data
+
+
+def _safe(name: str) -> PurePosixPath:
+    """The name of a member, if it stays below the folder into which it is unpacked."""
+    path = PurePosixPath(name)
+    outside = path.is_absolute() or ".." in path.parts or "\\" in name
+    too_long = len(name) > _NAME_LIMIT or any(len(p.encode()) > _PART_LIMIT for p in path.parts)
+    if outside or too_long or not name.isprintable():
+        raise _bad(f"has a member with a name that cannot be used: {shown(name)}")
+    return path
+
+
+def _write(path: Path, content: IO[bytes] | None, budget: int) -> int:
+    """Write one member; returns its size, which is at most `budget` bytes."""
+    if content is None:
+        path.mkdir(parents=True, exist_ok=True)
+        return 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    size = 0
+    with path.open("xb") as file:
+        while chunk := content.read(_CHUNK):
+            size += len(chunk)
+            if size > budget:
+                raise _too_large(_UNPACKED)
+            file.write(chunk)
+    return size
+
+
+def _workflow_folder(target: Path) -> Path:
+    # What macOS adds to archives is none of the user's.
+    shutil.rmtree(target / "__MACOSX", ignore_errors=True)
+    inner = [path for path in target.iterdir() if not path.name.startswith("._")]
+    candidates = [target, *inner] if len(inner) == 1 else [target]
+    found = next((path for path in candidates if (path / WORKFLOW_FILE).is_file()), None)
+    if found is None:
+        message = f"the archive has no {WORKFLOW_FILE} at its top or in its only folder"
+        raise ChironError("missing-file", message)
+    return found
+
+
+_UNPACKED = f"has more than {TOTAL_LIMIT // 1024**2} MiB in it"
+
+
+def _too_large(what: str) -> ChironError:
+    return ChironError("too-large", f"the archive {what}: send the workflow alone", status=413)
+
+
+def _bad(what: str) -> ChironError:
+    return ChironError("bad-archive", f"the archive {what}: send a .tar.gz or .zip of a folder")

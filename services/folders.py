@@ -1,0 +1,77 @@
+"""Workflow folders that clients name: below the server's root, or uploaded; never elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from openfaas.stack import StackFile, read_stack
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
+from workflow.names import NAME, shown
+
+
+def named_folder(directory: str, root: Path, variables: Mapping[str, str]) -> WorkflowFolder:
+    """The folder `directory` below `root`, symbolic links followed.
+
+    Raises
+    ------
+    ChironError
+        ``outside-root`` (403) where it, or code that its stack.yaml names, is not below `root`;
+        or what opening the folder raises.
+    """
+    inside = root.resolve()
+    try:
+        path = (inside / directory).resolve()
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, a loop of links
+        raise _outside(f"directory {shown(directory)} is no path", "directory") from None
+    if not path.is_relative_to(inside):
+        raise _outside(f"directory {shown(directory)} leaves the server's root", "directory")
+    folder = WorkflowFolder.open(path)
+    _check_contained(read_stack(folder.stack_file, variables), path, inside)
+    return folder
+
+
+def uploaded_folder(path: Path, variables: Mapping[str, str]) -> WorkflowFolder:
+    """The unpacked folder at `path`, which must not reach for the server's files or variables.
+
+    Raises
+    ------
+    ChironError
+        ``outside-root`` (403), ``bad-substitution``, or what opening the folder raises.
+    """
+    folder = WorkflowFolder.open(path)
+    stack = read_stack(folder.stack_file, {})
+    if stack != read_stack(folder.stack_file, variables):
+        raise ChironError(
+            "bad-substitution",
+            "an uploaded stack.yaml gets none of the server's variables: write the values",
+        )
+    _check_contained(stack, path, path.resolve())
+    return folder
+
+
+def folder_name(file_name: str | None) -> str:
+    """What to call the folder of an uploaded archive: the archive's name if it can name one."""
+    stem = (file_name or "").split(".")[0].lower()
+    return stem if NAME.fullmatch(stem) else "workflow"
+
+
+def _check_contained(stack: StackFile, folder: Path, limit: Path) -> None:
+    for name, function in stack.functions.items():
+        for field, value in (
+            ("handler", function.handler),
+            *(("environment_file", file) for file in function.environment_file),
+        ):
+            try:
+                contained = (folder / value).resolve().is_relative_to(limit)
+            except (OSError, ValueError, RuntimeError):
+                contained = False
+            if not contained:
+                path = f"functions.{name}.{field}"
+                raise _outside(f"function {name}: {shown(value)} is outside", path, name)
+
+
+def _outside(what: str, path: str, *functions: str) -> ChironError:
+    message = f"{what}: name what is below the folder that the server was started in"
+    return ChironError("outside-root", message, path=path, functions=functions, status=403)

@@ -1,0 +1,86 @@
+"""The OpenAPI document at /openapi.json, and the page that shows it, without the internet."""
+
+from __future__ import annotations
+
+import copy
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, redirect, render_template
+from flask_openapi3.openapi import OpenAPI
+from pydantic import BaseModel
+from werkzeug.wrappers import Response as Redirect
+
+from services.host import Accepted
+from services.problems import Problem
+from services.strict_request import ARCHIVE
+
+_SCHEMAS = "#/components/schemas/"
+
+
+def describe(app: OpenAPI) -> None:
+    """Serve the document of all endpoints that `app` has by now, and the page that shows it."""
+    document = _document(app)
+    pages = Blueprint(
+        "docs",
+        __name__,
+        template_folder=str(Path(__file__).parent),
+        static_folder=str(files("flask_openapi3_swagger") / "templates" / "swagger"),
+        static_url_path="/docs/static",
+    )
+
+    @pages.get("/openapi.json")
+    def openapi() -> Response:
+        return jsonify(document)
+
+    @pages.get("/docs")
+    def docs() -> str:
+        return render_template("docs.html.jinja", title=document["info"]["title"], rows=rows)
+
+    @pages.get("/")
+    def start() -> Redirect:
+        return redirect("/docs")
+
+    rows = [
+        (method.upper(), path, operation["summary"])
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    ]
+    app.register_blueprint(pages)
+
+
+def _document(app: OpenAPI) -> dict[str, Any]:
+    """What flask-openapi3 says of the endpoints, with what they all have in common."""
+    document: dict[str, Any] = copy.deepcopy(app.api_doc)
+    schemas = document["components"]["schemas"]
+    schemas |= {model.__name__: _schema(model) for model in (Accepted, Problem)}
+    schemas.pop(app.validation_error_model.__name__, None)
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            responses = operation["responses"]
+            responses.pop(app.validation_error_status, None)
+            responses["default"] = _answer("What is wrong, and the mend", Problem)
+            if "202" in responses:
+                responses["202"] = _answer(responses["202"]["description"], Accepted)
+            if "requestBody" in operation:
+                _offer_form(operation["requestBody"]["content"], schemas)
+    return document
+
+
+def _offer_form(content: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Say that a body may be a form too, with an archive where it has a directory otherwise."""
+    reference = content["application/json"]["schema"]
+    form = copy.deepcopy(schemas[reference["$ref"].removeprefix(_SCHEMAS)])
+    if "directory" in form["properties"]:
+        form["properties"][ARCHIVE] = {"type": "string", "format": "binary"}
+    content["multipart/form-data"] = {"schema": form}
+
+
+def _answer(description: str, model: type[BaseModel]) -> dict[str, Any]:
+    schema = {"$ref": f"{_SCHEMAS}{model.__name__}"}
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(ref_template=f"{_SCHEMAS}{{model}}", mode="serialization")

@@ -1,0 +1,89 @@
+"""Serves the application on waitress, from loopback alone, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import signal
+import socket
+from types import FrameType
+from typing import NoReturn, cast
+
+from flask import Flask
+from waitress.server import create_server
+
+from services.host import Host
+from services.strict_request import FORM_LIMIT
+from workflow.errors import ChironError
+
+HOST = "127.0.0.1"
+PORT = 20230
+#: Requests that are answered at once.
+_THREADS = 8
+
+
+def listen(host: str = HOST, port: int = PORT) -> socket.socket:
+    """A socket that listens on `host` and `port`, taken before anything else is started.
+
+    Raises
+    ------
+    ChironError
+        ``port-in-use``; ``not-loopback``, as the services ask nobody who they are;
+        ``cannot-listen``.
+    """
+    if not _is_loopback(host):
+        raise ChironError(
+            "not-loopback",
+            f"the services are for this machine, not for {host}: serve on {HOST} "
+            "and put a proxy that authenticates before it",
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ChironError(
+                "port-in-use",
+                f"port {port} of {host} is in use: end what listens there "
+                f"(ss -ltnp sport = :{port} names it), or choose another port",
+            ) from None
+        message = f"cannot listen on port {port} of {host}: {error.strerror}"
+        raise ChironError("cannot-listen", message) from None
+
+
+def serve(listener: socket.socket, app: Flask) -> None:
+    """Answer requests on `listener` and run jobs, until SIGTERM or SIGINT; closes `listener`.
+
+    A job that runs then ends at its next step and removes what it deployed.
+    """
+    host = cast(Host, app.extensions["chiron"])
+    with listener, host.running():
+        server = create_server(
+            app,
+            sockets=[listener],
+            threads=_THREADS,
+            ident="chiron",
+            # Larger than the application's own limit, so that it is what refuses, in its form.
+            max_request_body_size=2 * FORM_LIMIT,
+        )
+        before = {number: signal.signal(number, _stop) for number in _SIGNALS}
+        try:
+            server.run()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            server.close()
+
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit  # waitress finishes what it answers, and returns
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

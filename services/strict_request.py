@@ -1,0 +1,79 @@
+"""Requests whose bodies are read as strictly as artefacts, sent as JSON or as a form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from flask import Request
+
+from workflow.documents import parse_json
+from workflow.errors import ChironError
+
+_MIB = 1024 * 1024
+#: Largest body of JSON, in bytes.
+JSON_LIMIT = _MIB
+#: Largest form, which may hold an archive of a workflow folder, in bytes.
+FORM_LIMIT = 64 * _MIB
+#: The part of a form that is an archive; its other files are JSON documents.
+ARCHIVE = "archive"
+_FORM = "multipart/form-data"
+
+
+class StrictRequest(Request):
+    """A request with a body that is strict JSON, or a form whose fields make up such an object."""
+
+    def __init__(self, environ: Any, *arguments: Any, **options: Any) -> None:
+        super().__init__(environ, *arguments, **options)
+        self.max_content_length = FORM_LIMIT if self.mimetype == _FORM else JSON_LIMIT
+
+    def get_json(self, force: bool = False, silent: bool = False, cache: bool = True) -> Any:
+        """The body as the text of checked JSON.
+
+        Text, since flask-openapi3 validates text in pydantic's JSON mode, the only one in which
+        strict models take arrays for tuples.
+
+        Raises
+        ------
+        ChironError
+            ``unsupported-media-type`` (415), ``bad-json`` or ``duplicate-key``.
+        """
+        if self.mimetype == _FORM:
+            return json.dumps(self._fields())
+        if not self.is_json:
+            raise ChironError(
+                "unsupported-media-type",
+                "the body has to be application/json, or a form (multipart/form-data)",
+                status=415,
+            )
+        body = self.get_data()
+        parse_json(body, "the body")
+        return _text(body, "the body")
+
+    def _fields(self) -> dict[str, Any]:
+        parts = [(name, _field(name, text)) for name, text in self.form.items(multi=True)]
+        for name, file in self.files.items(multi=True):
+            if name != ARCHIVE:
+                what = f"the part {name!a}"
+                parts.append((name, parse_json(_text(file.read(), what), what)))
+        names = [name for name, _ in parts]
+        if len(set(names)) < len(names) or len(self.files.getlist(ARCHIVE)) > 1:
+            raise ChironError("duplicate-key", "a part of the form is there twice: send each once")
+        return dict(parts)
+
+
+def _field(name: str, text: str) -> Any:
+    """A field that is a number, an object or a list in JSON is one; other text is a string."""
+    try:
+        return parse_json(text, f"the part {name!a}")
+    except ChironError:
+        if text.lstrip().startswith(("{", "[")):
+            raise
+        return text
+
+
+def _text(body: bytes, what: str) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise ChironError("bad-json", f"{what} is not UTF-8") from None
