@@ -1,16 +1,21 @@
-"""What the tests of the vocabulary share: catching refusals, building machines and plans."""
+"""What the tests of the vocabulary share: refusals, machines, plans and reference runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from workflow.errors import ChironError
+from workflow.folder import parse_workflow
+from workflow.reference import Handler, ReferenceRun, run_reference
 
 Refused = Callable[..., ChironError]
 Machine = Callable[..., dict[str, Any]]
+Run = Callable[..., ReferenceRun]
 
 
 @pytest.fixture
@@ -57,3 +62,68 @@ def machine() -> Machine:
         return {"StartAt": names[0], "States": result}
 
     return lambda **states: chain(states)
+
+
+@pytest.fixture
+def plan() -> dict[str, Any]:
+    """A sound plan as JSON: tasks a and b in stage 0 of one wrap, task c in stage 1 of another."""
+    return {
+        "format": 1,
+        "workflow": "demo",
+        "model": "pgp",
+        "mechanism": "fork",
+        "cpus": 3,
+        "wraps": [
+            {
+                "name": "demo-wrap1",
+                "cpus": 2,
+                "memory_mib": 64,
+                "stages": [{"stage": 0, "processes": [["a"], ["b"]]}],
+            },
+            {
+                "name": "demo-wrap2",
+                "cpus": 1,
+                "memory_mib": 64,
+                "stages": [{"stage": 1, "processes": [["c"]]}],
+            },
+        ],
+    }
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs functions given by their code; those of one stage by default.
+
+    A function's code is that of handler.py, or its files by name.
+    """
+
+    def run(
+        functions: Mapping[str, str | Mapping[str, str]],
+        request: bytes = b"{}",
+        *,
+        edges: tuple[str, ...] = (),
+        style: str = "flask",
+        environment: Mapping[str, str] | None = None,
+        timeout_s: float = 60.0,
+        of_function: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> ReferenceRun:
+        handlers = {}
+        for name, code in functions.items():
+            files = {"handler.py": code} if isinstance(code, str) else code
+            for file, text in files.items():
+                path = tmp_path / name / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            handlers[name] = Handler(tmp_path / name, style, (of_function or {}).get(name, {}))
+        dag = {"tasks": {name: name for name in functions}, "edges": [list(e) for e in edges]}
+        return run_reference(
+            parse_workflow(dag), handlers, request, environment=environment, timeout_s=timeout_s
+        )
+
+    return run
+
+
+@pytest.fixture
+def failure(refused: Refused, run: Run) -> Callable[..., ChironError]:
+    """Runs functions as `run` does, which has to fail; returns the error."""
+    return functools.partial(refused, run)

@@ -41,8 +41,26 @@ def test_json_is_stripped_of_the_space_around_it_only():
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "NaN", "Infinity", "-Infinity", "[NaN]", "nan", "'a'", "{a:1}", "01", "1.", "\u00a01"]
-    + ['"a\nb"', "1 2", "größe", "\ufeff1", "[1,]", '"'],
+    [
+        "",
+        " ",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "[NaN]",
+        "nan",
+        "'a'",
+        "{a:1}",
+        "01",
+        "1.",
+        "\u00a01",
+        '"a\nb"',
+        "1 2",
+        "größe",
+        "\ufeff1",
+        "[1,]",
+        '"',
+    ],
 )
 def test_what_is_no_strict_json_becomes_a_string(text):
     assert not is_json(text)

@@ -30,12 +30,44 @@ def test_what_is_neither_is_told_what_there_is(refused, document):
 
 
 words = st.sampled_from(
-    ["A", "B", "P", "f", "g", "", "\0", "\ud800", "a\nb", "x" * 70_000, "Ä", "Task", "Pass"]
-    + ["Parallel", "Succeed", "Fail", "Choice"]
+    [
+        "A",
+        "B",
+        "P",
+        "f",
+        "g",
+        "",
+        "\0",
+        "\ud800",
+        "a\nb",
+        "x" * 70_000,
+        "Ä",
+        "Task",
+        "Pass",
+        "Parallel",
+        "Succeed",
+        "Fail",
+        "Choice",
+    ]
 )
 keys = words | st.sampled_from(
-    ["StartAt", "States", "Type", "Resource", "Next", "End", "Branches", "Name", "Comment"]
-    + ["tasks", "edges", "name", "Error", "Cause", "Retry"]
+    [
+        "StartAt",
+        "States",
+        "Type",
+        "Resource",
+        "Next",
+        "End",
+        "Branches",
+        "Name",
+        "Comment",
+        "tasks",
+        "edges",
+        "name",
+        "Error",
+        "Cause",
+        "Retry",
+    ]
 )
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | words
 anything = st.recursive(

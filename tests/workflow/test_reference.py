@@ -1,0 +1,108 @@
+"""The reference executor answers what the handlers say, and names the one that fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+ECHO = "def handle(req): return req"
+
+
+def test_every_task_gets_what_its_source_says(run):
+    done = run(
+        {
+            "a": "def handle(req): return req + '1'",
+            "b": "def handle(req): return 'no JSON'",
+            "c": ECHO,
+        },
+        b"4",
+        edges=("ac", "bc"),
+    )
+    assert done.inputs == {"a": "4", "b": "4", "c": '[41,"no JSON"]'}
+    assert done.outputs == {"a": "41", "b": "no JSON", "c": '[41,"no JSON"]'}
+    assert done.output == done.outputs["c"]
+
+
+def test_bytes_pass_through_a_chain_unchanged(run):
+    text = '  {"b": 1.0, "a": 1e5}\r\n größe \u2028 '
+    done = run({"a": ECHO, "b": ECHO}, text.encode(), edges=("ab",))
+    assert done.output == text
+
+
+def test_a_large_text_passes(run):
+    assert len(run({"a": "def handle(req): return req * 10"}, b"x" * 1_000_000).output) == 10**7
+
+
+@pytest.mark.parametrize(
+    ("style", "code"),
+    [
+        ("flask", "def handle(req): return None"),
+        ("flask", "def handle(req): return 'no', 500"),
+        ("flask", "def handle(req): return b'\\xff'"),
+        ("flask", "def handle(req): return object()"),
+        ("http", "def handle(event, context): return 'text'"),
+        ("http", "def handle(event, context): return {'statusCode': 404, 'body': 'x'}"),
+        ("flask", "def handle(req): raise ValueError('no\\nluck')"),
+        ("flask", "import sys\ndef handle(req): sys.exit(0)"),
+        ("flask", "def handle(req): raise KeyboardInterrupt"),
+        ("flask", "def handle(): return ''"),
+        ("flask", "handles = 1"),
+        ("flask", "import nowhere"),
+        ("flask", "def handle(req) return req"),
+        ("flask", "def handle(req): return handle(req)"),
+    ],
+)
+def test_the_function_that_fails_is_named(failure, style, code):
+    good = {"flask": ECHO, "http": "def handle(event, context): return {'body': event.body}"}
+    error = failure({"good": good[style], "bad": code}, style=style)
+    assert (error.code, error.functions) == ("function-failed", ("bad",))
+    assert "bad" in error.message
+
+
+def test_a_failure_says_what_was_raised(failure):
+    error = failure({"a": "def handle(req): raise ValueError('no luck')"})
+    assert "ValueError: no luck" in error.message
+
+
+def test_a_missing_handler_names_its_function(failure):
+    error = failure({"a": {"other.py": ECHO}})
+    assert error.functions == ("a",)
+
+
+def test_a_handler_that_ends_the_process_is_an_error_not_an_answer(failure):
+    error = failure({"a": "import os\ndef handle(req): os._exit(7)"})
+    assert error.code == "reference-died" and "7" in error.message
+
+
+def test_a_run_that_takes_too_long_is_ended(failure):
+    error = failure({"a": "import time\ntime.sleep(60)"}, timeout_s=1.5)
+    assert (error.code, error.status) == ("timeout", 504)
+
+
+def test_a_request_that_is_no_text_is_refused(failure):
+    assert failure({"a": ECHO}, b"\xff\x00").code == "bad-request"
+
+
+def test_each_function_has_the_environment_of_its_stack(run):
+    code = "import os\ndef handle(req): return os.environ.get('MINE', '-') + os.environ['ALL']"
+    done = run({"a": code, "b": code}, environment={"ALL": "!"}, of_function={"a": {"MINE": "yes"}})
+    assert done.outputs == {"a": "yes!", "b": "-!"}
+
+
+def test_a_run_changes_neither_this_process_nor_the_folders(run, tmp_path):
+    before, modules = dict(os.environ), set(sys.modules)
+    run(
+        {"a": {"handler.py": "import util\n" + ECHO, "util.py": "import os\nos.environ['X'] = '1'"}}
+    )
+    assert dict(os.environ) == before
+    assert not {"util", "function", "function.handler"} & (set(sys.modules) - modules)
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["handler.py", "util.py"]
+
+
+def test_modules_of_the_current_folder_stay_out(run, tmp_path, monkeypatch):
+    for name in ("json.py", "flask.py", "workflow.py"):
+        (tmp_path / name).write_text("raise RuntimeError('imported from the current folder')")
+    monkeypatch.chdir(tmp_path)
+    assert run({"a": ECHO}, b"hi").output == "hi"

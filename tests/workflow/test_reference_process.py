@@ -1,0 +1,146 @@
+"""In the reference run every handler is called as its template would, in a world of its own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from workflow.folder import parse_workflow
+from workflow.reference import Handler, run_reference
+
+ECHO = "def handle(req): return req"
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("'text'", "text"),
+        ("'größe'", "größe"),
+        ("b'bytes'", "bytes"),
+        ("''", ""),
+        ("('body', 201)", "body"),
+        ("('body', {'X-A': 'b'})", "body"),
+        ("('body', 200, {'X-A': 'b'})", "body"),
+    ],
+)
+def test_a_flask_handler_answers_what_flask_accepts(run, expression, text):
+    assert run({"a": f"def handle(req): return {expression}"}).output == text
+
+
+@pytest.mark.parametrize("value", [{"a": [1, None]}, [1, "x"], {}])
+def test_dicts_and_lists_are_json(run, value):
+    flask = run({"a": f"def handle(req): return {value!r}"}).output
+    http = run({"b": f"def handle(e, c): return {{'body': {value!r}}}"}, style="http").output
+    assert json.loads(flask) == json.loads(http) == value
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("{'statusCode': 200, 'body': 'text'}", "text"),
+        ("{'body': b'bytes', 'headers': {'X-A': 'b'}}", "bytes"),
+        ("{'statusCode': 204}", ""),
+        ("{'body': 42}", "42"),
+        ("{'other': 1}", ""),
+        ("None", ""),
+    ],
+)
+def test_an_http_handler_answers_its_body(run, expression, text):
+    assert (
+        run({"a": f"def handle(event, context): return {expression}"}, style="http").output == text
+    )
+
+
+def test_an_http_handler_sees_an_event_and_a_context(run):
+    code = """
+def handle(event, context):
+    assert type(event.body) is bytes and context.hostname
+    assert not event.headers and not event.query
+    return {"body": f"{event.method} {event.path} {event.body.decode()}"}
+"""
+    assert run({"a": code}, b"hi", style="http").output == "POST / hi"
+
+
+def test_prints_do_not_reach_the_answer(run):
+    code = """
+import os, subprocess, sys
+print('{"output": "wrong"}')
+def handle(req):
+    print("noise", flush=True)
+    print("noise", file=sys.stderr)
+    sys.stdout.buffer.write(b"\\xff\\n")
+    sys.stdout.flush()
+    os.write(1, b"\\xfe\\n")
+    subprocess.run([sys.executable, "-c", "print(1)"], check=True)
+    return "right"
+"""
+    assert run({"a": code}).output == "right"
+
+
+def test_a_handler_may_leave_a_thread_behind(run):
+    code = """
+import threading, time
+def handle(req):
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    return "done"
+"""
+    assert run({"a": code}, timeout_s=30).output == "done"
+
+
+def test_a_function_has_its_modules_data_and_package_to_itself(run):
+    def files(word: str) -> dict[str, str]:
+        return {
+            "handler.py": (
+                "import util\nfrom . import near\nfrom function import deep\n"
+                "from function.package.inner import INNER\nfrom pathlib import Path\n"
+                "def handle(req):\n"
+                "    import late\n"
+                "    data = Path(__file__).with_name('data.txt').read_text()\n"
+                "    return ' '.join([util.W, near.W, deep.W, INNER, late.W, data])\n"
+            ),
+            "util.py": f"W = '{word}'",
+            "near.py": f"W = '{word}'",
+            "deep.py": f"from .util import W\nassert W == '{word}'",
+            "late.py": f"import util\nW = util.W\nassert W == '{word}'",
+            "package/__init__.py": "",
+            "package/inner.py": f"INNER = '{word}'",
+            "data.txt": word,
+        }
+
+    done = run({"a": files("one"), "b": files("two")})
+    assert done.outputs == {"a": " ".join(["one"] * 6), "b": " ".join(["two"] * 6)}
+
+
+def test_the_init_of_a_function_runs(run):
+    files = {
+        "__init__.py": "W = 'x'",
+        "handler.py": "import function\ndef handle(req): return function.W",
+    }
+    assert run({"a": files, "b": ECHO}).outputs["a"] == "x"
+
+
+def test_a_function_keeps_its_state_from_task_to_task(tmp_path):
+    (tmp_path / "handler.py").write_text(
+        "calls = 0\ndef handle(req):\n    global calls\n    calls += 1\n    return str(calls)"
+    )
+    workflow = parse_workflow({"tasks": {"a": "f", "b": "f"}})
+    done = run_reference(workflow, {"f": Handler(tmp_path, "flask", {})}, b"")
+    assert done.output == "[1,2]"
+
+
+def test_what_a_function_puts_into_its_environment_stays_its_own(run):
+    sets = "import os\nos.environ['MINE'] = 'x'\ndef handle(req): return os.environ['MINE']"
+    asks = "import os\ndef handle(req): return os.environ.get('MINE', '-')"
+    assert run({"a": sets, "b": asks}).outputs == {"a": "x", "b": "-"}
+
+
+def test_raw_body_gives_a_flask_handler_bytes(run):
+    code = "def handle(req): return type(req).__name__"
+    done = run({"a": code, "b": code}, of_function={"a": {"RAW_BODY": "True"}})
+    assert done.outputs == {"a": "bytes", "b": "str"}
+
+
+def test_a_flask_handler_may_look_at_the_request(run):
+    code = "from flask import request\ndef handle(req): return request.method + request.path"
+    assert run({"a": code}, b"hi").output == "POST/"
