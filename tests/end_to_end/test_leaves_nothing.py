@@ -74,9 +74,11 @@ def test_a_workflow_that_ends_in_fail_fails_with_its_cause(
     model, place, planned, write_folder, tmp_path
 ):
     folder = write_folder(tmp_path / "doomed", FAILING)
-    with place.launcher.launch(folder.workflow, folder, planned(folder, model)) as deployment:
-        with pytest.raises(ChironError) as failed:
-            deployment.invoke(b"{}")
+    with (
+        place.deployed(folder, [planned(folder, model)]) as [deployment],
+        pytest.raises(ChironError) as failed,
+    ):
+        deployment.invoke(b"{}")
     assert failed.value.code == "workflow-failed"
     assert failed.value.message.endswith("Sunk: no {{ boat }}")
     assert failed.value.status == 500

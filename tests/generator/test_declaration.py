@@ -1,0 +1,91 @@
+"""What a wrap declares: task numbers, where inputs come from, which wrap runs what."""
+
+from __future__ import annotations
+
+import pytest
+
+from generator.declaration import declare, functions_in, numbered, task_numbers
+from workflow.model import Failure, Task, Workflow
+
+STYLES = {"split": "flask", "wave": "flask", "mirror": "http", "join": "flask"}
+LAST = "Zusammenfügen"
+# Two wraps: the first is the entry, the second has a part of two stages.
+WRAPS = {
+    "small-a": {0: [["Split it"]], 1: [["Wave"]], 3: [[LAST]]},
+    "small-b": {1: [["M2"]], 2: [["M1"], ["M3"]]},
+}
+ONE_EACH = {
+    "s1": {0: [["Split it"]]},
+    "s2": {1: [["Wave"]]},
+    "s3": {2: [["M1"]]},
+    "s4": {1: [["M2"]]},
+    "s5": {2: [["M3"]]},
+    "s6": {3: [[LAST]]},
+}
+
+
+@pytest.fixture
+def workflow(small):
+    return small.workflow
+
+
+@pytest.fixture
+def numbers(workflow):
+    return task_numbers(workflow)
+
+
+def test_tasks_are_numbered_in_the_order_of_their_definition(workflow, numbers):
+    assert list(numbers) == [task.name for task in workflow.tasks]
+    assert list(numbers.values()) == [0, 1, 2, 3, 4, 5]
+    assert list(numbers) == ["Split it", "Wave", "M1", "M2", "M3", LAST]
+
+
+def test_a_source_is_the_request_a_task_or_a_list_of_tasks(numbers):
+    assert numbered(None, numbers) is None
+    assert numbered("M1", numbers) == 2
+    assert numbered(("M3", "Wave"), numbers) == [4, 1]
+
+
+def test_the_entry_knows_every_task_and_the_wraps_of_every_stage(workflow, plan_by_hand):
+    declared = declare(plan_by_hand(WRAPS), 0, workflow, STYLES, 7.0)
+    assert declared.stages == {0: [[0]], 1: [[1]], 3: [[5]]}
+    assert declared.tasks == {0: "split", 1: "wave", 5: "join"}
+    assert declared.functions == {"join": "flask", "split": "flask", "wave": "flask"}
+    assert (declared.workflow, declared.name, declared.timeout_s) == ("small", "small-a", 7.0)
+    entry = declared.entry
+    assert entry.inputs == {0: None, 1: 0, 2: 1, 3: 0, 4: 3, 5: [2, 4]}
+    assert entry.output == 5
+    assert entry.stages == [{}, {"small-b": [3]}, {"small-b": [2, 4]}, {}]
+    assert entry.fail is None
+
+
+def test_a_remote_wrap_knows_its_own_stages_alone(workflow, plan_by_hand):
+    declared = declare(plan_by_hand(WRAPS, mechanism="pool"), 1, workflow, STYLES, 7.0)
+    assert declared.entry is None
+    assert declared.stages == {1: [[3]], 2: [[2], [4]]}
+    assert declared.tasks == {2: "mirror", 3: "mirror", 4: "mirror"}
+    assert declared.functions == {"mirror": "http"}
+    assert declared.mechanism == "pool"
+
+
+def test_where_the_client_calls_all_wraps_each_is_the_entry_of_its_one_task(workflow, plan_by_hand):
+    plan = plan_by_hand(ONE_EACH, model="one-to-one")
+    for index, number in enumerate([0, 1, 2, 3, 4, 5]):
+        declared = declare(plan, index, workflow, STYLES, 7.0)
+        assert declared.stages == {0: [[number]]}
+        assert declared.entry.inputs == {number: None}
+        assert declared.entry.output == number
+        assert declared.entry.stages == [{}]
+
+
+def test_the_code_of_a_function_with_several_tasks_is_needed_once(workflow, plan_by_hand):
+    wraps = plan_by_hand(WRAPS).wraps
+    assert functions_in(wraps[1], workflow) == ["mirror"]
+
+
+@pytest.mark.parametrize(("model", "fails"), [("sand", True), ("one-to-one", False)])
+def test_the_entry_fails_a_workflow_that_ends_in_fail(model, fails, plan_of):
+    workflow = Workflow("w", (Task("T", "wave", None),), "T", Failure("Bad", "because"))
+    declared = declare(plan_of(workflow, model), 0, workflow, STYLES, 7.0)
+    # One-to-one, the task itself succeeds: the client knows that the workflow fails.
+    assert declared.entry.fail == (("Bad", "because") if fails else None)

@@ -1,0 +1,242 @@
+"""The generated folder: ordinary OpenFaaS functions, whole or not at all."""
+
+from __future__ import annotations
+
+import filecmp
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from generator.generate import Sources, generate
+from openfaas.stack import read_stack
+from templates import TEMPLATES
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
+
+HANDLER = "def handle(req):\n    return req\n"
+#: What faas-cli would expand, were it not escaped.
+EXPANDABLE = "$HOME ${HOME} $$ ${X:-y} $(id) \\ \\$ {{ .X }}"
+
+
+@pytest.fixture
+def generated(small, plan_of, tmp_path):
+    """The stack.yaml of the small workflow, one function in each wrap."""
+    return generate(plan_of(small.workflow, "one-to-one"), Sources.read(small), tmp_path / "build")
+
+
+@pytest.fixture
+def with_helper(write_folder, tmp_path):
+    """A workflow of the task t, beside whose function stack.yaml has `helper`, with `fields`."""
+
+    def write(**fields: object) -> WorkflowFolder:
+        workflow = {"tasks": {"t": "wave"}}
+        functions = {"wave": HANDLER, "helper": HANDLER}
+        return write_folder(tmp_path / "f", workflow, functions, {}, {"helper": fields})
+
+    return write
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below `folder`, and what is in it."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def refused(code: str, plan, folder, out: Path) -> ChironError:
+    with pytest.raises(ChironError) as error:
+        generate(plan, Sources.read(folder), out)
+    assert error.value.code == code
+    return error.value
+
+
+def test_every_wrap_has_a_declaration_and_the_code_of_its_functions(small, plan_of, tmp_path):
+    out = generate(plan_of(small.workflow), Sources.read(small), tmp_path / "build").parent
+    (wrap,) = (entry for entry in out.iterdir() if entry.name.startswith("small-"))
+    for name in ("split", "wave", "mirror", "join"):
+        compared = filecmp.dircmp(small.path / "functions" / name, wrap / "functions" / name)
+        assert (compared.left_only, compared.right_only, compared.diff_files) == ([], [], [])
+    declaration = (wrap / "handler.py").read_text()
+    compile(declaration, "handler.py", "exec")
+    assert "Zusammen" not in declaration  # what users typed does not reach code
+
+
+def test_the_declaration_is_one_that_the_runtime_takes(generated, monkeypatch):
+    monkeypatch.syspath_prepend(str(TEMPLATES / "python3-wrap"))
+    try:
+        for handler in generated.parent.glob("small-*/handler.py"):
+            module = ModuleType("handler")
+            exec(compile(handler.read_text(), handler, "exec"), vars(module))  # noqa: S102
+            assert module.WRAP.name == handler.parent.name
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "wrap"]:
+            del sys.modules[name]
+
+
+def test_the_template_is_where_faas_cli_looks_for_it(generated):
+    template = generated.parent / "template" / "python3-wrap"
+    assert (template / "template.yml").is_file()
+    assert (template / "wrap" / "declaration.py").is_file()
+    assert not list(template.rglob("__pycache__"))
+
+
+def test_the_stack_says_all_that_faas_cli_needs(generated):
+    stack = read_stack(generated, {})
+    assert len(stack.functions) == 6
+    for name, function in stack.functions.items():
+        assert (function.lang, function.fprocess) == ("python3-wrap", "python index.py")
+        assert (generated.parent / function.handler / "handler.py").is_file()
+        assert function.image == f"{name}:latest"
+        assert function.limits == function.requests
+        assert function.limits.cpu == "1"
+        assert function.limits.memory.endswith("Mi")
+
+
+def test_no_value_is_expanded_by_faas_cli(write_folder, plan_of, tmp_path):
+    escaped = EXPANDABLE.replace("\\", "\\\\").replace("$", "$$")
+    fields = {"wave": {"environment": {"TRICKY": escaped}}}
+    folder = write_folder(tmp_path / "small", fields=fields)
+    stack_file = generate(plan_of(folder.workflow), Sources.read(folder), tmp_path / "build")
+    stack = read_stack(stack_file, {"HOME": "/expanded", "X": "expanded"})
+    (wrap,) = stack.functions.values()
+    assert wrap.environment["TRICKY"] == EXPANDABLE
+    assert "expanded" not in str(stack)
+
+
+def test_functions_that_are_no_task_come_along_as_they_are(with_helper, plan_of, tmp_path):
+    folder = with_helper(environment={"DELAY": "5"}, labels={"a": "b"})
+    stack_file = generate(plan_of(folder.workflow), Sources.read(folder), tmp_path / "build")
+    helper = read_stack(stack_file, {}).functions["helper"]
+    assert (helper.lang, helper.handler) == ("python3-flask", "./helper")
+    assert helper.fprocess == "python index.py"
+    assert (helper.environment, helper.labels) == ({"DELAY": "5"}, {"a": "b"})
+    assert (stack_file.parent / "helper" / "handler.py").read_text() == HANDLER
+
+
+def test_secrets_and_variables_of_a_wraps_functions_are_united(write_folder, plan_of, tmp_path):
+    fields = {
+        "wave": {"secrets": ["one", "two"], "environment": {"A": "1", "exec_timeout": "1s"}},
+        "join": {"secrets": ["two", "three"], "environment": {"A": "1", "B": "2"}},
+    }
+    folder = write_folder(tmp_path / "small", fields=fields)
+    stack_file = generate(plan_of(folder.workflow), Sources.read(folder), tmp_path / "build")
+    (wrap,) = read_stack(stack_file, {}).functions.values()
+    assert sorted(wrap.secrets) == ["one", "three", "two"]
+    assert (wrap.environment["A"], wrap.environment["B"]) == ("1", "2")
+    assert wrap.environment["exec_timeout"] == "12s"  # the wrap's own settings stand
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "other"),
+    [("MODE", "a", {"MODE": "b"}), ("RAW_BODY", "true", {}), ("RAW_BODY", "1", {"RAW_BODY": "0"})],
+)
+def test_variables_that_two_functions_want_otherwise_are_a_conflict(
+    variable, value, other, write_folder, plan_of, tmp_path
+):
+    fields = {"wave": {"environment": {variable: value}}, "join": {"environment": other}}
+    folder = write_folder(tmp_path / "small", fields=fields)
+    error = refused("environment-conflict", plan_of(folder.workflow), folder, tmp_path / "build")
+    assert "wave" in error.functions
+    assert variable in error.message
+    apart = plan_of(folder.workflow, "one-to-one")
+    assert generate(apart, Sources.read(folder), tmp_path / "build").is_file()
+
+
+def test_a_wrap_named_as_another_function_is_refused(with_helper, plan_by_hand, tmp_path):
+    folder = with_helper()
+    plan = plan_by_hand({"helper": {0: [["t"]]}})
+    error = refused("name-taken", plan, folder, tmp_path / "build")
+    assert error.functions == ("helper",)
+    refused("name-taken", plan_by_hand({"template": {0: [["t"]]}}), folder, tmp_path / "build")
+
+
+def test_a_plan_for_another_workflow_is_refused(small, plan_by_hand, tmp_path):
+    refused("unknown-task", plan_by_hand({"w": {0: [["no such"]]}}), small, tmp_path / "build")
+    refused("missing-task", plan_by_hand({"w": {0: [["Split it"]]}}), small, tmp_path / "build")
+
+
+@pytest.mark.parametrize("content", ["file", "folder", "stack only"])
+def test_what_was_not_generated_is_never_replaced(content, small, plan_of, tmp_path):
+    out = tmp_path / "build"
+    if content == "file":
+        out.write_text("precious")
+    else:
+        out.mkdir()
+        (out / ("stack.yaml" if content == "stack only" else "thesis.txt")).write_text("precious")
+    before = tree(tmp_path)
+    refused("not-generated", plan_of(small.workflow), small, out)
+    assert tree(tmp_path) == before
+
+
+def test_an_empty_folder_is_taken(small, plan_of, tmp_path):
+    (tmp_path / "build").mkdir()
+    assert generate(plan_of(small.workflow), Sources.read(small), tmp_path / "build").is_file()
+
+
+def test_a_generated_folder_is_replaced_whole(small, generated, plan_of):
+    (generated.parent / "left-over.txt").write_text("old")
+    stack_file = generate(plan_of(small.workflow), Sources.read(small), generated.parent)
+    entries = {entry.name for entry in stack_file.parent.iterdir()}
+    assert entries == {"stack.yaml", "template", *read_stack(stack_file, {}).functions}
+    assert hidden(generated.parent.parent) == []
+
+
+def test_a_failure_leaves_the_old_folder_as_it_was(small, generated, plan_of, tmp_path):
+    before = tree(generated.parent)
+    pins = (small.path / "functions" / name / "requirements.txt" for name in ("wave", "join"))
+    for number, file in enumerate(pins):
+        file.write_text(f"numpy=={number}")
+    refused("requirements-conflict", plan_of(small.workflow), small, generated.parent)
+    assert tree(generated.parent) == before
+    assert hidden(tmp_path) == []
+
+
+def test_a_failure_at_the_last_moment_puts_the_old_folder_back(
+    small, generated, plan_of, tmp_path, monkeypatch
+):
+    before = tree(generated.parent)
+    rename = Path.rename
+
+    def fail_on_drafts(path: Path, target: Path) -> Path:
+        if path.name.startswith(".build.") and not path.name.endswith(".old"):
+            raise OSError("no room")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail_on_drafts)
+    with pytest.raises(OSError, match="no room"):
+        generate(plan_of(small.workflow), Sources.read(small), generated.parent)
+    assert tree(generated.parent) == before
+    assert hidden(tmp_path) == []
+
+
+def test_a_failure_leaves_no_folder_where_there_was_none(small, plan_of, tmp_path):
+    shutil.rmtree(small.path / "functions" / "wave")
+    refused("no-handler", plan_of(small.workflow), small, tmp_path / "build")
+    assert not (tmp_path / "build").exists()
+    assert hidden(tmp_path) == []
+
+
+def test_the_missing_code_of_a_function_that_is_no_task_is_named(with_helper, plan_of, tmp_path):
+    folder = with_helper()
+    shutil.rmtree(folder.path / "functions" / "helper")
+    error = refused("no-handler", plan_of(folder.workflow), folder, tmp_path / "build")
+    assert error.functions == ("helper",)
+    assert not (tmp_path / "build").exists()
+
+
+def test_a_function_that_is_no_task_may_have_an_image_alone(with_helper, plan_of, tmp_path):
+    folder = with_helper(lang="", handler="", image="cows:1", skip_build=True)
+    stack_file = generate(plan_of(folder.workflow), Sources.read(folder), tmp_path / "build")
+    helper = read_stack(stack_file, {}).functions["helper"]
+    assert (helper.image, helper.handler, helper.skip_build) == ("cows:1", "", True)
+    assert not (stack_file.parent / "helper").exists()
+
+
+def hidden(folder: Path) -> list[Path]:
+    """Drafts that were left behind."""
+    return list(folder.glob(".*"))

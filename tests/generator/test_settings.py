@@ -1,0 +1,89 @@
+"""Settings that follow from a plan, and annotations from which a deployment is found again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from generator.annotations import TaskFlow, annotate, read_flow
+from generator.settings import client_timeout_s, timeout_s, wrap_environment
+from workflow.model import Failure, Task, Workflow
+from workflow.plan import Plan, Prediction
+
+
+def predicted(plan: Plan, high_ms: float) -> Plan:
+    prediction = Prediction(latency_ms=1.0, low_ms=1.0, high_ms=high_ms, stages_ms=(1.0,))
+    return plan.model_copy(update={"predicted": prediction})
+
+
+@pytest.fixture
+def plan(plan_by_hand):
+    return plan_by_hand({"w": {0: [["t"]]}})
+
+
+@pytest.mark.parametrize(
+    ("high_ms", "seconds"),
+    [(0.5, 10.0), (1000.0, 10.0), (1000.1, 11.0), (6000.0, 60.0), (3_600_000.0, 36_000.0)],
+)
+def test_a_request_may_take_ten_times_its_prediction_and_ten_seconds_at_least(
+    high_ms, seconds, plan
+):
+    assert timeout_s(predicted(plan, high_ms)) == seconds
+
+
+def test_without_a_prediction_the_timeout_is_openfaas_own(plan):
+    assert timeout_s(plan) == 60.0
+
+
+@pytest.mark.parametrize("high_ms", [1.0, 12_345.6, 3_600_000.0])
+def test_each_party_waits_longer_than_the_one_it_calls(high_ms, plan):
+    chosen = predicted(plan, high_ms)
+    variables = wrap_environment(chosen, chosen.wraps[0])
+    durations = {variables[f"{kind}_timeout"] for kind in ("exec", "read", "write")}
+    (watchdog,) = durations
+    assert watchdog.endswith("s")
+    assert timeout_s(chosen) < float(watchdog[:-1]) < client_timeout_s(variables)
+
+
+@pytest.mark.parametrize("variables", [{}, {"exec_timeout": "1m30s"}])
+def test_a_client_that_is_told_nothing_waits_as_long_as_openfaas_does(variables):
+    assert client_timeout_s(variables) == 62.0
+
+
+def test_a_wrap_serves_four_requests_for_each_of_its_cpus(plan):
+    wide = plan.wraps[0].model_copy(update={"cpus": 3})
+    assert wrap_environment(plan, wide)["WAITRESS_THREADS"] == "12"
+
+
+def test_the_first_wrap_is_annotated_as_the_entry(small, plan_by_hand):
+    wraps = {"a": {0: [["Split it"]]}, "b": {1: [["Wave"]]}}
+    plan = plan_by_hand(wraps)
+    roles = [annotate(plan, index, small.workflow)["chiron.role"] for index in (0, 1)]
+    assert roles == ["entry", "wrap"]
+    assert annotate(plan, 1, small.workflow) == {
+        "chiron.workflow": "small",
+        "chiron.model": "pgp",
+        "chiron.role": "wrap",
+    }
+
+
+def test_a_flow_comes_back_as_it_was_written(small, plan_of):
+    plan = plan_of(small.workflow, "one-to-one")
+    flows = [read_flow(annotate(plan, index, small.workflow)) for index in range(6)]
+    assert flows[0] == TaskFlow(task=0, stage=0, source=None, output=5)
+    assert TaskFlow(task=5, stage=3, source=[2, 4], output=5) in flows
+    assert sorted(flow.task for flow in flows) == list(range(6))
+
+
+def test_annotations_hold_no_task_names(small, plan_of):
+    plan = plan_of(small.workflow, "one-to-one")
+    written = json.dumps([annotate(plan, index, small.workflow) for index in range(6)])
+    assert not [task.name for task in small.workflow.tasks if task.name in written]
+
+
+def test_a_fail_state_comes_back_character_by_character(plan_of):
+    failure = Failure("é\0\"'\n", "${HOME} {{ x }}\\" * 500)
+    workflow = Workflow("w", (Task("T", "wave", None),), None, failure)
+    annotations = annotate(plan_of(workflow, "one-to-one"), 0, workflow)
+    assert read_flow(annotations).fail == [failure.error, failure.cause]
