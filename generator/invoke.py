@@ -22,6 +22,8 @@ from workflow.errors import ChironError
 from workflow.model import Source
 
 TRACE_HEADER = "X-Chiron-Trace"
+#: Characters of a function's own words that an error repeats.
+_SHOWN = 300
 
 
 @dataclass(frozen=True)
@@ -185,16 +187,16 @@ def _text(name: str, reply: Reply) -> str:
     """The reply's body; an error reply becomes the ChironError that it tells of."""
     if reply.status == 200:
         return reply.body.decode()
-    shown = reply.body[:300].decode(errors="replace").strip()
     try:
         told = json.loads(reply.body)
         code, message = str(told["code"]), str(told["message"])
         function = str(told.get("function") or name)
     except (ValueError, TypeError, LookupError):
+        shown = reply.body.decode(errors="replace").strip() or "no body"
         code, message, function = "function-failed", f"status {reply.status}: {shown}", name
     raise ChironError(
         code,
-        f"function {function} failed: {message}",
+        f"function {function} failed: {' '.join(message.split())[:_SHOWN]}",
         functions=[function],
         status=reply.status if reply.status >= 500 else 502,
     )
