@@ -22,8 +22,8 @@ from workflow.platform import Platform
 
 Progress = Callable[[str], None]
 
-#: Rounds that are thrown away, and rounds that count: each runs every plan once.
-_WARM_UP, _ROUNDS = 10, 300
+#: Rounds that count, each of which runs every plan once, and rounds before that are thrown away.
+ROUNDS, _WARM_UP = 300, 10
 #: No new round is begun when the rounds have taken this long, in seconds.
 _BUDGET_S = 15.0
 #: What the no-ops hand on.
@@ -31,7 +31,11 @@ _REQUEST = b"{}"
 
 
 def calibrate(
-    launcher: Launcher, *, name: str | None = None, progress: Progress | None = None
+    launcher: Launcher,
+    *,
+    name: str | None = None,
+    rounds: int = ROUNDS,
+    progress: Progress | None = None,
 ) -> Platform:
     """Measure every constant of platform.json on the gateway of `launcher`.
 
@@ -42,6 +46,8 @@ def calibrate(
     ----------
     name
         What to call the platform; this machine's name where nothing is given.
+    rounds
+        How often every plan is timed at most.
     progress
         Told in a few words what is being done.
 
@@ -64,9 +70,9 @@ def calibrate(
             launch = launcher.launch(shape.workflow, folder, shape.plan)
             deployed[shape.name] = stack.enter_context(launch)
         say("timing no-ops")
-        latencies = _latencies(deployed)
+        latencies = _latencies(deployed, rounds)
         say("timing the GIL")
-        interpreter = _interpreter(deployed["one"])
+        interpreter = _interpreter(deployed["one"], rounds)
     return constants.platform(
         latencies,
         interpreter,
@@ -75,11 +81,11 @@ def calibrate(
     )
 
 
-def _latencies(deployed: Mapping[str, Deployment]) -> dict[str, float]:
+def _latencies(deployed: Mapping[str, Deployment], rounds: int) -> dict[str, float]:
     """The median latency of every plan, in milliseconds."""
     taken: dict[str, list[float]] = {name: [] for name in deployed}
     deadline = time.monotonic() + _BUDGET_S
-    for number in range(_WARM_UP + _ROUNDS):
+    for number in range(_WARM_UP + rounds):
         if number > _WARM_UP and time.monotonic() > deadline:
             break
         for name, deployment in deployed.items():
@@ -89,8 +95,8 @@ def _latencies(deployed: Mapping[str, Deployment]) -> dict[str, float]:
     return {name: median(samples) for name, samples in taken.items()}
 
 
-def _interpreter(one: Deployment) -> Interpreter:
-    runs = [row for _ in range(_ROUNDS) for row in one.invoke(_REQUEST, trace=True).timeline]
+def _interpreter(one: Deployment, rounds: int) -> Interpreter:
+    runs = [row for _ in range(rounds) for row in one.invoke(_REQUEST, trace=True).timeline]
     noops_ms = [row["end_ms"] - row["start_ms"] for row in runs if row["kind"] == "run"]
     try:
         (answer,) = json.loads(one.invoke(QUESTION.encode()).output)

@@ -1,12 +1,16 @@
-"""Traces in few words: lines of strace, and what is made of them."""
+"""Traces in few words, and a gateway to profile on."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from cli.images import build_local
+from gateway.embedded import EmbeddedGateway
+from generator.launcher import Launcher
+from openfaas.client import Gateway
 from profiler.handler_run import HandlerRun, handler_runs
 from profiler.permission import require_tracing
 from profiler.strace_text import parse
@@ -45,3 +49,12 @@ def strace() -> str:
         return require_tracing(os.environ)
     except ChironError as error:
         pytest.skip(error.message)
+
+
+@pytest.fixture(scope="session")
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
+    """Deploys plans on an embedded gateway that these tests share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CHIRON_HOME", str(tmp_path_factory.mktemp("home")))
+        with EmbeddedGateway() as embedded, Gateway(embedded.url) as gateway:
+            yield Launcher(gateway, build_local)

@@ -1,0 +1,117 @@
+"""Whole workflows profiled on the embedded gateway, with real strace."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NoReturn
+
+import psutil
+import pytest
+
+from generator.launcher import Launcher
+from profiler.profile import profile
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
+from workflow.profile import FunctionProfile
+
+MakeFolder = Callable[..., WorkflowFolder]
+
+SLAPP = Path(__file__).resolve().parents[2] / "benchmarks" / "slapp"
+
+
+def share(function: FunctionProfile, kind: str) -> float:
+    total = sum(p.duration_ms for p in function.periods if p.kind == kind)
+    return total / function.latency_ms
+
+
+def tracers() -> list[psutil.Process]:
+    return [process for process in psutil.Process().children() if process.name() == "strace"]
+
+
+@pytest.mark.strace
+def test_slapp_shows_who_computes_and_who_waits_and_leaves_nothing(
+    launcher: Launcher, strace: str
+) -> None:
+    said: list[str] = []
+    found = profile(WorkflowFolder.open(SLAPP), launcher, samples=8, progress=said.append)
+    functions = found.functions
+    assert (found.workflow, list(functions)) == (
+        "slapp",
+        ["network-io", "factorial", "disk-io", "fibonacci", "pi", "pbkdf2"],
+    )
+    assert share(functions["network-io"], "block") >= 0.6
+    assert {"connect", "poll"} <= {p.syscall for p in functions["network-io"].periods}
+    assert share(functions["disk-io"], "block") >= 0.5
+    for computing in ("factorial", "fibonacci", "pi", "pbkdf2"):
+        assert share(functions[computing], "cpu") >= 0.97
+    for function in functions.values():
+        assert function.samples == 8
+        assert function.spread_ms is not None
+        assert function.spread_ms[0] <= function.latency_ms <= function.spread_ms[1]
+        assert function.runtime.startswith("python3.")
+        assert function.output_bytes > 90
+    assert "profiling pi" in said
+    assert launcher.gateway.functions() == []
+    assert tracers() == []
+
+
+@pytest.mark.strace
+def test_functions_are_profiled_with_the_input_they_get_in_the_workflow(
+    launcher: Launcher, strace: str, small: WorkflowFolder
+) -> None:
+    functions = profile(small, launcher, samples=4).functions
+    first = len('{ "split" :{"answer": 4.20}  }')
+    assert functions["split"].output_bytes == first
+    assert functions["mirror"].output_bytes == len(f"~~ {first} é ~~".encode())
+
+
+@pytest.mark.strace
+def test_a_function_that_fails_is_named_and_nothing_is_left(
+    launcher: Launcher, strace: str, write_folder: MakeFolder, tmp_path: Path
+) -> None:
+    fails_deployed = (
+        "import os\n\n\ndef handle(req):\n"
+        '    if "OPENFAAS_NAME" in os.environ:\n        raise ValueError("out of cheese")\n'
+        "    return req\n"
+    )
+    folder = write_folder(
+        tmp_path,
+        {"tasks": {"a": "sound", "b": "faulty"}, "edges": []},
+        functions={"sound": "def handle(req):\n    return req\n", "faulty": fails_deployed},
+    )
+    with pytest.raises(ChironError, match=r"faulty failed .*out of cheese") as caught:
+        profile(folder, launcher, samples=4)
+    assert (caught.value.code, caught.value.functions) == ("function-failed", ("faulty",))
+    assert launcher.gateway.functions() == []
+    assert tracers() == []
+
+
+class _NoLauncher:
+    """Fails where something is deployed."""
+
+    def launch(self, *_: object) -> AbstractContextManager[NoReturn]:
+        raise AssertionError("deployed")
+
+
+def test_missing_strace_is_said_before_anything_is_deployed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ChironError, match="install") as caught:
+        profile(WorkflowFolder.open(SLAPP), _NoLauncher())
+    assert caught.value.code == "no-strace"
+
+
+def test_refused_tracing_is_said_before_anything_is_deployed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    refusing = tmp_path / "strace"
+    refusing.write_text("#!/bin/sh\necho 'strace: Operation not permitted' >&2\nexit 1\n")
+    refusing.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(ChironError, match="not permitted") as caught:
+        profile(WorkflowFolder.open(SLAPP), _NoLauncher())
+    assert caught.value.code == "no-ptrace"

@@ -1,0 +1,32 @@
+"""The plan under which functions are profiled."""
+
+from __future__ import annotations
+
+import pytest
+
+from profiler.solo import solo_plan, solo_workflow
+from workflow.model import Task, Workflow
+from workflow.names import NAME
+
+
+def workflow(name: str, *functions: str) -> Workflow:
+    tasks = [Task(f"task {number}", function, None) for number, function in enumerate(functions)]
+    return Workflow(name, tuple(tasks), tasks[-1].name)
+
+
+def test_every_function_is_one_task_alone_in_one_wrap() -> None:
+    alone = solo_workflow(workflow("quotes", "fetch", "sum", "fetch"))
+    plan = solo_plan(alone)
+    plan.check_against(alone)
+    assert plan.called_by_client
+    assert [wrap.name for wrap in plan.wraps] == ["quotes-profile-fetch", "quotes-profile-sum"]
+    assert [wrap.tasks for wrap in plan.wraps] == [("fetch",), ("sum",)]
+
+
+@pytest.mark.parametrize("length", [1, 30, 55, 63])
+def test_names_are_valid_and_distinct_however_long_the_parts_are(length: int) -> None:
+    functions = [f"{'f' * size}{letter}" for letter in "abc" for size in (1, 20, 62)]
+    alone = solo_workflow(workflow("w" * length, *functions))
+    names = [wrap.name for wrap in solo_plan(alone).wraps]
+    assert len(set(names)) == len(functions)
+    assert all(NAME.fullmatch(name) for name in [alone.name, *names])
