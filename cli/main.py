@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
+import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -64,6 +66,7 @@ def chiron() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0, 1 for a failure, 2 for what the caller can mend."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         status = chiron.main(arguments, prog_name="chiron", standalone_mode=False)
     except ChironError as error:
@@ -84,6 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         error_line("interrupted")
         sys.exit(130)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _terminate(number: int, _frame: object) -> NoReturn:
+    sys.exit(128 + number)  # runs what cleans up: nothing stays deployed or running
 
 
 def _with_help(error: click.ClickException) -> str:

@@ -26,15 +26,22 @@ def connect(flag: str | None, *, local: bool, tls_no_verify: bool = False) -> It
         ``no-gateway``, which offers ``--local``; ``unauthorised``.
     """
     if local:
-        try:
-            with EmbeddedGateway() as embedded, Gateway(embedded.url) as gateway:
-                yield Launcher(gateway, build_local)
-        except GatewayError as error:
-            raise ChironError(error.code, error.message, status=error.status) from None
+        with embedded_gateway() as url, Gateway(url) as gateway:
+            yield Launcher(gateway, build_local)
         return
     url = gateway_url(flag, os.environ)
     with Gateway(url, credentials_for(url, os.environ), verify_tls=not tls_no_verify) as gateway:
         yield launcher_on(gateway)
+
+
+@contextmanager
+def embedded_gateway(port: int = 0) -> Iterator[str]:
+    """The URL of an embedded gateway for the length of the block; `port` 0 takes a free one."""
+    try:
+        with EmbeddedGateway(port) as embedded:
+            yield embedded.url
+    except GatewayError as error:
+        raise ChironError(error.code, error.message, status=error.status) from None
 
 
 def launcher_on(gateway: Gateway) -> Launcher:
