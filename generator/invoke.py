@@ -145,9 +145,10 @@ def find_invoker(gateway: Gateway, workflow: str, model: str | None = None) -> I
         if function.annotations.get(WORKFLOW) == workflow and model in (None, found):
             by_model.setdefault(found, []).append(function)
     if not by_model:
+        what = f"workflow {workflow}" + (f" as {model}" if model else "")
         raise ChironError(
             "not-deployed",
-            f"workflow {workflow} is not deployed on {gateway.url}: chiron deploy does that",
+            f"{what} is not deployed on {gateway.url}: chiron deploy does that",
             status=404,
         )
     if len(by_model) > 1:
