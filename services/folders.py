@@ -21,12 +21,12 @@ def named_folder(directory: str, root: Path, variables: Mapping[str, str]) -> Wo
         or what opening the folder raises.
     """
     inside = root.resolve()
-    try:
-        path = (inside / directory).resolve()
-    except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, a loop of links
-        raise _outside(f"directory {shown(directory)} is no path", "directory") from None
-    if not path.is_relative_to(inside):
-        raise _outside(f"directory {shown(directory)} leaves the server's root", "directory")
+    path = _below(inside, inside / directory)
+    if path is None:
+        raise _outside(f"directory {shown(directory)} is outside", "directory")
+    if not path.is_dir():
+        message = f"workflow folder {shown(directory)} is not there"
+        raise ChironError("missing-file", message, path="directory")
     folder = WorkflowFolder.open(path)
     _check_contained(read_stack(folder.stack_file, variables), path, inside)
     return folder
@@ -63,13 +63,19 @@ def _check_contained(stack: StackFile, folder: Path, limit: Path) -> None:
             ("handler", function.handler),
             *(("environment_file", file) for file in function.environment_file),
         ):
-            try:
-                contained = (folder / value).resolve().is_relative_to(limit)
-            except (OSError, ValueError, RuntimeError):
-                contained = False
-            if not contained:
+            if _below(limit, folder / value) is None:
                 path = f"functions.{name}.{field}"
                 raise _outside(f"function {name}: {shown(value)} is outside", path, name)
+
+
+def _below(limit: Path, path: Path) -> Path | None:
+    """`path` without links, if it is one and is below `limit`."""
+    try:
+        resolved = path.resolve()
+        resolved.exists()  # asks the file system, which knows whether there can be such a path
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, a loop of links
+        return None
+    return resolved if resolved.is_relative_to(limit) else None
 
 
 def _outside(what: str, path: str, *functions: str) -> ChironError:

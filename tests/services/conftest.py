@@ -1,0 +1,148 @@
+"""Fixtures: a small workflow, what predicts it, and the services over it."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from flask_openapi3.openapi import OpenAPI
+
+from generator.launcher import Launcher
+from services.app import Config, create_app
+from workflow.errors import ChironError
+
+_BOUND_S = 30
+_HANDLER = "def handle(req):\n    return req\n"
+
+
+@contextmanager
+def _no_gateway() -> Iterator[Launcher]:
+    raise ChironError("no-gateway", "no gateway answers here", status=502)
+    yield
+
+
+def _task(function: str, then: str | None) -> dict[str, Any]:
+    return {"Type": "Task", "Resource": function, **({"Next": then} if then else {"End": True})}
+
+
+@pytest.fixture
+def workflow() -> dict[str, Any]:
+    """Two functions in sequence, as in workflow.json."""
+    states = {"First": _task("first", "Second"), "Second": _task("second", None)}
+    return {"Name": "demo", "StartAt": "First", "States": states}
+
+
+@pytest.fixture
+def profile() -> dict[str, Any]:
+    """The profile of both functions: 2 ms of computing each."""
+    period = {"kind": "cpu", "start_ms": 0.0, "duration_ms": 2.0}
+    function = {"latency_ms": 2.0, "periods": [period]}
+    return {"format": 1, "workflow": "demo", "functions": {"first": function, "second": function}}
+
+
+@pytest.fixture
+def platform() -> dict[str, Any]:
+    """A platform with a hop of 5 ms."""
+    return {
+        "format": 1,
+        "name": "test",
+        "cpus": 2,
+        "rpc_ms": 5.0,
+        "invoke_ms": 0.5,
+        "ipc_ms": 0.2,
+        "process_startup_ms": 2.0,
+        "process_block_ms": 1.0,
+        "pool_dispatch_ms": 0.5,
+        "thread_startup_ms": 0.1,
+        "switch_cost_ms": 0.01,
+    }
+
+
+@pytest.fixture
+def root(tmp_path: Path, workflow: dict[str, Any]) -> Path:
+    """The services' root, with the folder `demo` of the workflow in it."""
+    folder = tmp_path / "root" / "demo"
+    stack = ["provider:", "  name: openfaas", "functions:"]
+    for name in ("first", "second"):
+        code = folder / "functions" / name
+        code.mkdir(parents=True)
+        (code / "handler.py").write_text(_HANDLER)
+        stack += [f"  {name}:", "    lang: python3-flask", f"    handler: ./functions/{name}"]
+        stack += [f"    image: {name}:latest"]
+    (folder / "stack.yaml").write_text("\n".join(stack) + "\n")
+    (folder / "workflow.json").write_text(json.dumps(workflow))
+    return folder.parent
+
+
+@pytest.fixture
+def config(root: Path, tmp_path: Path) -> Config:
+    """Services over `root`, without a gateway."""
+    return Config(_no_gateway, "http://127.0.0.1:9", root=root, state=tmp_path / "state")
+
+
+@pytest.fixture
+def app(config: Config) -> OpenAPI:
+    """The services, whose jobs do not run yet."""
+    return create_app(config)
+
+
+@pytest.fixture
+def client(app: OpenAPI) -> FlaskClient:
+    """A client of the services."""
+    return app.test_client()
+
+
+@pytest.fixture
+def running(app: OpenAPI) -> Iterator[None]:
+    """The services' jobs run."""
+    with app.extensions["chiron"].running():
+        yield
+
+
+@pytest.fixture
+def wait_until() -> Callable[[Callable[[], Any]], Any]:
+    """Wait until a condition holds, bounded; returns what it gave."""
+
+    def wait(condition: Callable[[], Any], bound_s: float = _BOUND_S) -> Any:
+        end = time.monotonic() + bound_s
+        while not (value := condition()):
+            assert time.monotonic() < end, "the condition never held"
+            time.sleep(0.02)
+        return value
+
+    return wait
+
+
+@pytest.fixture
+def ended(client: FlaskClient, wait_until: Callable[..., Any]) -> Callable[[str], dict[str, Any]]:
+    """The job at a location, once it has ended."""
+
+    def wait(location: str) -> dict[str, Any]:
+        def over() -> Any:
+            job = client.get(location).json
+            return job if job["status"] in ("done", "failed") else None
+
+        return wait_until(over)
+
+    return wait
+
+
+@pytest.fixture
+def packed() -> Callable[..., bytes]:
+    """A folder as a .tar.gz, below a top folder if one is named."""
+
+    def pack(folder: Path, top: str = "") -> bytes:
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            archive.add(folder, arcname=top or "/")
+        return packed.getvalue()
+
+    return pack

@@ -1,0 +1,314 @@
+"""Whatever is wrong with a request is answered in one form that names it, and starts nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+
+import pytest
+
+import services.deployments
+from workflow.errors import ChironError
+
+
+@pytest.fixture
+def refused(client):
+    """Post a body; returns the status and the error, whose form is checked."""
+
+    def post(path, **body):
+        answer = client.post(path, **body)
+        assert answer.mimetype == "application/json"
+        assert set(answer.json) == {"code", "message", "path", "functions"}
+        assert "\n" not in answer.json["message"]
+        assert client.get("/jobs").json["jobs"] == []
+        return answer.status_code, answer.json
+
+    return post
+
+
+@pytest.fixture
+def deployment(profile, platform):
+    return {"directory": "demo", "slo": "200ms", "profile": profile, "platform": platform}
+
+
+@pytest.mark.parametrize("slo", ["200", "200 parsecs", "0ms", "-1s", "", "nan ms", "1e400s"])
+def test_an_slo_needs_a_known_unit_and_a_positive_number(
+    refused, deployment, workflow, profile, platform, slo
+):
+    inputs = {"workflow": workflow, "profile": profile, "platform": platform}
+
+    for path, body in (("/deployments", deployment), ("/scheduler/schedule", inputs)):
+        status, error = refused(path, json={**body, "slo": slo})
+        assert (status, error["code"]) == (400, "bad-duration")
+        assert error["message"].startswith("slo ")
+
+
+def test_a_cycle_names_its_states(refused, root, deployment, workflow):
+    workflow["States"]["Second"] = {"Type": "Task", "Resource": "second", "Next": "First"}
+    (root / "demo" / "workflow.json").write_text(json.dumps(workflow))
+
+    status, error = refused("/deployments", json=deployment)
+
+    assert (status, error["code"]) == (400, "cycle")
+    assert error["functions"] == ["First", "Second"]
+    assert error["path"] == "States.Second.Next"
+
+
+def test_a_state_that_nothing_defines_is_named_with_its_path(refused, workflow, profile, platform):
+    workflow["States"]["First"]["Next"] = "Third"
+    body = {"workflow": workflow, "profile": profile, "platform": platform, "slo": "1s"}
+
+    status, error = refused("/scheduler/schedule", json=body)
+
+    assert (status, error["code"]) == (400, "unknown-next")
+    assert (error["path"], error["functions"]) == ("States.First.Next", ["Third"])
+
+
+def test_a_function_that_stack_yaml_lacks_is_named(refused, root, deployment):
+    stack = root / "demo" / "stack.yaml"
+    stack.write_text(stack.read_text().replace("  second:", "  other:"))
+
+    status, error = refused("/deployments", json=deployment)
+
+    assert (status, error["code"], error["functions"]) == (400, "unknown-function", ["second"])
+
+
+def test_a_function_that_the_profile_lacks_is_named(refused, deployment):
+    del deployment["profile"]["functions"]["second"]
+
+    status, error = refused("/deployments", json=deployment)
+
+    assert (status, error["code"], error["functions"]) == (400, "unknown-function", ["second"])
+
+
+def test_a_handler_without_handle_is_named(refused, root, deployment):
+    (root / "demo" / "functions" / "first" / "handler.py").write_text("def main(): ...\n")
+
+    status, error = refused("/deployments", json=deployment)
+
+    assert (status, error["code"], error["functions"]) == (400, "bad-handler", ["first"])
+
+
+def test_a_machine_that_cannot_trace_refuses_to_profile(refused, deployment, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    del deployment["profile"]
+
+    assert refused("/deployments", json=deployment)[1]["code"] == "no-strace"
+    assert refused("/profiler/profile", json={"directory": "demo"})[1]["code"] == "no-strace"
+
+
+@pytest.mark.parametrize(
+    "directory", ["..", "../root/../..", "/etc", "demo/../..", "link", "\0", "x" * 5000]
+)
+def test_a_directory_stays_below_the_root(refused, root, deployment, directory):
+    (root / "link").symlink_to("/etc")
+
+    status, error = refused("/deployments", json={**deployment, "directory": directory})
+
+    assert (status, error["code"], error["path"]) == (403, "outside-root", "directory")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("handler", "/etc"),
+        ("handler", "../../../.."),
+        ("handler", "./link"),
+        ("handler", "x" * 300),
+        ("handler", "\0"),
+        ("environment_file", ["../../../secrets.yaml"]),
+    ],
+)
+def test_code_that_stack_yaml_names_stays_below_the_root(refused, root, deployment, field, value):
+    (root / "demo" / "link").symlink_to("/etc")
+    stack = root / "demo" / "stack.yaml"
+    extra = f"  thief:\n    lang: dockerfile\n    image: x\n    {field}: {json.dumps(value)}\n"
+    stack.write_text(stack.read_text() + extra)
+
+    status, error = refused("/deployments", json=deployment)
+
+    assert (status, error["code"]) == (403, "outside-root")
+    assert (error["path"], error["functions"]) == (f"functions.thief.{field}", ["thief"])
+
+
+def test_a_folder_that_is_not_there_is_named(refused, deployment):
+    status, error = refused("/deployments", json={**deployment, "directory": "nowhere"})
+
+    assert (status, error["code"], error["path"]) == (400, "missing-file", "directory")
+    assert "nowhere" in error["message"]
+
+
+def test_a_workflow_has_to_be_named_once(refused, deployment):
+    del deployment["directory"]
+    status, error = refused("/deployments", json=deployment)
+    assert (status, error["code"], error["path"]) == (400, "bad-request", "directory")
+
+    both = {"directory": "demo", "slo": "1s", "archive": (io.BytesIO(b"x"), "a.zip")}
+    both["profile"] = json.dumps(deployment["profile"])
+    status, error = refused("/deployments", data=both)
+    assert (status, error["code"], error["path"]) == (400, "bad-request", "directory")
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"slo": 200}, "slo"),
+        ({"slo": None}, "slo"),
+        ({"model": "fastest"}, "model"),
+        ({"mechanism": "mpk"}, "mechanism"),
+        ({"samples": 0}, "samples"),
+        ({"colour": "red"}, "colour"),
+        ({"platform": {"format": 2}}, "platform.format"),
+    ],
+)
+def test_a_field_that_is_wrong_is_named(refused, deployment, change, path):
+    status, error = refused("/deployments", json=deployment | change)
+
+    assert (status, error["code"], error["path"]) == (400, "bad-request", path)
+
+
+def test_predict_takes_a_plan_or_plans(refused, workflow, profile, platform):
+    body = {"workflow": workflow, "profile": profile, "platform": platform}
+
+    status, error = refused("/predictor/predict", json=body)
+
+    assert (status, error["code"]) == (400, "bad-request")
+    assert "plan" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", "bad-json"),
+        (b"{", "bad-json"),
+        (b"\xff", "bad-json"),
+        (b'{"slo": NaN}', "bad-json"),
+        (b'{"slo": "1s", "slo": "2s"}', "duplicate-key"),
+        (b"[" * 100_000, "bad-json"),
+        (b'"{}"', "bad-request"),
+        (b"[]", "bad-request"),
+    ],
+)
+def test_a_body_is_strict_json(refused, body, code):
+    status, error = refused("/deployments", data=body, content_type="application/json")
+
+    assert (status, error["code"]) == (400, code)
+
+
+def test_a_part_of_a_form_is_sent_once(refused):
+    form = {"slo": ["1s", "2s"], "directory": "demo"}
+
+    status, error = refused("/deployments", data=form, content_type="multipart/form-data")
+
+    assert (status, error["code"]) == (400, "duplicate-key")
+
+
+def test_another_content_type_is_refused(refused):
+    for content_type in ("text/plain", "application/x-www-form-urlencoded", None):
+        status, error = refused("/deployments", data="{}", content_type=content_type)
+        assert (status, error["code"]) == (415, "unsupported-media-type")
+
+
+def test_json_above_one_mebibyte_is_too_large(refused, deployment):
+    large = json.dumps(deployment | {"slo": "1" * 1024 * 1024})
+
+    status, error = refused("/deployments", data=large, content_type="application/json")
+
+    assert (status, error["code"]) == (413, "too-large")
+
+
+def test_a_form_above_64_mebibytes_is_too_large(refused):
+    archive = io.BytesIO(bytes(64 * 1024 * 1024))
+
+    status, error = refused("/deployments", data={"slo": "1s", "archive": (archive, "a.zip")})
+
+    assert (status, error["code"]) == (413, "too-large")
+
+
+@pytest.mark.parametrize("path", ["/jobs/", "/deployments/"])
+@pytest.mark.parametrize("job", ["0123456789abcdef", "%00", "'; DROP TABLE jobs; --"])
+def test_a_job_that_there_is_not_is_not_found(client, path, job):
+    answer = client.get(path + job)
+
+    assert (answer.status_code, answer.json["code"]) == (404, "not-found")
+
+
+def test_a_deployment_is_not_found_under_the_id_of_another_job(client):
+    job = client.post("/profiler/calibrate").json["id"]
+
+    assert client.get(f"/jobs/{job}").status_code == 200
+    assert client.get(f"/deployments/{job}").status_code == 404
+
+
+def test_an_unknown_endpoint_or_method_is_answered_in_the_form_of_errors(client):
+    for method, path, status in (("GET", "/nowhere", 404), ("DELETE", "/deployments", 405)):
+        answer = client.open(path, method=method)
+        assert answer.status_code == status
+        assert set(answer.json) == {"code", "message", "path", "functions"}
+    assert {"GET", "POST"} <= set(answer.headers["Allow"].split(", "))
+
+
+def test_web_pages_of_other_sites_are_refused(client):
+    foreign = client.post("/profiler/calibrate", headers={"Origin": "http://elsewhere.example"})
+    rebound = client.post("/profiler/calibrate", headers={"Host": "elsewhere.example"})
+
+    assert (foreign.status_code, foreign.json["code"]) == (403, "cross-origin")
+    assert (rebound.status_code, rebound.json["code"]) == (400, "bad-request")
+    assert client.get("/jobs").json["jobs"] == []
+
+
+def test_the_services_own_page_may_use_them(client):
+    answer = client.post("/profiler/calibrate", headers={"Origin": "http://localhost"})
+
+    assert answer.status_code == 202
+
+
+def test_a_fault_of_the_service_is_logged_and_not_shown(client, deployment, monkeypatch, caplog):
+    def fail(*_):
+        raise ZeroDivisionError("a secret of the implementation")
+
+    monkeypatch.setattr(services.deployments.Sources, "read", fail)
+    with caplog.at_level(logging.ERROR):
+        answer = client.post("/deployments", json=deployment)
+
+    assert (answer.status_code, answer.json["code"]) == (500, "internal")
+    assert "secret" not in answer.text
+    assert "a secret of the implementation" in caplog.text
+
+
+def test_an_upload_that_is_refused_leaves_nothing(client, packed, root, config, deployment):
+    form = {"slo": "fast", "archive": (io.BytesIO(packed(root / "demo")), "demo.tar.gz")}
+    form["profile"] = json.dumps(deployment["profile"])
+    assert client.post("/deployments", data=form).json["code"] == "bad-duration"
+
+    (root / "demo" / "workflow.json").write_text("{}")
+    form |= {"slo": "1s", "archive": (io.BytesIO(packed(root / "demo")), "demo.tar.gz")}
+    assert client.post("/deployments", data=form).json["code"] == "bad-document"
+
+    assert not list((config.state / "jobs").glob("*"))
+
+
+def test_an_uploaded_stack_gets_none_of_the_servers_variables(
+    client, packed, root, deployment, monkeypatch
+):
+    monkeypatch.setenv("PASSWORD_OF_THE_SERVER", "hunter2")
+    stack = root / "demo" / "stack.yaml"
+    extra = '    environment:\n      STOLEN: "${PASSWORD_OF_THE_SERVER}"\n'
+    stack.write_text(stack.read_text() + extra)
+    form = {"slo": "1s", "archive": (io.BytesIO(packed(root / "demo")), "demo.tar.gz")}
+    form["profile"] = json.dumps(deployment["profile"])
+
+    answer = client.post("/deployments", data=form)
+
+    assert (answer.status_code, answer.json["code"]) == (400, "bad-substitution")
+    assert client.post("/deployments", json=deployment).status_code == 202
+
+
+def test_the_gateways_errors_keep_their_status(client, deployment, monkeypatch):
+    def fail(*_):
+        raise ChironError("no-gateway", "no gateway answers", status=502)
+
+    monkeypatch.setattr(services.deployments.Sources, "read", fail)
+
+    assert client.post("/deployments", json=deployment).status_code == 502
