@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -137,3 +138,11 @@ def platform() -> Platform:
         thread_startup_ms=0.05,
         switch_cost_ms=0.01,
     )
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port of the loopback that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port

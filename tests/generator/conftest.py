@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -136,11 +135,3 @@ def behind() -> Iterator[Behind]:
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-@pytest.fixture
-def free_port() -> int:
-    """A port of the loopback that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port

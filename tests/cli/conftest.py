@@ -1,0 +1,142 @@
+"""Runs the command line as a user does: a process of its own, in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workflow.documents import dump
+
+COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Result:
+    """How a command ended and what it printed."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.stdout)
+
+    def error(self) -> str:
+        """The one line of stderr, which says what is wrong."""
+        assert self.stderr.endswith("\n")
+        (line,) = self.stderr.splitlines()
+        assert line.startswith("error: ")
+        return line.removeprefix("error: ")
+
+
+Chiron = Callable[..., Result]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Variables of a machine on which nothing of OpenFaaS or chiron is set up."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path / "home"),
+        "CHIRON_HOME": str(tmp_path / "home" / "chiron"),
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+@pytest.fixture
+def chiron(environment: dict[str, str], tmp_path: Path) -> Chiron:
+    """Runs `chiron` with the given arguments in the test's own folder."""
+
+    def run(*arguments: str | Path, stdin: bytes = b"", **variables: str) -> Result:
+        done = subprocess.run(
+            [*COMMAND, *map(str, arguments)],
+            input=stdin,
+            cwd=tmp_path,
+            env=environment | variables,
+            capture_output=True,
+            timeout=90,
+            check=False,
+        )
+        result = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+        assert "Traceback" not in result.stderr, result.stderr
+        return result
+
+    return run
+
+
+@pytest.fixture
+def artefacts(small, profile_of, platform, tmp_path: Path) -> Path:
+    """The small workflow's folder, with profile.json and platform.json in the current folder."""
+    (tmp_path / "profile.json").write_text(dump(profile_of(small.workflow)))
+    (tmp_path / "platform.json").write_text(dump(platform))
+    return small.path
+
+
+class Running:
+    """A command that goes on until it is ended."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.pid = process.pid
+        self._killer = threading.Timer(60, process.kill)  # a silent one would be awaited for ever
+        self._killer.start()
+
+    def wait_for(self, pattern: re.Pattern[str]) -> str:
+        """What the first group of `pattern` matches in what is printed on stderr from now on."""
+        said = []
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            said.append(line)
+            if match := pattern.search(line):
+                return match[1]
+        raise AssertionError(f"{pattern.pattern} never came: {''.join(said)}")
+
+    def end(self, number: signal.Signals) -> int:
+        """Send a signal; the exit status."""
+        self._process.send_signal(number)
+        _, said = self._process.communicate(timeout=30)
+        assert "Traceback" not in said, said
+        return self._process.returncode
+
+    def close(self) -> None:
+        """End it, whatever the test did."""
+        self._killer.cancel()
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.fixture
+def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    """Starts `chiron` with the given arguments and does not wait for its end."""
+    started: list[Running] = []
+
+    def run(*arguments: str) -> Running:
+        process = subprocess.Popen(
+            [*COMMAND, *arguments],
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(Running(process))
+        return started[-1]
+
+    yield run
+    for running in started:
+        running.close()

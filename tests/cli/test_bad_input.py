@@ -1,0 +1,272 @@
+"""Every mistake is one line that names the thing and the mend, and exit status 2."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workflow.folder import WorkflowFolder
+
+Machine = dict[str, Any]
+
+
+def task(function: str = "split", following: str | None = None) -> Machine:
+    end: Machine = {"Next": following} if following else {"End": True}
+    return {"Type": "Task", "Resource": function} | end
+
+
+def machine(**states: Machine) -> Machine:
+    return {"StartAt": next(iter(states)), "States": states}
+
+
+def parallel(*branches: Machine) -> Machine:
+    return {"Type": "Parallel", "Branches": list(branches), "End": True}
+
+
+BAD_WORKFLOWS: dict[str, tuple[Any, list[str]]] = {
+    "a cycle": (machine(A=task(following="B"), B=task(following="A")), ["cycle", "A -> B -> A"]),
+    "a cycle of a DAG": (
+        {"tasks": {"a": "f", "b": "f"}, "edges": [["a", "b"], ["b", "a"]]},
+        ["cycle", "a -> b -> a"],
+    ),
+    "an unknown Next": (machine(A=task(following="Z")), ["'Z'", "'A'", "States.A.Next"]),
+    "a duplicate state": (
+        machine(P=parallel(machine(A=task()), machine(A=task()))),
+        ["'A'", "two states", "Branches[1]"],
+    ),
+    "a duplicate key": ('{"StartAt": "A", "StartAt": "B", "States": {}}', ["'StartAt'", "twice"]),
+    "an empty Parallel": (machine(P=parallel()), ["at least one branch", "States.P.Branches"]),
+    "an unsupported state": (
+        machine(C={"Type": "Choice", "Choices": []}),
+        ["'Choice'", "supported: Task, Parallel", "States.C.Type"],
+    ),
+    "a bad name": (machine(A=task("Side")), ["'Side'", "lower-case", "States.A.Resource"]),
+    "a name with code in it": (machine(A=task("a;rm -rf $HOME")), ["'a;rm -rf $HOME'"]),
+    "names that are alike": (
+        {"tasks": {"Last Px": "f", "last_px": "f"}},
+        ["'Last Px'", "'last_px'", "rename one"],
+    ),
+    "no JSON": ("{", ["not JSON", "line 1"]),
+    "another document": ("[]", ["StartAt", "tasks"]),
+}
+
+
+@pytest.mark.parametrize(("workflow", "words"), BAD_WORKFLOWS.values(), ids=BAD_WORKFLOWS)
+def test_a_workflow_that_is_wrong(workflow, words, chiron, artefacts):
+    text = workflow if isinstance(workflow, str) else json.dumps(workflow)
+    (artefacts / "workflow.json").write_text(text)
+    result = chiron("schedule", artefacts, "--slo", "200ms")
+    assert (result.status, result.stdout) == (2, "")
+    error = result.error()
+    assert [word for word in words if word not in error] == []
+
+
+@pytest.mark.parametrize(
+    ("slo", "word"),
+    [
+        ("0ms", "greater than 0"),
+        ("-5ms", "greater than 0"),
+        ("200", "unit of us, ms, s, m"),
+        ("200h", "unit of us, ms, s, m"),
+        ("soon", "unit of us, ms, s, m"),
+        ("1e999ms", "greater than 0"),
+        ("", "unit of us, ms, s, m"),
+    ],
+)
+def test_an_slo_that_is_no_positive_duration(slo, word, chiron, artefacts):
+    result = chiron("schedule", artefacts, f"--slo={slo}")
+    assert (result.status, result.stdout) == (2, "")
+    error = result.error()
+    assert "--slo" in error
+    assert word in error
+
+
+@pytest.fixture
+def planned(chiron, artefacts) -> Path:
+    """The small workflow's folder, with plan.json in the current folder."""
+    assert chiron("schedule", artefacts, "--slo", "200ms").status == 0
+    return artefacts
+
+
+def remove_handler(folder: Path) -> None:
+    (folder / "functions" / "wave" / "handler.py").unlink()
+
+
+def remove_handle(folder: Path) -> None:
+    (folder / "functions" / "wave" / "handler.py").write_text("def other(req):\n    return req\n")
+
+
+def remove_function(folder: Path) -> None:
+    stack = json.loads((folder / "stack.yaml").read_text())
+    del stack["functions"]["wave"]
+    (folder / "stack.yaml").write_text(json.dumps(stack))
+
+
+def no_python(folder: Path) -> None:
+    (folder / "functions" / "wave" / "handler.py").write_text("def handle(req)\n")
+
+
+def pin_otherwise(folder: Path) -> None:
+    for name in ("wave", "join"):
+        (folder / "functions" / name / "requirements.txt").write_text(f"numpy=={ord(name[0])}\n")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (remove_handler, ["wave", "handler.py missing", "create it"]),
+        (remove_handle, ["wave", "has no handle", "define def handle(req)"]),
+        (remove_function, ["'wave'", "stack.yaml", "add it under functions"]),
+        (no_python, ["wave", "not Python", "line 1"]),
+        (pin_otherwise, ["wave", "join", "numpy", "pin one version"]),
+    ],
+)
+def test_functions_that_cannot_be_deployed(
+    spoil: Callable[[Path], None], words, chiron, planned, tmp_path
+):
+    spoil(planned)
+    result = chiron("generate", "plan.json")
+    assert (result.status, result.stdout) == (2, "")
+    *before, error = result.stderr.splitlines()
+    assert before == [f"· workflow {planned.name}"]
+    assert error.startswith("error: ")
+    assert [word for word in words if word not in error] == []
+    assert not (tmp_path / "build").exists()
+
+
+def test_nothing_is_half_deployed_where_a_handler_is_missing(chiron, planned, tmp_path):
+    remove_handler(planned)
+    result = chiron(
+        "deploy", planned, "--slo=1s", "--local", "--profile=profile.json",
+        "--platform=platform.json",
+    )  # fmt: skip
+    assert result.status == 2
+    assert "handler.py missing" in result.error()
+    assert not (tmp_path / "out" / "build").exists()
+
+
+def test_a_function_that_the_profile_lacks(chiron, artefacts, tmp_path):
+    profile = json.loads((tmp_path / "profile.json").read_text())
+    del profile["functions"]["wave"]
+    (tmp_path / "profile.json").write_text(json.dumps(profile))
+    result = chiron("schedule", artefacts, "--slo", "200ms")
+    assert result.status == 2
+    assert "lacks wave: run chiron profile" in result.error()
+
+
+def test_an_artefact_with_an_unknown_field_is_refused_by_its_path(chiron, artefacts, tmp_path):
+    profile = json.loads((tmp_path / "profile.json").read_text())
+    profile["functions"]["wave"]["colour"] = "blue"
+    (tmp_path / "profile.json").write_text(json.dumps(profile))
+    result = chiron("schedule", artefacts, "--slo", "200ms")
+    assert result.status == 2
+    assert "functions.wave.colour" in result.error()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "verb"),
+    [
+        (["schedule", "small", "--slo=1s"], "chiron profile DIR"),
+        (["predict", "small", "--plan=p"], "chiron profile DIR"),
+        (["schedule", "small", "--slo=1s", "--profile=there.json"], "chiron calibrate"),
+        (["generate", "plan.json"], "chiron schedule DIR"),
+    ],
+)
+def test_a_missing_artefact_names_the_verb_that_makes_it(
+    arguments, verb, chiron, small, profile_of, tmp_path
+):
+    (tmp_path / "there.json").write_text(profile_of(small.workflow).model_dump_json())
+    result = chiron(*arguments)
+    assert result.status == 2
+    error = result.error()
+    assert "No such file" in error
+    assert f"make it with {verb}" in error
+
+
+def test_a_folder_that_is_not_there(chiron):
+    result = chiron("schedule", "nowhere", "--slo=1s")
+    assert (result.status, result.error()) == (2, "workflow folder nowhere is not there")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fly"], ["'fly'", "chiron --help"]),
+        (["schedule"], ["'DIR'", "chiron schedule --help"]),
+        (["schedule", "--mechanism=magic", "small"], ["'magic'", "fork", "pool"]),
+        (["schedule", "--model=mine", "small"], ["'mine'", "faastlane+", "pgp"]),
+        (["predict", "small"], ["--plan", "--plans", "chiron predict --help"]),
+        (["schedule", "--bogus"], ["--bogus", "chiron schedule --help"]),
+        (["evaluate", "latency", "small", "--slo=1s", "--models=pgp,mine"], ["'mine'", "sand"]),
+    ],
+)
+def test_a_command_line_that_is_wrong(arguments, words, chiron, small):
+    result = chiron(*arguments)
+    assert (result.status, result.stdout) == (2, "")
+    error = result.error()
+    assert [word for word in words if word not in error] == []
+
+
+def test_a_gateway_that_is_not_there(chiron, free_port):
+    url = f"http://127.0.0.1:{free_port}"
+    for result in (chiron("invoke", "finra", "-g", url), chiron("invoke", "x", OPENFAAS_URL=url)):
+        assert result.status == 1
+        error = result.error()
+        assert url in error
+        assert "--local" in error
+
+
+def fake_strace(folder: Path, says: str) -> Path:
+    folder.mkdir()
+    (folder / "strace").write_text(f"#!/bin/sh\necho 'strace: {says}' >&2\nexit 1\n")
+    (folder / "strace").chmod(0o755)
+    return folder
+
+
+def test_a_machine_without_strace(chiron, small, tmp_path):
+    (tmp_path / "empty").mkdir()
+    result = chiron("profile", "small", "--local", PATH=str(tmp_path / "empty"))
+    assert (result.status, result.stdout) == (2, "")
+    error = result.error()
+    assert "strace" in error
+    assert "install" in error
+
+
+def test_a_machine_on_which_nothing_may_be_traced(chiron, small, tmp_path):
+    folder = fake_strace(tmp_path / "bin", "ptrace(PTRACE_SEIZE): Operation not permitted")
+    result = chiron("profile", "small", "--local", PATH=f"{folder}:{os.environ['PATH']}")
+    assert (result.status, result.stdout) == (2, "")
+    error = result.error()
+    assert "Operation not permitted" in error
+
+
+def test_a_file_that_cannot_be_written_is_no_traceback(chiron, artefacts, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = chiron("schedule", artefacts, "--slo=1s", "-o", "file/plan.json")
+    assert result.status == 1
+    assert "file" in result.stderr.splitlines()[-1]
+
+
+def test_what_users_typed_is_shown_as_it_is_on_one_line(chiron, tmp_path):
+    name = "[red]x[/red]\n\x1b[31m\\[b]"
+    result = chiron("schedule", name, "--slo=1s")
+    assert result.error() == r"workflow folder [red]x[/red]\n\x1b[31m\[b] is not there"
+
+
+def test_an_error_is_json_too_where_json_was_asked_for(chiron, artefacts):
+    (artefacts / "workflow.json").write_text(json.dumps(machine(A=task(following="Z"))))
+    result = chiron("schedule", artefacts, "--slo=1s", "--json")
+    assert result.status == 2
+    assert result.json.keys() == {"code", "message", "path", "functions"}
+    assert (result.json["code"], result.json["path"]) == ("unknown-next", "States.A.Next")
+    assert result.json["message"] in result.error()
+
+
+def test_the_folders_of_the_tests_are_right_before_they_are_spoilt(chiron, planned):
+    assert WorkflowFolder.open(planned).workflow.name == "small"
+    assert chiron("generate", "plan.json").status == 0

@@ -1,0 +1,80 @@
+"""`chiron serve`: what listens, what a port in use does to it, and how it ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+
+import psutil
+import pytest
+import requests
+
+_TIMEOUT_S = 30
+SERVICES = re.compile(r"services on (http://127\.0\.0\.1:\d+)")
+GATEWAY = re.compile(r"embedded gateway on (http://127\.0\.0\.1:\d+)")
+
+
+@pytest.fixture
+def taken():
+    """A port on which somebody else listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield str(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["scheduler", "--port"], ["--gateway-port=0", "--port"], ["gateway", "--gateway-port"]],
+)
+def test_a_port_in_use_is_named(arguments, taken, chiron):
+    result = chiron("serve", *arguments, taken)
+    assert (result.status, result.stdout) == (2, "")
+    error = result.error()
+    assert taken in error
+    assert "in use" in error
+
+
+def test_the_gateways_port_in_use_ends_the_services_too(taken, chiron):
+    result = chiron("serve", "--port=0", "--gateway-port", taken)
+    assert (result.status, result.stdout) == (2, "")
+    assert taken in result.error()
+
+
+def test_services_are_not_for_other_machines(chiron):
+    result = chiron("serve", "scheduler", "--host=0.0.0.0", "--port=0")
+    assert result.status == 2
+    assert "0.0.0.0" in result.error()  # noqa: S104
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_everything_answers_until_a_signal_ends_it_and_leaves_nothing(number, start):
+    process = start("serve", "--port=0", "--gateway-port=0")
+    gateway, services = process.wait_for(GATEWAY), process.wait_for(SERVICES)
+    assert requests.get(f"{services}/docs", timeout=_TIMEOUT_S).status_code == 200
+    assert "/deployments" in requests.get(f"{services}/openapi.json", timeout=_TIMEOUT_S).text
+    assert requests.get(f"{gateway}/healthz", timeout=_TIMEOUT_S).status_code == 200
+    below = psutil.Process(process.pid).children(recursive=True)
+    assert below
+    assert process.end(number) == 0
+    _, alive = psutil.wait_procs(below, _TIMEOUT_S)
+    assert alive == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_gateway_alone_ends_by_a_signal_too(number, start):
+    process = start("serve", "gateway", "--gateway-port=0")
+    gateway = process.wait_for(GATEWAY)
+    assert requests.get(f"{gateway}/system/functions", timeout=_TIMEOUT_S).json() == []
+    below = psutil.Process(process.pid).children(recursive=True)
+    process.end(number)
+    _, alive = psutil.wait_procs(below, _TIMEOUT_S)
+    assert alive == []
+
+
+def test_some_of_the_services_need_no_gateway(start):
+    process = start("serve", "predictor", "--port=0")
+    services = process.wait_for(SERVICES)
+    paths = requests.get(f"{services}/openapi.json", timeout=_TIMEOUT_S).json()["paths"]
+    assert "/predictor/predict" in paths
+    assert "/scheduler/schedule" not in paths
+    assert psutil.Process(process.pid).children() == []

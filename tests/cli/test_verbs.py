@@ -1,0 +1,162 @@
+"""What each verb prints and writes where all is well."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cli.main import VERBS
+from openfaas.stack import read_stack
+from workflow.documents import read_document
+from workflow.plan import Plan
+
+
+def test_help_shows_an_example_and_every_verb(chiron):
+    result = chiron("--help")
+    assert (result.status, result.stderr) == (0, "")
+    assert "Example:\n    chiron deploy" in result.stdout
+    assert [verb for verb in VERBS if f"  {verb} " not in result.stdout] == []
+
+
+def test_no_verb_at_all_shows_the_help_and_fails(chiron):
+    result = chiron()
+    assert result.status == 2
+    assert "Usage: chiron" in result.stderr
+
+
+@pytest.mark.parametrize("verb", [*sorted(VERBS), "evaluate latency"])
+def test_the_help_of_every_verb_has_an_example_that_is_its_own(verb, chiron):
+    result = chiron(*verb.split(), "--help")
+    assert result.status == 0
+    assert f"Example:\n    chiron {verb}" in result.stdout
+
+
+def test_version_names_the_program(chiron):
+    assert chiron("--version").stdout.startswith("chiron, version ")
+
+
+def test_a_plan_is_written_explained_and_followed_by_the_next_command(chiron, artefacts, tmp_path):
+    result = chiron("schedule", artefacts, "--slo", "200ms")
+    assert (result.status, result.stdout) == (0, "")
+    plan = read_document(Plan, tmp_path / "plan.json", "plan")
+    assert (plan.model, plan.mechanism, plan.slo_ms, plan.meets_slo) == ("pgp", "fork", 200.0, True)
+    assert [line for line in plan.why if line not in result.stderr] == []
+    assert result.stderr.splitlines()[-1] == "next: chiron generate plan.json"
+
+
+def test_an_slo_that_cannot_be_met_is_an_answer(chiron, artefacts):
+    result = chiron("schedule", artefacts, "--slo", "1us", "--json")
+    assert result.status == 0
+    assert result.json["meets_slo"] is False
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["schedule", "--slo=200ms", "--json"], ["predict", "--plan=plan.json", "-j"]],
+)
+def test_json_is_all_that_is_on_stdout(arguments, chiron, artefacts):
+    assert chiron("schedule", artefacts, "--slo=200ms").status == 0
+    result = chiron(arguments[0], artefacts, *arguments[1:])
+    assert result.status == 0
+    assert isinstance(result.json, dict)
+
+
+def test_equal_input_gives_equal_plans(chiron, artefacts):
+    arguments = ("schedule", artefacts, "--slo=12ms", "--json")
+    plans = {chiron(*arguments, PYTHONHASHSEED=str(seed)).stdout for seed in range(3)}
+    assert len(plans) == 1
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_a_plan_is_predicted_as_it_was_scheduled(mechanism, chiron, artefacts):
+    plan = chiron("schedule", artefacts, "--slo=20ms", "--mechanism", mechanism, "--json").json
+    predicted = chiron("predict", artefacts, "--plan", "plan.json", "--json").json
+    assert predicted == plan["predicted"]
+
+
+def test_a_prediction_is_shown_as_a_table_on_stderr(chiron, artefacts):
+    plan = chiron("schedule", artefacts, "--slo=20ms", "--json").json
+    result = chiron("predict", artefacts, "--plan", "plan.json")
+    assert result.stdout == ""
+    assert f"{plan['predicted']['latency_ms']:.2f}" in result.stderr
+
+
+def test_many_plans_give_one_line_of_json_each(chiron, artefacts, tmp_path):
+    models = ["one-to-one", "sand", "faastlane", "pgp"]
+    plans = [
+        chiron("schedule", artefacts, "--slo=20ms", "--model", model, "--json").json
+        for model in models
+    ]
+    (tmp_path / "plans.jsonl").write_text("\n\n".join(map(json.dumps, plans)))
+    result = chiron("predict", artefacts, "--plans", "plans.jsonl")
+    assert (result.status, result.stderr) == (0, "")
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert lines == [plan["predicted"] for plan in plans]
+
+
+def test_a_bad_line_among_many_plans_is_named(chiron, artefacts, tmp_path):
+    plan = json.dumps(chiron("schedule", artefacts, "--slo=20ms", "--json").json)
+    (tmp_path / "plans.jsonl").write_text(f"{plan}\n{{}}\n")
+    result = chiron("predict", artefacts, "--plans", "plans.jsonl")
+    assert result.status == 2
+    assert result.error().startswith("line 2 of plans.jsonl: ")
+
+
+def test_a_plan_finds_its_workflow_nearby_and_becomes_a_folder(chiron, artefacts, tmp_path):
+    assert chiron("schedule", artefacts, "--slo=200ms").status == 0
+    result = chiron("generate", "plan.json")
+    assert (result.status, result.stdout) == (0, "")
+    plan = read_document(Plan, tmp_path / "plan.json", "plan")
+    stack = read_stack(tmp_path / "build" / "stack.yaml", {})
+    assert set(stack.functions) == {wrap.name for wrap in plan.wraps}
+    last = result.stderr.splitlines()[-1]
+    assert last == "next: chiron build -f build/stack.yaml && faas-cli deploy -f build/stack.yaml"
+
+
+def test_a_plan_that_fits_two_folders_asks_which(chiron, artefacts, write_folder, tmp_path):
+    write_folder(tmp_path / "copy")
+    assert chiron("schedule", artefacts, "--slo=200ms").status == 0
+    result = chiron("generate", "plan.json")
+    assert result.status == 2
+    assert "2 fit: copy, small" in result.error().replace(f"{tmp_path}/", "")
+    assert chiron("generate", "plan.json", "--workflow", "copy").status == 0
+
+
+def test_a_plan_that_fits_no_folder_asks_for_it(chiron, artefacts, write_folder, tmp_path):
+    write_folder(tmp_path / "small", {"tasks": {"other": "wave"}})
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "workflow.json").write_text("{")  # somebody else's
+    (tmp_path / "elsewhere" / "a" / "b").mkdir(parents=True)
+    far = write_folder(tmp_path / "elsewhere" / "a" / "b" / "small")
+    assert chiron("schedule", far.path, "--slo=200ms").status == 0
+    result = chiron("generate", "plan.json")
+    assert result.status == 2
+    assert "none nearby fits" in result.error()
+    assert "--workflow" in result.error()
+
+
+def test_colours_are_for_terminals_and_no_color_wins_over_them(chiron, small):
+    coloured = chiron("schedule", "small", "--slo=1s", FORCE_COLOR="1")
+    assert "\x1b[" in coloured.stderr
+    plain = chiron("schedule", "small", "--slo=1s", FORCE_COLOR="1", NO_COLOR="1")
+    assert "\x1b[3" not in plain.stderr
+    assert "\x1b" not in chiron("schedule", "small", "--slo=1s").stderr
+
+
+def test_doctor_says_as_json_what_is_here_and_what_mends_the_rest(chiron, free_port):
+    result = chiron("doctor", "--json", "-g", f"http://127.0.0.1:{free_port}")
+    findings = {finding["name"]: finding for finding in result.json}
+    assert findings["python"]["ok"]
+    assert not findings["gateway"]["ok"]
+    assert all(finding["fix"] for finding in findings.values() if not finding["ok"])
+    lacking = [f for f in findings.values() if f["required"] and not f["ok"]]
+    assert result.status == (1 if lacking else 0)
+    assert [name for name in findings if name not in result.stderr] == []
+
+
+def test_a_doctor_that_misses_something_needed_fails(chiron, tmp_path):
+    result = chiron("doctor", "--json", PATH=str(tmp_path))
+    strace = next(finding for finding in result.json if finding["name"] == "strace")
+    assert (result.status, strace["ok"], strace["required"]) == (1, False, True)
+    assert "fix: " in result.stderr
