@@ -1,0 +1,81 @@
+"""The long verbs, run whole on a gateway of their own: deploy, invoke, evaluate."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from generator.generate import Sources
+from generator.reference import reference
+from workflow.documents import dump
+
+COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
+KNOWN = ("--profile", "profile.json", "--platform", "platform.json")
+
+
+@pytest.fixture
+def chiron(home, small, profile_of, platform, tmp_path):
+    """Runs chiron where profile.json and platform.json are; returns (status, stdout, stderr)."""
+    (tmp_path / "profile.json").write_text(dump(profile_of(small.workflow)))
+    (tmp_path / "platform.json").write_text(dump(platform))
+    variables = {"PYTHONPATH": str(Path(__file__).parents[2]), "OPENFAAS_URL": ""}
+
+    def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            input=stdin,
+            cwd=tmp_path,
+            env=os.environ | variables,
+            capture_output=True,
+            timeout=90,
+            check=False,
+        )
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    return run
+
+
+def test_deploy_shows_predicted_and_measured_side_by_side_and_the_next_command(chiron, tmp_path):
+    status, stdout, stderr = chiron("deploy", "small", "--slo=2s", "--local", *KNOWN)
+    assert (status, stdout) == (0, ""), stderr
+    for shown in ("predicted ms", "measured p50 ms", "SLO of 2000 ms: met", "chiron serve"):
+        assert shown in stderr
+    assert stderr.splitlines()[-1].startswith("next: ")
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {"profile.json", "platform.json", "plan.json", "build"}
+
+
+def test_what_deploy_left_on_a_gateway_is_invoked(chiron, place, small):
+    url = place.gateway.url
+    status, stdout, stderr = chiron("deploy", "small", "--slo=2s", "-g", url, *KNOWN, "--json")
+    assert status == 0, stderr
+    report = json.loads(stdout)
+    try:
+        assert set(report["functions"]) <= place.names()
+        expected = reference(Sources.read(small), b'{"a": 1.0}', url).output
+        assert chiron("invoke", "small", "-g", url, stdin=b'{"a": 1.0}')[:2] == (0, f"{expected}\n")
+        status, stdout, _ = chiron("invoke", "small", "-g", url, "--json", stdin=b'{"a": 1.0}')
+        assert json.loads(stdout)["output"] == expected
+        status, stdout, stderr = chiron("invoke", "small", "-g", url, stdin=b'"boom"')
+        assert (status, stdout) == (1, "")
+        assert stderr.startswith("error: function wave failed: ")
+        assert len(stderr.splitlines()) == 1
+    finally:
+        for name in report["functions"]:
+            place.gateway.remove(name)
+
+
+def test_evaluate_compares_models_and_leaves_the_figures(chiron, tmp_path):
+    status, stdout, stderr = chiron(
+        "evaluate", "latency", "small", "--slo=2s", "--models=pgp,sand", "--samples=2", "--local",
+        *KNOWN, "--json",
+    )  # fmt: skip
+    assert status == 0, stderr
+    assert json.loads(stdout) == json.loads((tmp_path / "out" / "latency.json").read_text())
+    assert [row["plan"]["model"] for row in json.loads(stdout)["rows"]] == ["sand", "pgp"]
+    assert "…" not in stderr  # no figure is cut
