@@ -1,0 +1,100 @@
+"""A workflow and an SLO posted to the services end as a measured deployment, for real."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import requests
+
+from cli.images import build_local
+from gateway.embedded import EmbeddedGateway
+from generator.launcher import Launcher
+from openfaas.client import Gateway
+from services.app import create_app
+from workflow.folder import WorkflowFolder
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BOUND_S = 90
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory):
+    """The URL of an embedded gateway whose images are the tests' own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CHIRON_HOME", str(tmp_path_factory.mktemp("home")))
+        with EmbeddedGateway() as embedded:
+            yield embedded.url
+
+
+@pytest.fixture
+def client(config, gateway):
+    """A client of services that deploy the benchmarks on the embedded gateway."""
+
+    @contextmanager
+    def connect():
+        with Gateway(gateway) as opened:
+            yield Launcher(opened, build_local)
+
+    app = create_app(replace(config, connect=connect, gateway_url=gateway, root=BENCHMARKS.parent))
+    with app.extensions["chiron"].running():
+        yield app.test_client()
+
+
+@pytest.fixture
+def request_body(platform):
+    """A deployment of finra whose profile and platform are given, so that nothing is traced."""
+    functions = WorkflowFolder.open(BENCHMARKS / "finra").workflow.functions
+    period = {"kind": "cpu", "start_ms": 0.0, "duration_ms": 3.0}
+    profiles = {name: {"latency_ms": 3.0, "periods": [period]} for name in functions}
+    profile = {"format": 1, "workflow": "finra", "functions": profiles}
+    return {"slo": "500ms", "samples": 5, "profile": profile, "platform": platform}
+
+
+@pytest.fixture
+def deployed(client, wait_until):
+    """Post a deployment; returns its job, once it has ended."""
+
+    def post(**body):
+        accepted = client.post("/deployments", **body)
+        assert accepted.status_code == 202, accepted.text
+        location = accepted.headers["Location"]
+        wait_until(lambda: client.get(location).json["finished"], BOUND_S)
+        return client.get(location).json
+
+    return post
+
+
+def check(job, gateway_url):
+    assert job["status"] == "done", job["error"]
+    report = job["result"]
+    assert report["slo_met"] is True
+    assert report["plan"]["meets_slo"] is True
+    assert report["measured"]["samples"] == 5
+    assert 0 < report["measured"]["p50_ms"] <= report["measured"]["p95_ms"] <= 500
+    assert any("invoking" in line["line"] for line in job["progress"])
+    payload = (BENCHMARKS / "finra" / "payload.json").read_bytes()
+    entry = report["functions"][0]
+    answer = requests.post(f"{gateway_url}/function/{entry}", data=payload, timeout=BOUND_S)
+    assert answer.status_code == 200
+
+
+def test_a_directory_and_an_slo_become_a_measured_deployment(deployed, request_body, gateway):
+    job = deployed(json={"directory": "benchmarks/finra", **request_body})
+
+    check(job, gateway)
+
+
+def test_an_uploaded_folder_and_an_slo_become_a_measured_deployment(
+    deployed, request_body, gateway, packed
+):
+    archive = io.BytesIO(packed(BENCHMARKS / "finra", "finra"))
+    fields = {name: json.dumps(request_body[name]) for name in ("samples", "profile", "platform")}
+
+    job = deployed(data={"slo": "500ms", **fields, "archive": (archive, "finra.tar.gz")})
+
+    check(job, gateway)

@@ -1,0 +1,121 @@
+"""The server takes its port first, serves this machine alone, and loses no job when it ends."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+import requests
+
+from services.jobs import JobStore
+from services.serve import listen
+from workflow.errors import ChironError
+
+TIMEOUT_S = 30
+
+
+@contextmanager
+def server(folder):
+    """A server process on `folder` and its URL; killed if it has not ended after the block."""
+    command = [sys.executable, str(Path(__file__).with_name("server_process.py")), str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process, f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def calibrate(wait_until):
+    """Queue jobs at a server; returns their URLs once the first of them runs."""
+
+    def post(url, jobs):
+        urls = []
+        for _ in range(jobs):
+            accepted = requests.post(f"{url}/profiler/calibrate", timeout=TIMEOUT_S)
+            assert accepted.status_code == 202
+            urls.append(url + accepted.json()["location"])
+        wait_until(lambda: requests.get(urls[0], timeout=TIMEOUT_S).json()["progress"])
+        return [Path(job).name for job in urls]
+
+    return post
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_server_after_its_job_has_removed_what_it_deployed(
+    tmp_path, calibrate, number
+):
+    with server(tmp_path) as (process, url):
+        running, queued = calibrate(url, 2)
+        process.send_signal(number)
+        (tmp_path / "go").touch()
+        assert process.wait(TIMEOUT_S) == 0
+        with pytest.raises(requests.ConnectionError):
+            requests.get(url, timeout=TIMEOUT_S)
+
+    assert (tmp_path / "removed").exists()
+    store = JobStore(tmp_path / "state" / "jobs.sqlite")
+    assert store.get(running).error.code == "interrupted"
+    assert store.get(queued).status == "queued"
+
+
+def test_a_server_that_was_killed_interrupts_what_ran_and_runs_what_waited(
+    tmp_path, calibrate, wait_until
+):
+    with server(tmp_path) as (process, url):
+        running, queued = calibrate(url, 2)
+        process.kill()
+        process.wait(TIMEOUT_S)
+
+    with server(tmp_path) as (_, url):
+
+        def status(job):
+            return requests.get(f"{url}/jobs/{job}", timeout=TIMEOUT_S).json()
+
+        wait_until(lambda: status(queued)["progress"])
+        assert status(queued)["status"] == "running"
+        assert status(running)["status"] == "failed"
+        assert status(running)["error"]["code"] == "interrupted"
+
+
+def test_requests_are_answered_while_a_job_runs(tmp_path, calibrate):
+    with server(tmp_path) as (_, url):
+        calibrate(url, 1)
+        answer = requests.get(f"{url}/openapi.json", timeout=TIMEOUT_S)
+
+    assert answer.status_code == 200
+    assert "/profiler/calibrate" in answer.json()["paths"]
+
+
+def test_a_port_in_use_is_named_with_the_mend():
+    with listen(port=0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ChironError, match=f"port {port} .* is in use") as refusal:
+            listen(port=port)
+
+    assert refusal.value.code == "port-in-use"
+
+
+def test_a_port_that_was_served_is_free_at_once():
+    with ExitStack() as sockets:
+        first = sockets.enter_context(listen(port=0))
+        client = sockets.enter_context(socket.create_connection(first.getsockname()))
+        first.accept()[0].close()
+        port = first.getsockname()[1]
+        first.close()
+        client.close()
+
+        sockets.enter_context(listen(port=port))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])  # noqa: S104
+def test_the_services_are_for_this_machine_alone(host):
+    with pytest.raises(ChironError, match=r"127\.0\.0\.1") as refusal:
+        listen(host, 0)
+
+    assert refusal.value.code == "not-loopback"
