@@ -1,6 +1,6 @@
 """Solves the predictor's equations for its constants, given the latencies of no-op plans.
 
-Each constant is a difference of medians, so whatever all plans have in common drops out, and
+Each constant is a difference of latencies, so whatever all plans have in common drops out, and
 what a no-op plan is predicted to take is what it took.
 """
 
@@ -25,12 +25,12 @@ class Interpreter:
 def platform(
     latency_ms: Mapping[str, float], interpreter: Interpreter, *, name: str, cpus: int
 ) -> Platform:
-    """The platform on which no-op plans have these median latencies.
+    """The platform on which no-op plans have these latencies.
 
     Parameters
     ----------
     latency_ms
-        Median latency, seen by the client, of each plan of `profiler.noop_shapes`.
+        Typical latency, seen by the client, of each plan of `profiler.noop_shapes`.
 
     References
     ----------

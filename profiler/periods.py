@@ -5,6 +5,9 @@ seen at the markers, which do nothing else; it is taken off every wait. What it 
 computing between two calls is unknown but about the same each time, so each stretch gives up an
 equal share until the sum fits the untraced latency. Chiron (§3.2) scales all block periods by one
 factor instead, which shortens a sleep of 50 ms because a loop of tiny reads was slowed down.
+
+No stretch of computing vanishes, however short: the function has to get the GIL back for it,
+and while others compute, that takes a switch interval.
 """
 
 from __future__ import annotations
@@ -16,6 +19,10 @@ from workflow.profile import Period, PeriodKind
 
 #: Waits shorter than this are taken as computing, in milliseconds: nobody else gets far in it.
 SHORTEST_WAIT_MS = 0.01
+#: Python needs this long at least between two system calls.
+_SHORTEST_GAP_MS = 0.002
+#: What tracing adds to the computing after a call, at most, in times of what it adds to the call.
+_MOST_MARKERS = 3.0
 
 
 def periods(
@@ -40,11 +47,13 @@ def periods(
     """
     gaps = _gaps(waits, traced_ms)
     blocks = [max(0.0, wait.end_ms - wait.start_ms - marker_ms) for wait in waits]
-    computing_ms = latency_ms - sum(blocks)
-    if computing_ms < 0 or not any(gaps):
-        blocks = _scaled(blocks, latency_ms)
-        computing_ms = latency_ms - sum(blocks)
-    gaps = _shortened(gaps, computing_ms)
+    gaps = _shortened(gaps, _computing_ms(gaps, latency_ms - sum(blocks), marker_ms))
+    whole = sum(gaps) + sum(blocks)
+    if not whole:
+        gaps[0] = whole = latency_ms or 1.0
+    # What is left to explain is how one run differs from the next.
+    scale = latency_ms / whole
+    gaps, blocks = [gap * scale for gap in gaps], [block * scale for block in blocks]
     pieces: list[tuple[PeriodKind, float, str | None]] = [("cpu", gaps[0], None)]
     for wait, block, gap in zip(waits, blocks, gaps[1:], strict=True):
         if block >= SHORTEST_WAIT_MS:
@@ -61,44 +70,55 @@ def _gaps(waits: Sequence[Wait], traced_ms: float) -> list[float]:
     return [max(0.0, start - end) for start, end in zip(starts, ends, strict=True)]
 
 
-def _scaled(durations: list[float], total: float) -> list[float]:
-    whole = sum(durations)
-    return [duration * total / whole for duration in durations] if whole else durations
+def _computing_ms(gaps: Sequence[float], wanted_ms: float, marker_ms: float) -> float:
+    """`wanted_ms`, within what the stretches of computing can come to without tracing.
+
+    That is no more than under trace. Nor is it less than half of what is left of it when tracing
+    costs as much as it can; half, as calls that are not shown cost something too.
+    """
+    least = sum(max(_floor(gap), gap - _MOST_MARKERS * marker_ms) for gap in gaps) / 2
+    return min(max(wanted_ms, least), sum(gaps))
 
 
-def _shortened(durations: list[float], total: float) -> list[float]:
-    """`durations` with the same taken off each, none below 0, so that they sum up to `total`."""
-    excess = sum(durations) - total
-    if excess <= 0:
-        return _scaled(durations, total)
-    share, left = 0.0, excess
-    for done, duration in enumerate(sorted(durations)):
-        share = left / (len(durations) - done)
-        if share <= duration:
+def _shortened(durations: Sequence[float], total: float) -> list[float]:
+    """`durations` with the same taken off each, down to the shortest possible.
+
+    Their sum is `total`, unless they cannot become that short.
+    """
+    spare = sorted(duration - _floor(duration) for duration in durations)
+    left = sum(durations) - total
+    share = 0.0
+    for done, room in enumerate(spare):
+        share = left / (len(spare) - done)
+        if share <= room:
             break
-        left -= duration
-    return [max(0.0, duration - share) for duration in durations]
+        left -= room
+    return [max(_floor(duration), duration - share) for duration in durations]
+
+
+def _floor(gap_ms: float) -> float:
+    return min(gap_ms, _SHORTEST_GAP_MS)
 
 
 def _laid_out(
     pieces: Sequence[tuple[PeriodKind, float, str | None]], latency_ms: float
 ) -> tuple[Period, ...]:
     """The pieces one after another on a grid of microseconds, alike neighbours joined."""
-    joined: list[tuple[PeriodKind, float, str | None]] = []
+    ends: list[tuple[PeriodKind, float, str | None]] = []
+    position = 0.0
     for kind, duration, syscall in pieces:
-        if duration <= 0:
-            continue
-        if joined and joined[-1][0::2] == (kind, syscall):
-            joined[-1] = (kind, joined[-1][1] + duration, syscall)
-        else:
-            joined.append((kind, duration, syscall))
-    found: list[Period] = []
-    end = position = 0.0
-    for number, (kind, duration, syscall) in enumerate(joined, start=1):
         position += duration
-        until = round(latency_ms if number == len(joined) else min(position, latency_ms), 3)
-        if until > end:
-            length = round(until - end, 3)
-            found.append(Period(kind=kind, start_ms=end, duration_ms=length, syscall=syscall))
-            end = until
-    return tuple(found)
+        end = round(min(position, latency_ms), 3)
+        if end <= (ends[-1][1] if ends else 0.0):
+            continue
+        if ends and ends[-1][0::2] == (kind, syscall):
+            ends.pop()
+        ends.append((kind, end, syscall))
+    if ends:
+        kind, _, syscall = ends.pop()
+        ends.append((kind, round(latency_ms, 3), syscall))
+    starts = [0.0, *(end for _, end, _ in ends)]
+    return tuple(
+        Period(kind=kind, start_ms=start, duration_ms=round(end - start, 3), syscall=syscall)
+        for (kind, end, syscall), start in zip(ends, starts, strict=False)
+    )

@@ -97,5 +97,5 @@ def test_a_real_gateway_is_calibrated_and_left_as_it_was(launcher: Launcher) -> 
     found = calibrate(launcher, name="here", rounds=10)
     assert (found.name, found.cpus) == ("here", len(os.sched_getaffinity(0)))
     assert found.switch_interval_ms == pytest.approx(5.0)
-    assert min(found.request_ms, found.process_startup_ms, found.switch_cost_ms) > 0
+    assert min(found.request_ms, found.process_startup_ms) > 0
     assert launcher.gateway.functions() == []

@@ -16,11 +16,14 @@ from workflow.errors import ChironError
 URL = "http://127.0.0.1:18081"
 _SERVER = """
 import os, sys
-child = os.fork()
-sys.stdout.write("up\\n" if child else "")
-sys.stdout.flush()
-for line in sys.stdin if child else iter(sys.stdin.readline, ""):
-    block = bytearray(64 << 20)
+read, write = os.pipe()
+if not os.fork():
+    os.close(write)
+    os.read(read, 1)  # returns when the server is gone
+    os._exit(0)
+print("up", flush=True)
+for line in sys.stdin:
+    block = b"x" * (64 << 20)
     del block
     print("allocated", flush=True)
 """
