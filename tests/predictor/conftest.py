@@ -1,0 +1,44 @@
+"""Profiles and platforms in a few words: what is not said costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from workflow.platform import Platform
+from workflow.profile import FunctionProfile, Period, Profile
+
+
+@pytest.fixture
+def platform() -> Callable[..., Platform]:
+    """A platform on which nothing costs anything but what is given."""
+    constants = (
+        "rpc_ms invoke_ms ipc_ms process_startup_ms process_block_ms pool_dispatch_ms "
+        "thread_startup_ms switch_cost_ms"
+    )
+    free = dict.fromkeys(constants.split(), 0.0)
+
+    def platform(**constants: Any) -> Platform:
+        return Platform(**({"format": 1, "name": "test", "cpus": 64} | free | constants))
+
+    return platform
+
+
+@pytest.fixture
+def profile() -> Callable[..., Profile]:
+    """Functions by their periods: ``profile(f="cpu 10 block 2")``."""
+
+    def function(text: str) -> FunctionProfile:
+        words, start, periods = text.split(), 0.0, []
+        for kind, duration in zip(words[::2], map(float, words[1::2]), strict=True):
+            periods.append(Period(kind=kind, start_ms=start, duration_ms=duration))
+            start += duration
+        return FunctionProfile(latency_ms=start, periods=tuple(periods))
+
+    def profile(**functions: str) -> Profile:
+        profiles = {name: function(text) for name, text in functions.items()}
+        return Profile(format=1, workflow="demo", functions=profiles)
+
+    return profile

@@ -1,0 +1,242 @@
+"""Plans are predicted as the equations and the simulation say, with a range, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from predictor.predict import Predictor, functions_of, predict
+from workflow.errors import ChironError
+from workflow.model import Task, Workflow
+from workflow.plan import Plan, Wrap, WrapStage
+from workflow.platform import Platform
+from workflow.profile import FunctionProfile, Period, Profile
+
+#: a, b and c in parallel, then d.
+WORKFLOW = Workflow(
+    "demo", (*(Task(t, t, None) for t in "abc"), Task("d", "d", ("a", "b", "c"))), "d"
+)
+FUNCTIONS = {"a": "cpu 10", "b": "cpu 4", "c": "block 3", "d": "cpu 2"}
+
+Wraps = list[dict[int, list[str]]]
+#: a and b in two processes of wrap 1, c in wrap 2, then d in wrap 1.
+TWO_WRAPS: Wraps = [{0: ["a", "b"], 1: ["d"]}, {0: ["c"]}]
+
+
+@pytest.fixture
+def costs(platform) -> Platform:
+    return platform(
+        request_ms=1.0,
+        rpc_ms=8.0,
+        invoke_ms=1.0,
+        ipc_ms=0.5,
+        process_startup_ms=3.0,
+        process_block_ms=2.0,
+        pool_dispatch_ms=0.25,
+    )
+
+
+def plan(wraps: Wraps, cpus: int = 2, **fields: Any) -> Plan:
+    """A plan whose wraps map stages to processes; a process is a string of one-letter tasks."""
+    made = [
+        Wrap(
+            name=f"demo-wrap{number}",
+            cpus=cpus,
+            memory_mib=64,
+            stages=tuple(
+                WrapStage(stage=stage, processes=tuple(map(tuple, processes)))
+                for stage, processes in stages.items()
+            ),
+        )
+        for number, stages in enumerate(wraps, start=1)
+    ]
+    known = {"format": 1, "workflow": "demo", "model": "pgp", "mechanism": "fork"}
+    return Plan(**(known | {"wraps": tuple(made), "cpus": cpus * len(made)} | fields))
+
+
+def test_a_plan_of_forks_and_a_remote_wrap_adds_up(costs, profile):
+    """Main process from 2 to 12, b forked from 3 to 7, 0.5 for IPC; c: 3 + 1 + 8; then d."""
+    prediction = predict(plan(TWO_WRAPS), WORKFLOW, profile(**FUNCTIONS), costs)
+    assert prediction.stages_ms == (12.5, 2.0)
+    assert prediction.latency_ms == 1.0 + 12.5 + 2.0
+
+
+def test_a_slow_remote_wrap_decides_its_stage(costs, profile):
+    slow = profile(**(FUNCTIONS | {"c": "block 30"}))
+    assert predict(plan(TWO_WRAPS), WORKFLOW, slow, costs).stages_ms == (30.0 + 1.0 + 8.0, 2.0)
+
+
+def test_a_wrap_with_one_cpu_shares_it(costs, profile):
+    """From 3 both processes share: b ends at 11, a's last 5 alone at 16, 0.5 for IPC."""
+    prediction = predict(plan(TWO_WRAPS, cpus=1), WORKFLOW, profile(**FUNCTIONS), costs)
+    assert prediction.stages_ms == (16.5, 2.0)
+
+
+def test_no_wrap_has_more_cpus_than_the_platform(platform, profile):
+    one_core = platform(cpus=1)
+    prediction = predict(plan([{0: ["a", "b", "c"], 1: ["d"]}], cpus=3), WORKFLOW,
+                         profile(**FUNCTIONS), one_core)  # fmt: skip
+    assert prediction.stages_ms == (14.0, 2.0)
+
+
+def test_workers_of_a_pool_are_dispatched_not_forked(costs, profile):
+    prediction = predict(plan(TWO_WRAPS, mechanism="pool"), WORKFLOW, profile(**FUNCTIONS), costs)
+    assert prediction.stages_ms == (12.0, 2.0)  # c decides; wrap 1 takes 10 + 0.5
+
+
+def test_threads_of_one_process_take_turns(costs, profile):
+    prediction = predict(plan([{0: ["abc"], 1: ["d"]}]), WORKFLOW, profile(**FUNCTIONS), costs)
+    assert prediction.stages_ms == (14.0, 2.0)
+
+
+def test_an_empty_main_process_only_waits(costs, profile):
+    """Forked at 0, 2, 4 and ready 3 later: a 3-13, b 5-9, c 7-10; IPC for three; d 3-5 and IPC."""
+    sand = plan([{0: ["", "a", "b", "c"], 1: ["", "d"]}], cpus=3, model="sand")
+    prediction = predict(sand, WORKFLOW, profile(**FUNCTIONS), costs)
+    assert prediction.stages_ms == (13.0 + 1.5, 5.0 + 0.5)
+
+
+def test_the_client_of_one_to_one_calls_every_wrap_itself(costs, profile):
+    """Nothing is local: wrap k leaves (k-1) T_INV late and pays T_RPC; no request to a first."""
+    wraps: Wraps = [{0: ["a"]}, {0: ["b"]}, {0: ["c"]}, {1: ["d"]}]
+    prediction = predict(
+        plan(wraps, cpus=1, model="one-to-one"), WORKFLOW, profile(**FUNCTIONS), costs
+    )
+    assert prediction.stages_ms == (18.0, 10.0)
+    assert prediction.latency_ms == 28.0
+
+
+def test_a_stage_without_the_first_wrap_is_all_remote(costs, profile):
+    wraps: Wraps = [{0: ["abc"]}, {1: ["d"]}]
+    prediction = predict(plan(wraps, cpus=1), WORKFLOW, profile(**FUNCTIONS), costs)
+    assert prediction.stages_ms == (14.0, 2.0 + 8.0)
+
+
+def test_the_range_is_what_the_spread_of_the_functions_makes_of_it(costs, profile):
+    functions = profile(**FUNCTIONS).functions
+    spread = functions["a"].model_copy(update={"spread_ms": (8.0, 12.0)})
+    uncertain = Profile(format=1, workflow="demo", functions=functions | {"a": spread})
+    prediction = predict(plan(TWO_WRAPS), WORKFLOW, uncertain, costs)
+    # At 8 ms the wrap ends at 10.5 and the remote one (12) decides; at 12 ms it ends at 14.5.
+    assert (prediction.low_ms, prediction.high_ms) == (15.0, 17.5)
+
+
+def test_without_a_spread_the_range_is_the_latency(costs, profile):
+    prediction = predict(plan(TWO_WRAPS), WORKFLOW, profile(**FUNCTIONS), costs)
+    assert prediction.low_ms == prediction.latency_ms == prediction.high_ms
+
+
+def test_a_workflow_may_take_longer_than_an_hour(platform, profile):
+    hours = profile(**dict.fromkeys("abcd", "cpu 3600000"))
+    prediction = predict(
+        plan([{0: ["abc"], 1: ["d"]}]), WORKFLOW, hours, platform(switch_interval_ms=10_000.0)
+    )
+    assert prediction.latency_ms == pytest.approx(4 * 3_600_000)
+
+
+def refusal(call: Callable[[], object]) -> ChironError:
+    with pytest.raises(ChironError) as caught:
+        call()
+    return caught.value
+
+
+def test_functions_without_a_profile_are_named(costs, profile):
+    error = refusal(lambda: predict(plan(TWO_WRAPS), WORKFLOW, profile(a="cpu 1"), costs))
+    assert (error.code, error.functions) == ("unknown-function", ("b", "c", "d"))
+
+
+@pytest.mark.parametrize(
+    ("wraps", "code"),
+    [
+        ([{0: ["a", "b"], 1: ["d"]}], "missing-task"),
+        ([{0: ["abc"], 1: ["d"]}, {0: ["a"]}], "repeated-task"),
+        ([{0: ["abc", "e"], 1: ["d"]}], "unknown-task"),
+        ([{0: ["abcd"]}], "wrong-stage"),
+    ],
+)
+def test_a_plan_of_another_workflow_is_refused(costs, profile, wraps, code):
+    error = refusal(lambda: predict(plan(wraps), WORKFLOW, profile(**FUNCTIONS), costs))
+    assert error.code == code
+
+
+def test_the_order_of_tasks_of_one_function_makes_no_difference(costs, profile):
+    twice = Workflow("demo", tuple(Task(t, "abb"[i], None) for i, t in enumerate("xyz")), None)
+    functions = profile(a="cpu 10", b="cpu 4 block 2")
+    one = predict(plan([{0: ["xy", "z"]}]), twice, functions, costs)
+    other = predict(plan([{0: ["xz", "y"]}]), twice, functions, costs)
+    assert one == other
+
+
+def test_the_spans_of_a_wrap_end_where_its_processes_end(costs, profile):
+    predictor = Predictor(profile(**FUNCTIONS), costs)
+    processes = functions_of(plan(TWO_WRAPS).wraps[0].stages[0], WORKFLOW)
+    ends = predictor.simulate(processes, 2, "fork")
+    spans = predictor.spans(processes, 2, "fork")
+    assert [max(s.end_ms for s in spans if s.process == p) for p in (0, 1)] == ends == [12.0, 7.0]
+
+
+times = st.floats(0.0, 30.0).map(lambda time: round(time, 3))
+
+
+@st.composite
+def functions(draw: st.DrawFn) -> FunctionProfile:
+    start, periods = 0.0, []
+    for kind in draw(st.lists(st.sampled_from(["cpu", "native", "block"]), max_size=4)):
+        duration = draw(times)
+        periods.append(Period(kind=kind, start_ms=start, duration_ms=duration))
+        start += duration
+    spread = draw(st.none() | st.tuples(times, times))
+    return FunctionProfile(latency_ms=start, periods=tuple(periods), spread_ms=spread)
+
+
+profiles = st.fixed_dictionaries({name: functions() for name in "abcd"}).map(
+    lambda known: Profile(format=1, workflow="demo", functions=known)
+)
+constants = st.fixed_dictionaries(
+    {
+        name: st.sampled_from([0.0, 1.0]) | times
+        for name in Platform.model_fields
+        if name.endswith("_ms") and name != "switch_interval_ms"
+    }
+)
+shapes = st.sampled_from(
+    [
+        TWO_WRAPS,
+        [{0: ["abc"], 1: ["d"]}],
+        [{0: ["ab"], 1: ["d"]}, {0: ["c"]}],
+        [{0: ["", "a", "b", "c"], 1: ["", "d"]}],
+        [{0: ["a"]}, {0: ["b", "c"], 1: ["d"]}],
+    ]
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(shapes, profiles, constants, st.integers(1, 3), st.sampled_from(["fork", "pool"]))
+def test_every_prediction_lies_within_its_range(wraps, profile, constants, cpus, mechanism):
+    platform = Platform(format=1, name="test", cpus=2, **constants)
+    prediction = predict(plan(wraps, cpus, mechanism=mechanism), WORKFLOW, profile, platform)
+    assert 0 <= prediction.low_ms <= prediction.latency_ms <= prediction.high_ms
+    total = sum(prediction.stages_ms) + platform.request_ms
+    assert prediction.latency_ms == pytest.approx(total, abs=1e-3)
+
+
+@settings(deadline=None, max_examples=100)
+@given(shapes, profiles, constants, st.sampled_from(["fork", "pool"]), st.sampled_from([0.5, 2.0]))
+def test_a_place_where_all_takes_twice_as_long_takes_twice_as_long(
+    wraps, profile, constants, mechanism, scale
+):
+    scaled_constants = {name: value * scale for name, value in constants.items()}
+    once = Platform(format=1, name="once", cpus=2, **constants)
+    scaled = Platform(
+        format=1, name="scaled", cpus=2, switch_interval_ms=5.0 * scale, **scaled_constants
+    )
+    made = plan(wraps, mechanism=mechanism)
+    stages = Predictor(profile, once).plan_stages_ms(made, WORKFLOW)
+    longer = Predictor(profile, scaled, dict.fromkeys("abcd", scale))
+    assert longer.plan_stages_ms(made, WORKFLOW) == pytest.approx(
+        [stage * scale for stage in stages], rel=1e-6, abs=1e-6
+    )
