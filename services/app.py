@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from flask import request
+from flask.json.provider import DefaultJSONProvider
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.info import Info
 from flask_openapi3.openapi import OpenAPI
@@ -97,6 +98,7 @@ def create_app(config: Config) -> OpenAPI:
     )
     app.request_class = StrictRequest
     app.config.update(TRUSTED_HOSTS=_HOSTS, MAX_FORM_MEMORY_SIZE=JSON_LIMIT)
+    cast(DefaultJSONProvider, app.json).sort_keys = False  # artefacts have an order of their own
     runners = {kind: partial(_run, config, work) for kind, work in _JOBS.items()}
     app.extensions["chiron"] = Host(config.root, config.state, runners, config.variables)
     app.before_request(_refuse_other_origins)
