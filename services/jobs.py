@@ -105,7 +105,7 @@ class JobStore:
 
     def submit(self, job: str, kind: str, params: Mapping[str, Any]) -> JobSummary:
         """Queue a job under the new id `job`; ``busy`` (429) where the queue is full."""
-        with self._transaction() as connection:
+        with self._writing() as connection:
             waiting = "SELECT count(*) FROM jobs WHERE status = 'queued'"
             if connection.execute(waiting).fetchone()[0] >= self._queue_limit:
                 raise ChironError(
@@ -122,7 +122,7 @@ class JobStore:
 
     def claim(self, kinds: Iterable[str]) -> Claim | None:
         """The oldest queued job of these kinds, from now on running; None where there is none."""
-        with self._transaction() as connection:
+        with self._writing() as connection:
             row = connection.execute(
                 "SELECT id, kind, params FROM jobs WHERE status = 'queued'"
                 " AND kind IN (SELECT value FROM json_each(?)) ORDER BY number LIMIT 1",
@@ -137,12 +137,12 @@ class JobStore:
 
     def add_progress(self, job: str, line: str) -> None:
         """Note that the job does what `line` says."""
-        with self._transaction() as connection:
+        with self._writing() as connection:
             connection.execute("INSERT INTO progress VALUES (?, ?, ?)", (job, _now(), line))
 
     def finish(self, job: str, result: Any) -> None:
         """Keep the job's result, which has to be JSON."""
-        with self._transaction() as connection:
+        with self._writing() as connection:
             connection.execute(
                 "UPDATE jobs SET status = 'done', finished = ?, result = ? WHERE id = ?",
                 (_now(), json.dumps(result), job),
@@ -150,7 +150,7 @@ class JobStore:
 
     def fail(self, job: str, problem: Problem) -> None:
         """Keep why the job has no result."""
-        with self._transaction() as connection:
+        with self._writing() as connection:
             connection.execute(
                 "UPDATE jobs SET status = 'failed', finished = ?, error = ? WHERE id = ?",
                 (_now(), problem.model_dump_json(), job),
@@ -158,7 +158,7 @@ class JobStore:
 
     def interrupt_running(self) -> None:
         """Fail the jobs that a server left running when it died: nobody works on them any more."""
-        with self._transaction() as connection:
+        with self._writing() as connection:
             connection.execute(
                 "UPDATE jobs SET status = 'failed', finished = ?, error = ?"
                 " WHERE status = 'running'",
@@ -167,7 +167,7 @@ class JobStore:
 
     def get(self, job: str, kind: str | None = None) -> Job:
         """The job, which has to be of `kind` if one is given; ``not-found`` (404)."""
-        with self._transaction() as connection:
+        with self._reading() as connection:
             row = connection.execute("SELECT * FROM jobs WHERE id = ?", (job,)).fetchone()
             lines = connection.execute(
                 "SELECT at, line FROM progress WHERE job = ? ORDER BY rowid", (job,)
@@ -184,7 +184,7 @@ class JobStore:
 
     def newest(self, kind: str | None = None) -> tuple[JobSummary, ...]:
         """The newest jobs, of `kind` if one is given."""
-        with self._transaction() as connection:
+        with self._reading() as connection:
             rows = connection.execute(
                 "SELECT * FROM jobs WHERE ? IN (kind, '') ORDER BY number DESC LIMIT ?",
                 (kind or "", LISTED),
@@ -193,15 +193,22 @@ class JobStore:
 
     def ids(self) -> set[str]:
         """The ids of all jobs."""
-        with self._transaction() as connection:
+        with self._reading() as connection:
             return {row["id"] for row in connection.execute("SELECT id FROM jobs")}
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _writing(self) -> Iterator[sqlite3.Connection]:
         with closing(self._connect()) as connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection  # closed without COMMIT, SQLite rolls back
             connection.execute("COMMIT")
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """One state of the database for several queries; waits for no writer."""
+        with closing(self._connect()) as connection:
+            connection.execute("BEGIN")
+            yield connection
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=_LOCK_TIMEOUT_S, isolation_level=None)

@@ -207,8 +207,11 @@ def test_a_worker_survives_a_database_that_is_locked_for_long(
     path, store, work, wait_until, monkeypatch, caplog
 ):
     store.submit("a", "kind", {})
-    monkeypatch.setattr(jobs, "_LOCK_TIMEOUT_S", 0.01)
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as other,
+        monkeypatch.context() as short,
+    ):
+        short.setattr(jobs, "_LOCK_TIMEOUT_S", 0.01)
         other.execute("BEGIN IMMEDIATE")
         work(kind=lambda params, progress: "result")
         wait_until(lambda: "database is locked" in caplog.text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -23,7 +24,9 @@ TIMEOUT_S = 30
 def server(folder):
     """A server process on `folder` and its URL; killed if it has not ended after the block."""
     command = [sys.executable, str(Path(__file__).with_name("server_process.py")), str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    # One that is killed removes nothing, so what it left is kept with the test's own files.
+    variables = os.environ | {"TMPDIR": str(folder)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables) as process:
         try:
             yield process, f"http://127.0.0.1:{int(process.stdout.readline())}"
         finally:
