@@ -146,3 +146,24 @@ def packed() -> Callable[..., bytes]:
         return packed.getvalue()
 
     return pack
+
+
+@pytest.fixture
+def refused(client: FlaskClient) -> Callable[..., tuple[int, dict[str, Any]]]:
+    """Post a body; returns the status and the error, whose form is checked."""
+
+    def post(path: str, **body: Any) -> tuple[int, dict[str, Any]]:
+        answer = client.post(path, **body)
+        assert answer.mimetype == "application/json"
+        assert set(answer.json) == {"code", "message", "path", "functions"}
+        assert "\n" not in answer.json["message"]
+        assert client.get("/jobs").json["jobs"] == []
+        return answer.status_code, answer.json
+
+    return post
+
+
+@pytest.fixture
+def deployment(profile: dict[str, Any], platform: dict[str, Any]) -> dict[str, Any]:
+    """The body of a deployment for which nothing has to be measured."""
+    return {"directory": "demo", "slo": "200ms", "profile": profile, "platform": platform}
