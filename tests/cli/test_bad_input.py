@@ -252,10 +252,15 @@ def test_a_file_that_cannot_be_written_is_no_traceback(chiron, artefacts, tmp_pa
     assert "file" in result.stderr.splitlines()[-1]
 
 
-def test_what_users_typed_is_shown_as_it_is_on_one_line(chiron, tmp_path):
-    name = "[red]x[/red]\n\x1b[31m\\[b]"
-    result = chiron("schedule", name, "--slo=1s")
-    assert result.error() == r"workflow folder [red]x[/red]\n\x1b[31m\[b] is not there"
+def test_what_users_typed_is_shown_as_it_is_on_one_line(chiron, artefacts):
+    name, shown = "[red]x[/red]\n\x1b[31m\\[b]", r"[red]x[/red]\n\x1b[31m\[b]"
+    missing = chiron("schedule", name, "--slo=1s")
+    assert missing.error() == f"workflow folder {shown} is not there"
+    written = chiron("schedule", artefacts, "--slo=1s", "-o", name)
+    assert written.stderr.splitlines()[-2:] == [
+        f"· wrote {shown}",
+        f"next: chiron generate {shown}",
+    ]
 
 
 def test_an_error_is_json_too_where_json_was_asked_for(chiron, artefacts):

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from generator.annotations import TaskFlow, annotate
+from generator.annotations import TaskFlow, annotate, read_flow
 from generator.caller import Caller
 from generator.invoke import ClientInvoker, EntryInvoker, find_invoker
 from openfaas.objects import FunctionStatus
@@ -178,7 +178,8 @@ def test_one_to_one_is_found_and_run_by_the_client(fake, behind, small, plan_of)
         behind.functions[wrap.name] = lambda body: (200, b"(" + body + b")")
     with find_invoker(fake, "small") as invoker:
         assert invoker.invoke(b"x").output == '(["(((x)))","(((x)))"])'
-    assert len(behind.calls) == 6
+    stages = [read_flow(fake.deployed[name].annotations).stage for name, _, _ in behind.calls]
+    assert stages == [0, 1, 1, 2, 2, 3]
 
 
 def test_a_workflow_that_is_not_deployed_is_an_error(fake, small, plan_of):
