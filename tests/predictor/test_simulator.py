@@ -104,6 +104,13 @@ def test_blocked_threads_need_no_core():
     assert simulate(both, 1, FREE) == [10.0, 10.0]
 
 
+def test_hours_come_to_an_end_although_the_clock_grows_coarse():
+    long = work("native 3167375.591 cpu 2366806.185 native 1038622.981 cpu 2937609.019")
+    short = work("native 2343613.711 native 3111633.329 cpu 3165351.165")
+    ends = simulate([Process(0.0, (long,)), Process(0.0, (short,))], 1, FREE)
+    assert ends == pytest.approx([18_131_011.981, 2 * 8_620_598.205])
+
+
 def test_more_cores_may_end_later_since_the_gil_is_asked_for_in_another_order():
     """A true anomaly, as list scheduling has them (Graham 1969), and as CPython would show it.
 

@@ -1,0 +1,70 @@
+"""A layout becomes a plan with CPUs, memory and names for every wrap."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from scheduler.layout import plan_from_layout, widest, wrap_name
+from workflow.names import NAME
+from workflow.plan import Model
+
+
+def test_a_wrap_has_a_cpu_for_each_process_of_its_widest_stage(workflow, profile):
+    layout = (((("s0t0",), ("s0t1",)), (("s0t2",),)), ((("s1t0",),),))
+    plan = plan_from_layout(
+        layout, workflow("a a a", "a"), profile(a="cpu 1"), model="pgp", mechanism="fork"
+    )
+    assert [wrap.cpus for wrap in plan.wraps] == [2, 1]
+    assert [[stage.stage for stage in wrap.stages] for wrap in plan.wraps] == [[0, 1], [0]]
+    assert plan.cpus == 3
+
+
+def test_an_empty_main_process_needs_no_cpu():
+    assert widest([(0, ((), ("a",), ("b",)))]) == 2
+
+
+def test_memory_is_for_all_that_runs_at_once_in_steps_of_16(workflow, profile):
+    functions = profile(a="cpu 1", b="cpu 1")
+    heavy = functions.model_copy(
+        update={
+            "functions": {
+                name: function.model_copy(update={"memory_mib": mib})
+                for (name, function), mib in zip(
+                    functions.functions.items(), (10.0, 100.0), strict=True
+                )
+            }
+        }
+    )
+    layout = (((("s0t0",), ("s0t1",)),), ((("s1t0",),),))
+    plan = plan_from_layout(layout, workflow("a a", "b"), heavy, model="pgp", mechanism="fork")
+    # 96 for the wrap itself and 100 for b: more than two of a in two processes, 20 + 16.
+    assert plan.wraps[0].memory_mib == 208
+
+
+@pytest.mark.parametrize(
+    ("workflow", "suffix", "name"),
+    [
+        ("demo", "wrap1", "demo-wrap1"),
+        ("w" * 63, "wrap1", "w" * 57 + "-wrap1"),
+        ("demo", "f" * 61, "d-" + "f" * 61),
+        ("demo", "f" * 62, "f" * 62),
+        ("demo", "f" * 63, "f" * 63),
+    ],
+)
+def test_long_workflow_names_are_cut_and_what_tells_wraps_apart_is_kept(workflow, suffix, name):
+    assert wrap_name(workflow, suffix) == name
+    assert NAME.fullmatch(name)
+
+
+@pytest.mark.parametrize("name", ["demo", "w" * 63])
+def test_models_of_one_workflow_can_be_deployed_side_by_side(workflow, profile, name):
+    known, functions = workflow("a", name=name), profile(a="cpu 1")
+    names = [
+        plan_from_layout((((("s0t0",),),),), known, functions, model=model, mechanism="fork")
+        .wraps[0]
+        .name
+        for model in get_args(Model)
+    ]
+    assert len(set(names)) == len(names)

@@ -1,0 +1,129 @@
+"""A schedule is a plan with its prediction and verdict; equal questions have equal answers."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+
+from scheduler.schedule import assess, schedule
+from workflow.documents import dump, parse_json, validate
+from workflow.errors import ChironError
+from workflow.folder import parse_workflow
+from workflow.plan import Plan
+from workflow.platform import Platform
+from workflow.profile import Profile
+
+WORKFLOW = {
+    "StartAt": "P",
+    "States": {
+        "P": {
+            "Type": "Parallel",
+            "Next": "Z",
+            "Branches": [
+                {"StartAt": t, "States": {t: {"Type": "Task", "Resource": f, "End": True}}}
+                for t, f in zip("ABCDEFG", "aabcdbe", strict=True)
+            ],
+        },
+        "Z": {"Type": "Task", "Resource": "a", "End": True},
+    },
+}
+FUNCTIONS = {
+    "a": "cpu 9",
+    "b": "block 12 cpu 3",
+    "c": "cpu 4 native 5",
+    "d": "cpu 2 block 8 cpu 2",
+    "e": "cpu 9",
+}
+SCRIPT = """
+import json, sys
+from scheduler.schedule import schedule
+from workflow.documents import dump, validate
+from workflow.folder import parse_workflow
+from workflow.platform import Platform
+from workflow.profile import Profile
+
+job = json.load(sys.stdin)
+plan = schedule(
+    parse_workflow(job["workflow"]),
+    validate(Profile, job["profile"], "profile"),
+    validate(Platform, job["platform"], "platform"),
+    job["slo_ms"],
+)
+sys.stdout.write(dump(plan))
+"""
+
+
+def reversed_keys(value: object) -> object:
+    """The same JSON with the keys of all objects in the opposite order."""
+    if isinstance(value, dict):
+        return {key: reversed_keys(value[key]) for key in reversed(value)}
+    return [reversed_keys(item) for item in value] if isinstance(value, list) else value
+
+
+def test_the_plan_is_the_same_for_any_hash_seed_and_order_of_keys(profile, platform):
+    job = {
+        "workflow": WORKFLOW,
+        "profile": json.loads(dump(profile(**FUNCTIONS))),
+        "platform": json.loads(dump(platform(process_block_ms=4.0))),
+        "slo_ms": 22.0,
+    }
+    plans = {
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            input=json.dumps(question),
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for seed, question in (("0", job), ("4242", job), ("1", reversed_keys(job)))
+    }
+    assert len(plans) == 1
+    plan = validate(Plan, parse_json(plans.pop(), "plan"), "plan")
+    assert 1 < plan.cpus < 7, "a plan with something to decide"
+
+
+def test_a_plan_goes_through_its_file_unchanged(profile, platform):
+    known, functions = parse_workflow(WORKFLOW), profile(**FUNCTIONS)
+    for slo_ms in (0.1, 22.0, 10_000_000.0):
+        plan = schedule(known, functions, platform(), slo_ms)
+        assert validate(Plan, parse_json(dump(plan), "plan"), "plan") == plan
+
+
+@pytest.mark.parametrize("slo_ms", [0.0, -1.0, math.nan, math.inf])
+def test_an_slo_that_is_no_time_is_refused(profile, platform, slo_ms):
+    with pytest.raises(ChironError) as caught:
+        schedule(parse_workflow(WORKFLOW), profile(**FUNCTIONS), platform(), slo_ms)
+    assert caught.value.code == "bad-slo"
+
+
+@pytest.mark.parametrize("model", ["pgp", "one-to-one", "sand"])
+def test_functions_without_a_profile_are_named(profile, platform, model):
+    with pytest.raises(ChironError) as caught:
+        schedule(parse_workflow(WORKFLOW), profile(a="cpu 1"), platform(), 100.0, model=model)
+    assert caught.value.code == "unknown-function"
+    assert caught.value.functions == ("b", "c", "d", "e")
+
+
+@pytest.mark.parametrize("model", ["pgp", "sand", "faastlane-t"])
+def test_the_verdict_changes_at_the_predicted_latency(profile, platform, model):
+    known, functions, place = parse_workflow(WORKFLOW), profile(**FUNCTIONS), platform()
+    plan = schedule(known, functions, place, 0.1, model=model)
+    latency_ms = plan.predicted.latency_ms
+    assert not plan.meets_slo
+    assert assess(plan, known, functions, place, latency_ms).meets_slo
+    assert not assess(plan, known, functions, place, latency_ms - 0.001).meets_slo
+
+
+def test_input_is_left_as_it_was(profile, platform):
+    functions, place = profile(**FUNCTIONS), platform()
+    before = dump(functions), dump(place)
+    schedule(parse_workflow(WORKFLOW), functions, place, 20.0)
+    assert (dump(functions), dump(place)) == before
+    assert isinstance(functions, Profile) and isinstance(place, Platform)
