@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,9 @@ from pathlib import Path
 from gateway import handlers, names, paths, requirements, venvs
 from gateway.errors import GatewayError
 from gateway.images import Image, ImageStore
+
+#: What tools leave beside code, perhaps while it is copied.
+_SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git")
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ def _language(function: FunctionSource) -> Language:
 def _copy(function: FunctionSource, template: Path, folder: Path) -> None:
     def skipped(source: str, entries: list[str]) -> set[str]:
         placeholder = {"function"} if Path(source) == template else set()
-        return placeholder | {entry for entry in entries if entry == "__pycache__"}
+        return placeholder | {entry for entry in entries if _SKIPPED.fullmatch(entry)}
 
     try:
         shutil.copytree(template, folder, ignore=skipped, dirs_exist_ok=True)

@@ -35,7 +35,7 @@ _TEMPLATES = "template"
 _STACK = "stack.yaml"
 #: faas-cli deploys without the template at hand only where stack.yaml says what runs.
 _FPROCESS = "python index.py"
-_SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc")
+_SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
 
 
 @dataclass(frozen=True)
