@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from generator.deploy import deploy_stack
+from generator.deploy import deploy_stack, remove_all
 from generator.generate import Sources, generate
 from generator.launcher import Launcher, invoker_for
 from generator.measure import Measurement, measure
@@ -84,15 +84,24 @@ def deploy(
     stack_file = generate(plan, sources, out / "build")
     progress(f"building and deploying {len(plan.wraps)} wraps")
     launcher.build(stack_file)
-    deploy_stack(launcher.gateway, stack_file)
-    progress(f"invoking {request.samples} times")
-    body = folder.payload()
-    expected = reference(sources, body, launcher.gateway.url).output
-    with invoker_for(plan, folder.workflow, launcher.gateway.url) as invoker:
-        measured = measure(invoker, body, request.samples, expected)
+    created = deploy_stack(launcher.gateway, stack_file)
+    try:
+        progress(f"invoking {request.samples} times")
+        measured = _measured(request, sources, plan, launcher.gateway.url)
+    except BaseException:
+        remove_all(launcher.gateway, created)
+        raise
     return DeploymentReport(
         plan=plan,
         measured=measured,
         functions=tuple(wrap.name for wrap in plan.wraps),
         slo_met=measured.p95_ms <= request.slo_ms,
     )
+
+
+def _measured(request: DeploymentRequest, sources: Sources, plan: Plan, url: str) -> Measurement:
+    """What the deployed plan's requests take, each answer held against the reference's."""
+    body = request.folder.payload()
+    expected = reference(sources, body, url).output
+    with invoker_for(plan, request.folder.workflow, url) as invoker:
+        return measure(invoker, body, request.samples, expected)
