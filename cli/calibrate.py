@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from profiler.calibrate import calibrate
 
 from cli import options
 from cli.output import emit, next_step, progress
 from cli.place import connect
+from profiler.calibrate import calibrate
 
 
 @click.command("calibrate")
