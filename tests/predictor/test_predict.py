@@ -16,6 +16,9 @@ from workflow.plan import Plan, Wrap, WrapStage
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Period, Profile
 
+#: An endless simulation would hang again in every attempt of hypothesis to shrink it.
+pytestmark = pytest.mark.timeout(90, method="thread")
+
 #: a, b and c in parallel, then d.
 WORKFLOW = Workflow(
     "demo", (*(Task(t, t, None) for t in "abc"), Task("d", "d", ("a", "b", "c"))), "d"

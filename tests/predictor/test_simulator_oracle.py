@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 
 from predictor.simulator import Interpreter, Process, Work, simulate
 
+#: An endless simulation would hang again in every attempt of hypothesis to shrink it.
+pytestmark = pytest.mark.timeout(90, method="thread")
+
 several = settings(deadline=None, max_examples=200)
 
 whole = st.integers(1, 12).map(float)

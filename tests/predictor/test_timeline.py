@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from predictor.simulator import Interpreter, Process, simulate
 from predictor.timeline import Span
 
+#: An endless simulation would hang again in every attempt of hypothesis to shrink it.
+pytestmark = pytest.mark.timeout(90, method="thread")
+
 CLOSE_MS = 1e-6
 
 times = st.integers(0, 40).map(float) | st.floats(0.0, 40.0).map(lambda time: round(time, 3))
