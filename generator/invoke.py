@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from generator.annotations import MODEL, ROLE, WORKFLOW, TaskFlow, read_flow
@@ -40,12 +39,7 @@ class Invoker(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
         """The workflow's answer to `request`; ``function-failed`` and the like where it fails."""
@@ -62,13 +56,8 @@ class EntryInvoker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._caller.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._caller.close()
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
         """The workflow's answer to `request`."""
@@ -101,14 +90,9 @@ class ClientInvoker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._threads.shutdown()
-        self._caller.__exit__(kind, error, trace)
+        self._caller.close()
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
         """The workflow's answer to `request`; there is no timeline, as no wrap sees the whole."""

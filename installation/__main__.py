@@ -18,7 +18,9 @@ def main(package: str) -> int:
     commands = install_commands(package, release) if os.geteuid() == 0 else []
     for command in commands:
         print(f"installing {package}: {' '.join(command)}", file=sys.stderr)
-        if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode != 0:
+        try:
+            subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+        except (OSError, subprocess.CalledProcessError):
             break
     if shutil.which(package):
         return 0
