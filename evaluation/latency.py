@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from itertools import islice
 
+from evaluation.apart import apart
 from generator.generate import Sources
 from generator.launcher import Deployment, Launcher
 from generator.measure import WARM_UP, Measurement, checked_invoke
@@ -79,7 +80,8 @@ def compare_models(
         deployments = []
         for plan in plans:
             progress(f"deploying {plan.model}: {len(plan.wraps)} wraps")
-            deployments.append(stack.enter_context(launcher.launch(workflow, folder, plan)))
+            launch = launcher.launch(workflow, folder, apart(plan))
+            deployments.append(stack.enter_context(launch))
         expected = reference(Sources.read(folder), body, launcher.gateway.url).output
         progress(f"invoking each {WARM_UP + samples} times, in turn")
         latencies = _interleaved(deployments, body, expected, samples)

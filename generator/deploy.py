@@ -22,8 +22,7 @@ _PARALLEL = 8
 def deploy_stack(gateway: Gateway, stack_file: Path) -> list[str]:
     """Deploy the functions of a generated stack.yaml and wait until they answer.
 
-    Wraps of an earlier deployment of the same workflow and model that are no longer in the stack
-    are removed. Where something fails, what was created here is removed again.
+    Where something fails, what was created here is removed again.
 
     Returns
     -------
@@ -44,8 +43,15 @@ def deploy_stack(gateway: Gateway, stack_file: Path) -> list[str]:
         with suppress(ChironError):  # the first error is the one that tells what is wrong
             remove_all(gateway, created)
         raise
-    remove_all(gateway, _outdated(gateway, stack))
     return created
+
+
+def remove_outdated(gateway: Gateway, stack_file: Path) -> None:
+    """Remove wraps of the stack's workflow and model that the stack no longer has.
+
+    They are what an earlier plan needed and this one does not.
+    """
+    remove_all(gateway, _outdated(gateway, read_stack(stack_file, {})))
 
 
 def remove_all(gateway: Gateway, names: list[str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from generator.deploy import deploy_stack, remove_all
+from generator.deploy import deploy_stack, remove_all, remove_outdated
 from generator.generate import Sources, generate
 from generator.launcher import Launcher, invoker_for
 from generator.measure import Measurement, measure
@@ -91,6 +91,7 @@ def deploy(
     except BaseException:
         remove_all(launcher.gateway, created)
         raise
+    remove_outdated(launcher.gateway, stack_file)
     return DeploymentReport(
         plan=plan,
         measured=measured,

@@ -1,0 +1,1 @@
+"""How well latencies are predicted: plans at random, measured and predicted."""
