@@ -11,7 +11,7 @@ from wrap.stage import run_stage
 
 
 def run_workflow(
-    runtime: Runtime, entry: Entry, request: str, deadline: float, traced: bool
+    runtime: Runtime, entry: Entry, request: str, deadline: float, traced: bool, probed: bool
 ) -> tuple[str, list[Result]]:
     """The workflow's output for `request`, and how each task went.
 
@@ -26,7 +26,7 @@ def run_workflow(
         processes = runtime.wrap.stages.get(number, [])
         placed = [*processes, *remotes.values()]
         inputs = data.inputs(entry.inputs, (task for tasks in placed for task in tasks))
-        job = Job(number, inputs, traced=traced)
+        job = Job(number, inputs, traced=traced, probed=probed)
         found = run_stage(runtime, job, processes, remotes, deadline)
         data.add(outputs(found))
         results += found

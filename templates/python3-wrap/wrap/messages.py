@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from wrap.errors import TaskError
+from wrap.probe import Tick
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Job:
     inputs: dict[int, str]
     process: int = 0
     traced: bool = False
+    probed: bool = False
 
     def frames(self) -> list[bytes]:
         """A header, then every distinct input once."""
@@ -37,6 +39,7 @@ class Job:
             "stage": self.stage,
             "process": self.process,
             "traced": self.traced,
+            "probed": self.probed,
             "tasks": tasks,
             "texts": len(texts),
         }
@@ -51,12 +54,13 @@ class Job:
         except StopIteration:
             return None
         inputs = {int(task): texts[index] for task, index in header["tasks"]}
-        return cls(header["stage"], inputs, header["process"], header["traced"])
+        about = (header["stage"], inputs, header["process"])
+        return cls(*about, header["traced"], header["probed"])
 
     def part(self, tasks: Iterable[int], process: int = 0) -> Job:
         """The job of some of the tasks, for process number `process`."""
         inputs = {task: self.inputs[task] for task in tasks}
-        return Job(self.stage, inputs, process, self.traced)
+        return Job(self.stage, inputs, process, self.traced, self.probed)
 
 
 @dataclass
@@ -64,7 +68,7 @@ class Result:
     """How one task went: its output, or its error; and when, in seconds of the monotonic clock.
 
     `asked` is when its process was asked for and `ready` when that process had its job; both
-    are None in the main process.
+    are None in the main process. `ticks` are those of the probe, where there was one.
     """
 
     task: int
@@ -77,6 +81,7 @@ class Result:
     error: dict[str, Any] | None = None
     asked: float | None = None
     ready: float | None = None
+    ticks: list[Tick] | None = None
 
     def frames(self) -> list[bytes]:
         """A header and the output (empty after an error)."""

@@ -18,6 +18,8 @@ from wrap.stage import run_stage
 from wrap.timeline import timeline
 
 TRACE_HEADER = "X-Chiron-Trace"
+#: With the one above: a probe runs beside each handler, and its ticks are in the timeline.
+PROBE_HEADER = "X-Chiron-Probe"
 
 
 def create_app(runtime: Runtime) -> Flask:
@@ -50,7 +52,9 @@ def _workflow(runtime: Runtime, arrived: float) -> Response:
         raise TaskError("not-an-entry", message, status=400)
     traced = request.headers.get(TRACE_HEADER) == "1"
     deadline = arrived + runtime.wrap.timeout_s
-    output, results = run_workflow(runtime, entry, _text(request.get_data()), deadline, traced)
+    probed = traced and request.headers.get(PROBE_HEADER) == "1"
+    text = _text(request.get_data())
+    output, results = run_workflow(runtime, entry, text, deadline, traced, probed)
     if traced:
         rows = timeline(results, arrived, runtime.mechanism.kind)
         return _json(json.dumps({"output": output, "timeline": rows}))

@@ -7,12 +7,14 @@ import os
 import sys
 import time
 import traceback
+from typing import Any
 
 from wrap import styles
 from wrap.declaration import Wrap
 from wrap.errors import TaskError
 from wrap.loader import Function
 from wrap.messages import Job, Result
+from wrap.probe import Probe
 from wrap.threads import Cancelled
 
 
@@ -39,16 +41,28 @@ def _call(function: Function, task: int, job: Job, result: Result) -> str:
     text = job.inputs[task]
     arguments = styles.arguments(function, text)
     with styles.surroundings(function, text):
-        result.started = time.monotonic()
-        if job.traced:
-            os.access(f"/chiron/begin/{task}", os.F_OK)
-        try:
-            value = function.handle(*arguments)
-        finally:
-            if job.traced:
-                os.access(f"/chiron/end/{task}", os.F_OK)
-            result.ended = time.monotonic()
+        if not job.probed:
+            return styles.output(function, _handled(function, arguments, task, job, result))
+        with Probe() as probe:
+            value = _handled(function, arguments, task, job, result)
+        result.ticks = probe.ticks
         return styles.output(function, value)
+
+
+def _handled(
+    function: Function, arguments: tuple[Any, ...], task: int, job: Job, result: Result
+) -> Any:
+    """What the handler answers; `result` has the times of its begin and end."""
+    result.started = time.monotonic()
+    if job.traced:
+        os.access(f"/chiron/begin/{task}", os.F_OK)
+    try:
+        value = function.handle(*arguments)
+    finally:
+        if job.traced:
+            os.access(f"/chiron/end/{task}", os.F_OK)
+        result.ended = time.monotonic()
+    return value
 
 
 def _failure(error: BaseException) -> TaskError:

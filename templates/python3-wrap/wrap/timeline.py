@@ -11,6 +11,8 @@ from wrap.messages import Result
 def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[str, Any]]:
     """Rows of wrap, process, task, function, kind, start_ms and end_ms, by start.
 
+    Tasks that were probed have `ticks` too.
+
     Parameters
     ----------
     arrived
@@ -26,7 +28,8 @@ def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[
             times = _times(result.asked, result.ready, arrived)
             rows[result.wrap, result.process, result.asked] = place | start | times
         run = {"task": result.task, "function": result.function, "kind": "run"}
-        rows[(result.task,)] = place | run | _times(result.started, result.ended, arrived)
+        row = place | run | _times(result.started, result.ended, arrived)
+        rows[(result.task,)] = row if result.ticks is None else row | {"ticks": result.ticks}
     return sorted(rows.values(), key=lambda row: float(row["start_ms"]))
 
 

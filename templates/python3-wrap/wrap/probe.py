@@ -1,0 +1,152 @@
+"""Sees, from within the process, whether a handler holds the GIL, computes without it, or waits.
+
+A thread beside the handler sleeps at most a fifth of a millisecond, wants the GIL, and notes the
+time when it has it. The switch interval is so long meanwhile that nobody is made to hand the GIL
+over. Thus it has to wait exactly while the handler holds the GIL; and a thread that waited gave its
+core away once more, which the kernel counts. While the GIL is free, the CPU clocks of the handler's threads
+and ``/proc/self/task/ID/syscall`` tell whether they compute. None of that needs any privilege.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+import threading
+import time
+from resource import RUSAGE_THREAD, getrusage
+
+#: It looks again soon after the GIL has changed hands, and less and less often while it is free.
+SHORTEST_SLEEP_S, LONGEST_SLEEP_S = 0.00005, 0.0002
+#: Within it nobody is made to hand over the GIL. Not for ever: threads may wait for each other
+#: in loops that never release it.
+SWITCH_INTERVAL_S = 1.0
+RUNNING = "running"
+_TASKS = "/proc/self/task"
+#: One at a time, as the switch interval is the process's.
+_ALONE = threading.Lock()
+
+# Called with the GIL held, unlike os.pread: letting go of it would change what is looked at.
+_pread = ctypes.PyDLL(None).pread
+_pread.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long]
+_pread.restype = ctypes.c_ssize_t
+
+#: Microseconds since the begin; CPU time so far, in microseconds; for how many microseconds the
+#: probe meant to sleep; how often it then had to wait for the GIL; ``running``, the number of a
+#: system call, or neither.
+Tick = tuple[int, int, int, int, str]
+
+
+class Probe:
+    """Watches the thread that enters the ``with`` block, and all threads started within it."""
+
+    def __init__(self) -> None:
+        self.ticks: list[Tick] = []
+        self._watched: dict[int, int] = {}
+        self._cpu_s: dict[int, float] = {}
+        self._buffer = ctypes.create_string_buffer(256)
+        self._ticking = threading.Event()
+        self._leaving = False
+        self._begin = 0.0
+
+    def __enter__(self) -> Probe:
+        _ALONE.acquire()
+        self._interval = sys.getswitchinterval()
+        self._task = threading.get_native_id()
+        self._thread = threading.Thread(target=self._run, name="chiron-probe", daemon=True)
+        try:
+            sys.setswitchinterval(SWITCH_INTERVAL_S)
+            self._thread.start()
+            self._ticking.wait()
+        except BaseException:
+            self._close()
+            raise
+        self._begin = time.monotonic()
+        self.ticks = [(0, self._cpu_us(), 0, 1, "begin")]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.ticks.append((self._now_us(), self._cpu_us(), 0, 1, "end"))
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        self._leaving = True
+        sys.setswitchinterval(self._interval)
+        _ALONE.release()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        others = {*_threads()} - {self._task}
+        waits = getrusage(RUSAGE_THREAD).ru_nvcsw
+        sleep_s = LONGEST_SLEEP_S
+        self._look_for_threads(others)
+        _sleep_exactly()
+        try:
+            while not self._leaving:
+                self._ticking.set()
+                time.sleep(sleep_s)
+                self._look_for_threads(others)
+                now_us = self._now_us()
+                so_far = getrusage(RUSAGE_THREAD).ru_nvcsw
+                if not self._leaving:
+                    waited = max(0, so_far - waits - 1)  # one was the sleep
+                    slept_us = round(sleep_s * 1e6)
+                    self.ticks.append((now_us, self._cpu_us(), slept_us, waited, self._state()))
+                    sleep_s = SHORTEST_SLEEP_S if waited else min(2 * sleep_s, LONGEST_SLEEP_S)
+                waits = so_far
+        finally:
+            self._ticking.set()
+            for descriptor in self._watched.values():
+                if descriptor >= 0:
+                    os.close(descriptor)
+
+    def _look_for_threads(self, others: set[int]) -> None:
+        for thread in _threads():
+            if thread not in others and thread not in self._watched:
+                self._watched[thread] = _open(f"{_TASKS}/{thread}/syscall")
+
+    def _now_us(self) -> int:
+        return round((time.monotonic() - self._begin) * 1e6)
+
+    def _cpu_us(self) -> int:
+        """CPU time of all threads watched so far; ended ones keep what was last seen."""
+        for thread in list(self._watched):
+            with contextlib.suppress(OSError):
+                self._cpu_s[thread] = time.clock_gettime(_cpu_clock(thread))
+        return round(sum(self._cpu_s.values()) * 1e6)
+
+    def _state(self) -> str:
+        """``running`` if any thread is, else the system call in which the handler's is."""
+        calls = [self._call(descriptor) for descriptor in self._watched.values()]
+        return RUNNING if RUNNING in calls else next(iter(calls), "")
+
+    def _call(self, descriptor: int) -> str:
+        size = _pread(descriptor, self._buffer, len(self._buffer), 0)
+        text = self._buffer.raw[: max(0, size)].decode()
+        return text.split()[0] if text.strip() else ""
+
+
+def _threads() -> list[int]:
+    return [int(name) for name in os.listdir(_TASKS)]  # noqa: PTH208 (every tick: four times as fast)
+
+
+def _open(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDONLY)
+    except OSError:  # the thread has ended, or not every kernel has that file
+        return -1
+
+
+def _sleep_exactly() -> None:
+    """Have the kernel end this thread's sleeps when asked, not within 50 us after it (prctl(2))."""
+    set_timer_slack = 29
+    ctypes.CDLL(None).prctl(set_timer_slack, 1, 0, 0, 0)
+
+
+def _cpu_clock(thread: int) -> int:
+    """The clock of a thread's CPU time, whether Python started it or not (clock_getcpuclockid)."""
+    return (~thread << 3) | 6

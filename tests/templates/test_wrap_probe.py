@@ -1,0 +1,93 @@
+"""A probed request tells when its handler held the GIL, computed without it, or waited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+SWITCH_INTERVAL = """
+import sys
+def handle(req):
+    return str(round(sys.getswitchinterval(), 3))
+"""
+PARTS = """
+import hashlib, time
+def handle(req):
+    if req == "sleep":
+        time.sleep(0.03)
+    elif req == "native":
+        hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 100_000)
+    else:
+        for _ in range(300_000):
+            pass
+    return req
+"""
+PROBED = {"X_Chiron_Trace": "1", "X_Chiron_Probe": "1"}
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def serve(start: Any, wrap_image: Any) -> Callable[..., Ask]:
+    """Serves one function in a process of the wrap; asks it with headers."""
+
+    def serve(code: str, processes: list[list[int]]) -> Ask:
+        entry = {"inputs": {7: None}, "output": 7, "stages": [{}]}
+        server = start(wrap_image({"one": code}, {0: processes}, tasks={7: "one"}, entry=entry))
+
+        def ask(body: str, **headers: str) -> Any:
+            return server.request(body=body, **headers)
+
+        return ask
+
+    return serve
+
+
+def ticks(answer: Any) -> list[list[Any]]:
+    (found,) = (row["ticks"] for row in answer.json["timeline"] if row["kind"] == "run")
+    assert (found[0][4], found[-1][4]) == ("begin", "end")
+    return list(found)
+
+
+@pytest.mark.parametrize("processes", [[[7]], [[], [7]]], ids=["main", "further"])
+def test_the_probe_waits_for_the_gil_only_while_the_handler_computes_with_it(
+    serve: Callable[..., Ask], processes: list[list[int]]
+) -> None:
+    ask = serve(PARTS, processes)
+    asleep = ticks(ask("sleep", **PROBED))[1:-1]
+    assert len(asleep) > 20
+    assert sum(1 for tick in asleep if tick[4].isdecimal()) > 0.9 * len(asleep)
+    assert asleep[-1][1] - asleep[0][1] < 3_000  # microseconds of CPU time
+    native = ticks(ask("native", **PROBED))[1:-1]
+    assert len(native) > 10
+    assert sum(1 for tick in native if tick[4] == "running") > 0.9 * len(native)
+    assert len(ticks(ask("compute", **PROBED))) < 8
+
+
+def test_the_switch_interval_is_long_only_while_probed(serve: Callable[..., Ask]) -> None:
+    ask = serve(SWITCH_INTERVAL, [[7]])
+    assert ask("").text == "0.005"
+    assert ask("", **PROBED).json["output"] == "1.0"
+    assert ask("").text == "0.005"
+
+
+def test_it_ends_when_the_handler_fails(serve: Callable[..., Ask]) -> None:
+    code = (
+        "import sys, threading\ndef handle(req):\n"
+        "    if req == 'fail':\n        raise ValueError('no')\n"
+        "    probes = [t.name for t in threading.enumerate() if 'probe' in t.name]\n"
+        "    return f'{sys.getswitchinterval():g} {probes}'\n"
+    )
+    ask = serve(code, [[7]])
+    assert ask("fail", **PROBED).status == 500
+    assert ask("").text == "0.005 []"
+    assert "probe" in ask("", **PROBED).json["output"]
+
+
+def test_without_both_headers_nothing_is_probed(serve: Callable[..., Ask]) -> None:
+    ask = serve(SWITCH_INTERVAL, [[7]])
+    assert ask("", X_Chiron_Probe="1").text == "0.005"
+    (row,) = ask("", X_Chiron_Trace="1").json["timeline"]
+    assert "ticks" not in row
