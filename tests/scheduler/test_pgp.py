@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -105,6 +105,18 @@ def test_an_slo_out_of_reach_is_answered_with_the_fastest_that_was_found(
     plan = schedule(known, functions, place, fastest_ms * 0.9, mechanism=mechanism)
     assert not plan.meets_slo
     assert plan.predicted.latency_ms <= fastest_ms + 0.001
+
+
+def test_swaps_that_pay_only_together_are_found(workflow, profile, platform):
+    class Valley(Search):
+        """Any one swap is worse; all of them are best."""
+
+        def stage_ms(self, partition: Partition, sizes: Sequence[int]) -> float:
+            return {((0, 2), (1, 3)): 10.0, ((1, 3), (0, 2)): 1.0}.get(partition, 20.0)
+
+    known, functions = workflow("a b c d"), profile(**dict.fromkeys("abcd", "cpu 1"))
+    search = Valley.of(known, functions, platform(), "pool")
+    assert partition_stage(search, (0, 1, 2, 3), 2) == (1.0, ((1, 3), (0, 2)))
 
 
 def test_a_loose_slo_needs_one_process(workflow, profile, platform):

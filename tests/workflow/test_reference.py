@@ -91,7 +91,8 @@ def test_each_function_has_the_environment_of_its_stack(run):
     assert done.outputs == {"a": "yes!", "b": "-!"}
 
 
-def test_a_run_changes_neither_this_process_nor_the_folders(run, tmp_path):
+def test_a_run_changes_neither_this_process_nor_the_folders(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     before, modules = dict(os.environ), set(sys.modules)
     run(
         {"a": {"handler.py": "import util\n" + ECHO, "util.py": "import os\nos.environ['X'] = '1'"}}

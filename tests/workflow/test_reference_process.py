@@ -71,8 +71,8 @@ def handle(req):
     print("noise", file=sys.stderr)
     sys.stdout.buffer.write(b"\\xff\\n")
     sys.stdout.flush()
-    os.write(1, b"\\xfe\\n")
     subprocess.run([sys.executable, "-c", "print(1)"], check=True)
+    os.write(1, b"\\xfe and no end of line")
     return "right"
 """
     assert run({"a": code}).output == "right"
