@@ -10,7 +10,8 @@ from predictor.equations import (
     workflow_latency_ms,
     wrap_latency_ms,
 )
-from predictor.simulator import Interpreter, Process, Work, simulate
+from predictor.simulator import simulate
+from predictor.threads import Interpreter, Process, Work
 from predictor.timeline import Span
 from workflow.model import Workflow
 from workflow.plan import Mechanism, Plan, Prediction, WrapStage
@@ -44,7 +45,10 @@ class Predictor:
             for name, function in profile.functions.items()
         }
         self._interpreter = Interpreter(
-            platform.switch_interval_ms, platform.switch_cost_ms, platform.thread_startup_ms
+            platform.switch_interval_ms,
+            platform.switch_cost_ms,
+            platform.thread_startup_ms,
+            platform.thread_ready_ms,
         )
         self._wraps: dict[tuple[Processes, int, Mechanism], float] = {}
 

@@ -4,70 +4,32 @@ Generalises Chiron's Algorithm 1. A ``cpu`` period needs the GIL and a core, a `
 a core only, a ``block`` period neither. The runnable threads of all processes share the cores
 equally (processor sharing). Who wants the GIL asks for it after the switch interval; the holder
 drops it then, and before every period that is not ``cpu``.
+
+Two things are as CPython does them and not as Algorithm 1 has them:
+
+- The GIL goes to who has waited longest. Algorithm 1 gives it to who has had the least CPU, as
+  the operating system's scheduler gives cores; but who waits for the GIL sleeps on a condition
+  variable, which knows nothing of that. In CPython 3.11 a thread that has computed for a second
+  gets the GIL as often as three that have just begun.
+- ``Thread.start`` returns when the new thread has run far enough to say so. Until then the
+  starter waits, first for the thread, then for the GIL, which the thread keeps as long as others
+  may. So new threads that compute begin a switch interval apart. Threads that wait already are
+  only handed their work. On the published testbed this
+  alone takes the mean error from 6.6 to 5.8 % (mr) and from 0.9 to 0.7 % (finra5).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
+from predictor.threads import Gil, Interpreter, Kind, Process, Thread, Todo
 from predictor.timeline import Span
-from workflow.profile import PeriodKind
 
-#: The periods of one thread: what it does and for how long, in milliseconds.
-Work = tuple[tuple[PeriodKind, float], ...]
-
-#: Times closer than this are one instant, and so are those that the clock cannot tell apart;
-#: profiles have microseconds.
-_INSTANT_MS = 1e-9
-
-
-@dataclass(frozen=True)
-class Process:
-    """A process that comes to life at `start_ms` and runs each of `threads` as a thread."""
-
-    start_ms: float
-    threads: tuple[Work, ...]
-
-
-@dataclass(frozen=True)
-class Interpreter:
-    """What CPython costs: the GIL's switch interval and switch cost, the start of a thread."""
-
-    switch_interval_ms: float
-    switch_cost_ms: float
-    thread_startup_ms: float
-
-
-@dataclass(eq=False, slots=True)
-class _Thread:
-    gil: _Gil
-    number: int  # -1: the thread that starts the others
-    work: Work
-    position: int = -1
-    remaining_ms: float = 0.0
-    cpu_ms: float = 0.0
-    since_ms: float = 0.0
-
-    @property
-    def kind(self) -> PeriodKind:
-        return self.work[self.position][0]
-
-
-@dataclass(eq=False, slots=True)
-class _Gil:
-    """The GIL of one process, and what is left of the process."""
-
-    process: int
-    children: list[_Thread] = field(default_factory=list)
-    holder: _Thread | None = None
-    last_holder: _Thread | None = None
-    taken_ms: float = 0.0
-    switching_ms: float = 0.0
-    waiters: list[_Thread] = field(default_factory=list)
-    unfinished: int = 0
-    end_ms: float = 0.0
+#: Times closer than this are one instant; profiles have microseconds.
+INSTANT_MS = 1e-9
+#: So are those which a clock of double precision cannot tell apart, as a part of the time it shows.
+CLOCK_STEP = 1e-15
 
 
 def simulate(
@@ -100,7 +62,7 @@ def simulate(
 
     References
     ----------
-    Chiron (SC'23), §3.3 and Algorithm 1.
+    Chiron (SC'23), §3.3 and Algorithm 1; CPython's ``ceval_gil`` and ``threading.Thread.start``.
     """
     return _Simulation(processes, cores, interpreter, record).run()
 
@@ -117,24 +79,25 @@ class _Simulation:
         self.interpreter = interpreter
         self.record = record
         self.now = 0.0
-        self.instant_ms = _INSTANT_MS
-        self.computing: dict[_Thread, None] = {}  # in a native period
-        self.blocked: dict[_Thread, float] = {}  # until when
-        self.gils = [_Gil(process=index) for index in range(len(processes))]
+        self.instant_ms = INSTANT_MS
+        self.computing: set[Thread] = set()  # in a native period
+        self.blocked: dict[Thread, float] = {}  # until when
+        self.gils = [Gil(process=index) for index in range(len(processes))]
         for gil, process in zip(self.gils, processes, strict=True):
             self._launch(gil, process)
 
-    def _launch(self, gil: _Gil, process: Process) -> None:
+    def _launch(self, gil: Gil, process: Process) -> None:
+        """The main thread starts every thread; where they are new, it waits for each."""
         gil.unfinished = len(process.threads)
         gil.end_ms = process.start_ms
-        threads = [_Thread(gil, number, work) for number, work in enumerate(process.threads)]
-        if len(threads) == 1:
-            self.blocked[threads[0]] = process.start_ms
-            return
-        # The starter waits for each thread to be under way before it starts the next one.
-        start: Work = (("cpu", self.interpreter.thread_startup_ms), ("block", 0.0))
-        gil.children = threads
-        self.blocked[_Thread(gil, -1, start * len(threads))] = process.start_ms
+        ready_ms = self.interpreter.thread_ready_ms
+        before: Todo = (("start", ready_ms or 0.0), ("cpu", 0.0))
+        gil.threads = [
+            Thread(gil, number, (*before, *work)) for number, work in enumerate(process.threads)
+        ]
+        start: Todo = (("cpu", self.interpreter.thread_startup_ms), ("started", 0.0))
+        starter = Thread(gil, -1, start[: 1 if ready_ms is None else 2] * len(gil.threads))
+        self.blocked[starter] = starter.since_ms = process.start_ms
 
     def run(self) -> list[float]:
         while any(gil.unfinished for gil in self.gils):
@@ -143,11 +106,11 @@ class _Simulation:
             until = self._next_event(running, rate)
             self._advance(running, until - self.now, rate)
             self.now = until
-            self.instant_ms = max(_INSTANT_MS, 4 * math.ulp(until))
+            self.instant_ms = max(INSTANT_MS, CLOCK_STEP * until)
             self._settle(running)
         return [gil.end_ms for gil in self.gils]
 
-    def _next_event(self, running: list[_Thread], rate: float) -> float:
+    def _next_event(self, running: list[Thread], rate: float) -> float:
         """When the next period ends or the GIL is next asked for."""
         event = min(self.blocked.values(), default=math.inf)
         for thread in self.computing:
@@ -158,29 +121,30 @@ class _Simulation:
             event = min(event, self.now + left / rate, self._drop_time(gil))
         return max(event, self.now)
 
-    def _drop_time(self, gil: _Gil) -> float:
+    def _drop_time(self, gil: Gil) -> float:
         """When the holder will have to drop the GIL: one interval after a waiter saw no switch."""
         if not gil.waiters or gil.switching_ms:
             return math.inf
-        waiting_since = min(thread.since_ms for thread in gil.waiters)
-        return max(gil.taken_ms, waiting_since) + self.interpreter.switch_interval_ms
+        asked_ms = max(gil.taken_ms, gil.waiters[0].since_ms)
+        return asked_ms + self.interpreter.switch_interval_ms
 
-    def _advance(self, running: list[_Thread], elapsed_ms: float, rate: float) -> None:
+    def _advance(self, running: list[Thread], elapsed_ms: float, rate: float) -> None:
         done_ms = elapsed_ms * rate
         for thread in self.computing:
             thread.remaining_ms -= done_ms
+            thread.computed_ms += done_ms
         for thread in running:
             gil = thread.gil
+            thread.computed_ms += done_ms
             if gil.switching_ms:
                 left_ms = gil.switching_ms - done_ms
                 gil.switching_ms = left_ms if left_ms > self.instant_ms else 0.0
                 gil.taken_ms = self.now + elapsed_ms
             else:
                 thread.remaining_ms -= done_ms
-                thread.cpu_ms += done_ms
 
-    def _settle(self, running: list[_Thread]) -> None:
-        """Move on every thread whose period ended now, then hand over the GILs asked for."""
+    def _settle(self, running: list[Thread]) -> None:
+        """Move on every thread whose period ended now, and hand over the GILs asked for."""
         for thread in running:
             if not thread.gil.switching_ms and thread.remaining_ms <= self.instant_ms:
                 self._next_period(thread)
@@ -188,57 +152,65 @@ class _Simulation:
                 self._note(thread, "cpu")
                 self._wait(thread)
                 self._release(thread.gil)
-        for thread in [t for t in self.computing if t.remaining_ms <= self.instant_ms]:
-            del self.computing[thread]
+        over = [thread for thread in self.computing if thread.remaining_ms <= self.instant_ms]
+        self.computing.difference_update(over)
+        for thread in sorted(over, key=_order):
             self._next_period(thread)
         now = self.now + self.instant_ms
-        for thread in [t for t, until in self.blocked.items() if until <= now]:
+        awake = [thread for thread, until in self.blocked.items() if until <= now]
+        for thread in sorted(awake, key=_order):
             del self.blocked[thread]
             self._next_period(thread)
 
-    def _next_period(self, thread: _Thread) -> None:
+    def _next_period(self, thread: Thread) -> None:
         gil = thread.gil
         if thread.position >= 0:
             self._note(thread, thread.kind)
-        if thread.number < 0 and thread.position >= 0 and thread.kind == "cpu":
-            self._next_period(gil.children[thread.position // 2])
+        if thread.position >= 0 and thread.number < 0 and thread.kind == "cpu":
+            gil.started += 1
+            self._next_period(gil.threads[gil.started - 1])
+        elif thread.position == 1 and gil.parked is not None:  # hears that this one runs
+            starter, gil.parked = gil.parked, None
+            self._next_period(starter)
         thread.position += 1
         thread.since_ms = self.now
         holds = gil.holder is thread
         if thread.position == len(thread.work):
             self._finish(thread)
-        elif thread.kind == "cpu":
-            thread.remaining_ms = thread.work[thread.position][1]
-            if not holds:
-                self._wait(thread)
+        elif self._begin(thread, *thread.work[thread.position], holds):
             return
-        elif thread.kind == "native":
-            thread.remaining_ms = thread.work[thread.position][1]
-            self.computing[thread] = None
-        else:
-            self.blocked[thread] = self.now + thread.work[thread.position][1]
         if holds:
             self._release(gil)
 
-    def _wait(self, thread: _Thread) -> None:
+    def _begin(self, thread: Thread, kind: Kind, duration_ms: float, holds: bool) -> bool:
+        """Begin a period; whether it is one in which the thread keeps or wants the GIL."""
+        if kind == "cpu":
+            thread.remaining_ms = duration_ms
+            if not holds:
+                self._wait(thread)
+        elif kind == "native":
+            thread.remaining_ms = duration_ms
+            self.computing.add(thread)
+        elif kind == "started":
+            thread.gil.parked = thread
+        else:
+            self.blocked[thread] = self.now + duration_ms
+        return kind == "cpu"
+
+    def _wait(self, thread: Thread) -> None:
         thread.since_ms = self.now
         thread.gil.waiters.append(thread)
         if thread.gil.holder is None:
             self._take(thread.gil)
 
-    def _release(self, gil: _Gil) -> None:
+    def _release(self, gil: Gil) -> None:
         gil.last_holder, gil.holder = gil.holder, None
         if gil.waiters:
             self._take(gil)
 
-    def _take(self, gil: _Gil) -> None:
-        """Give the GIL to who has had the least CPU, as the operating system's scheduler would.
-
-        The one that has just dropped it does not get it back while others wait (CPython forces
-        the switch).
-        """
-        thread = min(gil.waiters, key=lambda t: (t is gil.last_holder, t.cpu_ms, t.since_ms))
-        gil.waiters.remove(thread)
+    def _take(self, gil: Gil) -> None:
+        """Give the GIL to who has waited longest."""
+        thread = gil.waiters.popleft()
         self._note(thread, "wait-gil")
         thread.since_ms = self.now
         gil.holder = thread
@@ -246,12 +218,20 @@ class _Simulation:
         if gil.last_holder is not thread and gil.last_holder is not None:
             gil.switching_ms = self.interpreter.switch_cost_ms
 
-    def _finish(self, thread: _Thread) -> None:
+    def _finish(self, thread: Thread) -> None:
         if thread.number >= 0:
             thread.gil.unfinished -= 1
             thread.gil.end_ms = self.now
 
-    def _note(self, thread: _Thread, kind: str) -> None:
-        if self.record is not None and self.now > thread.since_ms:
-            span = Span(thread.gil.process, thread.number, kind, thread.since_ms, self.now)
-            self.record(span)
+    def _note(self, thread: Thread, kind: str) -> None:
+        """Record what `thread` has done since it began to."""
+        elapsed_ms = self.now - thread.since_ms
+        if self.record is not None and elapsed_ms > 0:
+            waited_ms = elapsed_ms - thread.computed_ms if kind in ("cpu", "native") else 0.0
+            process, number = thread.order
+            self.record(Span(process, number, kind, thread.since_ms, self.now, max(0.0, waited_ms)))
+        thread.computed_ms = 0.0
+
+
+def _order(thread: Thread) -> tuple[int, int]:
+    return thread.order

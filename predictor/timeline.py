@@ -9,8 +9,10 @@ class Span(NamedTuple):
     """A stretch of time that one thread of one process spent on one thing.
 
     ``thread`` is the thread's place in its process, -1 for the one that starts the others;
-    ``kind`` is ``cpu``, ``native``, ``block`` or ``wait-gil``. Waiting for a core shows as a
-    longer ``cpu`` or ``native`` span.
+    ``kind`` is ``cpu``, ``native``, ``block``, ``wait-gil``, ``start`` (it was started but cannot
+    run yet) or ``started`` (the starter waits for that). A ``cpu`` span begins with the GIL's
+    change of holder, where that costs; ``wait_core_ms`` is how much of a ``cpu`` or ``native``
+    span passed because others had the cores.
     """
 
     process: int
@@ -18,3 +20,4 @@ class Span(NamedTuple):
     kind: str
     start_ms: float
     end_ms: float
+    wait_core_ms: float = 0.0

@@ -48,7 +48,7 @@ def platform(
         format=1,
         name=name,
         cpus=cpus,
-        request_ms=_rounded(one - interpreter.noop_ms),
+        request_ms=_rounded(one - thread_startup - switch_cost - interpreter.noop_ms),
         rpc_ms=_rounded(latency_ms["remote-few"] - one - invoke),
         invoke_ms=_rounded(invoke),
         ipc_ms=_rounded(ipc),
@@ -65,13 +65,12 @@ def _threads(further_ms: float, interpreter: Interpreter) -> tuple[float, float]
     """What one change of the GIL's holder and the start of one thread cost.
 
     Of the time by which `THREADS` no-op threads take longer than one, each but the first has its
-    no-op. The GIL goes from the starter to each thread and back; what is left are the starts. A
-    change cannot cost more than leaves nothing for them.
+    no-op, its start and the GIL's change to it. The change cannot cost more than leaves nothing
+    for the start.
     """
-    changes = 2 * THREADS - 1
-    left_ms = max(0.0, further_ms - (THREADS - 1) * interpreter.noop_ms)
-    switch_ms = min(interpreter.switch_cost_ms, left_ms / changes)
-    return switch_ms, (left_ms - changes * switch_ms) / THREADS
+    each_ms = max(0.0, further_ms / (THREADS - 1) - interpreter.noop_ms)
+    switch_ms = min(interpreter.switch_cost_ms, each_ms)
+    return switch_ms, each_ms - switch_ms
 
 
 def _slope(few_ms: float, many_ms: float, steps: int) -> float:

@@ -29,10 +29,16 @@ class Platform(Document):
     process_startup_ms, process_block_ms
         T_Startup and T_Block of mechanism ``fork``: from the call to the first instruction of
         a forked process, and how long the next fork has to wait for this one.
+    process_first_block_ms
+        How much longer the first fork of a stage blocks than those after it: the memory that was
+        written since the last one has to be protected first.
     pool_dispatch_ms
         The same for mechanism ``pool``: handing a job to a waiting worker.
     thread_startup_ms
-        What starting one thread costs the thread that starts it.
+        What starting one thread costs the thread that starts it, while it holds the GIL.
+    thread_ready_ms
+        How long a new thread then needs before it can run, for which its starter waits; null
+        where threads wait already and are only handed their work.
     switch_interval_ms
         How long a thread waits for the GIL before it asks the holder to drop it; CPython knows
         whole microseconds, at least one.
@@ -49,7 +55,9 @@ class Platform(Document):
     ipc_ms: Milliseconds
     process_startup_ms: Milliseconds
     process_block_ms: Milliseconds
+    process_first_block_ms: Milliseconds = 0.0
     pool_dispatch_ms: Milliseconds
     thread_startup_ms: Milliseconds
+    thread_ready_ms: Milliseconds | None = None
     switch_interval_ms: Annotated[float, Field(ge=0.001, le=10_000)] = 5.0
     switch_cost_ms: Milliseconds

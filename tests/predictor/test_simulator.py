@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from predictor.simulator import Interpreter, Process, Work, simulate
+from predictor.simulator import simulate
+from predictor.threads import Interpreter, Process, Work
 from predictor.timeline import Span
 
 FREE = Interpreter(switch_interval_ms=5.0, switch_cost_ms=0.0, thread_startup_ms=0.0)
@@ -39,16 +40,16 @@ def test_a_thread_alone_keeps_the_gil():
 
 def test_each_change_of_the_holder_costs_its_price():
     costly = Interpreter(switch_interval_ms=5.0, switch_cost_ms=1.0, thread_startup_ms=0.0)
-    # The starter, 0, the starter, 1, 0, 1: five changes; the interval begins after the change.
+    # The starter, 0, 1, 0, 1: four changes; the interval begins after the change.
     assert held("cpu 10", "cpu 10", interpreter=costly) == [
-        (0, 0, 6), (1, 7, 13), (0, 13, 19), (1, 19, 25),
+        (0, 0, 1), (0, 1, 6), (1, 6, 7), (1, 7, 12), (0, 12, 18), (1, 18, 24),
     ]  # fmt: skip
 
 
 def test_a_switch_may_cost_more_than_its_interval():
     dear = Interpreter(switch_interval_ms=1.0, switch_cost_ms=7.0, thread_startup_ms=0.0)
-    # Changes at 0, 8, 15, 23, 31, each dear: 4 ms of work and five changes.
-    assert end_ms("cpu 2", "cpu 2", interpreter=dear) == 4.0 + 5 * 7.0
+    # Changes at 0, 8, 16, 24, each dear: 4 ms of work and four changes.
+    assert end_ms("cpu 2", "cpu 2", interpreter=dear) == 4.0 + 4 * 7.0
 
 
 def test_a_block_hands_the_gil_on_at_once():
@@ -75,15 +76,33 @@ def test_a_thread_without_periods_ends_as_its_process_starts():
 
 def test_the_thread_that_starts_the_others_works_for_each():
     starting = Interpreter(switch_interval_ms=5.0, switch_cost_ms=0.0, thread_startup_ms=1.0)
-    assert end_ms("cpu 10", interpreter=starting) == 10.0  # one task needs no further thread
+    assert end_ms("cpu 10", interpreter=starting) == 11.0
     assert end_ms("block 10", "block 10", interpreter=starting) == 12.0
     assert end_ms("cpu 3", "cpu 3", interpreter=starting) == 8.0
 
 
-def test_the_next_thread_starts_when_the_starter_gets_the_gil_back():
+def test_threads_that_wait_already_are_all_handed_their_work_before_the_first_begins():
     starting = Interpreter(switch_interval_ms=5.0, switch_cost_ms=0.0, thread_startup_ms=1.0)
-    # Started by 1; thread 0 computes from 1 and is asked to stop at 6; started by 7.
-    assert held("cpu 9", "cpu 2", interpreter=starting) == [(0, 1, 6), (1, 7, 9), (0, 9, 13)]
+    assert held("cpu 9", "cpu 2", interpreter=starting) == [(0, 2, 7), (1, 7, 9), (0, 9, 13)]
+
+
+def test_a_new_thread_is_waited_for_and_then_keeps_the_gil_from_the_starter():
+    new = Interpreter(5.0, 0.0, thread_startup_ms=1.0, thread_ready_ms=0.5)
+    # Thread 0 runs from 1.5; the starter asks at once, gets the GIL at 6.5 and hands it back at
+    # 7.5, as it waits for thread 1, which is ready at 8, before it would have to be asked.
+    assert held("cpu 9", "cpu 2", interpreter=new) == [
+        (0, 1.5, 6.5),
+        (0, 7.5, 11.5),
+        (1, 11.5, 13.5),
+    ]
+
+
+def test_the_gil_goes_to_who_has_waited_longest_whatever_it_has_computed():
+    # 1 and 2 wake up at 14 and 0 is asked to stop at 19. By 25, 0 has waited longer than 1, which
+    # has computed less.
+    assert held("cpu 30", "block 9 cpu 8", "block 9 cpu 1") == [
+        (0, 0, 5), (0, 5, 19), (1, 19, 24), (2, 24, 25), (0, 25, 30), (1, 30, 33), (0, 33, 39),
+    ]  # fmt: skip
 
 
 def test_processes_run_at_once_where_there_are_cores_and_share_where_not():
@@ -114,9 +133,10 @@ def test_hours_come_to_an_end_although_the_clock_grows_coarse():
 def test_more_cores_may_end_later_since_the_gil_is_asked_for_in_another_order():
     """A true anomaly, as list scheduling has them (Graham 1969), and as CPython would show it.
 
-    On two cores the native thread is done by 3, asks for the GIL before the third thread is even
-    started, and gets it first: the third thread's long block begins later for it.
+    On two cores the first thread is done with native code by 4 and has the GIL until 9, so that
+    the second one, which woke up at 5, begins its long block at 10. On one core native code takes
+    until 7, and the second thread needs the GIL before.
     """
-    threads = ("native 3 cpu 2", "cpu 5", "cpu 2 block 6")
+    threads = ("native 4 cpu 5", "block 5 cpu 1 block 5", "native 2")
     assert end_ms(*threads, cores=2) == 15.0
-    assert end_ms(*threads, cores=1) == 13.5
+    assert end_ms(*threads, cores=1) == 12.0

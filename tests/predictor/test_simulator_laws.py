@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predictor.simulator import Interpreter, Process, simulate
+from predictor.simulator import simulate
+from predictor.threads import Interpreter, Process
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(90, method="thread")
@@ -34,6 +35,7 @@ interpreters = st.builds(
     switch_interval_ms=st.sampled_from([0.5, 1.0, 5.0]) | floats(0.5, 50.0),
     switch_cost_ms=st.sampled_from([0.0, 0.1]) | floats(0.0, 20.0),
     thread_startup_ms=st.sampled_from([0.0, 0.1]) | floats(0.0, 5.0),
+    thread_ready_ms=st.sampled_from([None, 0.0, 0.6]) | floats(0.0, 5.0),
 )
 cores = st.integers(1, 5)
 several = settings(deadline=None, max_examples=150)
@@ -122,6 +124,7 @@ def test_scaling_all_times_scales_the_answer(processes, k, interpreter, scale):
         interpreter.switch_interval_ms * scale,
         interpreter.switch_cost_ms * scale,
         interpreter.thread_startup_ms * scale,
+        interpreter.thread_ready_ms and interpreter.thread_ready_ms * scale,
     )
     ends = [end * scale for end in simulate(processes, k, interpreter)]
     assert simulate(scaled, k, slower) == pytest.approx(ends, **CLOSE)

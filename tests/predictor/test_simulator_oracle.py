@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predictor.simulator import Interpreter, Process, Work, simulate
+from predictor.simulator import simulate
+from predictor.threads import Interpreter, Process, Work
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(90, method="thread")
@@ -22,15 +23,19 @@ whole_works = st.lists(
 class Stepwise:
     """One process with a core for every thread, in steps of 1 ms; all times are whole.
 
-    Thread n is the starter, whose n periods of `startup` each start the next thread.
+    Thread n is the starter; where threads are new, it waits for each that it starts until that
+    one has had the GIL, in a period of its own without length.
     """
 
-    def __init__(self, threads: list[Work], interval: int, cost: int, startup: int) -> None:
-        self.interval, self.cost = interval, cost
+    def __init__(
+        self, threads: list[Work], interval: int, cost: int, startup: int, ready: int | None
+    ) -> None:
+        self.interval, self.cost, self.waits = interval, cost, ready is not None
         self.starter = len(threads)
-        starts = [["cpu", startup] for _ in threads]
-        self.todo = [*([list(period) for period in work] for work in threads), starts]
-        self.since, self.used = [0] * len(self.todo), [0] * len(self.todo)
+        before = [("start", ready or 0), ("boot", 0)]
+        self.todo = [[list(period) for period in [*before, *work]] for work in threads]
+        self.todo.append([["cpu", startup] for _ in threads])
+        self.since = [0] * len(self.todo)
         self.running = set(range(self.starter))
         self.to_start = list(range(self.starter))
         self.away: dict[int, int] = {}  # outside the GIL: until when
@@ -55,7 +60,6 @@ class Stepwise:
             self.taken = self.now
         elif self.holder is not None:
             self.todo[self.holder][0][1] -= 1
-            self.used[self.holder] += 1
 
     def settle(self) -> bool:
         """Do what happens at this instant; whether anything did."""
@@ -68,32 +72,32 @@ class Stepwise:
                 self.holder = None
                 self.ask(holder)
                 happened = True
-        for kind in ("native", "block"):
-            over = [t for t, until in self.away.items() if until <= self.now]
-            for thread in [t for t in over if not self.todo[t] or self.todo[t][0][0] == kind]:
-                del self.away[thread]
-                self.advance(thread)
-                happened = True
+        over = [t for t, until in self.away.items() if until <= self.now]
+        for thread in sorted(over, key=lambda t: (self.todo[t][0][0] != "native", t)):
+            del self.away[thread]
+            self.advance(thread)
+            happened = True
         return happened
 
     def asked(self) -> int:
-        return max(self.taken, min(self.since[t] for t in self.queue))
+        return max(self.taken, self.since[self.queue[0]])
 
     def advance(self, thread: int) -> None:
-        """End the period of `thread` and begin the next; the starter rests between two starts."""
-        if thread == self.starter and self.holder == thread:
+        """End the period of `thread` and begin the next."""
+        kind, _ = self.todo[thread].pop(0)
+        if thread == self.starter:
             self.begin(self.to_start.pop(0))
-            self.todo[thread][0] = ["block", 0]
-            self.away[thread] = self.now
-            self.leave(thread)
+            if self.waits or not self.to_start:
+                self.leave(thread)
             return
-        self.todo[thread].pop(0)
+        if kind == "boot" and self.waits and self.to_start:
+            self.ask(self.starter)
         self.begin(thread)
 
     def begin(self, thread: int) -> None:
         if not self.todo[thread]:
             self.running.discard(thread)
-        elif self.todo[thread][0][0] == "cpu":
+        elif self.todo[thread][0][0] in ("cpu", "boot"):
             if self.holder != thread:
                 self.ask(thread)
             return
@@ -112,10 +116,9 @@ class Stepwise:
             self.hand_over()
 
     def hand_over(self) -> None:
-        """Who has had the least CPU goes first, but never who has just let go."""
+        """Who has waited longest goes first."""
         if self.holder is None and self.queue:
-            following = min(self.queue, key=lambda t: (t == self.last, self.used[t], self.since[t]))
-            self.queue.remove(following)
+            following = self.queue.pop(0)
             self.switching = self.cost if self.last not in (None, following) else 0
             self.holder = self.last = following
             self.taken = self.now
@@ -123,15 +126,19 @@ class Stepwise:
 
 @several
 @given(
-    st.lists(whole_works, min_size=2, max_size=4),
+    st.lists(whole_works, min_size=1, max_size=4),
     st.integers(1, 6),
     st.integers(0, 3),
     st.integers(1, 2),
+    st.none() | st.integers(0, 2),
 )
-def test_one_process_with_cores_for_all_ends_as_step_by_step(threads, interval, cost, startup):
-    interpreter = Interpreter(float(interval), float(cost), float(startup))
+def test_one_process_with_cores_for_all_ends_as_step_by_step(
+    threads, interval, cost, startup, ready
+):
+    ready_ms = None if ready is None else float(ready)
+    interpreter = Interpreter(float(interval), float(cost), float(startup), ready_ms)
     ends = simulate([Process(0.0, tuple(threads))], 64, interpreter)
-    assert ends == [pytest.approx(Stepwise(threads, interval, cost, startup).end())]
+    assert ends == [pytest.approx(Stepwise(threads, interval, cost, startup, ready).end())]
 
 
 def shared_in_small_steps(processes: list[Process], k: int, step_ms: float) -> list[float]:

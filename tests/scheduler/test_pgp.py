@@ -167,7 +167,7 @@ def test_wrap_1_forks_no_more_than_a_remote_call_outlasts(platform, count, rpc_m
 def test_processes_move_into_fewer_wraps_while_the_slo_bears_it(workflow, profile, platform):
     """Each further fork makes the others wait 4 ms; a remote call costs 5 ms and 0.2 a wrap."""
     known, functions = workflow("a a a a"), profile(a="cpu 20")
-    place = platform(rpc_ms=5.0, process_block_ms=4.0, ipc_ms=0.0)
+    place = platform(rpc_ms=5.0, process_block_ms=4.0, ipc_ms=0.0, thread_startup_ms=0.0)
     search = Search.of(known, functions, place, "fork")
     partition = tuple((f,) for f in search.numbers(known.stages[0]))
     wraps = {

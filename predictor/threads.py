@@ -1,0 +1,77 @@
+"""What a simulation is about: processes, their threads and their GIL."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Literal
+
+from workflow.profile import PeriodKind
+
+#: The periods of one thread: what it does and for how long, in milliseconds.
+Work = tuple[tuple[PeriodKind, float], ...]
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that comes to life at `start_ms` and runs each of `threads` as a thread."""
+
+    start_ms: float
+    threads: tuple[Work, ...]
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """What CPython costs: the GIL's switch interval and switch cost, the start of a thread.
+
+    A start takes `thread_startup_ms` with the GIL held. A new thread then needs
+    `thread_ready_ms` before it can run, for which the starter waits; None where threads wait
+    already and are only handed their work.
+    """
+
+    switch_interval_ms: float
+    switch_cost_ms: float
+    thread_startup_ms: float
+    thread_ready_ms: float | None = None
+
+
+#: What a thread does besides its periods: until it can run, and what its starter waits for.
+Kind = PeriodKind | Literal["start", "started"]
+Todo = tuple[tuple[Kind, float], ...]
+
+
+@dataclass(eq=False, slots=True)
+class Thread:
+    gil: Gil
+    number: int  # -1: the thread that starts the others
+    work: Todo
+    position: int = -1
+    remaining_ms: float = 0.0
+    since_ms: float = 0.0
+    computed_ms: float = 0.0  # since then
+
+    @property
+    def kind(self) -> Kind:
+        return self.work[self.position][0]
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Who goes first among those whose periods end at one instant."""
+        return self.gil.process, self.number
+
+
+@dataclass(eq=False, slots=True)
+class Gil:
+    """The GIL of one process, and what is left of the process."""
+
+    process: int
+    threads: list[Thread] = field(default_factory=list)
+    started: int = 0
+    parked: Thread | None = None  # the starter, while it waits for the thread it started last
+    holder: Thread | None = None
+    last_holder: Thread | None = None
+    taken_ms: float = 0.0
+    switching_ms: float = 0.0
+    waiters: deque[Thread] = field(default_factory=deque)
+    unfinished: int = 0
+    end_ms: float = 0.0
