@@ -7,6 +7,7 @@ Retry would deploy another workflow than the one that was written.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from workflow.errors import ChironError
@@ -39,24 +40,32 @@ def parse_states(document: dict[str, Any], default_name: str) -> Workflow:
     >>> parse_states(machine, "demo").tasks
     (Task(name='A', function='f', source=None),)
     """
-    tasks: list[Task] = []
-    output, failure = _walk(document, "", None, tasks)
-    if not tasks:
+    found = _Found([], set())
+    output, failure = _walk(document, "", None, found)
+    if not found.tasks:
         raise ChironError("no-tasks", "the workflow has no Task: add one", path="States")
-    check_distinct((task.name for task in tasks), "States")
+    check_distinct((task.name for task in found.tasks), "States")
     name = document.get("Name", default_name)
     if not isinstance(name, str):
         raise ChironError("bad-field", "Name has to be a string", path="Name")
     return Workflow(
         name=workflow_name(name, "Name"),
-        tasks=tuple(tasks),
+        tasks=tuple(found.tasks),
         output=output,
         failure=failure,
     )
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What a walk has come upon: the tasks in order, and the names of all states."""
+
+    tasks: list[Task]
+    names: set[str]
+
+
 def _walk(
-    machine: dict[str, Any], path: str, source: Source, tasks: list[Task], in_branch: bool = False
+    machine: dict[str, Any], path: str, source: Source, found: _Found, in_branch: bool = False
 ) -> tuple[Source, Failure | None]:
     """Follow a chain of states from StartAt; returns what comes out of its end."""
     states = _states_of(machine, path, in_branch)
@@ -83,10 +92,18 @@ def _walk(
         visited.append(name)
         here = f"{path}States.{name}"
         state = _state(states[name], name, here, in_branch)
+        if name in found.names:
+            raise ChironError(
+                "duplicate-state",
+                f"two states are named {shown(name)}: a state's name is its own in a workflow",
+                path=here,
+                functions=[name],
+            )
+        found.names.add(name)
         if state["Type"] == "Fail":
             failure = Failure(state.get("Error", ""), state.get("Cause", ""))
         else:
-            source = _run(state, name, here, source, tasks)
+            source = _run(state, name, here, source, found)
         following = _next(state, here)
         if following is None:
             break
@@ -102,27 +119,20 @@ def _walk(
     return source, failure
 
 
-def _run(state: dict[str, Any], name: str, here: str, source: Source, tasks: list[Task]) -> Source:
-    """Add what the state runs to `tasks`; returns what comes out of it."""
+def _run(state: dict[str, Any], name: str, here: str, source: Source, found: _Found) -> Source:
+    """Add what the state runs to `found`; returns what comes out of it."""
     if state["Type"] == "Task":
-        if any(task.name == name for task in tasks):
-            raise ChironError(
-                "duplicate-state",
-                f"two states are named {shown(name)}: a task's name is its own in a workflow",
-                path=here,
-                functions=[name],
-            )
         resource = check_name(
             _required(state, "Resource", str, f"{here}."), "function", f"{here}.Resource"
         )
-        tasks.append(Task(check_task_name(name, here), resource, source))
+        found.tasks.append(Task(check_task_name(name, here), resource, source))
         return name
     if state["Type"] == "Parallel":
-        return _parallel(state, here, source, tasks)
+        return _parallel(state, here, source, found)
     return source
 
 
-def _parallel(state: dict[str, Any], here: str, source: Source, tasks: list[Task]) -> Source:
+def _parallel(state: dict[str, Any], here: str, source: Source, found: _Found) -> Source:
     branches = _required(state, "Branches", list, f"{here}.")
     if not branches:
         raise ChironError(
@@ -133,9 +143,9 @@ def _parallel(state: dict[str, Any], here: str, source: Source, tasks: list[Task
         path = f"{here}.Branches[{index}]"
         if not isinstance(branch, dict):
             raise ChironError("bad-field", "a branch has to be an object", path=path)
-        before = len(tasks)
-        end, _ = _walk(branch, f"{path}.", source, tasks, in_branch=True)
-        if len(tasks) == before or not isinstance(end, str):
+        before = len(found.tasks)
+        end, _ = _walk(branch, f"{path}.", source, found, in_branch=True)
+        if len(found.tasks) == before or not isinstance(end, str):
             raise ChironError("empty-parallel", "a branch needs at least one Task", path=path)
         ends.append(end)
     return tuple(ends)

@@ -35,7 +35,7 @@ def is_json(text: str) -> bool:
         raise ValueError(constant)
 
     try:
-        json.loads(text, parse_constant=refuse)
+        json.loads(text, parse_int=str, parse_constant=refuse)
     except (ValueError, RecursionError):
         return False
     return True

@@ -11,6 +11,8 @@ from workflow.documents import Document
 from workflow.errors import ChironError
 
 PeriodKind = Literal["cpu", "native", "block"]
+#: What saw the periods: the probe of the GIL inside the process, strace from outside.
+Source = Literal["probe", "strace"]
 
 #: No function of a latency-bound workflow runs for longer than an hour.
 LONGEST_MS = 3_600_000.0
@@ -36,17 +38,37 @@ class Period(Document):
 class FunctionProfile(Document):
     """One function's solo run: its latency and the periods that cover it without gap or overlap.
 
-    ``spread_ms`` is the interquartile range of the untraced samples, ``memory_mib`` the peak
-    over the idle process, ``output_bytes`` the size of the function's answer.
+    Attributes
+    ----------
+    spread_ms
+        The interquartile range of the untraced samples.
+    reference_ms
+        What a fixed loop took beside the samples: how fast the machine was meanwhile.
+    sources
+        What saw the periods. Without strace they have nothing shorter than the probe sees, and
+        the profile no files and no ports.
+    memory_mib
+        The peak over the idle process.
+    files_read, files_written, ports
+        Files as the function names them; ports that it takes for itself.
+    unshareable
+        Calls in its code that concern the whole process, such as ``os.chdir``.
+    input_bytes, output_bytes
+        The size of its request and of its answer; medians where it had several.
     """
 
     latency_ms: Milliseconds
     periods: tuple[Period, ...]
     samples: Annotated[int, Field(ge=1)] = 1
     spread_ms: tuple[Milliseconds, Milliseconds] | None = None
+    reference_ms: Milliseconds | None = None
+    sources: tuple[Source, ...] = ()
     memory_mib: Annotated[float, Field(ge=0)] = 0.0
     files_read: tuple[str, ...] = ()
     files_written: tuple[str, ...] = ()
+    ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = ()
+    unshareable: tuple[str, ...] = ()
+    input_bytes: Annotated[int, Field(ge=0)] | None = None
     output_bytes: Annotated[int, Field(ge=0)] = 0
     runtime: str = ""
     requirements: tuple[str, ...] = ()

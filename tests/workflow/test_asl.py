@@ -192,6 +192,21 @@ REFUSALS = [
         id="Parallel in a branch",
     ),
     pytest.param(
+        parallel(
+            {
+                "StartAt": "P",
+                "States": {
+                    "P": {"Type": "Pass", "Next": "A"},
+                    "A": {"Type": "Task", "Resource": "f", "End": True},
+                },
+            }
+        ),
+        "duplicate-state",
+        "States.P.Branches[0].States.P",
+        ("P",),
+        id="Pass of the name of the Parallel around it",
+    ),
+    pytest.param(
         parallel({"StartAt": "A", "States": {"A": {"Type": "Fail"}}}),
         "unsupported-state",
         "States.P.Branches[0].States.A.Type",

@@ -52,7 +52,7 @@ class Data:
 def is_json(text: str) -> bool:
     """Whether `text` is strict JSON (NaN and Infinity are not)."""
     try:
-        json.loads(text, parse_constant=_refuse)
+        json.loads(text, parse_int=str, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return False
     return True
