@@ -2,43 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Protocol, TypeVar
 
 from profiler.blocking import waits
 from profiler.files import files
-from profiler.handler_run import HandlerRun
 from profiler.periods import periods
+from profiler.ports import ports
+from profiler.reconcile import probed_periods, reconciled
 from profiler.sampling import Samples
-from workflow.profile import FunctionProfile
+from profiler.unshareable import unshareable
+from workflow.profile import FunctionProfile, Period
+
+
+class Run(Protocol):
+    """A run that took some time."""
+
+    @property
+    def duration_ms(self) -> float:
+        """How long."""
+
+
+AnyRun = TypeVar("AnyRun", bound=Run)
 
 
 def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionProfile:
     """The profile of the function whose handler folder is `handler`.
 
-    The latency is the median of the untraced runs. The periods are those of one traced run, the
-    one whose duration is nearest to the median of them all: an average over several would have
-    waits at places where no run had one.
+    The latency is the median of the untraced runs. The periods are those of one traced run and
+    of one with the probe, each the one whose duration is nearest to the median of its kind: an
+    average over several would have waits at places where no run had one.
     """
     latency_ms = round(median(samples.untraced_ms), 3)
     low, _, high = quantiles(samples.untraced_ms, n=4, method="inclusive")
-    run = typical(samples.runs)
-    found = files(samples.runs)
+    opened = files(samples.traced)
     return FunctionProfile(
         latency_ms=latency_ms,
         samples=len(samples.untraced_ms),
         spread_ms=(round(low, 3), round(high, 3)),
-        periods=periods(waits(run), run.duration_ms, run.marker_s * 1000, latency_ms),
+        reference_ms=round(samples.reference_ms, 4),
+        sources=("probe", "strace") if samples.traced else ("probe",),
+        periods=_periods(samples, latency_ms),
         memory_mib=round(samples.memory_mib, 2),
-        files_read=found.read,
-        files_written=found.written,
-        output_bytes=len(samples.output.encode()),
+        files_read=opened.read,
+        files_written=opened.written,
+        ports=ports(samples.traced),
+        unshareable=unshareable(handler),
+        input_bytes=samples.input_bytes,
+        output_bytes=samples.output_bytes,
         runtime=runtime,
         requirements=_requirements(handler),
     )
 
 
-def typical(runs: tuple[HandlerRun, ...]) -> HandlerRun:
+def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
+    probed = typical(samples.probed)
+    if not samples.traced:
+        return probed_periods(probed, latency_ms)
+    run = typical(samples.traced)
+    seen = periods(waits(run), run.duration_ms, run.marker_s * 1000, latency_ms)
+    return reconciled(seen, probed)
+
+
+def typical(runs: Sequence[AnyRun]) -> AnyRun:
     """The run whose duration is nearest to the median."""
     middle = median(run.duration_ms for run in runs)
     return min(runs, key=lambda run: abs(run.duration_ms - middle))

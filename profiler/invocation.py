@@ -1,38 +1,42 @@
-"""One solo invocation of a function through the gateway, timed by the wrap that runs it."""
+"""One solo invocation of a function, timed by the wrap that runs it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from requests import Response
 
-from openfaas.client import Gateway
+from profiler.launcher import Caller
+from profiler.probe_run import ProbeRun, probe_run, read_ticks
 from workflow.errors import ChironError
 
 _TRACE = {"X-Chiron-Trace": "1"}
+_PROBE = _TRACE | {"X-Chiron-Probe": "1"}
 _SHOWN = 300
 
 
 @dataclass(frozen=True)
 class Invocation:
-    """What the function answered, and how long its handler ran."""
+    """What the function answered, how long its handler ran, and what the probe saw if asked."""
 
     output: str
     latency_ms: float
+    probed: ProbeRun | None = None
 
 
 @dataclass(frozen=True)
 class Solo:
-    """A function alone in the wrap `wrap`, with the input that it gets in its workflow."""
+    """A function alone in the wrap `wrap`, with the inputs that it gets in its workflow."""
 
-    gateway: Gateway
+    gateway: Caller
     wrap: str
     function: str
-    request: bytes
+    requests: Sequence[bytes]
 
-    def invoke(self) -> Invocation:
-        """Run it once.
+    def invoke(self, number: int = 0, *, probed: bool = False) -> Invocation:
+        """Run it once, on its input `number` of those that it has in turn.
 
         Raises
         ------
@@ -40,7 +44,9 @@ class Solo:
             ``function-failed`` or what the gateway raises, always with the function's name.
         """
         try:
-            response = self.gateway.invoke(self.wrap, self.request, headers=_TRACE)
+            request = self.requests[number % len(self.requests)]
+            headers = _PROBE if probed else _TRACE
+            response = self.gateway.invoke(self.wrap, request, headers=headers)
         except ChironError as error:
             message = f"function {self.function} could not be profiled: {error.message}"
             raise ChironError(
@@ -52,8 +58,10 @@ class Solo:
         try:
             answer = json.loads(response.content)
             (run,) = (row for row in answer["timeline"] if row["kind"] == "run")
-            return Invocation(str(answer["output"]), float(run["end_ms"] - run["start_ms"]))
-        except (ValueError, KeyError, TypeError):
+            seen = probe_run(read_ticks(run["ticks"])) if probed else None
+            latency_ms = float(run["end_ms"] - run["start_ms"])
+            return Invocation(str(answer["output"]), latency_ms, seen)
+        except (ValueError, KeyError, TypeError, IndexError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
 
     def _failed(self, how: str) -> ChironError:

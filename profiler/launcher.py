@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from openfaas.client import Gateway
+from requests import Response
+
 from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
 from workflow.plan import Plan
@@ -27,11 +29,22 @@ class Answer(Protocol):
         """What ran when in the wraps, where it was asked for."""
 
 
+class Caller(Protocol):
+    """Calls functions by their names: a gateway, or what stands in for one."""
+
+    @property
+    def url(self) -> str:
+        """What the functions have as ``gateway_url``."""
+
+    def invoke(self, name: str, body: bytes, headers: Mapping[str, str] | None = None) -> Response:
+        """The answer of the function `name` to `body`, whatever its status."""
+
+
 class Deployment(Protocol):
     """A plan that is deployed."""
 
     @property
-    def gateway(self) -> Gateway:
+    def gateway(self) -> Caller:
         """Where it is deployed."""
 
     @property

@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.blocking import Wait
-from workflow.profile import Period, PeriodKind
+from profiler.layout import Piece, laid_out
+from workflow.profile import Period
 
 #: Waits shorter than this are taken as computing, in milliseconds: nobody else gets far in it.
-SHORTEST_WAIT_MS = 0.01
+SHORTEST_WAIT_MS = 0.02
 #: Python needs this long at least between two system calls.
 _SHORTEST_GAP_MS = 0.002
 #: What tracing adds to the computing after a call, at most, in times of what it adds to the call.
@@ -54,13 +55,13 @@ def periods(
     # What is left to explain is how one run differs from the next.
     scale = latency_ms / whole
     gaps, blocks = [gap * scale for gap in gaps], [block * scale for block in blocks]
-    pieces: list[tuple[PeriodKind, float, str | None]] = [("cpu", gaps[0], None)]
+    pieces: list[Piece] = [("cpu", gaps[0], None)]
     for wait, block, gap in zip(waits, blocks, gaps[1:], strict=True):
         if block >= SHORTEST_WAIT_MS:
             pieces += [("block", block, wait.syscall), ("cpu", gap, None)]
         else:
             pieces.append(("cpu", block + gap, None))
-    return _laid_out(pieces, latency_ms)
+    return laid_out(pieces, latency_ms)
 
 
 def _gaps(waits: Sequence[Wait], traced_ms: float) -> list[float]:
@@ -98,27 +99,3 @@ def _shortened(durations: Sequence[float], total: float) -> list[float]:
 
 def _floor(gap_ms: float) -> float:
     return min(gap_ms, _SHORTEST_GAP_MS)
-
-
-def _laid_out(
-    pieces: Sequence[tuple[PeriodKind, float, str | None]], latency_ms: float
-) -> tuple[Period, ...]:
-    """The pieces one after another on a grid of microseconds, alike neighbours joined."""
-    ends: list[tuple[PeriodKind, float, str | None]] = []
-    position = 0.0
-    for kind, duration, syscall in pieces:
-        position += duration
-        end = round(min(position, latency_ms), 3)
-        if end <= (ends[-1][1] if ends else 0.0):
-            continue
-        if ends and ends[-1][0::2] == (kind, syscall):
-            ends.pop()
-        ends.append((kind, end, syscall))
-    if ends:
-        kind, _, syscall = ends.pop()
-        ends.append((kind, round(latency_ms, 3), syscall))
-    starts = [0.0, *(end for _, end, _ in ends)]
-    return tuple(
-        Period(kind=kind, start_ms=start, duration_ms=round(end - start, 3), syscall=syscall)
-        for (kind, end, syscall), start in zip(ends, starts, strict=False)
-    )

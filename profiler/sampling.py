@@ -1,25 +1,30 @@
-"""Solo runs of one function, traced and untraced in turn, so that both see the same machine.
+"""Solo runs of one function: traced, probed and neither in turn, so that all see one machine.
 
-The speed of a machine drifts by more than tracing costs. So the samples are not taken in two
-blocks: each round attaches strace, runs a few times, detaches, and runs a few times without.
+The speed of a machine drifts by more than tracing costs. So the samples are not taken in blocks:
+each round attaches strace, runs a few times, detaches, runs with the probe, and then without
+anything, with a reference loop timed beside each of those.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median, median_low
 
 from profiler.handler_run import HandlerRun, handler_runs
 from profiler.invocation import Invocation, Solo
+from profiler.probe_run import ProbeRun
+from profiler.reference_loop import reference_ms
 from profiler.sandbox import Sandbox
 from profiler.tracer import tracing
 from workflow.errors import ChironError
 
 _WARM_UP = 3
-#: Runs between attaching and detaching, and untraced runs after it.
+#: Runs of a round: between attaching and detaching, with the probe, and without anything.
 _TRACED_PER_ROUND = 2
+_PROBED_PER_ROUND = 2
 _UNTRACED_PER_ROUND = 4
 #: What the untraced runs of one function may take in all, in milliseconds, if more than the least.
-_BUDGET_MS = 10_000.0
+_BUDGET_MS = 8_000.0
 _FEWEST_ROUNDS = 2
 
 
@@ -30,21 +35,33 @@ class Samples:
     Attributes
     ----------
     untraced_ms
-        Latencies without strace.
-    runs
-        Its runs under strace.
+        Latencies without strace and probe.
+    traced, probed
+        Its runs under strace, none where there is no strace; and those with the probe.
+    reference_ms
+        What the reference loop took, typically.
     memory_mib
         Peak of resident memory over the idle process.
+    input_bytes, output_bytes
+        The size of its requests and answers, typically.
     """
 
-    output: str
     untraced_ms: tuple[float, ...]
-    runs: tuple[HandlerRun, ...]
+    traced: tuple[HandlerRun, ...]
+    probed: tuple[ProbeRun, ...]
+    reference_ms: float
     memory_mib: float
+    input_bytes: int
+    output_bytes: int
 
 
-def sample(solo: Solo, sandbox: Sandbox, strace: str, count: int) -> Samples:
-    """About `count` untraced runs of a function, fewer if it is slow, and half as many traced.
+def sample(solo: Solo, sandbox: Sandbox, strace: str | None, count: int) -> Samples:
+    """About `count` untraced runs of a function, fewer if it is slow, and half as many others.
+
+    Parameters
+    ----------
+    strace
+        The program; without it only the probe is used.
 
     Raises
     ------
@@ -54,27 +71,41 @@ def sample(solo: Solo, sandbox: Sandbox, strace: str, count: int) -> Samples:
     """
     idle_mib = sandbox.resident_mib()
     sandbox.forget_peak()
-    warm = [solo.invoke() for _ in range(_WARM_UP)]
+    warm = [solo.invoke(number) for number in range(max(_WARM_UP, len(solo.requests)))]
+    memory_mib = max(0.0, sandbox.peak_mib() - idle_mib)
     untraced: list[Invocation] = []
-    runs: list[HandlerRun] = []
-    for _ in range(_rounds(count, min(run.latency_ms for run in warm))):
-        with tracing(strace, sandbox.pid) as traced:
-            for _ in range(_TRACED_PER_ROUND):
-                solo.invoke()
-        runs += handler_runs(traced.trace)
-        untraced += [solo.invoke() for _ in range(_UNTRACED_PER_ROUND)]
-    if not runs:
-        raise ChironError(
-            "no-trace",
-            f"strace saw no run of function {solo.function}: does its process restart?",
-            functions=[solo.function],
-        )
+    traced: list[HandlerRun] = []
+    probed: list[ProbeRun] = []
+    references: list[float] = []
+    rounds = _rounds(count, median(run.latency_ms for run in warm))
+    for number in range(max(rounds, len(solo.requests))):
+        if strace:
+            traced += _traced(solo, sandbox, strace, number)
+        for _ in range(_PROBED_PER_ROUND):
+            run = solo.invoke(number, probed=True)
+            probed += [run.probed] if run.probed else []
+        for _ in range(_UNTRACED_PER_ROUND):
+            references.append(reference_ms())
+            untraced.append(solo.invoke(number))
+    if strace and not traced:
+        message = f"strace saw no run of function {solo.function}: does its process restart?"
+        raise ChironError("no-trace", message, functions=[solo.function])
     return Samples(
-        output=untraced[-1].output,
         untraced_ms=tuple(run.latency_ms for run in untraced),
-        runs=tuple(runs),
-        memory_mib=max(0.0, sandbox.peak_mib() - idle_mib),
+        traced=tuple(traced),
+        probed=tuple(probed),
+        reference_ms=median(references),
+        memory_mib=memory_mib,
+        input_bytes=median_low(map(len, solo.requests)),
+        output_bytes=median_low(len(run.output.encode()) for run in untraced),
     )
+
+
+def _traced(solo: Solo, sandbox: Sandbox, strace: str, number: int) -> list[HandlerRun]:
+    with tracing(strace, sandbox.pid) as tracer:
+        for _ in range(_TRACED_PER_ROUND):
+            solo.invoke(number)
+    return handler_runs(tracer.trace)
 
 
 def _rounds(count: int, latency_ms: float) -> int:

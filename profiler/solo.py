@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from workflow.model import Task, Workflow
@@ -11,6 +12,8 @@ from workflow.plan import Plan, Wrap, WrapStage
 _LONGEST_NAME = 63
 #: A limit far above what small functions need, since one that is hit kills.
 _MEMORY_MIB = 1024
+#: A core for the function and, where there is one, another for what looks at it: the probe.
+_CPUS = min(2, len(os.sched_getaffinity(0)))
 
 
 def solo_workflow(workflow: Workflow) -> Workflow:
@@ -24,7 +27,7 @@ def solo_plan(workflow: Workflow) -> Plan:
     wraps = tuple(
         Wrap(
             name=name,
-            cpus=1,
+            cpus=_CPUS,
             memory_mib=_MEMORY_MIB,
             stages=(WrapStage(stage=0, processes=((task.name,),)),),
         )
@@ -36,7 +39,7 @@ def solo_plan(workflow: Workflow) -> Plan:
         model="one-to-one",
         mechanism="fork",
         wraps=wraps,
-        cpus=len(wraps),
+        cpus=_CPUS * len(wraps),
     )
 
 

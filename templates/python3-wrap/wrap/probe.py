@@ -3,8 +3,9 @@
 A thread beside the handler sleeps at most a fifth of a millisecond, wants the GIL, and notes the
 time when it has it. The switch interval is so long meanwhile that nobody is made to hand the GIL
 over. Thus it has to wait exactly while the handler holds the GIL; and a thread that waited gave its
-core away once more, which the kernel counts. While the GIL is free, the CPU clocks of the handler's threads
-and ``/proc/self/task/ID/syscall`` tell whether they compute. None of that needs any privilege.
+core away once more, which the kernel counts. While the GIL is free, the CPU clocks of the
+handler's threads and ``/proc/self/task/ID/syscall`` tell whether they compute. None of that needs
+any privilege.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class Probe:
 
     def __exit__(self, *_: object) -> None:
         try:
-            self.ticks.append((self._now_us(), self._cpu_us(), 0, 1, "end"))
+            # One that runs, or could if it had a core, does not wait for the GIL.
+            waits = self._call(self._own) != RUNNING
+            self.ticks.append((self._now_us(), self._cpu_us(), 0, int(waits), "end"))
         finally:
             self._close()
 
@@ -80,6 +83,7 @@ class Probe:
             self._thread.join()
 
     def _run(self) -> None:
+        self._own = _open(f"{_TASKS}/{threading.get_native_id()}/syscall")
         others = {*_threads()} - {self._task}
         waits = getrusage(RUSAGE_THREAD).ru_nvcsw
         sleep_s = LONGEST_SLEEP_S
@@ -100,7 +104,7 @@ class Probe:
                 waits = so_far
         finally:
             self._ticking.set()
-            for descriptor in self._watched.values():
+            for descriptor in (self._own, *self._watched.values()):
                 if descriptor >= 0:
                     os.close(descriptor)
 

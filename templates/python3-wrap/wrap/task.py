@@ -53,13 +53,14 @@ def _handled(
     function: Function, arguments: tuple[Any, ...], task: int, job: Job, result: Result
 ) -> Any:
     """What the handler answers; `result` has the times of its begin and end."""
+    marked = job.traced and not job.probed  # markers let go of the GIL, which the probe sees
     result.started = time.monotonic()
-    if job.traced:
+    if marked:
         os.access(f"/chiron/begin/{task}", os.F_OK)
     try:
         value = function.handle(*arguments)
     finally:
-        if job.traced:
+        if marked:
             os.access(f"/chiron/end/{task}", os.F_OK)
         result.ended = time.monotonic()
     return value

@@ -1,0 +1,150 @@
+"""One run of a handler as the GIL probe saw it: stretches of one kind each.
+
+The probe (templates/python3-wrap/wrap/probe.py) wants the GIL some four times a millisecond. That
+it had to wait for it says that somebody held it. Where it had not, the CPU clocks of the handler's
+threads, and whether they are running, tell computing from waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median_low
+from typing import Any
+
+from profiler.syscall_numbers import syscall_name
+from workflow.profile import PeriodKind
+
+RUNNING = "running"
+#: The probe sleeps no longer than this.
+LONGEST_SLEEP_MS = 0.2
+#: How much longer than meant the probe is away, where nothing tells, in milliseconds.
+USUAL_DELAY_MS = 0.05
+
+
+@dataclass(frozen=True)
+class Tick:
+    """The probe has the GIL, `at_ms` after the handler's begin.
+
+    Attributes
+    ----------
+    cpu_ms
+        CPU time of the handler's threads until then.
+    slept_ms
+        For how long the probe meant to sleep since the tick before.
+    waited
+        Whether somebody else had the GIL when the probe wanted it then.
+    state
+        ``running``, or the number of the system call in which the handler's thread is.
+    """
+
+    at_ms: float
+    cpu_ms: float
+    slept_ms: float
+    waited: bool
+    state: str
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The function does one `kind` of thing from `start_ms` to `end_ms` after its begin."""
+
+    kind: PeriodKind
+    start_ms: float
+    end_ms: float
+    syscall: str | None = None
+
+
+@dataclass(frozen=True)
+class ProbeRun:
+    """What the function did in one run: stretches that cover it in order without gap."""
+
+    duration_ms: float
+    stretches: tuple[Stretch, ...]
+
+
+def read_ticks(rows: Iterable[Sequence[Any]]) -> list[Tick]:
+    """The ticks in a timeline's row, from the handler's begin to its end.
+
+    Raises
+    ------
+    ValueError, TypeError, IndexError
+        They are no ticks.
+    """
+    ticks = [
+        Tick(us / 1000, cpu / 1000, slept / 1000, bool(waited), state)
+        for us, cpu, slept, waited, state in rows
+    ]
+    if len(ticks) < 2 or (ticks[0].state, ticks[-1].state) != ("begin", "end"):
+        raise ValueError("the ticks have no begin and end")
+    return ticks
+
+
+def probe_run(ticks: Sequence[Tick]) -> ProbeRun:
+    """What a run did, by its ticks; the first is its begin, the last its end."""
+    delay_ms = _delay_ms(ticks)
+    stretches: list[Stretch] = []
+    for before, after in pairwise(ticks):
+        position = before.at_ms
+        for kind, duration, syscall in _between(before, after, delay_ms, stretches[-1:]):
+            if duration <= 0:
+                continue
+            stretch = Stretch(kind, position, position + duration, syscall)
+            position = stretch.end_ms
+            if stretches and (stretches[-1].kind, stretches[-1].syscall) == (kind, syscall):
+                stretch = Stretch(kind, stretches.pop().start_ms, stretch.end_ms, syscall)
+            stretches.append(stretch)
+    return ProbeRun(ticks[-1].at_ms, tuple(stretches))
+
+
+def _delay_ms(ticks: Sequence[Tick]) -> float:
+    """How much longer than it means to the probe is away while the GIL is free."""
+    free = [
+        after.at_ms - before.at_ms - after.slept_ms
+        for before, after in pairwise(ticks[1:-1])
+        if not after.waited
+    ]
+    return max(0.0, median_low(free)) if free else USUAL_DELAY_MS
+
+
+def _between(
+    before: Tick, after: Tick, delay_ms: float, last: Sequence[Stretch]
+) -> Iterator[tuple[PeriodKind, float, str | None]]:
+    """Kind, duration and system call of what happened between two ticks."""
+    whole = after.at_ms - before.at_ms
+    computing = min(whole, max(0.0, after.cpu_ms - before.cpu_ms))
+    lately = _state(before, last)
+    blocked = whole - computing if lately == "block" else 0.0
+    call = syscall_name(before.state)
+    if after.waited or after.state == "end":
+        asleep = min(whole, (after.slept_ms or LONGEST_SLEEP_MS) + delay_ms)
+        if not after.waited:
+            asleep = whole  # it would have come, had it had a core
+        yield "block", min(blocked, asleep), call
+        # It ended somewhere in that time. Where the run ended too, nothing else came after it.
+        native = (asleep if asleep == whole else asleep / 2) if lately == "native" else 0.0
+        yield "native", native, None
+        yield "cpu", whole - min(blocked, asleep) - native, None
+    elif _computes(after, computing / whole if whole else 0.0):
+        yield "block", blocked, call
+        yield "native", whole - blocked, None
+    else:
+        # A probe that comes late without having waited for the GIL was kept from its core, by
+        # a kernel that works for the function: computing in Python does not keep it.
+        late = whole > 2 * (after.slept_ms + delay_ms)
+        yield ("native" if late or lately == "native" else "cpu"), computing, None
+        yield "block", whole - computing, syscall_name(after.state)
+
+
+def _state(tick: Tick, last: Sequence[Stretch]) -> PeriodKind:
+    """What the function did at `tick`, right when the probe had got the GIL."""
+    if tick.state.isdecimal():
+        return "block"
+    if tick.state == RUNNING:
+        return "native"
+    return last[0].kind if last else "cpu"
+
+
+def _computes(tick: Tick, load: float) -> bool:
+    return tick.state == RUNNING or (not tick.state.isdecimal() and load >= 0.5)

@@ -1,0 +1,138 @@
+"""Brings together what strace saw of a function and what the GIL probe saw of it.
+
+strace knows every system call, however short, and its name, but takes all else for computing that
+holds the GIL. The probe tells who holds the GIL and who computes, but nothing shorter than a tick,
+and a thread that another program keeps from running looks to it as if it waited. So strace's
+periods stay where they are, and the probe says what each that it can see is:
+
+- computing becomes ``native`` in the parts in which the probe got the GIL and something computed,
+  and ``block`` where tracing only made it seem to compute;
+- a wait becomes ``native`` in the parts in which its CPU clock went on (the kernel copies 5 MB
+  into its page cache), and ``cpu`` where the GIL was kept throughout.
+
+The two are of different runs. Their clocks are laid over each other by the waits that both saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from profiler.layout import Piece, laid_out
+from profiler.probe_run import ProbeRun, Stretch
+from workflow.profile import Period
+
+#: Shorter periods are strace's alone: two ticks of the probe.
+SHORTEST_SEEN_MS = 0.5
+#: A wait that both saw, and by which their clocks are compared, is at least this long.
+_ANCHOR_MS = 1.0
+#: A part of a wait that is smaller is how badly the two clocks fit.
+_SMALLEST_PART = 0.1
+
+#: The probe's times are no more exact than that.
+_SHORTEST_PIECE_MS = 0.05
+
+#: A time of the one clock and the time of the other that is the same.
+Anchor = tuple[float, float]
+
+
+def probed_periods(run: ProbeRun, latency_ms: float) -> tuple[Period, ...]:
+    """The periods by the probe alone, for a run that takes `latency_ms`."""
+    scale = latency_ms / run.duration_ms if run.duration_ms else 0.0
+    pieces: list[Piece] = [
+        (stretch.kind, (stretch.end_ms - stretch.start_ms) * scale, stretch.syscall)
+        for stretch in run.stretches
+    ]
+    return laid_out(pieces or [("cpu", latency_ms, None)], latency_ms)
+
+
+def reconciled(periods: Sequence[Period], run: ProbeRun) -> tuple[Period, ...]:
+    """strace's `periods` with the kinds that the probe saw in `run`."""
+    if not periods:
+        return ()
+    latency_ms = periods[-1].start_ms + periods[-1].duration_ms
+    anchors = _anchors(periods, run, latency_ms)
+    pieces = [piece for period in periods for piece in _told(period, run, anchors)]
+    return laid_out(pieces, latency_ms)
+
+
+def _anchors(periods: Sequence[Period], run: ProbeRun, latency_ms: float) -> list[Anchor]:
+    """Times of `periods` and of `run` that are the same, in order: begin, end, ends of waits."""
+    anchors = [(0.0, 0.0)]
+    seen = [s for s in run.stretches if s.kind == "block" and s.end_ms - s.start_ms > _ANCHOR_MS]
+    for period in periods:
+        if period.kind != "block" or period.duration_ms <= _ANCHOR_MS:
+            continue
+        ends = [*anchors[-1:], (latency_ms, run.duration_ms)]
+        start = _translated(period.start_ms, ends)
+        end = _translated(period.start_ms + period.duration_ms, ends)
+        while seen and seen[0].end_ms <= start:
+            del seen[0]
+        if seen and _overlap(seen[0], start, end) > (end - start) / 2:
+            anchors.append((period.start_ms, seen[0].start_ms))
+            anchors.append((period.start_ms + period.duration_ms, seen.pop(0).end_ms))
+    return [*anchors, (latency_ms, run.duration_ms)]
+
+
+def _translated(time_ms: float, anchors: Sequence[Anchor]) -> float:
+    """The time of the second clock that is `time_ms` of the first, between the anchors."""
+    for (from_one, from_other), (to_one, to_other) in pairwise(anchors):
+        if time_ms <= to_one:
+            whole = to_one - from_one
+            part = (time_ms - from_one) / whole if whole else 0.0
+            return from_other + part * (to_other - from_other)
+    return anchors[-1][1]
+
+
+def _told(period: Period, run: ProbeRun, anchors: Sequence[Anchor]) -> Iterable[Piece]:
+    """What `period` is in the probe's eyes."""
+    if period.duration_ms < SHORTEST_SEEN_MS:
+        return [(period.kind, period.duration_ms, period.syscall)]
+    start = _translated(period.start_ms, anchors)
+    end = _translated(period.start_ms + period.duration_ms, anchors)
+    window = [s for s in run.stretches if _overlap(s, start, end) > 0]
+    if period.kind == "block":
+        return _wait(period, _cut(window, start, end))
+    return _computing(period, _cut(window, start, end))
+
+
+def _computing(period: Period, pieces: Sequence[Piece]) -> list[Piece]:
+    """Computing: what of it is ``native``, and also what is waiting, where that is most of it.
+
+    Less waiting is rather another program on the core; more is computing that tracing added.
+    """
+    whole = sum(duration for _, duration, _ in pieces)
+    waiting = sum(duration for kind, duration, _ in pieces if kind == "block")
+    if waiting > whole / 2:
+        return _stretched(pieces, period)
+    return _stretched([piece for piece in pieces if piece[0] != "block"], period)
+
+
+def _wait(period: Period, pieces: Sequence[Piece]) -> list[Piece]:
+    """A wait: ``cpu`` where that is most of it, else what of it is waiting and what computing."""
+    whole = sum(duration for _, duration, _ in pieces)
+    if sum(duration for kind, duration, _ in pieces if kind == "cpu") > whole / 2:
+        return [("cpu", period.duration_ms, None)]
+    native = sum(duration for kind, duration, _ in pieces if kind == "native")
+    if native < _SMALLEST_PART * whole:
+        return [("block", period.duration_ms, period.syscall)]
+    named = [(kind, duration, period.syscall) for kind, duration, _ in pieces if kind != "cpu"]
+    return _stretched(named, period)
+
+
+def _stretched(pieces: Sequence[Piece], period: Period) -> list[Piece]:
+    """`pieces`, made to last as long as `period`."""
+    pieces = [piece for piece in pieces if piece[1] >= _SHORTEST_PIECE_MS]
+    whole = sum(duration for _, duration, _ in pieces)
+    if not whole:
+        return [(period.kind, period.duration_ms, period.syscall)]
+    scale = period.duration_ms / whole
+    return [(kind, duration * scale, syscall) for kind, duration, syscall in pieces]
+
+
+def _cut(window: Iterable[Stretch], start: float, end: float) -> list[Piece]:
+    return [(s.kind, _overlap(s, start, end), s.syscall) for s in window]
+
+
+def _overlap(stretch: Stretch, start: float, end: float) -> float:
+    return min(stretch.end_ms, end) - max(stretch.start_ms, start)

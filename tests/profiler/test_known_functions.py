@@ -1,0 +1,60 @@
+"""Functions of which is known what they do, profiled for real: kinds, latency, facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from evaluation.known_functions import KNOWN, write_known
+from generator.launcher import Launcher
+from profiler.profile import profile
+from workflow.profile import FunctionProfile
+
+#: Shares are right within this even where other programs want the cores too.
+BOUND = 0.08
+
+
+@pytest.fixture(scope="module")
+def profiled(
+    launcher: Launcher, strace: str, tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[str, FunctionProfile]:
+    folder = write_known(tmp_path_factory.mktemp("known"))
+    return profile(folder, launcher, samples=8).functions
+
+
+def shares(function: FunctionProfile) -> dict[str, float]:
+    found = {
+        kind: function.time_ms(kind) / function.latency_ms for kind in ("cpu", "native", "block")
+    }
+    return found | {"free": found["native"] + found["block"]}
+
+
+@pytest.mark.strace
+@pytest.mark.parametrize("name", KNOWN)
+def test_each_kind_has_its_share(profiled: Mapping[str, FunctionProfile], name: str) -> None:
+    found = shares(profiled[name])
+    for kind, share in KNOWN[name].truth.items():
+        assert found[kind] == pytest.approx(share, abs=BOUND), profiled[name].periods
+
+
+@pytest.mark.strace
+def test_a_wait_has_the_name_of_its_system_call(profiled: Mapping[str, FunctionProfile]) -> None:
+    longest = {
+        name: max(
+            (period for period in function.periods if period.kind == "block"),
+            key=lambda period: period.duration_ms,
+        ).syscall
+        for name, function in profiled.items()
+        if shares(function)["block"] > 0.3
+    }
+    assert longest["sleep"] == longest["mixture"] == "clock_nanosleep"
+    assert longest["socket"] == "recvfrom"
+    assert longest["waiting-threads"] == "futex"
+
+
+@pytest.mark.strace
+def test_the_parts_come_in_their_order(profiled: Mapping[str, FunctionProfile]) -> None:
+    kinds = [p.kind for p in profiled["mixture"].periods if p.duration_ms > 2]
+    assert kinds[:3] == ["cpu", "block", "cpu"]
+    assert kinds[-1] == "native"
