@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from predictor.engine import EngineName, Processes, engine
 from predictor.equations import (
     process_starts_ms,
     stage_latency_ms,
@@ -18,8 +19,8 @@ from workflow.plan import Mechanism, Plan, Prediction, WrapStage
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Profile
 
-#: The functions of each process of a wrap's stage.
-Processes = tuple[tuple[str, ...], ...]
+#: Engines agree on more digits of a millisecond than these, so that plans depend on none of them.
+_DIGITS = 6
 
 
 class Predictor:
@@ -34,10 +35,16 @@ class Predictor:
         What the functions do and what the place costs.
     scale
         How much longer or shorter than profiled every function takes, by name (1 where absent).
+    engine_name
+        What simulates: see `predictor.engine.engine`.
     """
 
     def __init__(
-        self, profile: Profile, platform: Platform, scale: dict[str, float] | None = None
+        self,
+        profile: Profile,
+        platform: Platform,
+        scale: dict[str, float] | None = None,
+        engine_name: EngineName = "auto",
     ) -> None:
         self.platform = platform
         self._work = {
@@ -50,6 +57,7 @@ class Predictor:
             platform.thread_startup_ms,
             platform.thread_ready_ms,
         )
+        self._engine = engine(engine_name, self._work, self._interpreter)
         self._wraps: dict[tuple[Processes, int, Mechanism], float] = {}
 
     def wrap_ms(self, processes: Processes, cpus: int, mechanism: Mechanism) -> float:
@@ -61,11 +69,9 @@ class Predictor:
 
     def simulate(self, processes: Processes, cpus: int, mechanism: Mechanism) -> list[float]:
         """Equation (4) for all processes of a wrap's stage together: when each one ends."""
-        return simulate(
-            self._processes(processes, mechanism),
-            min(cpus, self.platform.cpus),
-            self._interpreter,
-        )
+        starts = process_starts_ms(len(processes), mechanism, self.platform)
+        ends = self._engine.ends_ms(starts, processes, min(cpus, self.platform.cpus))
+        return [round(end, _DIGITS) for end in ends]
 
     def spans(self, processes: Processes, cpus: int, mechanism: Mechanism) -> list[Span]:
         """Who does what when in one stage of a wrap."""

@@ -1,0 +1,84 @@
+"""Simulates processes by the names of their functions: in Python, or compiled where that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Literal, Protocol
+
+from predictor.simulator import simulate
+from predictor.threads import Interpreter, Process, Work
+
+EngineName = Literal["auto", "python", "compiled"]
+
+#: The functions of each process of a wrap's stage.
+Processes = tuple[tuple[str, ...], ...]
+
+#: How many periods are simulated in Python, at about 10 us each, before the kernel is loaded,
+#: which takes 0.6 s (the first time of all 5 s). A number and not a time, so that what is done is
+#: the same for equal input.
+ENOUGH_PERIODS = 100_000
+
+
+class Engine(Protocol):
+    """Simulates processes whose functions it knows."""
+
+    def ends_ms(self, starts_ms: Sequence[float], processes: Processes, cores: int) -> list[float]:
+        """When each of `processes`, which come to life at `starts_ms`, ends."""
+
+
+def engine(name: EngineName, works: Mapping[str, Work], interpreter: Interpreter) -> Engine:
+    """The engine of that name.
+
+    ``auto`` begins in Python and goes on with the compiled kernel when there is much to simulate,
+    so that who asks little does not pay for loading it; without numba it stays in Python.
+    ``compiled`` needs numba.
+
+    Raises
+    ------
+    ImportError
+        ``compiled`` without numba.
+    """
+    if name == "python":
+        return PythonEngine(works, interpreter)
+    if name == "compiled":
+        return _compiled(works, interpreter)
+    return AutoEngine(works, interpreter)
+
+
+class PythonEngine:
+    """The simulation that defines the truth."""
+
+    def __init__(self, works: Mapping[str, Work], interpreter: Interpreter) -> None:
+        self._works = works
+        self._interpreter = interpreter
+
+    def ends_ms(self, starts_ms: Sequence[float], processes: Processes, cores: int) -> list[float]:
+        """When each of `processes`, which come to life at `starts_ms`, ends."""
+        named = zip(starts_ms, processes, strict=True)
+        lives = [Process(start, tuple(map(self._works.__getitem__, p))) for start, p in named]
+        return simulate(lives, cores, self._interpreter)
+
+
+class AutoEngine:
+    """Begins in Python and goes on compiled."""
+
+    def __init__(self, works: Mapping[str, Work], interpreter: Interpreter) -> None:
+        self._works, self._interpreter = works, interpreter
+        self._engine: Engine = PythonEngine(works, interpreter)
+        self._periods_left: float = ENOUGH_PERIODS
+
+    def ends_ms(self, starts_ms: Sequence[float], processes: Processes, cores: int) -> list[float]:
+        """When each of `processes`, which come to life at `starts_ms`, ends."""
+        self._periods_left -= sum(len(self._works[name]) for names in processes for name in names)
+        if self._periods_left < 0:
+            self._periods_left = float("inf")
+            with suppress(ImportError):  # without it, what is left takes longer and is the same
+                self._engine = _compiled(self._works, self._interpreter)
+        return self._engine.ends_ms(starts_ms, processes, cores)
+
+
+def _compiled(works: Mapping[str, Work], interpreter: Interpreter) -> Engine:
+    from predictor.compiled import CompiledEngine  # numba takes a quarter of a second to load
+
+    return CompiledEngine(works, interpreter)

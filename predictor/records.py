@@ -1,0 +1,40 @@
+"""The records of the compiled kernel: what it knows of a period, a thread, a GIL and the clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+#: An array of records, whose fields are attributes to numba, of which numpy's types know nothing.
+Records = Any
+
+CPU, NATIVE, BLOCK = 0, 1, 2
+KINDS = {"cpu": CPU, "native": NATIVE, "block": BLOCK}
+
+
+def _record(numbers: str, times: str) -> np.dtype[np.void]:
+    fields = [(name, np.int64) for name in numbers.split()]
+    return np.dtype([*fields, *((name, np.float64) for name in times.split())])
+
+
+PERIOD = _record("kind", "duration_ms")
+
+#: ``begin`` to ``end`` are a thread's periods, ``at`` is the one it is in, ``behind`` is who
+#: waits for the GIL after it. A starter has no ``begin``; its ``end`` is its last thread.
+THREAD = _record("process begin end at behind", "remaining_ms since_ms")
+
+#: ``head`` and ``tail`` are who has waited longest and shortest, ``unstarted`` is the next thread
+#: to start, ``parked`` says whether the starter waits for the one it started last.
+GIL = _record(
+    "holder last_holder head tail starter unstarted unfinished parked",
+    "taken_ms switching_ms end_ms",
+)
+
+#: The constants of `predictor.threads.Interpreter` (``thread_ready_ms`` < 0 stands for None), and
+#: the time: as it is, as threads that compute see it, and what passes for one instant of it.
+CLOCK = _record(
+    "",
+    "switch_interval_ms switch_cost_ms thread_startup_ms thread_ready_ms "
+    "now_ms virtual_ms instant_ms",
+)

@@ -1,0 +1,124 @@
+"""The compiled kernel answers as the Python simulation does, and is used only where it pays."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from predictor import engine as engines
+from predictor.engine import AutoEngine, PythonEngine, engine
+from predictor.threads import Interpreter
+
+pytest.importorskip("numba", reason="numba is the extra `fast`")
+
+from predictor import compiling
+from predictor.compiled import CompiledEngine
+
+several = settings(deadline=None, max_examples=300)
+
+times = st.one_of(
+    st.just(0.0),
+    st.integers(1, 12).map(float),
+    st.floats(0.0, 40.0).map(lambda time: round(time, 3)),
+)
+works = st.lists(st.tuples(st.sampled_from(["cpu", "native", "block"]), times), max_size=5).map(
+    tuple
+)
+functions = st.fixed_dictionaries(dict.fromkeys("abcd", works))
+processes = st.lists(st.lists(st.sampled_from("abcd"), max_size=6).map(tuple), min_size=1,
+                     max_size=5).map(tuple)  # fmt: skip
+interpreters = st.builds(
+    Interpreter,
+    switch_interval_ms=st.sampled_from([0.5, 1.0, 5.0, 12.3]),
+    switch_cost_ms=st.sampled_from([0.0, 0.1, 6.0]),
+    thread_startup_ms=st.sampled_from([0.0, 0.1, 2.0]),
+    thread_ready_ms=st.sampled_from([None, 0.0, 0.6, 3.0]),
+)
+
+
+@several
+@given(st.data(), functions, processes, st.integers(1, 6), interpreters)
+def test_the_kernel_answers_as_python_does(data, functions, processes, cores, interpreter):
+    starts = data.draw(st.tuples(*[times] * len(processes)))
+    python = PythonEngine(functions, interpreter).ends_ms(starts, processes, cores)
+    compiled = CompiledEngine(functions, interpreter).ends_ms(starts, processes, cores)
+    assert compiled == pytest.approx(python, rel=1e-6, abs=1e-6)
+
+
+hours = st.floats(0.0, 3_600_000.0)
+long_works = st.lists(
+    st.tuples(st.sampled_from(["cpu", "native", "block"]), hours), max_size=4
+).map(tuple)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.fixed_dictionaries(dict.fromkeys("abcd", long_works)), processes, st.integers(1, 3))
+def test_functions_of_an_hour_end_too(functions, processes, cores):
+    kernel = CompiledEngine(functions, Interpreter(7_777.7, 0.3, 0.7))
+    ends = kernel.ends_ms([1.0 / 3] * len(processes), processes, cores)
+    assert all(0 < end < 1e9 for end in ends)
+
+
+def test_many_threads_answer_as_in_python():
+    work = (("cpu", 3.1), ("block", 2.7), ("native", 1.3), ("cpu", 7.9)) * 5
+    known, names = {"a": work, "b": work[1:]}, (("a", "b") * 100,)
+    interpreter = Interpreter(5.0, 0.01, 0.1)
+    python = PythonEngine(known, interpreter).ends_ms([0.0], names, 8)
+    assert CompiledEngine(known, interpreter).ends_ms([0.0], names, 8) == pytest.approx(python)
+
+
+FEW = {"a": (("cpu", 1.0),)}
+FREE = Interpreter(5.0, 0.0, 0.0)
+
+
+def test_who_asks_little_is_answered_in_python_and_who_asks_much_by_the_kernel(monkeypatch):
+    monkeypatch.setattr(engines, "ENOUGH_PERIODS", 3)
+    auto = engine("auto", FEW, FREE)
+    used = [(auto.ends_ms([0.0], (("a", "a"),), 1), type(auto._engine)) for _ in range(3)]
+    assert used == [([2.0], PythonEngine), ([2.0], CompiledEngine), ([2.0], CompiledEngine)]
+
+
+def test_without_numba_all_is_answered_in_python(monkeypatch):
+    monkeypatch.setattr(engines, "ENOUGH_PERIODS", 0)
+    monkeypatch.setitem(sys.modules, "predictor.compiled", None)
+    auto = AutoEngine(FEW, FREE)
+    assert [auto.ends_ms([0.0], (("a", "a"),), 1) for _ in range(2)] == [[2.0], [2.0]]
+    with pytest.raises(ImportError):
+        engine("compiled", FEW, FREE)
+
+
+def test_nobody_pays_for_numba_before_it_is_used():
+    code = (
+        "import sys, cli.predict, cli.schedule;"
+        "sys.exit(bool({'numba', 'llvmlite', 'predictor.kernel'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_where_no_cache_can_be_written_functions_are_compiled_all_the_same(monkeypatch):
+    asked = []
+
+    def njit(cache=False, **options):
+        asked.append((cache, options))
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(compiling, "numba", types.SimpleNamespace(njit=njit))
+    assert compiling.entry(len)("four") == 4
+    assert [cache for cache, _ in asked] == [True, False]
+
+
+def test_a_numba_without_the_option_that_makes_it_fast_counts_references(monkeypatch):
+    def njit(cache=False, **options):
+        if "_nrt" in options:
+            raise KeyError("Unrecognized options")
+        return lambda function: function
+
+    monkeypatch.setattr(compiling, "numba", types.SimpleNamespace(njit=njit))
+    assert compiling.inner(len)("four") == 4
