@@ -35,7 +35,7 @@ faas-cli: .venv/installed ## Build the real faas-cli into .venv (needs Go)
 	@touch $@
 
 .venv/developing: .venv/installed
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,docker,evaluation]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,docker,evaluation,fast]'
 	@touch $@
 
 clean: ## Remove .venv and everything that was generated
