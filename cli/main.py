@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import signal
 import sys
@@ -11,6 +10,7 @@ from typing import NoReturn
 
 import click
 
+from cli.lazy_group import LazyGroup
 from cli.output import error_line
 from workflow.errors import ChironError
 
@@ -20,7 +20,7 @@ VERBS = {
     "calibrate": "Measure what the platform costs: platform.json.",
     "deploy": "Profile, schedule, generate, deploy and measure a workflow.",
     "doctor": "Say what is missing here, and the line that fixes it.",
-    "evaluate": "Measure deployment models against each other.",
+    "evaluate": "Measure deployment models and the predictor.",
     "generate": "Turn a plan into a deployable folder.",
     "invoke": "Run a deployed workflow.",
     "predict": "Predict the latency of plans.",
@@ -35,24 +35,7 @@ EXIT_USAGE = 2
 EXIT_FAILURE = 1
 
 
-class Verbs(click.Group):
-    """The verbs, each in the module of its name, so that none pays for loading the others."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        command: click.Command = importlib.import_module(f"cli.{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(VERBS.items()))
-
-
-@click.group(cls=Verbs)
+@click.group(cls=LazyGroup, modules={verb: (f"cli.{verb}", text) for verb, text in VERBS.items()})
 @click.version_option(package_name="chiron-openfaas")
 def chiron() -> None:
     """Find, generate and deploy the cheapest OpenFaaS deployment of a workflow that meets its SLO.

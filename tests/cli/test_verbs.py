@@ -25,7 +25,15 @@ def test_no_verb_at_all_shows_the_help_and_fails(chiron):
     assert "Usage: chiron" in result.stderr
 
 
-@pytest.mark.parametrize("verb", [*sorted(VERBS), "evaluate latency"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        *sorted(VERBS),
+        "evaluate latency",
+        "evaluate prediction",
+        "evaluate predictor-speed",
+    ],
+)
 def test_the_help_of_every_verb_has_an_example_that_is_its_own(verb, chiron):
     result = chiron(*verb.split(), "--help")
     assert result.status == 0

@@ -1,0 +1,116 @@
+"""Holds predictions against a published testbed's measurements, beside its authors' simulator."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from evaluation.prediction.errors import ErrorSummary
+from evaluation.testbed import MeasuredRow, read_measured, read_profile
+from predictor.equations import workflow_latency_ms
+from predictor.predict import Predictor
+from workflow.documents import Document
+from workflow.model import Workflow
+from workflow.platform import Platform
+
+
+class PublishedRow(Document):
+    """One deployment: measured, predicted here, and predicted by the authors."""
+
+    stages: tuple[tuple[tuple[str, ...], ...], ...]
+    measured_ms: float
+    predicted_ms: float
+    published_ms: float
+
+    @property
+    def error(self) -> float:
+        """(P̂ - P) / P (Chiron §6.1)."""
+        return self.predicted_ms / self.measured_ms - 1
+
+    @property
+    def published_error(self) -> float:
+        """The same of the authors' simulator."""
+        return self.published_ms / self.measured_ms - 1
+
+
+class PublishedWorkflow(Document):
+    """All deployments of one workflow."""
+
+    workflow: str
+    predicted: ErrorSummary
+    published: ErrorSummary
+    rows: tuple[PublishedRow, ...]
+
+
+class PublishedComparison(Document):
+    """All measured workflows of a testbed, with one set of constants."""
+
+    format: int = 1
+    platform: Platform
+    workflows: tuple[PublishedWorkflow, ...]
+
+
+def compare_with_testbed(folder: Path, platform: Platform) -> PublishedComparison:
+    """Predict every deployment that the testbed in `folder` measured.
+
+    Raises
+    ------
+    ChironError
+        ``missing-file``, ``bad-json`` or ``bad-document`` where `folder` holds something else,
+        and what plans of other tasks and functions without profile raise.
+    """
+    profile = read_profile(folder)
+    predictor = Predictor(profile, platform)
+    workflows = []
+    for name, workflow, measured in read_measured(folder):
+        profile.require(workflow.functions)
+        rows = tuple(_predicted(row, workflow, predictor) for row in measured)
+        workflows.append(
+            PublishedWorkflow(
+                workflow=name,
+                predicted=ErrorSummary.of([row.error for row in rows]),
+                published=ErrorSummary.of([row.published_error for row in rows]),
+                rows=rows,
+            )
+        )
+    return PublishedComparison(platform=platform, workflows=tuple(workflows))
+
+
+def as_csv(comparison: PublishedComparison) -> str:
+    """One line a deployment."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        ["workflow", "stages", "measured_ms", "predicted_ms", "error", "published_ms",
+         "published_error"]
+    )  # fmt: skip
+    writer.writerows(_lines(comparison))
+    return text.getvalue()
+
+
+def _lines(comparison: PublishedComparison) -> Iterator[list[str]]:
+    for each in comparison.workflows:
+        for row in each.rows:
+            yield [
+                each.workflow,
+                json.dumps(row.stages),
+                f"{row.measured_ms:.4f}",
+                f"{row.predicted_ms:.4f}",
+                f"{row.error:.6f}",
+                f"{row.published_ms:.4f}",
+                f"{row.published_error:.6f}",
+            ]
+
+
+def _predicted(row: MeasuredRow, workflow: Workflow, predictor: Predictor) -> PublishedRow:
+    platform = predictor.platform
+    stages_ms = predictor.plan_stages_ms(row.plan(workflow, platform.cpus), workflow)
+    return PublishedRow(
+        stages=row.stages,
+        measured_ms=row.measured_ms,
+        predicted_ms=round(workflow_latency_ms(stages_ms, platform.request_ms), 4),
+        published_ms=row.artifact_predicted_ms,
+    )
