@@ -5,35 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Protocol, TypeVar
+from typing import get_args
 
 from profiler.blocking import waits
 from profiler.files import files
+from profiler.handler_run import HandlerRun
 from profiler.periods import periods
 from profiler.ports import ports
+from profiler.probe_run import ProbeRun
 from profiler.reconcile import probed_periods, reconciled
 from profiler.sampling import Samples
 from profiler.unshareable import unshareable
-from workflow.profile import FunctionProfile, Period
-
-
-class Run(Protocol):
-    """A run that took some time."""
-
-    @property
-    def duration_ms(self) -> float:
-        """How long."""
-
-
-AnyRun = TypeVar("AnyRun", bound=Run)
+from workflow.profile import FunctionProfile, Period, PeriodKind
 
 
 def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionProfile:
     """The profile of the function whose handler folder is `handler`.
 
     The latency is the median of the untraced runs. The periods are those of one traced run and
-    of one with the probe, each the one whose duration is nearest to the median of its kind: an
-    average over several would have waits at places where no run had one.
+    of one with the probe, the most typical ones: an average over several would have waits at
+    places where no run had one.
     """
     latency_ms = round(median(samples.untraced_ms), 3)
     low, _, high = quantiles(samples.untraced_ms, n=4, method="inclusive")
@@ -58,7 +49,7 @@ def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionP
 
 
 def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
-    probed = typical(samples.probed)
+    probed = _typical_kinds(samples.probed)
     if not samples.traced:
         return probed_periods(probed, latency_ms)
     run = typical(samples.traced)
@@ -66,10 +57,20 @@ def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
     return reconciled(seen, probed)
 
 
-def typical(runs: Sequence[AnyRun]) -> AnyRun:
+def typical(runs: Sequence[HandlerRun]) -> HandlerRun:
     """The run whose duration is nearest to the median."""
     middle = median(run.duration_ms for run in runs)
     return min(runs, key=lambda run: abs(run.duration_ms - middle))
+
+
+def _typical_kinds(runs: Sequence[ProbeRun]) -> ProbeRun:
+    """The run whose times of each kind are nearest to their medians."""
+    times = [[run.time_ms(kind) for kind in get_args(PeriodKind)] for run in runs]
+    middle = [median(column) for column in zip(*times, strict=True)]
+    return min(
+        zip(runs, times, strict=True),
+        key=lambda pair: sum(abs(one - other) for one, other in zip(pair[1], middle, strict=True)),
+    )[0]
 
 
 def _requirements(handler: Path) -> tuple[str, ...]:

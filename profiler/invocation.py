@@ -19,10 +19,22 @@ _SHOWN = 300
 
 @dataclass(frozen=True)
 class Invocation:
-    """What the function answered, how long its handler ran, and what the probe saw if asked."""
+    """One run of a function.
+
+    Attributes
+    ----------
+    latency_ms
+        How long its handler took, without the time in which its thread had no core since other
+        programs had them: that is the machine's, and no other run's.
+    delayed_ms
+        That time.
+    probed
+        What the probe saw, if it was asked for.
+    """
 
     output: str
     latency_ms: float
+    delayed_ms: float = 0.0
     probed: ProbeRun | None = None
 
 
@@ -59,8 +71,9 @@ class Solo:
             answer = json.loads(response.content)
             (run,) = (row for row in answer["timeline"] if row["kind"] == "run")
             seen = probe_run(read_ticks(run["ticks"])) if probed else None
-            latency_ms = float(run["end_ms"] - run["start_ms"])
-            return Invocation(str(answer["output"]), latency_ms, seen)
+            whole_ms, delayed_ms = run["end_ms"] - run["start_ms"], run["delayed_ms"]
+            latency_ms = max(0.0, float(whole_ms - delayed_ms))
+            return Invocation(str(answer["output"]), latency_ms, delayed_ms, seen)
         except (ValueError, KeyError, TypeError, IndexError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
 

@@ -40,16 +40,20 @@ class Caller(Protocol):
         """The answer of the function `name` to `body`, whatever its status."""
 
 
-class Deployment(Protocol):
-    """A plan that is deployed."""
+class Placed(Protocol):
+    """A plan whose wraps run somewhere."""
 
     @property
     def gateway(self) -> Caller:
-        """Where it is deployed."""
+        """Where they run."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The OpenFaaS functions of the wraps, in the order of the plan."""
+
+
+class Deployment(Placed, Protocol):
+    """A plan that is deployed, so that its workflow can be run."""
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
         """Run the workflow on `request`."""
@@ -66,3 +70,12 @@ class Launcher(Protocol):
         It answers when the block is entered, with the supporting functions of the folder's
         stack.yaml beside it; what was deployed for it is gone after the block.
         """
+
+
+class SoloLauncher(Protocol):
+    """Runs plans; `Launcher` is one, but profiling needs no more than this."""
+
+    def launch(
+        self, workflow: Workflow, folder: WorkflowFolder, plan: Plan
+    ) -> AbstractContextManager[Placed]:
+        """`plan` with the code of the functions in `folder`, running for the length of a block."""

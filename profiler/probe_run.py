@@ -63,6 +63,10 @@ class ProbeRun:
     duration_ms: float
     stretches: tuple[Stretch, ...]
 
+    def time_ms(self, kind: PeriodKind) -> float:
+        """How long the function did `kind`, in all."""
+        return sum(s.end_ms - s.start_ms for s in self.stretches if s.kind == kind)
+
 
 def read_ticks(rows: Iterable[Sequence[Any]]) -> list[Tick]:
     """The ticks in a timeline's row, from the handler's begin to its end.

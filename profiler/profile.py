@@ -11,7 +11,7 @@ from openfaas.stack import environment, read_stack
 from profiler.function_profile import function_profile
 from profiler.inputs import Reference, find_inputs
 from profiler.invocation import Solo
-from profiler.launcher import Deployment, Launcher
+from profiler.launcher import Placed, SoloLauncher
 from profiler.payloads import payloads
 from profiler.permission import require_tracing
 from profiler.sampling import sample
@@ -43,7 +43,7 @@ class IncompleteProfileError(ChironError):
 
 def profile(
     folder: WorkflowFolder,
-    launcher: Launcher,
+    launcher: SoloLauncher,
     *,
     samples: int = SAMPLES,
     progress: Progress | None = None,
@@ -109,7 +109,7 @@ def profile(
 class _Alone:
     """A function that is deployed alone."""
 
-    deployment: Deployment
+    deployment: Placed
     wrap: str
     handler: reference.Handler
     strace: str | None

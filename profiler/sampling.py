@@ -7,8 +7,10 @@ anything, with a reference loop timed beside each of those.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, median_low
+from typing import TypeVar
 
 from profiler.handler_run import HandlerRun, handler_runs
 from profiler.invocation import Invocation, Solo
@@ -18,10 +20,12 @@ from profiler.sandbox import Sandbox
 from profiler.tracer import tracing
 from workflow.errors import ChironError
 
+AnyRun = TypeVar("AnyRun")
+
 _WARM_UP = 3
 #: Runs of a round: between attaching and detaching, with the probe, and without anything.
-_TRACED_PER_ROUND = 2
-_PROBED_PER_ROUND = 2
+_TRACED_PER_ROUND = 3
+_PROBED_PER_ROUND = 3
 _UNTRACED_PER_ROUND = 4
 #: What the untraced runs of one function may take in all, in milliseconds, if more than the least.
 _BUDGET_MS = 8_000.0
@@ -37,7 +41,8 @@ class Samples:
     untraced_ms
         Latencies without strace and probe.
     traced, probed
-        Its runs under strace, none where there is no strace; and those with the probe.
+        Its runs under strace, none where there is no strace; and those with the probe; of each
+        the half that other programs disturbed least.
     reference_ms
         What the reference loop took, typically.
     memory_mib
@@ -74,16 +79,16 @@ def sample(solo: Solo, sandbox: Sandbox, strace: str | None, count: int) -> Samp
     warm = [solo.invoke(number) for number in range(max(_WARM_UP, len(solo.requests)))]
     memory_mib = max(0.0, sandbox.peak_mib() - idle_mib)
     untraced: list[Invocation] = []
-    traced: list[HandlerRun] = []
-    probed: list[ProbeRun] = []
+    traced: list[tuple[float, HandlerRun]] = []
+    probed: list[tuple[float, ProbeRun]] = []
     references: list[float] = []
     rounds = _rounds(count, median(run.latency_ms for run in warm))
     for number in range(max(rounds, len(solo.requests))):
         if strace:
             traced += _traced(solo, sandbox, strace, number)
         for _ in range(_PROBED_PER_ROUND):
-            run = solo.invoke(number, probed=True)
-            probed += [run.probed] if run.probed else []
+            one = solo.invoke(number, probed=True)
+            probed += [(one.delayed_ms, one.probed)] if one.probed else []
         for _ in range(_UNTRACED_PER_ROUND):
             references.append(reference_ms())
             untraced.append(solo.invoke(number))
@@ -92,8 +97,8 @@ def sample(solo: Solo, sandbox: Sandbox, strace: str | None, count: int) -> Samp
         raise ChironError("no-trace", message, functions=[solo.function])
     return Samples(
         untraced_ms=tuple(run.latency_ms for run in untraced),
-        traced=tuple(traced),
-        probed=tuple(probed),
+        traced=_least_delayed(traced),
+        probed=_least_delayed(probed),
         reference_ms=median(references),
         memory_mib=memory_mib,
         input_bytes=median_low(map(len, solo.requests)),
@@ -101,11 +106,20 @@ def sample(solo: Solo, sandbox: Sandbox, strace: str | None, count: int) -> Samp
     )
 
 
-def _traced(solo: Solo, sandbox: Sandbox, strace: str, number: int) -> list[HandlerRun]:
+def _traced(
+    solo: Solo, sandbox: Sandbox, strace: str, number: int
+) -> list[tuple[float, HandlerRun]]:
+    """Runs under strace, each with its delay; without those that strace did not see whole."""
     with tracing(strace, sandbox.pid) as tracer:
-        for _ in range(_TRACED_PER_ROUND):
-            solo.invoke(number)
-    return handler_runs(tracer.trace)
+        done = [solo.invoke(number) for _ in range(_TRACED_PER_ROUND)]
+    runs = handler_runs(tracer.trace)
+    return [(run.delayed_ms, seen) for run, seen in zip(done, runs, strict=False)]
+
+
+def _least_delayed(runs: Sequence[tuple[float, AnyRun]]) -> tuple[AnyRun, ...]:
+    """The half of the runs that other programs on the machine delayed least, in their order."""
+    most = median(delayed for delayed, _ in runs) if runs else 0.0
+    return tuple(run for delayed, run in runs if delayed <= most)
 
 
 def _rounds(count: int, latency_ms: float) -> int:

@@ -68,7 +68,8 @@ class Result:
     """How one task went: its output, or its error; and when, in seconds of the monotonic clock.
 
     `asked` is when its process was asked for and `ready` when that process had its job; both
-    are None in the main process. `ticks` are those of the probe, where there was one.
+    are None in the main process. `delayed` is for how many seconds the handler's thread had no
+    core, and `ticks` are those of the probe; where it was traced, and probed.
     """
 
     task: int
@@ -81,6 +82,7 @@ class Result:
     error: dict[str, Any] | None = None
     asked: float | None = None
     ready: float | None = None
+    delayed: float | None = None
     ticks: list[Tick] | None = None
 
     def frames(self) -> list[bytes]:

@@ -9,7 +9,7 @@ import time
 import traceback
 from typing import Any
 
-from wrap import styles
+from wrap import run_queue, styles
 from wrap.declaration import Wrap
 from wrap.errors import TaskError
 from wrap.loader import Function
@@ -54,6 +54,7 @@ def _handled(
 ) -> Any:
     """What the handler answers; `result` has the times of its begin and end."""
     marked = job.traced and not job.probed  # markers let go of the GIL, which the probe sees
+    kept_waiting = run_queue.waited_s() if job.traced else 0.0
     result.started = time.monotonic()
     if marked:
         os.access(f"/chiron/begin/{task}", os.F_OK)
@@ -63,6 +64,8 @@ def _handled(
         if marked:
             os.access(f"/chiron/end/{task}", os.F_OK)
         result.ended = time.monotonic()
+        if job.traced:
+            result.delayed = run_queue.waited_s() - kept_waiting
     return value
 
 

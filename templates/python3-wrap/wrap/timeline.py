@@ -11,7 +11,7 @@ from wrap.messages import Result
 def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[str, Any]]:
     """Rows of wrap, process, task, function, kind, start_ms and end_ms, by start.
 
-    Tasks that were probed have `ticks` too.
+    Those of tasks have ``delayed_ms``, and ``ticks`` where they were probed.
 
     Parameters
     ----------
@@ -29,7 +29,11 @@ def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[
             rows[result.wrap, result.process, result.asked] = place | start | times
         run = {"task": result.task, "function": result.function, "kind": "run"}
         row = place | run | _times(result.started, result.ended, arrived)
-        rows[(result.task,)] = row if result.ticks is None else row | {"ticks": result.ticks}
+        if result.delayed is not None:
+            row["delayed_ms"] = round(result.delayed * 1000, 4)
+        if result.ticks is not None:
+            row["ticks"] = result.ticks
+        rows[(result.task,)] = row
     return sorted(rows.values(), key=lambda row: float(row["start_ms"]))
 
 

@@ -1,0 +1,59 @@
+"""Facts for the scheduler: ports, calls that concern the whole process, payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profiler.handler_run import HandlerRun
+from profiler.payloads import payloads
+from profiler.ports import ports
+from profiler.unshareable import unshareable
+from workflow.folder import WorkflowFolder
+
+
+def test_ports_are_those_that_are_bound_and_not_left_to_the_kernel(
+    handler_run: Callable[..., HandlerRun],
+) -> None:
+    lines = [
+        (1, 1.0, 0.1, "bind(3, {sa_family=AF_INET, sin_port=htons(9000), sin_addr=x}, 16)", "0"),
+        (1, 2.0, 0.1, "bind(4, {sa_family=AF_INET6, sin6_port=htons(9001), x}, 28)", "0"),
+        (1, 3.0, 0.1, "bind(5, {sa_family=AF_INET, sin_port=htons(0), x}, 16)", "0"),
+        (1, 4.0, 0.1, "connect(6, {sa_family=AF_INET, sin_port=htons(80), x}, 16)", "0"),
+    ]
+    assert ports([handler_run(10, lines)]) == (9000, 9001)
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import os\nos.chdir('/')", ("os.chdir",)),
+        ("import os as o\no._exit(1)", ("os._exit",)),
+        ("from signal import signal as s\ns(2, print)", ("signal.signal",)),
+        ("import signal\nx = signal.signal", ("signal.signal",)),
+        ("def f():\n    from os import fork\n    fork()", ("os.fork",)),
+        ("import multiprocessing.pool as p", ("multiprocessing",)),
+        ("from multiprocessing import Pool", ("multiprocessing",)),
+        ("import os\nos.getcwd()\n'os.chdir'", ()),
+        ("class os:\n    chdir = 1\nos.chdir", ()),
+        ("from . import os\nos.chdir", ()),
+        ("this is no Python", ()),
+    ],
+)
+def test_calls_that_cannot_share_a_process_are_found(
+    code: str, found: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "deep.py").write_text(code)
+    (tmp_path / "handler.py").write_text("def handle(req):\n    return req\n")
+    assert unshareable(tmp_path) == found
+
+
+def test_a_list_is_one_payload_and_further_ones_are_in_a_folder(small: WorkflowFolder) -> None:
+    (small.path / "payload.json").write_bytes(b"[1, 2]")
+    (small.path / "payloads").mkdir()
+    (small.path / "payloads" / "large.json").write_bytes(b"[3]")
+    (small.path / "payloads" / "extreme.json").write_bytes(b"{}")
+    assert payloads(small) == [b"[1, 2]", b"{}", b"[3]"]

@@ -1,0 +1,95 @@
+"""From the ticks of the GIL probe to what a function did."""
+
+from __future__ import annotations
+
+import pytest
+
+from profiler.probe_run import ProbeRun, probe_run, read_ticks
+from profiler.syscall_numbers import syscall_name
+
+Row = tuple[int, int, int, int, str]
+
+SLEEPING = "230"
+
+
+def kinds(run: ProbeRun) -> list[tuple[str, float, float]]:
+    return [(s.kind, round(s.start_ms, 2), round(s.end_ms, 2)) for s in run.stretches]
+
+
+def run_of(rows: list[Row]) -> ProbeRun:
+    return probe_run(read_ticks(rows))
+
+
+def test_no_tick_at_all_is_computing_with_the_gil() -> None:
+    run = run_of([(0, 100, 0, 1, "begin"), (30_000, 30_100, 0, 1, "end")])
+    assert kinds(run) == [("cpu", 0.0, 30.0)]
+
+
+def test_a_core_that_was_taken_away_is_still_computing_with_the_gil() -> None:
+    run = run_of([(0, 100, 0, 1, "begin"), (60_000, 30_100, 0, 1, "end")])
+    assert kinds(run) == [("cpu", 0.0, 60.0)]
+
+
+def test_ticks_while_the_cpu_clock_stands_are_waiting() -> None:
+    rows: list[Row] = [(0, 0, 0, 1, "begin")]
+    rows += [(250 * n, 20, 200, 0, SLEEPING) for n in range(1, 41)]
+    run = run_of([*rows, (10_100, 60, 0, 1, "end")])
+    assert run.time_ms("block") == pytest.approx(10.04, abs=0.01)
+    assert run.time_ms("cpu") == pytest.approx(0.06, abs=0.01)
+
+
+def test_ticks_while_the_thread_runs_are_native() -> None:
+    rows: list[Row] = [(0, 0, 0, 1, "begin")]
+    rows += [(250 * n, 230 * n, 200, 0, "running") for n in range(1, 41)]
+    run = run_of([*rows, (10_100, 9300, 0, 1, "end")])
+    assert kinds(run) == [("native", 0.0, 10.1)]
+
+
+def test_native_threads_that_get_no_core_do_not_wait() -> None:
+    """Another program has the core: the thread could run, it only may not."""
+    rows: list[Row] = [(0, 0, 0, 1, "begin"), (250, 240, 200, 0, "running")]
+    rows += [(250 * n, 240, 200, 0, "running") for n in range(2, 20)]
+    run = run_of([*rows, (5000, 300, 0, 1, "end")])
+    assert run.time_ms("block") == 0
+
+
+def test_a_long_hold_after_a_wait_begins_where_the_cpu_clock_went_on() -> None:
+    rows: list[Row] = [(0, 0, 0, 1, "begin")]
+    rows += [(250 * n, 0, 200, 0, SLEEPING) for n in range(1, 5)]
+    rows += [(11_150, 10_000, 200, 1, SLEEPING), (11_250, 10_000, 50, 0, SLEEPING)]
+    run = run_of([*rows, (11_300, 10_000, 0, 1, "end")])
+    assert kinds(run)[:3] == [("block", 0.0, 1.15), ("cpu", 1.15, 11.15), ("block", 11.15, 11.3)]
+
+
+def test_stretches_cover_the_run_without_gap_and_are_named() -> None:
+    rows: list[Row] = [(0, 0, 0, 1, "begin"), (900, 700, 200, 1, "running")]
+    rows += [(1000, 780, 50, 0, "running"), (1200, 800, 100, 0, SLEEPING)]
+    run = run_of([*rows, (1300, 805, 0, 1, "end")])
+    ends = [0.0] + [s.end_ms for s in run.stretches]
+    assert [s.start_ms for s in run.stretches] == pytest.approx(ends[:-1])
+    assert ends[-1] == pytest.approx(run.duration_ms)
+    assert {s.syscall for s in run.stretches if s.kind == "block"} == {syscall_name(SLEEPING)}
+
+
+def test_a_probe_that_could_not_run_before_the_end_saw_no_hold_of_the_gil() -> None:
+    native: list[Row] = [(0, 0, 0, 1, "begin"), (250, 240, 200, 0, "running")]
+    starved = run_of([*native, (5000, 5000, 0, 0, "end")])
+    waiting = run_of([*native, (5000, 5000, 0, 1, "end")])
+    assert starved.time_ms("cpu") == 0
+    assert waiting.time_ms("cpu") > 4
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[], [[0, 0, 0, 1, "begin"]], [[0, 0, 0, 1, "end"], [1, 1, 1, 1, "begin"]], [[0, 1], [1, 2]]],
+)
+def test_rows_that_are_no_ticks_are_refused(rows: list[list[object]]) -> None:
+    with pytest.raises(ValueError):
+        read_ticks(rows)
+
+
+def test_system_calls_have_their_names_where_they_are_known() -> None:
+    assert syscall_name("230", "x86_64") == syscall_name("115", "aarch64") == "clock_nanosleep"
+    assert syscall_name("running", "x86_64") is None
+    assert syscall_name("99999", "x86_64") is None
+    assert syscall_name("0", "another machine") is None
