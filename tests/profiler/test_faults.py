@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -40,8 +40,16 @@ FAULTS = {
 }
 
 
-def left() -> list[str]:
-    return [p.name() for p in psutil.Process().children() if p.status() != psutil.STATUS_ZOMBIE]
+def running() -> set[int]:
+    children = psutil.Process().children()
+    return {p.pid for p in children if p.status() != psutil.STATUS_ZOMBIE}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    before = running()
+    yield
+    assert running() <= before
 
 
 @pytest.mark.strace
@@ -61,7 +69,6 @@ def test_a_faulty_function_is_named_and_the_others_are_profiled(
     assert "sound" in profiled
     assert "faulty" in caught.value.functions
     assert profiled | set(caught.value.functions) == {"sound", "faulty", "after"}
-    assert left() == []
 
 
 @pytest.mark.strace
@@ -82,7 +89,6 @@ def test_a_missing_module_is_said_with_the_wraps_name(
     )
     with pytest.raises(ChironError, match=r"needy.*no_such_module"):
         profile(folder, Harness(str), samples=4)
-    assert left() == []
 
 
 def test_without_strace_the_harness_profiles_by_the_probe_alone(
