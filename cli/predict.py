@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,12 +10,17 @@ import click
 
 from cli import options
 from cli.artefacts import read_plan, read_platform, read_profile
-from cli.output import emit, table
-from predictor.predict import predict
-from workflow.documents import parse_json, validate
+from cli.output import emit, progress, table
+from predictor.explain import Explanation, Parts, explain
+from predictor.plan_timeline import plan_timeline
+from predictor.predict import Predictor, predict
+from predictor.trace import chrome_trace
+from workflow.documents import parse_json, validate, write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan, Prediction
+
+_PARTS = tuple(Parts.model_fields)
 
 
 @click.command("predict")
@@ -23,6 +29,13 @@ from workflow.plan import Plan, Prediction
 @options.platform
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="One plan.")
 @click.option("--plans", "plans_file", type=click.Path(path_type=Path), help="A plan a line.")
+@click.option("--explain", "explained", is_flag=True, help="Say where the time goes.")
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the timeline for Perfetto or chrome://tracing.",
+)
 @options.as_json
 def command(
     folder: Path,
@@ -30,6 +43,8 @@ def command(
     platform: Path,
     plan_file: Path | None,
     plans_file: Path | None,
+    explained: bool,
+    trace: Path | None,
     as_json: bool,
 ) -> None:
     """Predict the latency of plans of the workflow in DIR; needs no function and no gateway.
@@ -40,6 +55,8 @@ def command(
     """
     if (plan_file is None) == (plans_file is None):
         raise click.UsageError("name either --plan or --plans")
+    if plans_file is not None and (explained or trace):
+        raise click.UsageError("--explain and --trace are for one --plan")
     workflow = WorkflowFolder.open(folder).workflow
     functions = read_profile(profile)
     place = read_platform(platform)
@@ -49,7 +66,21 @@ def command(
     elif plan_file is not None:
         plan = read_plan(plan_file)
         prediction = predict(plan, workflow, functions, place)
-        emit(prediction, None, as_json) if as_json else _show(plan, prediction)
+        timeline = plan_timeline(plan, workflow, Predictor(functions, place))
+        explanation = Explanation(
+            prediction=prediction,
+            request_ms=0.0 if plan.called_by_client else place.request_ms,
+            stages=tuple(explain(timeline)),
+        )
+        if trace:
+            write_atomically(trace, json.dumps(chrome_trace(timeline)) + "\n")
+            progress(f"wrote {trace}")
+        if as_json:
+            emit(explanation if explained else prediction, None, as_json)
+        else:
+            _show(plan, prediction)
+            if explained:
+                _show_explanation(explanation)
 
 
 def _lines(path: Path) -> Iterator[Plan]:
@@ -70,3 +101,15 @@ def _show(plan: Plan, prediction: Prediction) -> None:
     spread = [f"{prediction.low_ms:.2f}", f"{prediction.high_ms:.2f}"]
     rows += [["whole", whole], ["low", spread[0]], ["high", spread[1]]]
     table(f"{plan.workflow}, {plan.model}, {plan.mechanism}", ["", "predicted ms"], rows)
+
+
+def _show_explanation(explanation: Explanation) -> None:
+    columns = ["stage waits for", *(name.removesuffix("_ms").replace("_", " ") for name in _PARTS)]
+    rows = [
+        [
+            f"{each.task or 'nothing'} in {each.wrap}",
+            *(f"{getattr(each.parts, name):.2f}" for name in _PARTS),
+        ]
+        for each in explanation.stages
+    ]
+    table("where the time goes, ms", columns, rows)

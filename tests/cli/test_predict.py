@@ -1,0 +1,46 @@
+"""`chiron predict` explains and draws one plan where it is asked to."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def planned(chiron, artefacts):
+    """The small workflow's folder with a plan in the current folder."""
+    assert chiron("schedule", artefacts, "--slo", "200ms").status == 0
+    return artefacts
+
+
+def test_an_explanation_sums_up_to_the_prediction(chiron, planned):
+    result = chiron("predict", planned, "--plan", "plan.json", "--explain", "--json")
+    stages = result.json["stages"]
+    assert sum(stage["latency_ms"] for stage in stages) == pytest.approx(
+        result.json["prediction"]["latency_ms"] - result.json["request_ms"], abs=0.01
+    )
+    for stage in stages:
+        assert sum(stage["parts"].values()) == pytest.approx(stage["latency_ms"], abs=0.01)
+
+
+def test_an_explanation_is_a_table_on_stderr(chiron, planned):
+    result = chiron("predict", planned, "--plan", "plan.json", "--explain")
+    assert (result.status, result.stdout) == (0, "")
+    assert "Split it in small" in result.stderr
+    assert "wait gil" in result.stderr
+
+
+def test_a_trace_shows_every_task(chiron, planned, tmp_path):
+    result = chiron("predict", planned, "--plan", "plan.json", "--trace", "trace.json")
+    assert "wrote trace.json" in result.stderr
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    tasks = sorted(event["name"] for event in events if event.get("cat") == "task")
+    assert tasks == ["M1", "M2", "M3", "Split it", "Wave", "Zusammenfügen"]
+
+
+@pytest.mark.parametrize("flag", [["--explain"], ["--trace", "trace.json"]])
+def test_many_plans_are_neither_explained_nor_drawn(flag, chiron, planned):
+    result = chiron("predict", planned, "--plans", "plan.json", *flag)
+    assert result.status == 2
+    assert "--plan" in result.error()

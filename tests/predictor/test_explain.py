@@ -1,0 +1,168 @@
+"""A plan's timeline adds up to its prediction: when, why, and drawn."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from predictor.explain import Parts, explain
+from predictor.plan_timeline import plan_timeline
+from predictor.predict import Predictor
+from predictor.trace import chrome_trace
+from workflow.model import Task, Workflow
+from workflow.plan import Plan, Wrap, WrapStage
+from workflow.platform import Platform
+from workflow.profile import FunctionProfile, Period, Profile
+
+#: a, b and c in parallel, then d.
+WORKFLOW = Workflow(
+    "demo", (*(Task(t, t, None) for t in "abc"), Task("d", "d", ("a", "b", "c"))), "d"
+)
+KINDS = st.sampled_from(["cpu", "native", "block"])
+times = st.integers(0, 20).map(float) | st.floats(0.0, 20.0).map(lambda time: round(time, 3))
+#: Per wrap: its CPUs, and the processes of the first stage and of the second.
+SHAPES = [
+    [(1, ["abc"], ["d"])],
+    [(2, ["a", "bc"], ["d"])],
+    [(2, ["", "a", "b", "c"], ["", "d"])],
+    [(1, ["ab"], ["d"]), (2, ["c"], None)],
+    [(1, ["a"], None), (2, ["b", "c"], ["d"])],
+]
+
+
+def plan(shape, mechanism: str, model: str = "pgp") -> Plan:
+    wraps = tuple(
+        Wrap(
+            name=f"w{number}",
+            cpus=cpus,
+            memory_mib=1,
+            stages=tuple(
+                WrapStage(stage=stage, processes=tuple(map(tuple, processes)))
+                for stage, processes in enumerate(stages)
+                if processes
+            ),
+        )
+        for number, (cpus, *stages) in enumerate(shape, start=1)
+    )
+    cpus = sum(wrap.cpus for wrap in wraps)
+    return Plan(format=1, workflow="demo", model=model, mechanism=mechanism, wraps=wraps, cpus=cpus)
+
+
+@st.composite
+def functions(draw: st.DrawFn) -> FunctionProfile:
+    start, periods = 0.0, []
+    for kind in draw(st.lists(KINDS, max_size=4)):
+        periods.append(Period(kind=kind, start_ms=start, duration_ms=draw(times)))
+        start += periods[-1].duration_ms
+    return FunctionProfile(latency_ms=start, periods=tuple(periods))
+
+
+profiles = st.fixed_dictionaries({name: functions() for name in "abcd"}).map(
+    lambda known: Profile(format=1, workflow="demo", functions=known)
+)
+COSTS = [
+    "request_ms", "rpc_ms", "invoke_ms", "ipc_ms", "process_startup_ms", "process_block_ms",
+    "process_first_block_ms", "pool_dispatch_ms", "thread_startup_ms", "switch_cost_ms",
+]  # fmt: skip
+platforms = st.builds(
+    Platform,
+    format=st.just(1),
+    name=st.just("test"),
+    cpus=st.integers(1, 4),
+    thread_ready_ms=st.none() | times,
+    **dict.fromkeys(COSTS, st.just(0.0) | times),
+)
+plans = st.builds(plan, st.sampled_from(SHAPES), st.sampled_from(["fork", "pool"]))
+several = settings(deadline=None, max_examples=100)
+
+
+@several
+@given(plans, profiles, platforms)
+def test_the_parts_of_every_stage_sum_up_to_its_latency(made, profile, platform):
+    predictor = Predictor(profile, platform)
+    stages = explain(plan_timeline(made, WORKFLOW, predictor))
+    predicted = predictor.plan_stages_ms(made, WORKFLOW)
+    assert [stage.latency_ms for stage in stages] == pytest.approx(predicted, abs=1e-3)
+    for stage in stages:
+        parts = [getattr(stage.parts, name) for name in Parts.model_fields]
+        if stage.task is not None:
+            assert sum(parts) == pytest.approx(stage.latency_ms, abs=2e-3)
+        assert min(parts) >= 0
+
+
+@several
+@given(plans, profiles, platforms)
+def test_the_timeline_of_a_plan_ends_with_its_last_stage(made, profile, platform):
+    predictor = Predictor(profile, platform)
+    timeline = plan_timeline(made, WORKFLOW, predictor)
+    whole = platform.request_ms + sum(predictor.plan_stages_ms(made, WORKFLOW))
+    assert max(wrap.end_ms for wrap in timeline) == pytest.approx(whole, abs=1e-3)
+
+
+@several
+@given(plans, profiles, platforms)
+def test_a_trace_nests_and_shows_no_more_busy_cores_than_there_are(made, profile, platform):
+    trace = chrome_trace(plan_timeline(made, WORKFLOW, Predictor(profile, platform)))
+    events = json.loads(json.dumps(trace, allow_nan=False))["traceEvents"]
+    rows: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    for event in events:
+        if event["ph"] == "X":
+            assert event["dur"] >= 0
+            slices = rows.setdefault((event["pid"], event["tid"]), [])
+            slices.append((event["ts"], event["ts"] + event["dur"]))
+    for slices in rows.values():
+        slices.sort(key=lambda each: (each[0], -each[1]))
+        for (_, end), (start, after) in pairwise(slices):
+            assert start >= end - 0.01 or after <= end + 0.01
+    most = {f"cores of {wrap.name}": min(wrap.cpus, platform.cpus) for wrap in made.wraps}
+    for event in events:
+        if event["ph"] == "C":
+            assert 0 <= event["args"]["busy"] <= most[event["name"]]
+
+
+def test_an_explanation_by_hand(platform, profile):
+    """b is forked at 0 and runs from 3; it has half of the core until 7, then blocks from 9 on."""
+    known = profile(a="cpu 5", b="cpu 4 block 6", c="block 1", d="cpu 1")
+    place = platform(process_startup_ms=3.0, ipc_ms=0.5, rpc_ms=2.0)
+    shape = [(1, ["a", "b"], ["d"]), (1, ["c"], None)]
+    first, second = explain(plan_timeline(plan(shape, "fork"), WORKFLOW, Predictor(known, place)))
+    # Alone until 3, a has 2 left; both have half of the core until 7; b's last 2 take until 9.
+    assert (first.wrap, first.process, first.task, first.latency_ms) == ("w1", 1, "b", 15.5)
+    assert first.parts == Parts(
+        startup_ms=3.0, computing_ms=4.0, wait_core_ms=2.0, blocked_ms=6.0, gather_ms=0.5
+    )
+    assert (second.task, second.parts) == ("d", Parts(computing_ms=1.0))
+
+
+def test_remote_wraps_pay_for_the_network_and_threads_for_the_gil(platform, profile):
+    known = profile(a="cpu 1", b="cpu 5", c="cpu 5", d="cpu 1")
+    place = platform(rpc_ms=2.0, invoke_ms=1.0)
+    shape = [(1, ["a"], None), (1, ["bc"], ["d"])]
+    first, second = explain(plan_timeline(plan(shape, "fork"), WORKFLOW, Predictor(known, place)))
+    assert first.task == "c"
+    assert first.parts == Parts(network_ms=3.0, computing_ms=5.0, wait_gil_ms=5.0)
+    assert second.parts == Parts(network_ms=2.0, computing_ms=1.0)
+
+
+def test_a_trace_names_wraps_tasks_and_calls(platform, profile):
+    known = profile(a="cpu 1", b="cpu 5", c="cpu 5", d="cpu 1")
+    shape = [(1, ["a", "b"], ["d"]), (1, ["c"], None)]
+    timeline = plan_timeline(
+        plan(shape, "fork"), WORKFLOW, Predictor(known, platform(rpc_ms=2.0, ipc_ms=1.0))
+    )
+    events = chrome_trace(timeline)["traceEvents"]
+    rows = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert sorted(rows.values()) == [
+        "w1, main process", "w1, process 1", "w2, main process", "workflow",
+    ]  # fmt: skip
+    tasks = {(e["name"], rows[e["pid"]]) for e in events if e.get("cat") == "task"}
+    assert tasks == {
+        ("a", "w1, main process"), ("b", "w1, process 1"),
+        ("c", "w2, main process"), ("d", "w1, main process"),
+    }  # fmt: skip
+    (call,) = [e for e in events if e.get("cat") == "network"]
+    assert (call["name"], call["ts"], call["dur"]) == ("call w2", 0.0, 2000.0)
