@@ -114,11 +114,16 @@ def test_where_no_cache_can_be_written_functions_are_compiled_all_the_same(monke
     assert [cache for cache, _ in asked] == [True, False]
 
 
-def test_a_numba_without_the_option_that_makes_it_fast_counts_references(monkeypatch):
+@pytest.mark.parametrize(("knows", "options"), [(True, {"_nrt", "forceinline"}), (False, set())])
+def test_only_options_that_numba_knows_are_asked_for(monkeypatch, knows, options):
+    asked = []
+
     def njit(cache=False, **options):
-        if "_nrt" in options:
-            raise KeyError("Unrecognized options")
+        asked.extend(options)
         return lambda function: function
 
     monkeypatch.setattr(compiling, "numba", types.SimpleNamespace(njit=njit))
+    if not knows:
+        monkeypatch.setattr(compiling, "CPUTargetOptions", object)
     assert compiling.inner(len)("four") == 4
+    assert set(asked) == {"error_model"} | options
