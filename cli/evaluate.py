@@ -9,6 +9,7 @@ from cli.lazy_group import LazyGroup
 _MODULES = {
     "latency": ("cli.evaluate_latency", "Deployment models of one workflow, measured in turn."),
     "prediction": ("cli.evaluate_prediction", "How wrong predictions are."),
+    "profiler": ("cli.evaluate_profiler", "How right profiles of known functions are."),
     "predictor-speed": ("cli.evaluate_predictor_speed", "How long a prediction takes."),
 }
 

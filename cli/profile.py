@@ -8,11 +8,16 @@ from pathlib import Path
 import click
 
 from cli import options
-from cli.output import emit, next_step, progress
+from cli.artefacts import read_profile
+from cli.output import emit, next_step, progress, table
 from cli.place import connect
 from generator.harness import Harness
+from profiler.chrome_trace import chrome_trace
+from profiler.compare import Changes
+from profiler.compare import compare as profile_changes
 from profiler.launcher import SoloLauncher
 from profiler.profile import IncompleteProfileError, profile
+from workflow.documents import write_atomically
 from workflow.folder import WorkflowFolder
 
 
@@ -22,6 +27,12 @@ from workflow.folder import WorkflowFolder
 @options.tls_no_verify
 @options.local
 @click.option("--harness", is_flag=True, help="Run the functions here, without any gateway.")
+@click.option(
+    "--compare", type=click.Path(path_type=Path), help="An older profile.json: show what changed."
+)
+@click.option(
+    "--trace", type=click.Path(path_type=Path), help="Also write the periods as a Chrome trace."
+)
 @options.output("profile.json")
 @options.as_json
 def command(
@@ -30,6 +41,8 @@ def command(
     tls_no_verify: bool,
     local: bool,
     harness: bool,
+    compare: Path | None,
+    trace: Path | None,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -43,6 +56,7 @@ def command(
       chiron profile benchmarks/finra --local
     """
     opened = WorkflowFolder.open(folder)
+    old = read_profile(compare) if compare else None
     with ExitStack() as stack:
         place: SoloLauncher = (
             Harness(progress)
@@ -56,4 +70,30 @@ def command(
                 emit(error.profile, output, as_json=False)
             raise
     emit(measured, output, as_json)
+    if trace:
+        write_atomically(trace, chrome_trace(measured))
+        progress(f"wrote {trace}")
+    if old:
+        _show(profile_changes(old, measured))
     next_step("chiron calibrate" + (" --local" if local or harness else ""))
+
+
+def _show(changes: Changes) -> None:
+    """What changed since an older profile, the machine's drift taken off."""
+
+    def shown(value: float | None, form: str) -> str:
+        return "-" if value is None else format(value, form)
+
+    rows = [
+        [
+            one.function,
+            shown(one.old_ms, ".2f"),
+            shown(one.new_ms, ".2f"),
+            shown(None if one.ratio is None else one.ratio - 1, "+.1%"),
+            *(shown(one.kinds_ms.get(kind), "+.2f") for kind in ("cpu", "native", "block")),
+            ", ".join(one.facts) or "-",
+        ]
+        for one in changes.changes
+    ]
+    columns = ["function", "old", "new", "change", "cpu", "native", "block", "facts"]
+    table("since the older profile, times in ms", columns, rows)

@@ -7,14 +7,13 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import get_args
 
-from profiler.blocking import waits
 from profiler.files import files
-from profiler.handler_run import HandlerRun
 from profiler.periods import periods
 from profiler.ports import ports
 from profiler.probe_run import ProbeRun
 from profiler.reconcile import probed_periods, reconciled
 from profiler.sampling import Samples
+from profiler.typical_run import traced_run, typical_run
 from profiler.unshareable import unshareable
 from workflow.profile import FunctionProfile, Period, PeriodKind
 
@@ -22,24 +21,24 @@ from workflow.profile import FunctionProfile, Period, PeriodKind
 def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionProfile:
     """The profile of the function whose handler folder is `handler`.
 
-    The latency is the median of the untraced runs. The periods are those of one traced run and
-    of one with the probe, the most typical ones: an average over several would have waits at
-    places where no run had one.
+    The latency is the median of the untraced runs. The periods are those of a typical traced run,
+    with the kinds of a typical run with the probe.
     """
     latency_ms = round(median(samples.untraced_ms), 3)
     low, _, high = quantiles(samples.untraced_ms, n=4, method="inclusive")
-    opened = files(samples.traced)
+    traced = [each.run for each in samples.traced]
+    opened = files(traced)
     return FunctionProfile(
         latency_ms=latency_ms,
         samples=len(samples.untraced_ms),
         spread_ms=(round(low, 3), round(high, 3)),
         reference_ms=round(samples.reference_ms, 4),
-        sources=("probe", "strace") if samples.traced else ("probe",),
+        sources=("probe", "strace") if traced else ("probe",),
         periods=_periods(samples, latency_ms),
         memory_mib=round(samples.memory_mib, 2),
         files_read=opened.read,
         files_written=opened.written,
-        ports=ports(samples.traced),
+        ports=ports(traced),
         unshareable=unshareable(handler),
         input_bytes=samples.input_bytes,
         output_bytes=samples.output_bytes,
@@ -52,15 +51,9 @@ def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
     probed = _typical_kinds(samples.probed)
     if not samples.traced:
         return probed_periods(probed, latency_ms)
-    run = typical(samples.traced)
-    seen = periods(waits(run), run.duration_ms, run.marker_s * 1000, latency_ms)
+    run = typical_run([traced_run(each.run, each.delayed_ms) for each in samples.traced])
+    seen = periods(run.waits, run.duration_ms, run.marker_ms, latency_ms)
     return reconciled(seen, probed)
-
-
-def typical(runs: Sequence[HandlerRun]) -> HandlerRun:
-    """The run whose duration is nearest to the median."""
-    middle = median(run.duration_ms for run in runs)
-    return min(runs, key=lambda run: abs(run.duration_ms - middle))
 
 
 def _typical_kinds(runs: Sequence[ProbeRun]) -> ProbeRun:

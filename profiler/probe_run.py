@@ -67,6 +67,19 @@ class ProbeRun:
         """How long the function did `kind`, in all."""
         return sum(s.end_ms - s.start_ms for s in self.stretches if s.kind == kind)
 
+    def without_delay(self, delayed_ms: float) -> ProbeRun:
+        """The run without `delayed_ms` in which it had no core, taken off its computing."""
+        computing = self.duration_ms - self.time_ms("block")
+        left = max(computing - delayed_ms, computing / 10)
+        scale = left / computing if computing else 1.0
+        stretches: list[Stretch] = []
+        at = 0.0
+        for each in self.stretches:
+            end = at + (each.end_ms - each.start_ms) * (1.0 if each.kind == "block" else scale)
+            stretches.append(Stretch(each.kind, at, end, each.syscall))
+            at = end
+        return ProbeRun(at, tuple(stretches))
+
 
 def read_ticks(rows: Iterable[Sequence[Any]]) -> list[Tick]:
     """The ticks in a timeline's row, from the handler's begin to its end.

@@ -7,10 +7,8 @@ anything, with a reference loop timed beside each of those.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, median_low
-from typing import TypeVar
 
 from profiler.handler_run import HandlerRun, handler_runs
 from profiler.invocation import Invocation, Solo
@@ -19,8 +17,6 @@ from profiler.reference_loop import reference_ms
 from profiler.sandbox import Sandbox
 from profiler.tracer import tracing
 from workflow.errors import ChironError
-
-AnyRun = TypeVar("AnyRun")
 
 _WARM_UP = 3
 #: Runs of a round: between attaching and detaching, with the probe, and without anything.
@@ -33,6 +29,14 @@ _FEWEST_ROUNDS = 2
 
 
 @dataclass(frozen=True)
+class TracedHandler:
+    """A run under strace, and for how long its thread had no core."""
+
+    run: HandlerRun
+    delayed_ms: float
+
+
+@dataclass(frozen=True)
 class Samples:
     """What was seen of one function.
 
@@ -41,8 +45,8 @@ class Samples:
     untraced_ms
         Latencies without strace and probe.
     traced, probed
-        Its runs under strace, none where there is no strace; and those with the probe; of each
-        the half that other programs disturbed least.
+        Its runs under strace, none where there is no strace; and those with the probe, without
+        the time in which they had no core.
     reference_ms
         What the reference loop took, typically.
     memory_mib
@@ -52,7 +56,7 @@ class Samples:
     """
 
     untraced_ms: tuple[float, ...]
-    traced: tuple[HandlerRun, ...]
+    traced: tuple[TracedHandler, ...]
     probed: tuple[ProbeRun, ...]
     reference_ms: float
     memory_mib: float
@@ -79,8 +83,8 @@ def sample(solo: Solo, sandbox: Sandbox, strace: str | None, count: int) -> Samp
     warm = [solo.invoke(number) for number in range(max(_WARM_UP, len(solo.requests)))]
     memory_mib = max(0.0, sandbox.peak_mib() - idle_mib)
     untraced: list[Invocation] = []
-    traced: list[tuple[float, HandlerRun]] = []
-    probed: list[tuple[float, ProbeRun]] = []
+    traced: list[TracedHandler] = []
+    probed: list[ProbeRun] = []
     references: list[float] = []
     rounds = _rounds(count, median(run.latency_ms for run in warm))
     for number in range(max(rounds, len(solo.requests))):
@@ -88,7 +92,7 @@ def sample(solo: Solo, sandbox: Sandbox, strace: str | None, count: int) -> Samp
             traced += _traced(solo, sandbox, strace, number)
         for _ in range(_PROBED_PER_ROUND):
             one = solo.invoke(number, probed=True)
-            probed += [(one.delayed_ms, one.probed)] if one.probed else []
+            probed += [one.probed.without_delay(one.delayed_ms)] if one.probed else []
         for _ in range(_UNTRACED_PER_ROUND):
             references.append(reference_ms())
             untraced.append(solo.invoke(number))
@@ -97,8 +101,8 @@ def sample(solo: Solo, sandbox: Sandbox, strace: str | None, count: int) -> Samp
         raise ChironError("no-trace", message, functions=[solo.function])
     return Samples(
         untraced_ms=tuple(run.latency_ms for run in untraced),
-        traced=_least_delayed(traced),
-        probed=_least_delayed(probed),
+        traced=tuple(traced),
+        probed=tuple(probed),
         reference_ms=median(references),
         memory_mib=memory_mib,
         input_bytes=median_low(map(len, solo.requests)),
@@ -106,20 +110,12 @@ def sample(solo: Solo, sandbox: Sandbox, strace: str | None, count: int) -> Samp
     )
 
 
-def _traced(
-    solo: Solo, sandbox: Sandbox, strace: str, number: int
-) -> list[tuple[float, HandlerRun]]:
-    """Runs under strace, each with its delay; without those that strace did not see whole."""
+def _traced(solo: Solo, sandbox: Sandbox, strace: str, number: int) -> list[TracedHandler]:
+    """Runs under strace, without those that it did not see whole."""
     with tracing(strace, sandbox.pid) as tracer:
         done = [solo.invoke(number) for _ in range(_TRACED_PER_ROUND)]
     runs = handler_runs(tracer.trace)
-    return [(run.delayed_ms, seen) for run, seen in zip(done, runs, strict=False)]
-
-
-def _least_delayed(runs: Sequence[tuple[float, AnyRun]]) -> tuple[AnyRun, ...]:
-    """The half of the runs that other programs on the machine delayed least, in their order."""
-    most = median(delayed for delayed, _ in runs) if runs else 0.0
-    return tuple(run for delayed, run in runs if delayed <= most)
+    return [TracedHandler(seen, run.delayed_ms) for run, seen in zip(done, runs, strict=False)]
 
 
 def _rounds(count: int, latency_ms: float) -> int:

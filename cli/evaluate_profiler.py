@@ -1,0 +1,75 @@
+"""`chiron evaluate profiler`: how right and how stable profiles of known functions are."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from cli import options
+from cli.output import emit, progress, table
+from cli.place import connect
+from evaluation.profiler import ProfilerReport, check_profiler
+from generator.harness import Harness
+from profiler.launcher import SoloLauncher
+
+_COLUMNS = [
+    "function", "cpu", "native", "block", "worst", "profiled", "untraced", "p25", "p75", "error"
+]  # fmt: skip
+
+
+@click.command("profiler")
+@click.option("--repeats", type=click.IntRange(min=2), default=5, show_default=True)
+@click.option("--samples", type=click.IntRange(min=3), default=20, show_default=True)
+@options.gateway
+@options.tls_no_verify
+@options.local
+@click.option("--harness", is_flag=True, help="Run the functions here, without any gateway.")
+@options.output("out")
+@options.as_json
+def command(
+    repeats: int,
+    samples: int,
+    gateway: str | None,
+    tls_no_verify: bool,
+    local: bool,
+    harness: bool,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Profile functions of which is known what they do, and one of them several times.
+
+    \b
+    Example:
+      chiron evaluate profiler --local
+    """
+    with ExitStack() as stack:
+        place: SoloLauncher = (
+            Harness(progress)
+            if harness
+            else stack.enter_context(connect(gateway, local=local, tls_no_verify=tls_no_verify))
+        )
+        report = check_profiler(place, repeats=repeats, samples=samples, progress=progress)
+    emit(report, output / "profiler.json", as_json)
+    _show(report)
+
+
+def _show(report: ProfilerReport) -> None:
+    rows = [
+        [
+            row.function,
+            *(f"{row.found[kind]:.1%}" for kind in ("cpu", "native", "block")),
+            f"{row.worst_points:.1f}",
+            *(f"{ms:.2f}" for ms in (row.profiled_ms, row.untraced_ms, *row.untraced_spread_ms)),
+            f"{row.latency_error:+.1%}",
+        ]
+        for row in report.functions
+    ]
+    table("shares, worst error in percentage points, latencies in ms", _COLUMNS, rows)
+    progress(f"{len(report.functions)} functions profiled in {report.seconds:.0f} s")
+    latencies = ", ".join(f"{latency:.2f}" for latency in report.repeated_ms)
+    progress(
+        f"{report.repeated} profiled {len(report.repeated_ms)} times in a row: {latencies} ms, "
+        f"within {report.repeated_range:.1%}"
+    )

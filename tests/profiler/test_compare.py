@@ -1,0 +1,69 @@
+"""Two profiles held against each other, and one drawn."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from profiler.chrome_trace import chrome_trace
+from profiler.compare import compare
+from profiler.drift import latency_at
+from workflow.profile import FunctionProfile, Period, Profile
+
+
+def function(
+    cpu: float, block: float, reference: float | None, **fields: object
+) -> FunctionProfile:
+    periods = (
+        Period(kind="cpu", start_ms=0.0, duration_ms=cpu),
+        Period(kind="block", start_ms=cpu, duration_ms=block, syscall="read"),
+    )
+    made = FunctionProfile(latency_ms=cpu + block, periods=periods, reference_ms=reference)
+    return made.model_copy(update=fields)
+
+
+def profile(**functions: FunctionProfile) -> Profile:
+    return Profile(format=1, workflow="w", functions=functions)
+
+
+def test_a_slower_machine_makes_computing_longer_and_waiting_not() -> None:
+    assert latency_at(function(10, 20, 1.0), 1.5) == pytest.approx(35)
+    assert latency_at(function(10, 20, None), 1.5) == 30
+
+
+def test_a_machine_that_got_slower_is_no_change() -> None:
+    changes = compare(profile(a=function(10, 20, 1.0)), profile(a=function(15, 20, 1.5))).changes
+    assert changes[0].ratio == pytest.approx(1.0)
+
+
+def test_what_a_function_does_differently_is_said() -> None:
+    old = function(10, 20, 1.0, files_read=("/etc/hosts",))
+    new = function(10, 40, 1.0, files_read=("/etc/passwd",), ports=(80,))
+    (change,) = compare(profile(a=old), profile(a=new)).changes
+    assert change.kinds_ms == {"cpu": 0, "native": 0, "block": 20}
+    assert change.facts == ("files_read", "ports")
+    assert change.ratio == pytest.approx(50 / 30)
+
+
+def test_functions_that_only_one_profile_has_are_listed() -> None:
+    one = function(1, 1, None)
+    changes = compare(profile(gone=one), profile(added=one)).changes
+    assert [(c.function, c.old_ms, c.new_ms) for c in changes] == [
+        ("gone", 2, None),
+        ("added", None, 2),
+    ]
+    assert changes[0].ratio is None
+
+
+def test_a_trace_has_every_period_in_the_row_of_its_function() -> None:
+    events = json.loads(chrome_trace(profile(a=function(1, 2, None), b=function(3, 4, None))))
+    drawn = [e for e in events["traceEvents"] if e["ph"] == "X"]
+    assert [(e["tid"], e["name"], e["ts"], e["dur"]) for e in drawn] == [
+        (1, "cpu", 0.0, 1000.0),
+        (1, "read", 1000.0, 2000.0),
+        (2, "cpu", 0.0, 3000.0),
+        (2, "read", 3000.0, 4000.0),
+    ]
+    names = [e["args"]["name"] for e in events["traceEvents"] if e["ph"] == "M"]
+    assert names == ["w", "a", "b"]
