@@ -7,13 +7,17 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
 
+from profiler.containers import docker_pids, faasd_pids, kubernetes_pids, servers
 from workflow.errors import ChironError
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_ROOT = Path("/")
+_DOCKER_S = 5
 _PYTHON = re.compile(r"python\d+\.\d+")
 
 
@@ -58,23 +62,51 @@ class Sandbox:
 def find_sandbox(function: str, gateway_url: str) -> Sandbox:
     """The server process of `function`, which the gateway at `gateway_url` runs on this machine.
 
+    It may be a process of the embedded gateway, or in a container of faasd, Kubernetes or Docker.
+
     Raises
     ------
     ChironError
         ``no-process`` where there is none to be seen, or more than one.
     """
-    found = {process.pid: process for process in _servers(function, gateway_url)}
-    roots = [process for process in found.values() if _parent(process) not in found]
-    if len(roots) == 1:
-        return Sandbox(roots[0].pid)
-    if roots:
-        fault = f"function {function} runs as {len(roots)} replicas: scale it to one"
+    found = _processes(function, gateway_url) or _in_containers(function)
+    if len(found) == 1:
+        return Sandbox(found[0])
+    if found:
+        fault = f"function {function} runs as {len(found)} replicas: scale it to one"
     else:
         fault = (
             f"no process of function {function} is to be seen on this machine: profile on the "
-            "embedded gateway (--local), as a user who may see its processes"
+            "machine that runs it, as a user who may see its processes, or with --local"
         )
     raise ChironError("no-process", fault, functions=[function])
+
+
+def _processes(function: str, gateway_url: str) -> list[int]:
+    """Those of the embedded gateway, or of the harness."""
+    found = {process.pid: process for process in _servers(function, gateway_url)}
+    return [pid for pid, process in found.items() if _parent(process) not in found]
+
+
+def _in_containers(function: str) -> list[int]:
+    """Those of faasd, of Kubernetes on this node, of Docker."""
+    pids = faasd_pids(function, _ROOT) or kubernetes_pids(function, _ROOT)
+    if not pids and (client := _docker()) is not None:
+        with contextlib.closing(client):
+            pids = docker_pids(function, client, _ROOT)
+    return servers(pids, _ROOT)
+
+
+def _docker() -> Any:
+    """A client of Docker's engine; None where there is neither the package nor an engine."""
+    try:
+        import docker
+    except ImportError:
+        return None
+    try:
+        return docker.from_env(timeout=_DOCKER_S)
+    except docker.errors.DockerException:
+        return None
 
 
 def _servers(function: str, gateway_url: str) -> Iterator[psutil.Process]:
