@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workflow.model import Workflow
+from scheduler.options import Job
 from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
 
 _MODELS = {
     "one-to-one": "every function has a sandbox of its own and the client calls them all",
@@ -19,9 +17,7 @@ _MODELS = {
 }
 
 
-def explain(
-    plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
-) -> tuple[str, ...]:
+def explain(plan: Plan, job: Job) -> tuple[str, ...]:
     """The verdict on the SLO, the model's rule, and a line for every process of more than one."""
     lines = [_verdict(plan), f"{plan.model}: {_MODELS[plan.model]}"]
     for wrap in plan.wraps:
@@ -29,7 +25,7 @@ def explain(
             for number, process in enumerate(stage.processes, start=1):
                 if len(process) > 1:
                     where = f"{wrap.name}, stage {stage.stage + 1}, process {number}"
-                    lines.append(f"{where}: {_shared(process, plan, workflow, profile, platform)}")
+                    lines.append(f"{where}: {_shared(process, plan, job)}")
     return tuple(lines)
 
 
@@ -44,13 +40,8 @@ def _verdict(plan: Plan) -> str:
     return f"{latency}, over the SLO of {plan.slo_ms:g} ms"
 
 
-def _shared(
-    process: Sequence[str],
-    plan: Plan,
-    workflow: Workflow,
-    profile: Profile,
-    platform: Platform,
-) -> str:
+def _shared(process: Sequence[str], plan: Plan, job: Job) -> str:
+    workflow, profile, platform = job.workflow, job.profile, job.platform
     functions = [workflow.function_of(task) for task in process]
     names = list(dict.fromkeys(functions))
     listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

@@ -29,12 +29,14 @@ def plan_from_layout(
     *,
     model: Model,
     mechanism: Mechanism,
+    node_cpus: int | None = None,
     names: Sequence[str] | None = None,
 ) -> Plan:
     """The plan, not yet predicted, that deploys `layout`.
 
     Every wrap gets as many CPUs as it runs processes at once (Chiron §6: a whole CPU is the unit
-    of allocation), and memory for all functions that it runs at once.
+    of allocation) but no more than a node has, where that is known, and memory for all functions
+    that it runs at once.
     """
     count = max(len(stage) for stage in layout)
     wraps = [
@@ -47,6 +49,7 @@ def plan_from_layout(
             ],
             workflow,
             profile,
+            node_cpus,
         )
         for index in range(count)
     ]
@@ -83,6 +86,7 @@ def _wrap(
     stages: list[tuple[int, WrapProcesses]],
     workflow: Workflow,
     profile: Profile,
+    node_cpus: int | None,
 ) -> Wrap:
     def stage_mib(processes: WrapProcesses) -> float:
         functions = [workflow.function_of(task) for process in processes for task in process]
@@ -92,7 +96,7 @@ def _wrap(
     memory_mib = BASE_MEMORY_MIB + max(stage_mib(processes) for _, processes in stages)
     return Wrap(
         name=name,
-        cpus=widest(stages),
+        cpus=min(widest(stages), node_cpus or widest(stages)),
         memory_mib=int(-(-memory_mib // 16) * 16),
         stages=tuple(WrapStage(stage=n, processes=processes) for n, processes in stages),
     )

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
+from typing import Literal, get_args
 
 from predictor.predict import predict
+from scheduler.conflicts import find_conflicts
 from scheduler.explain import explain
 from scheduler.layout import plan_from_layout
+from scheduler.limits import Limits
 from scheduler.models import faastlane, faastlane_plus, faastlane_t, one_to_one, sand
-from scheduler.pgp import Search, pgp
+from scheduler.options import Job, Options
+from scheduler.strategies import Strategy, better, choose
+from scheduler.wishes import NO_WISHES, Wishes
 from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.plan import Mechanism, Model, Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
+
+#: A mechanism, or the one whose plan is better.
+MechanismChoice = Mechanism | Literal["auto"]
 
 _FIXED_LAYOUTS = {
     "sand": sand,
@@ -30,7 +38,11 @@ def schedule(
     slo_ms: float,
     *,
     model: Model = "pgp",
-    mechanism: Mechanism = "fork",
+    mechanism: MechanismChoice = "fork",
+    strategy: Strategy = "cost",
+    wishes: Wishes = NO_WISHES,
+    limits: Limits | None = None,
+    headroom: bool = False,
 ) -> Plan:
     """The plan of `model` for `workflow`, predicted, with whether it meets the SLO.
 
@@ -40,40 +52,76 @@ def schedule(
     ----------
     slo_ms
         End-to-end latency that the plan has to stay within, in milliseconds, greater than 0.
+    mechanism
+        ``auto`` plans with each and takes the better plan.
+    strategy
+        What is best among the plans of model ``pgp`` that meet the SLO.
+    wishes, limits
+        What the user wants kept apart or together, and what the cluster bears. The fixed models
+        cannot respect them; ``why`` says where they do not.
+    headroom
+        Whether the high end of the prediction has to stay within the SLO, not its middle.
 
     Raises
     ------
     ChironError
-        ``bad-slo``, or ``unknown-function`` where the profile lacks a function.
+        ``bad-slo``; ``unknown-function`` where the profile or the workflow lacks a function;
+        ``bad-requirement``; ``impossible-wishes``.
     """
+    job = job_of(
+        workflow, profile, platform, slo_ms, wishes=wishes, limits=limits, headroom=headroom
+    )
+    mechanisms: tuple[Mechanism, ...] = get_args(Mechanism) if mechanism == "auto" else (mechanism,)
+    if model == "pgp":
+        found = [choose(Options.of(job, m), strategy, slo_ms) for m in mechanisms]
+    else:
+        found = [Options.of(job, m).judged(_fixed(job, model, m)) for m in mechanisms]
+    best = min(found, key=better(strategy, slo_ms))
+    return assess(best.plan, job, slo_ms)
+
+
+def job_of(
+    workflow: Workflow,
+    profile: Profile,
+    platform: Platform,
+    slo_ms: float,
+    *,
+    wishes: Wishes = NO_WISHES,
+    limits: Limits | None = None,
+    headroom: bool = False,
+) -> Job:
+    """What is to be scheduled, checked; raises as `schedule` does."""
     if not 0 < slo_ms < math.inf:
         raise ChironError(
             "bad-slo", f"the SLO has to be greater than 0 ms and finite, not {slo_ms:g}"
         )
     profile.require(workflow.functions)
-    names = None
-    if model == "pgp":
-        layout = pgp(Search.of(workflow, profile, platform, mechanism), slo_ms)
-    elif model == "one-to-one":
-        layout, names = one_to_one(workflow)
-    else:
-        layout = _FIXED_LAYOUTS[model](workflow)
-    plan = plan_from_layout(
-        layout, workflow, profile, model=model, mechanism=mechanism, names=names
-    )
-    return assess(plan, workflow, profile, platform, slo_ms)
+    conflicts = find_conflicts(workflow.functions, profile, wishes)
+    return Job(workflow, profile, platform, conflicts, limits or Limits(), headroom)
 
 
-def assess(
-    plan: Plan, workflow: Workflow, profile: Profile, platform: Platform, slo_ms: float
-) -> Plan:
+def assess(plan: Plan, job: Job, slo_ms: float) -> Plan:
     """`plan` with its prediction, the verdict on `slo_ms`, and the reasons in words."""
-    prediction = predict(plan, workflow, profile, platform)
+    prediction = predict(plan, job.workflow, job.profile, job.platform)
+    judged_ms = prediction.high_ms if job.headroom else prediction.latency_ms
     assessed = plan.model_copy(
-        update={
-            "slo_ms": slo_ms,
-            "predicted": prediction,
-            "meets_slo": prediction.latency_ms <= slo_ms,
-        }
+        update={"slo_ms": slo_ms, "predicted": prediction, "meets_slo": judged_ms <= slo_ms}
     )
-    return assessed.model_copy(update={"why": explain(assessed, workflow, profile, platform)})
+    return assessed.model_copy(update={"why": explain(assessed, job)})
+
+
+def _fixed(job: Job, model: Model, mechanism: Mechanism) -> Plan:
+    names = None
+    if model == "one-to-one":
+        layout, names = one_to_one(job.workflow)
+    else:
+        layout = _FIXED_LAYOUTS[model](job.workflow)
+    return plan_from_layout(
+        layout,
+        job.workflow,
+        job.profile,
+        model=model,
+        mechanism=mechanism,
+        node_cpus=job.platform.cpus,
+        names=names,
+    )

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from scheduler.schedule import assess, schedule
+from scheduler.schedule import assess, job_of, schedule
 from workflow.documents import dump, parse_json, validate
 from workflow.errors import ChironError
 from workflow.folder import parse_workflow
@@ -116,9 +116,10 @@ def test_the_verdict_changes_at_the_predicted_latency(profile, platform, model):
     known, functions, place = parse_workflow(WORKFLOW), profile(**FUNCTIONS), platform()
     plan = schedule(known, functions, place, 0.1, model=model)
     latency_ms = plan.predicted.latency_ms
+    job = job_of(known, functions, place, latency_ms)
     assert not plan.meets_slo
-    assert assess(plan, known, functions, place, latency_ms).meets_slo
-    assert not assess(plan, known, functions, place, latency_ms - 0.001).meets_slo
+    assert assess(plan, job, latency_ms).meets_slo
+    assert not assess(plan, job, latency_ms - 0.001).meets_slo
 
 
 def test_input_is_left_as_it_was(profile, platform):

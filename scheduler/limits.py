@@ -1,0 +1,40 @@
+"""What a cluster refuses: too many functions, wraps larger than a node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workflow.plan import Plan
+
+#: OpenFaaS Community Edition deploys no more functions.
+COMMUNITY_EDITION_FUNCTIONS = 15
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many functions may be deployed, and the memory of a node (None: not known).
+
+    A node's CPUs are the platform's.
+    """
+
+    functions: int = COMMUNITY_EDITION_FUNCTIONS
+    node_memory_mib: int | None = None
+
+
+def exceeded(plan: Plan, limits: Limits) -> tuple[str, ...]:
+    """A line for every limit that `plan` exceeds, with what would have to change."""
+    lines = list[str]()
+    if len(plan.wraps) > limits.functions:
+        mend = "--model pgp needs fewer" if plan.model != "pgp" else "drop wishes that separate"
+        lines.append(
+            f"limit: {len(plan.wraps)} functions to deploy, {limits.functions} allowed "
+            f"(Community Edition: {COMMUNITY_EDITION_FUNCTIONS}): {mend}, or raise --max-functions"
+        )
+    memory = limits.node_memory_mib
+    large = [wrap for wrap in plan.wraps if memory is not None and wrap.memory_mib > memory]
+    lines += [
+        f"limit: {wrap.name} needs {wrap.memory_mib} MiB, a node has {memory}: "
+        "use isolate in wishes.json to give its largest functions wraps of their own"
+        for wrap in large
+    ]
+    return tuple(lines)

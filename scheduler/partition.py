@@ -1,0 +1,241 @@
+"""Which functions of a stage share a process: partitions of low latency for given slots."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import add
+from statistics import fmean
+
+from scheduler.kernighan_lin import Estimate, Exchange, Functions, kernighan_lin
+from scheduler.problem import Problem
+from scheduler.slots import Slots, by_wrap
+
+#: The functions of every process of one stage and group, in the order of the slots.
+Partition = tuple[Functions, ...]
+
+#: Steps of Kernighan-Lin without a gain after which the rest of a pass is left out.
+PATIENCE = 3
+#: With how many processes, those that end first, the last one exchanges functions.
+PARTNERS = 6
+#: The part of its latency by which a partition of more than a few functions has to get better.
+WORTHWHILE = 0.001
+#: Up to so many functions every start is improved, and processes that compete for cores are
+#: simulated together at every step.
+SMALL = 10
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The cost of a partition of `problem`'s functions over `slots`.
+
+    ``together`` simulates all processes of a wrap at once, as they compete for its cores, else
+    each is on its own.
+    """
+
+    problem: Problem
+    slots: Slots
+    together: bool
+
+    def arranged(self, processes: Sequence[Functions]) -> Partition:
+        """`processes` over the slots: who takes longest starts first, which no order beats."""
+        by_time = sorted(processes, key=lambda p: (-self.problem.alone_ms(p), p))
+        by_offset = sorted(range(len(processes)), key=lambda s: (self.slots.offsets_ms[s], s))
+        partition = dict(zip(by_offset, by_time, strict=True))
+        return tuple(partition[slot] for slot in range(len(processes)))
+
+    def ends_ms(self, partition: Partition) -> list[float]:
+        """When each process ends, counted from the start of the stage."""
+        if not self.together:
+            return list(map(add, map(self.problem.alone_ms, partition), self.slots.offsets_ms))
+        wraps = by_wrap(partition, self.slots.sizes)
+        return [
+            arrival + end
+            for arrival, processes in zip(self.slots.arrivals_ms, wraps, strict=True)
+            for end in self.problem.wrap_ends_ms(processes)
+        ]
+
+    def latency_ms(self, partition: Partition) -> float:
+        """When the last process ends; infinite where two functions of one must not share it."""
+        if not all(map(self.problem.can_share, partition)):
+            return math.inf
+        return max(self.ends_ms(partition))
+
+
+def partition(problem: Problem, functions: Functions, slots: Slots) -> tuple[float, Partition]:
+    """The latency of the best partition found of `functions` over `slots`, and the partition.
+
+    Starts from lists of functions dealt out one after another, and improves by Kernighan-Lin
+    between the process that ends last and the others.
+
+    Raises
+    ------
+    ValueError
+        If there are more slots than functions.
+    """
+    if len(functions) < len(slots.offsets_ms):
+        raise ValueError("more slots than functions")
+    alone = Costs(problem, slots, together=False)
+    starts = sorted(
+        (alone.latency_ms(p), p) for p in {alone.arranged(s) for s in _starts(alone, functions)}
+    )
+    small = len(functions) <= SMALL
+    found = sorted(_improved(alone, start) for _, start in starts[: None if small else 1])
+    if not compete(problem, found[0][1]):
+        return found[0]
+    joint = Costs(problem, slots, together=True)
+    found = [(joint.latency_ms(p), p) for p in dict.fromkeys(p for _, p in [*found, *starts])]
+    return min([*found, *(_improved(joint, p) for _, p in found if small)])
+
+
+def compete(problem: Problem, partition: Partition) -> bool:
+    """Whether processes may want more cores than there are, one for each.
+
+    Only one thread of a process computes at a time, save for those that release the GIL.
+    """
+    return len(partition) > 1 and any(
+        len(process) > 1
+        and any(problem.kinds[n].core_ms > problem.kinds[n].gil_ms for n in process)
+        for process in partition
+    )
+
+
+def _improved(costs: Costs, partition: Partition) -> tuple[float, Partition]:
+    """Exchange functions between the last process and others until none of them gains."""
+    latency_ms = costs.latency_ms(partition)
+    least = 0.0 if sum(map(len, partition)) <= SMALL else WORTHWHILE * latency_ms
+    while True:
+        ends = costs.ends_ms(partition)
+        if latency_ms - fmean(ends) < least:
+            return latency_ms, partition
+        order = sorted(range(len(ends)), key=lambda i: (ends[i], i))
+        last = order.pop()
+        for other in order[:PARTNERS]:
+            better = _exchanged(costs, partition, latency_ms, last, other)
+            if better is not None:
+                latency_ms, partition = better
+                break
+        else:
+            return latency_ms, partition
+
+
+def _exchanged(
+    costs: Costs, partition: Partition, latency_ms: float, i: int, j: int
+) -> tuple[float, Partition] | None:
+    """The best prefix of Kernighan-Lin between processes i and j, if it gains anything.
+
+    Of equal latencies, that with the faster of the two processes is better: other processes may
+    be as late, and go down after it.
+    """
+    others = tuple(p for k, p in enumerate(partition) if k not in (i, j))
+
+    def cost(a: Functions, b: Functions) -> tuple[float, ...]:
+        changed = costs.arranged((*others, a, b))
+        alone_ms = sorted((costs.problem.alone_ms(a), costs.problem.alone_ms(b)), reverse=True)
+        return costs.latency_ms(changed), *alone_ms
+
+    a, b = partition[i], partition[j]
+    alone_ms = sorted((costs.problem.alone_ms(a), costs.problem.alone_ms(b)), reverse=True)
+    before = (latency_ms, *alone_ms)
+    offsets = costs.slots.offsets_ms[i], costs.slots.offsets_ms[j]
+    steps = kernighan_lin(a, b, cost, _estimate(costs.problem, offsets))
+    best, a, b = _best_prefix(steps, (before, a, b))
+    if best < before and _worthwhile(before, best, sum(map(len, partition))):
+        return best[0], costs.arranged((*others, a, b))
+    return None
+
+
+def _worthwhile(before: Sequence[float], after: Sequence[float], functions: int) -> bool:
+    """Whether the latency, or that of the slower process, gains enough to go on."""
+    least = 0.0 if functions <= SMALL else WORTHWHILE
+    return any(old - new > least * old for old, new in zip(before[:2], after[:2], strict=True))
+
+
+Step = tuple[tuple[float, ...], Functions, Functions]
+
+
+def _best_prefix(steps: Iterator[Step], best: Step) -> Step:
+    since = 0
+    for step in steps:
+        since += 1
+        if step[0] < best[0]:
+            best, since = step, 0
+        if since == PATIENCE:
+            break
+    return best
+
+
+def _estimate(problem: Problem, offsets_ms: tuple[float, float]) -> Estimate:
+    """A guess of when two processes end: as their computing changes, so does what they take."""
+    low, high = sorted(offsets_ms)
+
+    def estimate(a: Functions, b: Functions) -> Callable[[Exchange], float]:
+        after_a, after_b = _after(problem, a), _after(problem, b)
+
+        def cost(exchange: Exchange) -> float:
+            x, y = exchange
+            one, other = after_a(x, y), after_b(y, x)
+            return max(max(one, other) + low, min(one, other) + high)
+
+        return cost
+
+    return estimate
+
+
+def _after(problem: Problem, functions: Functions) -> Callable[[int | None, int | None], float]:
+    """A guess of what a process takes after one function has left and another has come."""
+    kinds = problem.kinds
+    core_ms = problem.core_ms(functions)
+    longest, second = functions[0], functions[min(1, len(functions) - 1)]
+    over_ms = problem.alone_ms(functions) - max(core_ms, kinds[longest].latency_ms)
+
+    def cost(out: int | None, into: int | None) -> float:
+        if into is not None and not problem.can_share(tuple({*functions, into} - {out})):
+            return math.inf
+        left = kinds[second if out == longest else longest].latency_ms
+        total = core_ms - (0.0 if out is None else kinds[out].core_ms)
+        if into is None:
+            return over_ms + max(total, left)
+        return over_ms + max(total + kinds[into].core_ms, left, kinds[into].latency_ms)
+
+    return cost
+
+
+def _starts(costs: Costs, functions: Functions) -> Iterator[Partition]:
+    """Functions dealt out in turn (Algorithm 2, line 9), and each to who would end first."""
+    count, kinds = len(costs.slots.offsets_ms), costs.problem.kinds
+    if not costs.problem.apart:
+        yield tuple(functions[start::count] for start in range(count))
+    by_work = sorted(functions, key=lambda n: (-kinds[n].core_ms, n))
+    for order in (functions, tuple(by_work)):
+        yield fill(costs.problem, order, costs.slots.offsets_ms)[1]
+
+
+def fill(
+    problem: Problem, order: Sequence[int], offsets_ms: Sequence[float]
+) -> tuple[float, Partition]:
+    """Each function in turn to the process that would end first with it, none left without.
+
+    With the partition comes when its last process would end if threads did nothing but compute.
+    """
+    contents: list[list[int]] = [[] for _ in offsets_ms]
+    busy_ms, latest_ms, empty = list(offsets_ms), list(offsets_ms), len(offsets_ms)
+    for place, n in enumerate(order):
+        kind = problem.kinds[n]
+        ends = [
+            max(busy + kind.core_ms, offset + kind.latency_ms)
+            for busy, offset in zip(busy_ms, offsets_ms, strict=True)
+        ]
+        if problem.apart or empty == len(order) - place:
+            for slot, content in enumerate(contents):
+                needless = bool(content) and empty == len(order) - place
+                if needless or not problem.can_share((*content, n)):
+                    ends[slot] = math.inf
+        end_ms = min(ends)
+        slot = ends.index(end_ms)
+        empty -= not contents[slot]
+        contents[slot].append(n)
+        busy_ms[slot] += kind.core_ms
+        latest_ms[slot] = max(latest_ms[slot], end_ms)
+    return max(latest_ms), tuple(tuple(sorted(content)) for content in contents)

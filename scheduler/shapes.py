@@ -1,0 +1,152 @@
+"""Shapes: how many processes each wrap of a plan may run at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from scheduler.kernighan_lin import Functions
+from scheduler.problem import Problem
+from scheduler.slots import Slots, slots, water_level_ms
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The CPUs of every wrap of a plan, by group; wraps are numbered from group to group."""
+
+    groups: tuple[tuple[int, ...], ...]
+
+    @property
+    def cpus(self) -> int:
+        """CPUs in all."""
+        return sum(map(sum, self.groups))
+
+    @property
+    def wraps(self) -> int:
+        """Wraps in all."""
+        return sum(map(len, self.groups))
+
+    def part(self, group: int, count: int) -> tuple[int, ...]:
+        """How `count` processes of `group` fill its wraps, the first ones first."""
+        sizes = list[int]()
+        for size in self.groups[group]:
+            if count > 0:
+                sizes.append(min(size, count))
+                count -= sizes[-1]
+        return tuple(sizes)
+
+
+def shapes(
+    problem: Problem, stages: Sequence[Sequence[Functions]], cpus: int, most_wraps: int
+) -> Iterator[Shape]:
+    """Shapes with `cpus` CPUs, those with fewer wraps first, one for 1, 2, 3, 4, 6, 9, ... wraps.
+
+    A wrap has no more CPUs than the platform. Workers of a pool do not wait for one another's
+    forks, so further wraps are of no use to them.
+
+    Parameters
+    ----------
+    stages
+        For every stage the functions of each group.
+    """
+    shares = _shares(problem, stages, cpus)
+    if shares is None:
+        return
+    limit = problem.platform.cpus
+    wraps = [-(-share // limit) for share in shares]
+    while sum(wraps) <= most_wraps:
+        yield Shape(
+            tuple(
+                _sizes(problem, [stage[g] for stage in stages], share, count, sum(wraps[:g]))
+                for g, (share, count) in enumerate(zip(shares, wraps, strict=True))
+            )
+        )
+        for _ in range(max(1, sum(wraps) // 2)):
+            splittable = [g for g in range(len(wraps)) if wraps[g] < shares[g]]
+            if problem.mechanism == "pool" or not splittable:
+                return
+            wraps[max(splittable, key=lambda g: (shares[g] / wraps[g], -g))] += 1
+
+
+def least_cpus(problem: Problem, stages: Sequence[Sequence[Functions]]) -> list[int]:
+    """The fewest CPUs of each group with which functions that must not share a process do not."""
+    groups = range(len(stages[0]))
+    return [max(1, *(_separate(problem, stage[group]) for stage in stages)) for group in groups]
+
+
+def slots_of(problem: Problem, shape: Shape, group: int, count: int) -> Slots:
+    """The slots of `count` processes of `group` when the groups before it use all their wraps."""
+    before = sum(map(len, shape.groups[:group]))
+    return slots(shape.part(group, count), before, problem.mechanism, problem.platform)
+
+
+def bound_ms(problem: Problem, functions: Functions, places: Slots) -> float:
+    """A lower bound of the latency of `functions` over `places`: all GIL time, the longest solo."""
+    if not functions:
+        return 0.0
+    longest_ms = min(places.offsets_ms) + problem.kinds[functions[0]].latency_ms
+    return max(longest_ms, water_level_ms(problem.gil_ms(functions), places.offsets_ms))
+
+
+def _separate(problem: Problem, functions: Functions) -> int:
+    """Processes that a greedy colouring of `functions` needs, 1 where all can share one."""
+    contents = list[list[int]]()
+    for n in sorted(set(functions)) if problem.apart else ():
+        fitting = (content for content in contents if problem.can_share((*content, n)))
+        content = next(fitting, None)
+        if content is None:
+            contents.append([n])
+        else:
+            content.append(n)
+    return len(contents)
+
+
+def _shares(problem: Problem, stages: Sequence[Sequence[Functions]], cpus: int) -> list[int] | None:
+    """How many of the CPUs each group gets: the next one where each has most to do."""
+    groups = range(len(stages[0]))
+    shares = least_cpus(problem, stages)
+    widths = [max(len(stage[group]) for stage in stages) for group in groups]
+    work_ms = [sum(problem.gil_ms(stage[group]) for stage in stages) for group in groups]
+    while sum(shares) < cpus:
+        growing = [g for g in groups if shares[g] < widths[g]]
+        if not growing:
+            return None
+        shares[max(growing, key=lambda g: (work_ms[g] / shares[g], -g))] += 1
+    return shares if sum(shares) == cpus else None
+
+
+def _sizes(
+    problem: Problem, stages: Sequence[Functions], cpus: int, wraps: int, before: int
+) -> tuple[int, ...]:
+    """`cpus` over `wraps` wraps so that the bound of the stages' latency is least.
+
+    The first wrap may have more or fewer than the others, which are all alike: it alone need
+    not be called, but its main process waits for all its forks.
+    """
+    if wraps == 1:
+        return (cpus,)
+    platform = problem.platform
+    even, most = -(-cpus // wraps), min(platform.cpus, cpus - wraps + 1)
+    outlasted = int(
+        min(most, platform.rpc_ms / (platform.process_block_ms or platform.rpc_ms or 1))
+    )
+    firsts = {n for base in (even, outlasted) for n in (base - 1, base, base + 1)} | {most}
+    options = list[tuple[float, tuple[int, ...]]]()
+    for first in sorted(firsts):
+        rest = cpus - first
+        others = [rest // (wraps - 1) + (k < rest % (wraps - 1)) for k in range(wraps - 1)]
+        if 1 <= first <= most and others[0] <= platform.cpus and others[-1] >= 1:
+            sizes = (first, *others)
+            bound = sum(_least_bound_ms(problem, stage, sizes, before) for stage in stages)
+            options.append((bound, sizes))
+    return min(options)[1]
+
+
+def _least_bound_ms(
+    problem: Problem, functions: Functions, sizes: tuple[int, ...], before: int
+) -> float:
+    if not functions:
+        return 0.0
+    shape = Shape((sizes,))
+    part = shape.part(0, min(len(functions), sum(sizes)))
+    return bound_ms(problem, functions, slots(part, before, problem.mechanism, problem.platform))

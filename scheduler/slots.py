@@ -1,0 +1,71 @@
+"""Slots: when each process of a stage can start its functions, by where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, islice
+
+from predictor.equations import process_starts_ms
+from scheduler.kernighan_lin import Functions
+from workflow.plan import Mechanism
+from workflow.platform import Platform
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Places for processes in wraps of the given sizes, a core each; the first is a main process.
+
+    Attributes
+    ----------
+    sizes
+        How many processes each wrap runs.
+    arrivals_ms
+        For each wrap, what is added to the end of its last process: the call of the wrap and the
+        gathering of its results.
+    offsets_ms
+        For each slot, what is added to the time of a process that runs there by itself.
+    """
+
+    sizes: tuple[int, ...]
+    arrivals_ms: tuple[float, ...]
+    offsets_ms: tuple[float, ...]
+
+
+def slots(sizes: Sequence[int], before: int, mechanism: Mechanism, platform: Platform) -> Slots:
+    """The slots of consecutive wraps of a stage after `before` others.
+
+    Equations (2)-(4) of Chiron say what calls and forks cost. The entry wrap, the first of a stage
+    that it takes part in, need not be called.
+    """
+    arrivals, offsets = list[float](), list[float]()
+    for number, size in enumerate(sizes, start=before):
+        call_ms = platform.rpc_ms + number * platform.invoke_ms if number else 0.0
+        arrivals.append(call_ms + platform.ipc_ms * (size - 1))
+        offsets += [arrivals[-1] + s for s in process_starts_ms(size, mechanism, platform)]
+    return Slots(tuple(sizes), tuple(arrivals), tuple(offsets))
+
+
+def by_wrap(processes: Sequence[Functions], sizes: Sequence[int]) -> list[tuple[Functions, ...]]:
+    """The processes of consecutive wraps of the given sizes."""
+    waiting = iter(processes)
+    return [tuple(islice(waiting, size)) for size in sizes]
+
+
+def water_level_ms(total_ms: float, offsets_ms: Sequence[float]) -> float:
+    """The least time by which processes that start at `offsets_ms` can have done `total_ms`.
+
+    A lower bound of a stage's latency, with the time that its functions hold the GIL as the
+    total: a process has one GIL.
+
+    Examples
+    --------
+    >>> water_level_ms(10, [0, 2, 100])
+    6.0
+    """
+    ordered = sorted(offsets_ms)
+    for count, filled in enumerate(accumulate(ordered), start=1):
+        level = (total_ms + filled) / count
+        if count == len(ordered) or level <= ordered[count]:
+            return level
+    raise ValueError("no processes")
