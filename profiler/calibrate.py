@@ -7,7 +7,7 @@ import os
 import platform as machine
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -21,11 +21,15 @@ from workflow.errors import ChironError
 from workflow.platform import Platform
 
 Progress = Callable[[str], None]
+#: Plan -> latency in milliseconds.
+Round = dict[str, float]
 
 #: Rounds that count, each of which runs every plan once, and rounds before that are thrown away.
 ROUNDS, _WARM_UP = 300, 10
 #: No new round is begun when the rounds have taken this long, in seconds.
 _BUDGET_S = 15.0
+#: Every constant is found once more for each of so many parts of the rounds, for its spread.
+_PARTS = 8
 #: What the no-ops hand on.
 _REQUEST = b"{}"
 
@@ -70,36 +74,44 @@ def calibrate(
             launch = launcher.launch(shape.workflow, folder, shape.plan)
             deployed[shape.name] = stack.enter_context(launch)
         say("timing no-ops")
-        latencies = _latencies(deployed, rounds)
+        timed = _rounds(deployed, rounds)
         say("timing the GIL")
         interpreter = _interpreter(deployed["one"], rounds)
-    return constants.platform(
-        latencies,
-        interpreter,
-        name=name or machine.node() or "platform",
-        cpus=len(os.sched_getaffinity(0)),
-    )
+
+    def constants_of(some: Sequence[Round]) -> Platform:
+        return constants.platform(
+            _typical(some),
+            interpreter,
+            name=name or machine.node() or "platform",
+            cpus=len(os.sched_getaffinity(0)),
+        )
+
+    parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
+    return constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
 
 
-def _latencies(deployed: Mapping[str, Deployment], rounds: int) -> dict[str, float]:
-    """The typical latency of every plan, in milliseconds.
-
-    That is the median of the first plan's, and for the others, the median of how much longer they
-    took than the first in the same round: what made a round slow has no part in that.
-    """
-    taken: list[list[float]] = []
+def _rounds(deployed: Mapping[str, Deployment], rounds: int) -> list[Round]:
+    """The latency of every plan in each round, in milliseconds."""
+    taken: list[Round] = []
     deadline = time.monotonic() + _BUDGET_S
     for number in range(_WARM_UP + rounds):
         if number > _WARM_UP and time.monotonic() > deadline:
             break
-        round_ms = [one.invoke(_REQUEST).latency_ms for one in deployed.values()]
+        round_ms = {name: one.invoke(_REQUEST).latency_ms for name, one in deployed.items()}
         if number >= _WARM_UP:
             taken.append(round_ms)
-    first_ms = median(round_ms[0] for round_ms in taken)
-    return {
-        name: first_ms + median(round_ms[index] - round_ms[0] for round_ms in taken)
-        for index, name in enumerate(deployed)
-    }
+    return taken
+
+
+def _typical(rounds: Sequence[Round]) -> Round:
+    """The typical latency of every plan.
+
+    That is the median of the first plan's, and for the others, the median of how much longer they
+    took than the first in the same round: what made a round slow has no part in that.
+    """
+    first = next(iter(rounds[0]))
+    first_ms = median(one[first] for one in rounds)
+    return {plan: first_ms + median(one[plan] - one[first] for one in rounds) for plan in rounds[0]}
 
 
 def _interpreter(one: Deployment, rounds: int) -> Interpreter:

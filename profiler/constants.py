@@ -6,8 +6,9 @@ what a no-op plan is predicted to take is what it took.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import quantiles
 
 from profiler.noop_shapes import PROCESSES, REMOTES, THREADS
 from workflow.platform import Platform
@@ -59,6 +60,17 @@ def platform(
         switch_interval_ms=interpreter.switch_interval_ms,
         switch_cost_ms=_rounded(switch_cost),
     )
+
+
+def spread(parts: Sequence[Platform]) -> dict[str, tuple[float, float]]:
+    """The quartiles of every constant that differs between `parts`, measurements of one place."""
+    found = {}
+    for constant in (name for name in Platform.model_fields if name.endswith("_ms")):
+        values = [value for part in parts if (value := getattr(part, constant)) is not None]
+        if len({*values}) > 1:
+            low, _, high = quantiles(values, n=4, method="inclusive")
+            found[constant] = (round(low, 4), round(high, 4))
+    return found
 
 
 def _threads(further_ms: float, interpreter: Interpreter) -> tuple[float, float]:

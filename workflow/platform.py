@@ -44,6 +44,8 @@ class Platform(Document):
         whole microseconds, at least one.
     switch_cost_ms
         What one change of the GIL's holder costs.
+    spread
+        Constant -> its quartiles when it is measured on several parts of the samples.
     """
 
     format: Literal[1]
@@ -61,3 +63,4 @@ class Platform(Document):
     thread_ready_ms: Milliseconds | None = None
     switch_interval_ms: Annotated[float, Field(ge=0.001, le=10_000)] = 5.0
     switch_cost_ms: Milliseconds
+    spread: dict[str, tuple[Milliseconds, Milliseconds]] = Field(default_factory=dict)
