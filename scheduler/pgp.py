@@ -18,7 +18,7 @@ from scheduler.layout import Layout, StageLayout, WrapProcesses
 from scheduler.partition import SMALL, Partition, fill, partition
 from scheduler.problem import Problem
 from scheduler.shapes import Shape, bound_ms, least_cpus, shapes, slots_of
-from scheduler.slots import Slots, by_wrap
+from scheduler.slots import Slots, by_wrap, water_level_ms
 
 #: How many numbers of processes are looked at in a stage that may have more, from few to all,
 #: and of how many of them, the most promising, partitions are searched.
@@ -123,13 +123,21 @@ class Search:
         return fill(self.problem, functions, places.offsets_ms)[0]
 
     def _options(self, functions: Functions, group: int, shape: Shape) -> list[tuple[float, Slots]]:
-        """Slots for 1, 2, 3, ... processes of a stage's group, with the lower bounds they give."""
+        """Slots for 1, 2, 3, ... processes of a stage's group, with the lower bounds they give.
+
+        Of a large stage only those that promise most, as if each process had one core.
+        """
         most = min(len(functions), sum(shape.groups[group]))
         step = max(1, most / COUNTS)
         counts = sorted({min(most, int(k * step)) for k in range(1, COUNTS + 1)} | {most})
         every = (slots_of(self.problem, shape, group, count) for count in counts)
         bounds = [(bound_ms(self.problem, functions, places), places) for places in every]
-        return nsmallest(SEARCHED, bounds, key=lambda o: (o[0], len(o[1].offsets_ms)))
+        if len(functions) <= SMALL:
+            return sorted(bounds, key=lambda o: (o[0], len(o[1].offsets_ms)))
+        work_ms = self.problem.core_ms(functions)
+        return nsmallest(
+            SEARCHED, bounds, key=lambda o: max(o[0], water_level_ms(work_ms, o[1].offsets_ms))
+        )
 
     def _fastest(
         self, functions: Functions, group: int, shape: Shape
