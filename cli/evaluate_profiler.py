@@ -50,7 +50,9 @@ def command(
             if harness
             else stack.enter_context(connect(gateway, local=local, tls_no_verify=tls_no_verify))
         )
-        report = check_profiler(place, repeats=repeats, samples=samples, progress=progress)
+        report = check_profiler(
+            place, repeats=repeats, samples=samples, progress=progress, probe_alone=harness
+        )
     emit(report, output / "profiler.json", as_json)
     _show(report)
 

@@ -20,8 +20,9 @@ from workflow.profile import FunctionProfile, Profile, Source
 
 Progress = Callable[[str], None]
 
-#: The function that is profiled several times in a row; it has all three kinds.
-REPEATED = "mixture"
+#: The function that is profiled several times in a row; all that it does gets slower when the
+#: machine does.
+REPEATED = "pbkdf2"
 
 
 class Checked(Document):
@@ -79,7 +80,12 @@ class ProfilerReport(Document):
 
 
 def check_profiler(
-    launcher: SoloLauncher, *, repeats: int, samples: int, progress: Progress
+    launcher: SoloLauncher,
+    *,
+    repeats: int,
+    samples: int,
+    progress: Progress,
+    probe_alone: bool = False,
 ) -> ProfilerReport:
     """Profile every known function and compare; then one of them `repeats` times.
 
@@ -87,11 +93,13 @@ def check_profiler(
     ----------
     samples
         Untraced runs of each function that its profile's latency is compared with.
+    probe_alone
+        Whether to make do without strace.
     """
     with tempfile.TemporaryDirectory(prefix="chiron-known-") as scratch:
         folder = write_known(Path(scratch) / "known")
         start = time.monotonic()
-        measured = profile(folder, launcher, progress=progress)
+        measured = profile(folder, launcher, progress=progress, probe_alone=probe_alone)
         seconds = time.monotonic() - start
         alone = solo_workflow(folder.workflow)
         progress("timing the functions untraced")
@@ -105,7 +113,7 @@ def check_profiler(
         repeated = []
         for number in range(repeats):
             progress(f"profiling {REPEATED} again: {number + 1} of {repeats}")
-            repeated.append(profile(one, launcher).functions[REPEATED])
+            repeated.append(profile(one, launcher, probe_alone=probe_alone).functions[REPEATED])
     speed = median(each.reference_ms or 1.0 for each in repeated)
     return ProfilerReport(
         seconds=round(seconds, 1),
@@ -127,12 +135,15 @@ def _untraced(solos: list[Solo], measured: Profile, samples: int) -> Mapping[str
             references[solo.function].append(reference_ms())
             taken[solo.function].append(solo.invoke().latency_ms)
     return {
-        name: _at_speed_of(measured.functions[name], latencies, median(references[name]))
+        name: latencies
+        if KNOWN[name].by_clock
+        else _at_speed_of(measured.functions[name], latencies, median(references[name]))
         for name, latencies in taken.items()
     }
 
 
 def _at_speed_of(function: FunctionProfile, taken: list[float], speed_ms: float) -> list[float]:
+    """The latencies `taken` at another speed, as they would have been when it was profiled."""
     drift = function.latency_ms / latency_at(function, speed_ms)
     return [latency * drift for latency in taken]
 
