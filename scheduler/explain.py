@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from scheduler.limits import exceeded
 from scheduler.options import Job
-from workflow.plan import Plan
+from scheduler.strategies import Strategy
+from workflow.plan import Plan, Wrap, WrapStage
 
 _MODELS = {
     "one-to-one": "every function has a sandbox of its own and the client calls them all",
@@ -13,26 +15,45 @@ _MODELS = {
     "faastlane": "one sandbox, parallel functions are processes, sequential ones threads",
     "faastlane-t": "one process, every function is a thread",
     "faastlane+": "five processes in each sandbox",
-    "pgp": "the fewest processes that meet the SLO, in the fewest wraps",
 }
+_STRATEGIES: dict[Strategy, str] = {
+    "cost": "the fewest CPUs that meet the SLO, in the fewest wraps",
+    "balanced": "the least CPUs x latency that meets the SLO",
+    "latency": "the fastest found, whatever it costs",
+}
+#: Lines about single processes, and about conflicts, before the rest is counted.
+_MOST_LINES = 12
+#: Functions that a line names before the rest is counted.
+_MOST_NAMES = 4
 
 
-def explain(plan: Plan, job: Job) -> tuple[str, ...]:
-    """The verdict on the SLO, the model's rule, and a line for every process of more than one."""
-    lines = [_verdict(plan), f"{plan.model}: {_MODELS[plan.model]}"]
-    for wrap in plan.wraps:
-        for stage in wrap.stages:
-            for number, process in enumerate(stage.processes, start=1):
-                if len(process) > 1:
-                    where = f"{wrap.name}, stage {stage.stage + 1}, process {number}"
-                    lines.append(f"{where}: {_shared(process, plan, job)}")
-    return tuple(lines)
+def explain(
+    plan: Plan, job: Job, strategy: Strategy = "cost", fewer_ms: float | None = None
+) -> tuple[str, ...]:
+    """The verdict, the rule, and a line for every wrap, shared process, conflict and limit.
+
+    Parameters
+    ----------
+    fewer_ms
+        What a plan with one CPU less takes at least, where the search tried that in vain.
+    """
+    rule = _STRATEGIES[strategy] if plan.model == "pgp" else _MODELS[plan.model]
+    lines = [_verdict(plan, job), f"{plan.model}: {rule}"]
+    if fewer_ms is not None and plan.slo_ms is not None:
+        proved = f"one less takes {fewer_ms:.1f} ms at the very least, as all have to compute"
+        found = "of the plans found with one less, none meets the SLO"
+        lines.append(f"{plan.cpus} CPUs: {proved if fewer_ms > plan.slo_ms else found}")
+    lines += _wraps(plan, job)
+    lines += _some(list(_processes(plan, job)), "processes")
+    lines += _some(_conflicts(plan, job), "conflicts")
+    return (*lines, *exceeded(plan, job.limits))
 
 
-def _verdict(plan: Plan) -> str:
+def _verdict(plan: Plan, job: Job) -> str:
     if plan.predicted is None or plan.slo_ms is None:
         return "not predicted"
-    latency = f"predicted {plan.predicted.latency_ms:.1f} ms"
+    latency_ms = plan.predicted.high_ms if job.headroom else plan.predicted.latency_ms
+    latency = f"predicted {latency_ms:.1f} ms{' at the high end' if job.headroom else ''}"
     if plan.meets_slo:
         return f"{latency}, within the SLO of {plan.slo_ms:g} ms"
     if plan.model == "pgp":
@@ -40,15 +61,79 @@ def _verdict(plan: Plan) -> str:
     return f"{latency}, over the SLO of {plan.slo_ms:g} ms"
 
 
-def _shared(process: Sequence[str], plan: Plan, job: Job) -> str:
-    workflow, profile, platform = job.workflow, job.profile, job.platform
-    functions = [workflow.function_of(task) for task in process]
+def _wraps(plan: Plan, job: Job) -> list[str]:
+    """Why there is more than one wrap, and what shares CPUs."""
+    lines = list[str]()
+    for wrap in plan.wraps:
+        most = max(sum(map(bool, stage.processes)) for stage in wrap.stages)
+        if most > wrap.cpus:
+            lines.append(f"{wrap.name}: {most} processes share the {wrap.cpus} CPUs of a node")
+    if plan.model == "pgp" and len(plan.wraps) > 1 and not job.conflicts.wrap:
+        block_ms, rpc_ms = job.platform.process_block_ms, job.platform.rpc_ms
+        cost = f"a call costs {rpc_ms:.1f} ms, a fork {block_ms:.1f} ms for those after it"
+        if plan.mechanism == "pool":
+            cost = f"a call costs {rpc_ms:.1f} ms, a node has {job.platform.cpus} CPUs"
+        lines.append(f"{len(plan.wraps)} wraps: with fewer the latency would be higher: {cost}")
+    return lines
+
+
+def _processes(plan: Plan, job: Job) -> Iterator[str]:
+    for wrap in plan.wraps:
+        for stage in wrap.stages:
+            for number, process in enumerate(stage.processes, start=1):
+                if len(process) > 1:
+                    yield f"{_where(plan, wrap, stage)}{_shared(process, number, plan, job)}"
+
+
+def _where(plan: Plan, wrap: Wrap, stage: WrapStage) -> str:
+    several = len(plan.wraps) > 1
+    return f"{wrap.name}, stage {stage.stage + 1}: " if several else f"stage {stage.stage + 1}: "
+
+
+def _shared(process: Sequence[str], number: int, plan: Plan, job: Job) -> str:
+    functions = [job.workflow.function_of(task) for task in process]
     names = list(dict.fromkeys(functions))
-    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    gil_ms = sum(profile.functions[f].time_ms("cpu") for f in functions)
-    alone = (
-        f"a process of its own would cost each a fork of {platform.process_startup_ms:.1f} ms"
-        if plan.mechanism == "fork"
-        else f"a worker of its own would cost each a CPU and {platform.pool_dispatch_ms:.1f} ms"
+    gil_ms = sum(job.profile.functions[f].time_ms("cpu") for f in functions)
+    tasks = f" ({len(process)} tasks)" if len(names) < len(process) else ""
+    share = "shares" if len(names) == 1 else "share"
+    which = "the main process" if number == 1 else f"process {number}"
+    return (
+        f"{_names(names)}{tasks} {share} {which}: "
+        f"together {gil_ms:.1f} ms of GIL, alone they would cost {_alone(plan, job)}"
     )
-    return f"{listed} ({len(process)} tasks) share {gil_ms:.1f} ms of GIL; {alone}"
+
+
+def _alone(plan: Plan, job: Job) -> str:
+    if plan.mechanism == "pool":
+        return f"a CPU and a dispatch of {job.platform.pool_dispatch_ms:.1f} ms each"
+    return f"a CPU and a fork of {job.platform.process_startup_ms:.1f} ms each"
+
+
+def _conflicts(plan: Plan, job: Job) -> list[str]:
+    """What keeps functions apart, or, in a fixed model, what it does all the same."""
+    conflicts = job.conflicts
+    if plan.model == "pgp":
+        return [
+            f"{a} and {b} share no {'wrap' if (a, b) in conflicts.wrap else 'process'}: {reason}"
+            for (a, b), reason in conflicts.process.items()
+        ]
+    broken = list[str]()
+    for wrap in plan.wraps:
+        inside = {job.workflow.function_of(task) for task in wrap.tasks}
+        broken += [
+            f"conflict that {plan.model} does not respect: {reason}"
+            for (a, b), reason in conflicts.wrap.items()
+            if a in inside and b in inside
+        ]
+    return broken
+
+
+def _some(lines: list[str], what: str) -> list[str]:
+    left = len(lines) - _MOST_LINES
+    return lines if left <= 0 else [*lines[:_MOST_LINES], f"and {left} more {what} like these"]
+
+
+def _names(names: Sequence[str]) -> str:
+    if len(names) > _MOST_NAMES:
+        return f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -57,9 +57,10 @@ class Options:
     def of(cls, job: Job, mechanism: Mechanism) -> Options:
         """The options of a job; the models that break no conflict are among them."""
         problem = Problem.of(job.workflow, job.profile, job.platform, mechanism, job.conflicts)
+        models = [faastlane_t, faastlane, *([] if job.conflicts.together else [faastlane_plus])]
         rivals = [
             _plan(job, mechanism, make(job.workflow))
-            for make in (faastlane_t, faastlane, faastlane_plus)
+            for make in models
             if not job.conflicts.process
         ]
         return cls(job, Search.of(problem), tuple(dict.fromkeys(rivals)))

@@ -9,7 +9,7 @@ from operator import add
 from statistics import fmean
 
 from scheduler.kernighan_lin import Estimate, Exchange, Functions, kernighan_lin
-from scheduler.problem import Problem
+from scheduler.problem import Problem, separated
 from scheduler.slots import Slots, by_wrap
 
 #: The functions of every process of one stage and group, in the order of the slots.
@@ -82,18 +82,20 @@ def partition(problem: Problem, functions: Functions, slots: Slots) -> tuple[flo
     )
     small = len(functions) <= SMALL
     found = sorted(_improved(alone, start) for _, start in starts[: None if small else 1])
-    if not compete(problem, found[0][1]):
+    if not compete(problem, found[0][1], slots):
         return found[0]
     joint = Costs(problem, slots, together=True)
     found = [(joint.latency_ms(p), p) for p in dict.fromkeys(p for _, p in [*found, *starts])]
     return min([*found, *(_improved(joint, p) for _, p in found if small)])
 
 
-def compete(problem: Problem, partition: Partition) -> bool:
-    """Whether processes may want more cores than there are, one for each.
+def compete(problem: Problem, partition: Partition, slots: Slots) -> bool:
+    """Whether the processes of a wrap may want more cores than it has, one for each.
 
     Only one thread of a process computes at a time, save for those that release the GIL.
     """
+    if max(slots.sizes) > problem.platform.cpus:
+        return True
     return len(partition) > 1 and any(
         len(process) > 1
         and any(problem.kinds[n].core_ms > problem.kinds[n].gil_ms for n in process)
@@ -205,11 +207,22 @@ def _after(problem: Problem, functions: Functions) -> Callable[[int | None, int 
 def _starts(costs: Costs, functions: Functions) -> Iterator[Partition]:
     """Functions dealt out in turn (Algorithm 2, line 9), and each to who would end first."""
     count, kinds = len(costs.slots.offsets_ms), costs.problem.kinds
-    if not costs.problem.apart:
+    if costs.problem.apart:
+        yield _split(separated(costs.problem, functions), count)
+    else:
         yield tuple(functions[start::count] for start in range(count))
     by_work = sorted(functions, key=lambda n: (-kinds[n].core_ms, n))
     for order in (functions, tuple(by_work)):
         yield fill(costs.problem, order, costs.slots.offsets_ms)[1]
+
+
+def _split(processes: list[Functions], count: int) -> Partition:
+    """`processes` with the fullest cut in two until there are `count`."""
+    while len(processes) < count:
+        fullest = max(processes, key=len)
+        processes.remove(fullest)
+        processes += [fullest[::2], fullest[1::2]]
+    return tuple(processes)
 
 
 def fill(

@@ -16,7 +16,7 @@ from predictor.equations import workflow_latency_ms
 from scheduler.kernighan_lin import Functions
 from scheduler.layout import Layout, StageLayout, WrapProcesses
 from scheduler.partition import SMALL, Partition, fill, partition
-from scheduler.problem import Problem
+from scheduler.problem import Problem, separated
 from scheduler.shapes import Shape, bound_ms, least_cpus, shapes, slots_of
 from scheduler.slots import Slots, by_wrap, water_level_ms
 
@@ -128,8 +128,9 @@ class Search:
         Of a large stage only those that promise most, as if each process had one core.
         """
         most = min(len(functions), sum(shape.groups[group]))
-        step = max(1, most / COUNTS)
-        counts = sorted({min(most, int(k * step)) for k in range(1, COUNTS + 1)} | {most})
+        least = len(separated(self.problem, functions)) if self.problem.apart else 1
+        step = max(1, -(-(most - least) // COUNTS))
+        counts = sorted({*range(least, most, step), most})
         every = (slots_of(self.problem, shape, group, count) for count in counts)
         bounds = [(bound_ms(self.problem, functions, places), places) for places in every]
         if len(functions) <= SMALL:

@@ -38,9 +38,12 @@ class Kind:
 class Problem:
     """A workflow's functions as numbers, and the latency of a process that runs some of them.
 
-    Numbers rise with falling solo latency. What a process takes by itself is simulated once for
-    every multiset of functions: as long as a wrap has a core for each process and no function
-    computes with the GIL released, the processes of a wrap do not influence each other.
+    Numbers rise with falling solo latency. ``apart`` are pairs that must not share a process,
+    ``single`` the groups that have to be one wrap.
+
+    What a process takes by itself is simulated once for every multiset of functions: as long as a
+    wrap has a core for each process and no function computes with the GIL released, the processes
+    of a wrap do not influence each other.
     """
 
     workflow: Workflow
@@ -49,6 +52,7 @@ class Problem:
     kinds: tuple[Kind, ...]
     number_of: Mapping[str, int]
     apart: frozenset[tuple[int, int]]
+    single: frozenset[int]
     _alone: dict[Functions, tuple[float, Functions]] = field(default_factory=dict, repr=False)
     _together: dict[tuple[Functions, ...], list[float]] = field(default_factory=dict, repr=False)
 
@@ -78,7 +82,8 @@ class Problem:
             for a, b in (pair, pair[::-1])
         }
         predictor = Predictor(profile, platform)
-        return cls(workflow, predictor, mechanism, kinds, number_of, frozenset(apart))
+        single = frozenset(groups[name] for wish in conflicts.together for name in wish)
+        return cls(workflow, predictor, mechanism, kinds, number_of, frozenset(apart), single)
 
     @property
     def platform(self) -> Platform:
@@ -145,6 +150,21 @@ class Problem:
     def _simulated_ms(self, order: Functions) -> float:
         names = tuple(self.kinds[n].name for n in order)
         return self.predictor.simulate((names,), 1, self.mechanism)[0]
+
+
+def separated(problem: Problem, functions: Functions) -> list[Functions]:
+    """`functions` in few processes so that none are in one that must not be: greedy colouring."""
+    if not problem.apart:
+        return [functions]
+    contents = list[list[int]]()
+    for n in functions:
+        fitting = (content for content in contents if problem.can_share((*content, n)))
+        content = next(fitting, None)
+        if content is None:
+            contents.append([n])
+        else:
+            content.append(n)
+    return [tuple(content) for content in contents]
 
 
 def _kind(name: str, function: FunctionProfile, group: int) -> Kind:

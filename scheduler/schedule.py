@@ -72,12 +72,17 @@ def schedule(
         workflow, profile, platform, slo_ms, wishes=wishes, limits=limits, headroom=headroom
     )
     mechanisms: tuple[Mechanism, ...] = get_args(Mechanism) if mechanism == "auto" else (mechanism,)
+    options = {each: Options.of(job, each) for each in mechanisms}
     if model == "pgp":
-        found = [choose(Options.of(job, m), strategy, slo_ms) for m in mechanisms]
+        found = [choose(each, strategy, slo_ms) for each in options.values()]
     else:
-        found = [Options.of(job, m).judged(_fixed(job, model, m)) for m in mechanisms]
-    best = min(found, key=better(strategy, slo_ms))
-    return assess(best.plan, job, slo_ms)
+        found = [each.judged(_fixed(job, model, m)) for m, each in options.items()]
+    best = min(found, key=better(strategy, slo_ms)).plan
+    if model == "pgp" and strategy == "cost" and best.cpus > 1:
+        fewer_ms = options[best.mechanism].search.floor_ms(best.cpus - 1)
+    else:
+        fewer_ms = None
+    return assess(best, job, slo_ms, strategy, fewer_ms)
 
 
 def job_of(
@@ -100,14 +105,24 @@ def job_of(
     return Job(workflow, profile, platform, conflicts, limits or Limits(), headroom)
 
 
-def assess(plan: Plan, job: Job, slo_ms: float) -> Plan:
-    """`plan` with its prediction, the verdict on `slo_ms`, and the reasons in words."""
+def assess(
+    plan: Plan,
+    job: Job,
+    slo_ms: float,
+    strategy: Strategy = "cost",
+    fewer_ms: float | None = None,
+) -> Plan:
+    """`plan` with its prediction, the verdict on `slo_ms`, and the reasons in words.
+
+    `fewer_ms` is what a plan with one CPU less takes at least, where the search has tried that.
+    """
     prediction = predict(plan, job.workflow, job.profile, job.platform)
     judged_ms = prediction.high_ms if job.headroom else prediction.latency_ms
     assessed = plan.model_copy(
         update={"slo_ms": slo_ms, "predicted": prediction, "meets_slo": judged_ms <= slo_ms}
     )
-    return assessed.model_copy(update={"why": explain(assessed, job)})
+    why = explain(assessed, job, strategy, fewer_ms if assessed.meets_slo else None)
+    return assessed.model_copy(update={"why": why})
 
 
 def _fixed(job: Job, model: Model, mechanism: Mechanism) -> Plan:

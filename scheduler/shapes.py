@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from scheduler.kernighan_lin import Functions
-from scheduler.problem import Problem
+from scheduler.problem import Problem, separated
 from scheduler.slots import Slots, slots, water_level_ms
 
 
@@ -41,8 +41,9 @@ def shapes(
 ) -> Iterator[Shape]:
     """Shapes with `cpus` CPUs, those with fewer wraps first, one for 1, 2, 3, 4, 6, 9, ... wraps.
 
-    A wrap has no more CPUs than the platform. Workers of a pool do not wait for one another's
-    forks, so further wraps are of no use to them.
+    A wrap has no more processes than the platform CPUs, unless functions that must not share a
+    process have to share a wrap. Workers of a pool do not wait for one another's forks, so further
+    wraps are of no use to them.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def shapes(
     if shares is None:
         return
     limit = problem.platform.cpus
-    wraps = [-(-share // limit) for share in shares]
+    wraps = [1 if g in problem.single else -(-share // limit) for g, share in enumerate(shares)]
     while sum(wraps) <= most_wraps:
         yield Shape(
             tuple(
@@ -62,7 +63,9 @@ def shapes(
             )
         )
         for _ in range(max(1, sum(wraps) // 2)):
-            splittable = [g for g in range(len(wraps)) if wraps[g] < shares[g]]
+            splittable = [
+                g for g in range(len(wraps)) if wraps[g] < shares[g] and g not in problem.single
+            ]
             if problem.mechanism == "pool" or not splittable:
                 return
             wraps[max(splittable, key=lambda g: (shares[g] / wraps[g], -g))] += 1
@@ -71,7 +74,9 @@ def shapes(
 def least_cpus(problem: Problem, stages: Sequence[Sequence[Functions]]) -> list[int]:
     """The fewest CPUs of each group with which functions that must not share a process do not."""
     groups = range(len(stages[0]))
-    return [max(1, *(_separate(problem, stage[group]) for stage in stages)) for group in groups]
+    return [
+        max(1, *(len(separated(problem, stage[group])) for stage in stages)) for group in groups
+    ]
 
 
 def slots_of(problem: Problem, shape: Shape, group: int, count: int) -> Slots:
@@ -88,24 +93,15 @@ def bound_ms(problem: Problem, functions: Functions, places: Slots) -> float:
     return max(longest_ms, water_level_ms(problem.gil_ms(functions), places.offsets_ms))
 
 
-def _separate(problem: Problem, functions: Functions) -> int:
-    """Processes that a greedy colouring of `functions` needs, 1 where all can share one."""
-    contents = list[list[int]]()
-    for n in sorted(set(functions)) if problem.apart else ():
-        fitting = (content for content in contents if problem.can_share((*content, n)))
-        content = next(fitting, None)
-        if content is None:
-            contents.append([n])
-        else:
-            content.append(n)
-    return len(contents)
-
-
 def _shares(problem: Problem, stages: Sequence[Sequence[Functions]], cpus: int) -> list[int] | None:
     """How many of the CPUs each group gets: the next one where each has most to do."""
     groups = range(len(stages[0]))
     shares = least_cpus(problem, stages)
     widths = [max(len(stage[group]) for stage in stages) for group in groups]
+    widths = [
+        min(width, problem.platform.cpus) if group in problem.single else width
+        for group, width in enumerate(widths)
+    ]
     work_ms = [sum(problem.gil_ms(stage[group]) for stage in stages) for group in groups]
     while sum(shares) < cpus:
         growing = [g for g in groups if shares[g] < widths[g]]

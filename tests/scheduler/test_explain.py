@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scheduler.limits import Limits
 from scheduler.schedule import schedule
 
 
@@ -22,12 +23,59 @@ def test_every_process_of_several_tasks_has_a_line_with_its_gil_time(workflow, p
     plan = schedule(workflow("a a b", "b"), functions, platform(), 1000.0)
     shared = [line for line in plan.why if "share" in line and "GIL" in line]
     assert len(shared) == 1
-    assert "demo-wrap1, stage 1, process 1: a, b (3 tasks) share 21.0 ms of GIL" in shared[0]
+    assert shared[0] == (
+        "stage 1: a and b (3 tasks) share the main process: together 21.0 ms of GIL, "
+        "alone they would cost a CPU and a fork of 3.0 ms each"
+    )
 
 
 def test_the_lines_stay_few_words_for_many_functions(workflow, profile, platform):
     names = [f"f{number}" for number in range(200)]
     functions = profile(**dict.fromkeys(names, "cpu 0.1"))
     plan = schedule(workflow(" ".join(names)), functions, platform(), 1000.0)
-    assert "and 196 more (200 tasks)" in plan.why[2]
+    assert "f0, f1, f2, f3 and 196 more share the main process" in plan.why[2]
     assert all(len(line) < 200 and line.isprintable() for line in plan.why)
+
+
+def test_a_plan_says_why_one_cpu_less_would_not_do(workflow, profile, platform):
+    functions = profile(a="cpu 10")
+    plan = schedule(workflow("a a a a"), functions, platform(), 24.0)
+    assert plan.cpus == 2
+    assert "2 CPUs: one less takes 40.0 ms at the very least, as all have to compute" in plan.why
+    near = schedule(workflow("a a a a"), functions, platform(thread_startup_ms=1.0), 40.5)
+    assert "2 CPUs: of the plans found with one less, none meets the SLO" in near.why
+
+
+def test_many_processes_are_counted_after_the_first_dozen(workflow, profile, platform):
+    plan = schedule(workflow("a " * 40), profile(a="cpu 50"), platform(), 140.0)
+    assert plan.cpus == 20
+    assert "and 8 more processes like these" in plan.why
+
+
+def test_a_fixed_model_owns_up_to_the_conflicts_that_it_breaks(workflow, profile, platform):
+    functions = profile(a="cpu 1", b="cpu 1")
+    other = {
+        name: function.model_copy(update={"runtime": f"python3.{name}"})
+        for name, function in functions.functions.items()
+    }
+    functions = functions.model_copy(update={"functions": other})
+    sand = schedule(workflow("a b"), functions, platform(), 50.0, model="sand")
+    assert "conflict that sand does not respect: a needs python3.a and b python3.b" in sand.why
+    pgp = schedule(workflow("a b"), functions, platform(), 50.0)
+    assert "a and b share no wrap: a needs python3.a and b python3.b" in pgp.why
+
+
+def test_more_functions_than_allowed_are_said_with_what_to_change(workflow, profile, platform):
+    known, functions = workflow("a " * 16), profile(a="cpu 1")
+    plan = schedule(known, functions, platform(), 99.0, model="one-to-one")
+    assert plan.why[-1] == (
+        "limit: 16 functions to deploy, 15 allowed (Community Edition: 15): "
+        "--model pgp needs fewer, or raise --max-functions"
+    )
+    assert not any("limit" in line for line in schedule(known, functions, platform(), 99.0).why)
+
+
+def test_a_wrap_larger_than_a_node_is_said_with_what_to_change(workflow, profile, platform):
+    limits = Limits(node_memory_mib=64)
+    plan = schedule(workflow("a"), profile(a="cpu 1"), platform(), 9.0, limits=limits)
+    assert plan.why[-1].startswith("limit: demo-wrap1 needs 96 MiB, a node has 64: ")

@@ -1,0 +1,206 @@
+"""Functions that must not share a process or a wrap never do, each with its reason."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.conflicts import find_conflicts
+from scheduler.schedule import schedule
+from scheduler.wishes import NO_WISHES, Wishes, read_wishes
+from workflow.documents import validate
+from workflow.errors import ChironError
+
+
+@pytest.fixture(scope="session")
+def facts(profile):
+    """Profiles of functions of 10 ms with facts: ``facts(a={"runtime": "python3.11"}, b={})``."""
+
+    def facts(**functions):
+        known = profile(**dict.fromkeys(functions, "cpu 10"))
+        changed = {
+            name: function.model_copy(update=functions[name])
+            for name, function in known.functions.items()
+        }
+        return known.model_copy(update={"functions": changed})
+
+    return facts
+
+
+def wishes(**fields) -> Wishes:
+    return validate(Wishes, {"format": 1, **fields}, "wishes")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "reason"),
+    [
+        (
+            {"runtime": "python3.11"},
+            {"runtime": "python3.12"},
+            "a needs python3.11 and b python3.12",
+        ),
+        (
+            {"requirements": ("numpy==1.26.0",)},
+            {"requirements": ("NumPy>=2",)},
+            "a needs numpy==1.26.0 and b needs NumPy>=2",
+        ),
+        (
+            {"files_written": ("/tmp/state",)},  # noqa: S108
+            {"files_read": ("/tmp/state",)},  # noqa: S108
+            "a writes /tmp/state, which b opens too",
+        ),
+        (
+            {"files_read": ("/tmp/state",)},  # noqa: S108
+            {"files_written": ("/tmp/state",)},  # noqa: S108
+            "b writes /tmp/state, which a opens too",
+        ),
+    ],
+)
+def test_what_cannot_share_a_wrap_has_a_reason(facts, a, b, reason):
+    conflicts = find_conflicts("ab", facts(a=a, b=b), NO_WISHES)
+    assert conflicts.wrap == {("a", "b"): reason}
+    assert conflicts.process == conflicts.wrap
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ({"runtime": "python3.11"}, {"runtime": "python3.11"}),
+        ({"runtime": "python3.11"}, {"runtime": ""}),
+        ({"requirements": ("numpy==2.1.0",)}, {"requirements": ("numpy>=2",)}),
+        ({"requirements": ("numpy==2.*",)}, {"requirements": ("numpy==2.1.0",)}),
+        (
+            {"requirements": ("numpy==1.0; python_version < '3'",)},
+            {"requirements": ("numpy==2.0",)},
+        ),
+        ({"files_read": ("/etc/hosts",)}, {"files_read": ("/etc/hosts",)}),
+        ({"files_written": ("/dev/null",)}, {"files_written": ("/dev/null",)}),
+    ],
+)
+def test_what_gets_on_is_no_conflict(facts, a, b):
+    assert find_conflicts("ab", facts(a=a, b=b), NO_WISHES).process == {}
+
+
+def test_a_requirement_that_is_none_is_named(facts):
+    with pytest.raises(ChironError) as caught:
+        find_conflicts("a", facts(a={"requirements": ("./local",)}), NO_WISHES)
+    assert (caught.value.code, caught.value.functions) == ("bad-requirement", ("a",))
+
+
+def test_wishes_keep_functions_apart_at_their_level(facts):
+    wanted = wishes(isolate={"a": "process", "b": "wrap"})
+    conflicts = find_conflicts("abc", facts(a={}, b={}, c={}), wanted)
+    assert set(conflicts.process) == {("a", "b"), ("a", "c"), ("b", "c")}
+    assert set(conflicts.wrap) == {("a", "b"), ("b", "c")}
+    assert conflicts.process["a", "c"] == "wishes.json wants a in a process of its own"
+
+
+def test_functions_that_are_wanted_together_are_in_one_group(facts):
+    functions = facts(a={}, b={"files_written": ("/x",)}, c={"files_read": ("/x",)}, d={})
+    groups = find_conflicts("abcd", functions, wishes(together=[["a", "c"], ["a", "d"]])).groups()
+    assert groups["a"] == groups["c"] == groups["d"] != groups["b"]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"together": [["a", "b"]], "isolate": {"a": "wrap"}},
+        {"together": [["a", "c"], ["c", "b"]], "isolate": {"b": "wrap"}},
+    ],
+)
+def test_impossible_wishes_are_an_error_that_says_why(workflow, facts, platform, wanted):
+    with pytest.raises(ChironError) as caught:
+        schedule(
+            workflow("a b c"), facts(a={}, b={}, c={}), platform(), 99.0, wishes=wishes(**wanted)
+        )
+    assert caught.value.code == "impossible-wishes"
+    assert "wishes.json wants" in caught.value.message
+
+
+def test_a_wish_about_no_function_of_the_workflow_is_refused(workflow, facts, platform):
+    with pytest.raises(ChironError) as caught:
+        schedule(
+            workflow("a"), facts(a={}), platform(), 9.0, wishes=wishes(isolate={"z": "process"})
+        )
+    assert (caught.value.code, caught.value.functions) == ("unknown-function", ("z",))
+
+
+def test_wishes_are_read_from_the_workflow_folder(tmp_path):
+    assert read_wishes(tmp_path) == NO_WISHES
+    (tmp_path / "wishes.json").write_text('{"format": 1, "isolate": {"a": "wrap"}}')
+    assert read_wishes(tmp_path).isolate == {"a": "wrap"}
+    (tmp_path / "wishes.json").write_text('{"format": 1, "isolate": {"a": "planet"}}')
+    with pytest.raises(ChironError) as caught:
+        read_wishes(tmp_path)
+    assert caught.value.path == "isolate.a"
+
+
+@st.composite
+def worlds(draw: st.DrawFn):
+    """Facts and wishes about functions a to e, at random."""
+    paths = st.lists(st.sampled_from(["/x", "/y"]), max_size=1).map(tuple)
+    pins = st.lists(st.sampled_from(["p==1", "p==2", "p>=2", "q"]), max_size=1).map(tuple)
+    facts = {
+        name: {
+            "files_written": draw(st.one_of(st.just(()), st.just(()), paths)),
+            "files_read": draw(paths),
+            "requirements": draw(pins),
+            "runtime": draw(st.sampled_from(["", "", "python3.11", "python3.12"])),
+        }
+        for name in "abcde"
+    }
+    isolate = draw(
+        st.dictionaries(st.sampled_from("abcde"), st.sampled_from(["process", "wrap"]), max_size=2)
+    )
+    pairs = st.lists(st.sampled_from("abcde"), min_size=2, max_size=2, unique=True)
+    return facts, {"isolate": isolate, "together": draw(st.lists(pairs, max_size=1))}
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    worlds(),
+    st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=5), min_size=1, max_size=3),
+    st.floats(5.0, 200.0),
+    st.sampled_from(["fork", "pool"]),
+    st.sampled_from(["cost", "latency"]),
+    st.sampled_from([1, 64]),
+)
+def test_plans_break_no_conflict_and_no_wish(
+    workflow, facts, platform, world, stages, slo_ms, mechanism, strategy, cpus
+):
+    known = workflow("a b c d e", *map(" ".join, stages))
+    functions, wanted = facts(**world[0]), wishes(**world[1])
+    conflicts = find_conflicts(known.functions, functions, wanted)
+    try:
+        groups = conflicts.groups()
+    except ChironError as error:
+        assert error.code == "impossible-wishes"
+        return
+    plan = schedule(
+        known, functions, platform(cpus=cpus), slo_ms,
+        mechanism=mechanism, strategy=strategy, wishes=wanted,
+    )  # fmt: skip
+    plan.check_against(known)
+    for wish in wanted.together:
+        assert (
+            sum(any(known.function_of(t) in wish for t in wrap.tasks) for wrap in plan.wraps) == 1
+        )
+    for wrap in plan.wraps:
+        used = sorted({known.function_of(task) for task in wrap.tasks})
+        assert len({groups[function] for function in used}) == 1
+        assert not [pair for pair in combinations(used, 2) if pair in conflicts.wrap]
+        for stage in wrap.stages:
+            for process in stage.processes:
+                shared = sorted({known.function_of(task) for task in process})
+                assert not [pair for pair in combinations(shared, 2) if pair in conflicts.process]
+
+
+def test_functions_with_conflicts_go_to_further_wraps_and_the_rest_stays(workflow, facts, platform):
+    functions = facts(a={"runtime": "python3.11"}, b={"runtime": "python3.12"}, c={}, d={})
+    plan = schedule(workflow("a b c d"), functions, platform(), 500.0)
+    uses = workflow("a b c d").function_of
+    assert [sorted(map(uses, wrap.tasks)) for wrap in plan.wraps] == [["a", "c", "d"], ["b"]]
+    assert any("a needs python3.11 and b python3.12" in line for line in plan.why)
