@@ -19,6 +19,7 @@ VERBS = {
     "build": "Build the images of a stack.yaml for the embedded gateway.",
     "calibrate": "Measure what the platform costs: platform.json.",
     "deploy": "Profile, schedule, generate, deploy and measure a workflow.",
+    "diff": "Say what is different between two plans.",
     "doctor": "Say what is missing here, and the line that fixes it.",
     "evaluate": "Measure deployment models and the predictor.",
     "generate": "Turn a plan into a deployable folder.",

@@ -71,8 +71,7 @@ def schedule(
     job = job_of(
         workflow, profile, platform, slo_ms, wishes=wishes, limits=limits, headroom=headroom
     )
-    mechanisms: tuple[Mechanism, ...] = get_args(Mechanism) if mechanism == "auto" else (mechanism,)
-    options = {each: Options.of(job, each) for each in mechanisms}
+    options = {each: Options.of(job, each) for each in mechanisms_of(mechanism)}
     if model == "pgp":
         found = [choose(each, strategy, slo_ms) for each in options.values()]
     else:
@@ -83,6 +82,11 @@ def schedule(
     else:
         fewer_ms = None
     return assess(best, job, slo_ms, strategy, fewer_ms)
+
+
+def mechanisms_of(choice: MechanismChoice) -> tuple[Mechanism, ...]:
+    """The mechanisms that a choice stands for."""
+    return get_args(Mechanism) if choice == "auto" else (choice,)
 
 
 def job_of(

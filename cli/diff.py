@@ -1,0 +1,32 @@
+"""`chiron diff`: what is different between two plans."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from cli import options
+from cli.artefacts import read_plan
+from cli.output import progress
+from scheduler.diff import compare
+
+
+@click.command("diff")
+@click.argument("old", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("new", type=click.Path(path_type=Path, dir_okay=False))
+@options.as_json
+def command(old: Path, new: Path, as_json: bool) -> None:
+    """Say which figures of the plans OLD and NEW differ, and which tasks have other company.
+
+    \b
+    Example:
+      chiron diff old-plan.json plan.json
+    """
+    lines = compare(read_plan(old), read_plan(new))
+    if as_json:
+        click.echo(json.dumps(lines, ensure_ascii=False))
+        return
+    for line in lines or ("no difference",):
+        progress(line)

@@ -1,0 +1,99 @@
+"""What is different between two plans of a workflow, in lines that a person understands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from scheduler.strategies import memory_mib
+from workflow.plan import Plan
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A process of a wrap in a stage, and its tasks."""
+
+    stage: int
+    wrap: str
+    number: int
+    tasks: frozenset[str]
+
+    def __str__(self) -> str:
+        process = "the main process" if self.number == 0 else f"process {self.number + 1}"
+        return f"{process} of {self.wrap}"
+
+
+def compare(old: Plan, new: Plan) -> tuple[str, ...]:
+    """A line for every figure that changed, and for every task that has other company.
+
+    A process of the new plan counts as that of the old plan with which it has most tasks in
+    common, so that a mere change of numbers or names does not show as a move.
+    """
+    return (*_figures(old, new), *_moves(_places(old), _places(new)))
+
+
+def _figures(old: Plan, new: Plan) -> Iterator[str]:
+    figures = {
+        "workflow": (old.workflow, new.workflow),
+        "model": (old.model, new.model),
+        "mechanism": (old.mechanism, new.mechanism),
+        "SLO": (_ms(old.slo_ms), _ms(new.slo_ms)),
+        "meets the SLO": (_yes(old.meets_slo), _yes(new.meets_slo)),
+        "predicted": (_latency(old), _latency(new)),
+        "CPUs": (str(old.cpus), str(new.cpus)),
+        "wraps": (str(len(old.wraps)), str(len(new.wraps))),
+        "memory": (f"{memory_mib(old)} MiB", f"{memory_mib(new)} MiB"),
+    }
+    for name, (before, after) in figures.items():
+        if before != after:
+            yield f"{name}: {before} -> {after}"
+
+
+def _moves(old: list[_Place], new: list[_Place]) -> Iterator[str]:
+    before = {task: place for place in old for task in place.tasks}
+    after = {task: place for place in new for task in place.tasks}
+    same = _matched(old, new)
+    for task, place in sorted(before.items()):
+        if task not in after:
+            yield f"{task}: only in the old plan"
+        elif same.get(after[task]) != place:
+            yield f"{task}: {place} -> {after[task]}"
+    for task in sorted(after.keys() - before.keys()):
+        yield f"{task}: only in the new plan"
+
+
+def _matched(old: list[_Place], new: list[_Place]) -> dict[_Place, _Place]:
+    """For each new process the old one that it is: most tasks in common first."""
+    pairs = [
+        (-len(one.tasks & other.tasks), i, j)
+        for i, one in enumerate(new)
+        for j, other in enumerate(old)
+        if one.stage == other.stage and one.tasks & other.tasks
+    ]
+    matched: dict[_Place, _Place] = {}
+    for _, i, j in sorted(pairs):
+        if new[i] not in matched and old[j] not in matched.values():
+            matched[new[i]] = old[j]
+    return matched
+
+
+def _places(plan: Plan) -> list[_Place]:
+    return [
+        _Place(stage.stage, wrap.name, number, frozenset(tasks))
+        for wrap in plan.wraps
+        for stage in wrap.stages
+        for number, tasks in enumerate(stage.processes)
+        if tasks
+    ]
+
+
+def _latency(plan: Plan) -> str:
+    return "-" if plan.predicted is None else _ms(plan.predicted.latency_ms)
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:g} ms"
+
+
+def _yes(value: bool | None) -> str:
+    return "-" if value is None else "yes" if value else "no"

@@ -1,0 +1,66 @@
+"""The plans between which only a person can choose: each is better than any other in something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from scheduler.options import Job, Option, Options
+from scheduler.schedule import MechanismChoice, assess, mechanisms_of
+from scheduler.strategies import every, memory_mib
+from workflow.documents import Document
+from workflow.plan import Plan
+
+
+class ParetoPlan(Document):
+    """One plan, and what it is judged by."""
+
+    latency_ms: float
+    cpus: int
+    memory_mib: int
+    plan: Plan
+
+
+class ParetoFront(Document):
+    """The plans that are not dominated in (latency, CPUs, memory), the fastest last."""
+
+    format: Literal[1] = 1
+    workflow: str
+    slo_ms: float
+    plans: tuple[ParetoPlan, ...]
+
+
+def pareto(job: Job, slo_ms: float, mechanism: MechanismChoice = "fork") -> ParetoFront:
+    """Every plan found that no other one beats in latency, CPUs or memory without losing any.
+
+    With headroom, latency is the high end of the prediction.
+    """
+    found = [option for m in mechanisms_of(mechanism) for option in every(Options.of(job, m))]
+    plans = [_pareto_plan(option, job, slo_ms) for option in undominated(found)]
+    return ParetoFront(workflow=job.workflow.name, slo_ms=slo_ms, plans=tuple(plans))
+
+
+def undominated(options: Iterable[Option]) -> list[Option]:
+    """The options that none of `options` dominates, one of each kind, by falling latency."""
+    best: list[Option] = []
+    for option in sorted(options, key=_weights):
+        if not any(_as_good(other, option) for other in best):
+            best.append(option)
+    return best[::-1]
+
+
+def _weights(option: Option) -> tuple[float, int, int]:
+    return option.judged_ms, option.plan.cpus, memory_mib(option.plan)
+
+
+def _as_good(one: Option, other: Option) -> bool:
+    return all(a <= b for a, b in zip(_weights(one), _weights(other), strict=True))
+
+
+def _pareto_plan(option: Option, job: Job, slo_ms: float) -> ParetoPlan:
+    return ParetoPlan(
+        latency_ms=option.judged_ms,
+        cpus=option.plan.cpus,
+        memory_mib=memory_mib(option.plan),
+        plan=assess(option.plan, job, slo_ms),
+    )
