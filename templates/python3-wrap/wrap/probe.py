@@ -46,7 +46,7 @@ class Probe:
         self.ticks: list[Tick] = []
         self._watched: dict[int, int] = {}
         self._cpu_s: dict[int, float] = {}
-        self._buffer = ctypes.create_string_buffer(256)
+        self._buffer = ctypes.create_string_buffer(4096)
         self._ticking = threading.Event()
         self._leaving = False
         self._begin = 0.0
@@ -69,9 +69,9 @@ class Probe:
 
     def __exit__(self, *_: object) -> None:
         try:
-            # One that runs, or could if it had a core, does not wait for the GIL.
-            waits = self._call(self._own) != RUNNING
-            self.ticks.append((self._now_us(), self._cpu_us(), 0, int(waits), "end"))
+            # Once for its sleep: one that only lacks a core has not come to wait for the GIL.
+            waited = max(0, self._switches_by_now() - self._switches - 1)
+            self.ticks.append((self._now_us(), self._cpu_us(), 0, waited, "end"))
         finally:
             self._close()
 
@@ -83,9 +83,9 @@ class Probe:
             self._thread.join()
 
     def _run(self) -> None:
-        self._own = _open(f"{_TASKS}/{threading.get_native_id()}/syscall")
+        self._own = _open(f"{_TASKS}/{threading.get_native_id()}/status")
         others = {*_threads()} - {self._task}
-        waits = getrusage(RUSAGE_THREAD).ru_nvcsw
+        self._switches = getrusage(RUSAGE_THREAD).ru_nvcsw
         sleep_s = LONGEST_SLEEP_S
         self._look_for_threads(others)
         _sleep_exactly()
@@ -97,11 +97,11 @@ class Probe:
                 now_us = self._now_us()
                 so_far = getrusage(RUSAGE_THREAD).ru_nvcsw
                 if not self._leaving:
-                    waited = max(0, so_far - waits - 1)  # one was the sleep
+                    waited = max(0, so_far - self._switches - 1)  # one was the sleep
                     slept_us = round(sleep_s * 1e6)
                     self.ticks.append((now_us, self._cpu_us(), slept_us, waited, self._state()))
                     sleep_s = SHORTEST_SLEEP_S if waited else min(2 * sleep_s, LONGEST_SLEEP_S)
-                waits = so_far
+                self._switches = so_far
         finally:
             self._ticking.set()
             for descriptor in (self._own, *self._watched.values()):
@@ -129,9 +129,17 @@ class Probe:
         return RUNNING if RUNNING in calls else next(iter(calls), "")
 
     def _call(self, descriptor: int) -> str:
+        words = self._read(descriptor).split()
+        return words[0] if words else ""
+
+    def _switches_by_now(self) -> int:
+        """How often the probe has given its core away."""
+        _, _, count = self._read(self._own).partition("\nvoluntary_ctxt_switches:")
+        return int(count.split()[0]) if count else 0
+
+    def _read(self, descriptor: int) -> str:
         size = _pread(descriptor, self._buffer, len(self._buffer), 0)
-        text = self._buffer.raw[: max(0, size)].decode()
-        return text.split()[0] if text.strip() else ""
+        return self._buffer.raw[: max(0, size)].decode()
 
 
 def _threads() -> list[int]:
