@@ -107,7 +107,8 @@ KNOWN: dict[str, Known] = {
     ),
     "write": Known(
         'with open("/tmp/chiron-known-write", "wb", buffering=0) as file:\n'
-        "    file.write(BLOCK)\n    os.fsync(file.fileno())",
+        "    file.write(BLOCK)\n    os.fsync(file.fileno())\n"
+        'os.unlink("/tmp/chiron-known-write")',
         {"free": 10},
     ),
     "tiny-reads": Known(
