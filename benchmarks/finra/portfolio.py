@@ -1,13 +1,8 @@
 """Makes the request of the workflow: a portfolio of trades, a few of them faulty.
 
-The same number of trades always gives the same bytes:
-
-    python benchmarks/finra/portfolio.py 300 -o benchmarks/finra/payload.json
+The same number of trades always gives the same portfolio.
 """
 
-import argparse
-import json
-import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from random import Random
@@ -85,20 +80,3 @@ def portfolio(trades: int) -> dict[str, Any]:
         },
         "trades": made,
     }
-
-
-def main() -> None:
-    """Write the portfolio to a file or to standard output."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("trades", type=int, help="number of trades")
-    parser.add_argument("-o", "--output", type=Path, help="file to write (default: stdout)")
-    arguments = parser.parse_args()
-    text = json.dumps(portfolio(arguments.trades)) + "\n"
-    if arguments.output:
-        arguments.output.write_text(text)
-    else:
-        sys.stdout.write(text)
-
-
-if __name__ == "__main__":
-    main()

@@ -3,7 +3,9 @@
 import importlib
 import itertools
 import json
+import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 NAMESPACES = itertools.count()
+STORES = ["social-network", "movie-review"]
 
 
 def load(folder: Path, module: str = "handler") -> ModuleType:
@@ -111,3 +114,30 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv("QUOTES_URL", quotes_url)
         monkeypatch.setenv("PEER_URL", peer_url)
         yield
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """A Redis with the data sets of all benchmarks, for the length of the tests."""
+    pytest.importorskip("redis", reason="redis-py is missing: pip install redis==5.2.1")
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is missing: apt-get install redis-server")
+    server = load(BENCHMARKS / "store", "server")
+    with tempfile.TemporaryDirectory() as folder:
+        process, port = server.start(folder)
+        try:
+            url = f"redis://127.0.0.1:{port}/0"
+            for name in STORES:
+                data = load(BENCHMARKS / name, "dataset")
+                server.fill(url, data.PREFIX, data.VERSION, data.commands)
+            yield url
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(autouse=True)
+def _store_if_marked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the functions of tests marked `redis` use `redis_url`."""
+    if request.node.get_closest_marker("redis"):
+        monkeypatch.setenv("REDIS_URL", request.getfixturevalue("redis_url"))

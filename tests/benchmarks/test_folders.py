@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,14 @@ from typing import Any
 import pytest
 import yaml
 
-WORKFLOWS = ["finra", "slapp"]
-SERVICES = {"finra-quotes", "slapp-peer"}
+WORKFLOWS = [
+    "finra",
+    "slapp",
+    "slapp-v",
+    pytest.param("social-network", marks=pytest.mark.redis),
+    pytest.param("movie-review", marks=pytest.mark.redis),
+]
+SERVICES = {"finra-quotes", "slapp-peer", "social-network-store", "movie-review-store"}
 RUN = """
 import sys
 from pathlib import Path
@@ -89,6 +96,13 @@ def test_output_is_json_and_the_same_under_any_hash_seed(
             check=True,
         )
         assert again.stdout == expected
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_functions_ask_nobody_outside_this_machine(name: str, benchmarks: Path) -> None:
+    code = [path.read_text() for path in (benchmarks / name).rglob("functions/*/*.py")]
+    hosts = {host for text in code for host in re.findall(r"https?://([\w.-]+)", text)}
+    assert hosts <= {"gateway.openfaas", "short"}  # a cluster's own gateway; a made-up link
 
 
 def test_utils_of_one_name_differ(benchmarks: Path) -> None:

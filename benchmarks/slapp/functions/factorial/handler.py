@@ -1,5 +1,6 @@
 """CPU: multiplies 1 to n in Python, holding the GIL."""
 
+import hashlib
 import json
 
 PRIME = 2**61 - 1
@@ -15,7 +16,9 @@ def factorial(n: int) -> int:
 
 def handle(req: str) -> str:
     """Compute `sizes.factorial.n`! and answer its length and its residue by a prime."""
-    sizes = json.loads(req).get("sizes", {})
+    request = json.loads(req)
+    # After several tasks the input is the list of their outputs, which hand the sizes on.
+    sizes = (request[0] if isinstance(request, list) else request).get("sizes", {})
     n = sizes.get("factorial", {}).get("n", 9000)
     product = factorial(n)
     return json.dumps(
@@ -24,6 +27,7 @@ def handle(req: str) -> str:
             "n": n,
             "bits": product.bit_length(),
             "residue": product % PRIME,
+            "input": hashlib.sha256(req.encode()).hexdigest(),
             "sizes": sizes,
         }
     )

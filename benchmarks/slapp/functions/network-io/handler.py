@@ -47,8 +47,8 @@ def handle(req: str) -> str:
     sizes = (request[0] if isinstance(request, list) else request).get("sizes", {})
     size = sizes.get("network-io", {})
     seed = hashlib.sha256(req.encode()).hexdigest()
-    keys = [f"{seed}/{number}" for number in range(size.get("requests", 4))]
-    texts = fetch_all(keys, size.get("bytes", 4096))
+    keys = [f"{seed}/{number}" for number in range(size.get("requests", 1))]
+    texts = fetch_all(keys, size.get("bytes", 16384))
     return json.dumps(
         {
             "function": "network-io",

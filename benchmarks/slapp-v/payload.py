@@ -1,0 +1,1 @@
+../slapp/payload.py

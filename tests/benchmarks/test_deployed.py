@@ -1,0 +1,113 @@
+"""Deployed on the embedded gateway, the benchmarks answer as the reference executor does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cli.images import build_local
+from gateway.embedded import EmbeddedGateway
+from generator.generate import Sources
+from generator.launcher import Launcher
+from generator.reference import reference
+from openfaas.client import Gateway
+from scheduler.schedule import schedule
+from workflow.folder import WorkflowFolder
+from workflow.model import Workflow
+from workflow.plan import Mechanism, Model, Plan
+from workflow.platform import Platform
+from workflow.profile import Profile
+
+ProfileOf = Callable[[Workflow], Profile]
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedGateway]:
+    """A gateway with a home of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CHIRON_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.delenv("REDIS_URL", raising=False)
+        with EmbeddedGateway() as embedded:
+            yield embedded
+
+
+@pytest.fixture
+def plan_of(profile_of: ProfileOf, platform: Platform) -> Callable[..., Plan]:
+    """Makes the plan of a folder's workflow by a model."""
+
+    def make(folder: WorkflowFolder, model: Model, mechanism: Mechanism) -> Plan:
+        workflow = folder.workflow
+        profile = profile_of(workflow)
+        return schedule(workflow, profile, platform, 12.0, model=model, mechanism=mechanism)
+
+    return make
+
+
+def servers(gateway: EmbeddedGateway) -> set[psutil.Process]:
+    """Return the Redis servers below the gateway."""
+    below = psutil.Process(gateway.pid).children(recursive=True)
+    return {process for process in below if process.name() == "redis-server"}
+
+
+def none_left(started: set[psutil.Process]) -> bool:
+    """Wait up to 20 s for Redis servers to end; tell whether all have."""
+    return not psutil.wait_procs(started, timeout=20)[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "mechanism"),
+    [
+        ("slapp-v", "pgp", "fork"),
+        pytest.param("social-network", "faastlane", "fork", marks=pytest.mark.redis),
+        pytest.param("movie-review", "pgp", "pool", marks=pytest.mark.redis),
+        pytest.param("movie-review", "one-to-one", "fork", marks=pytest.mark.redis),
+    ],
+)
+def test_deployed_workflow_answers_as_the_reference_does(
+    name: str,
+    model: Model,
+    mechanism: Mechanism,
+    benchmarks: Path,
+    gateway: EmbeddedGateway,
+    plan_of: Callable[..., Plan],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("REDIS_URL", raising=False)  # the workflow's own Redis
+    folder = WorkflowFolder.open(benchmarks / name)
+    body = folder.payload()
+    plan = plan_of(folder, model, mechanism)
+    with (
+        Gateway(gateway.url) as client,
+        Launcher(client, build_local).launch(folder.workflow, folder, plan) as deployment,
+    ):
+        expected = reference(Sources.read(folder), body, gateway.url).output
+        assert [deployment.invoke(body).output for _ in range(3)] == [expected] * 3
+        started = servers(gateway)
+        assert len(started) == (name != "slapp-v")
+    assert none_left(started)
+
+
+@pytest.mark.redis
+def test_deployment_goes_on_when_another_one_deploys_the_store_again(
+    benchmarks: Path,
+    gateway: EmbeddedGateway,
+    plan_of: Callable[..., Plan],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    folder = WorkflowFolder.open(benchmarks / "social-network")
+    body = folder.payload()
+    with Gateway(gateway.url) as client:
+        launcher = Launcher(client, build_local)
+        first, second = (plan_of(folder, model, "fork") for model in ("pgp", "sand"))
+        with launcher.launch(folder.workflow, folder, first) as running:
+            expected = running.invoke(body).output
+            with launcher.launch(folder.workflow, folder, second) as other:
+                assert running.invoke(body).output == expected
+                assert other.invoke(body).output == expected
+            assert running.invoke(body).output == expected
+            started = servers(gateway)
+    assert none_left(started)

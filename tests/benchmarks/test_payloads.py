@@ -1,0 +1,63 @@
+"""The payload generator makes every benchmark's request in three sizes, always the same one."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+NAMES = ["finra", "slapp", "slapp-v", "social-network", "movie-review"]
+SIZES = ["test", "small", "large"]
+
+
+def made(benchmarks: Path, *arguments: str, seed: str = "0") -> subprocess.CompletedProcess[str]:
+    """Run the command."""
+    return subprocess.run(
+        [sys.executable, str(benchmarks / "payload.py"), *arguments],
+        env={"PYTHONHASHSEED": seed},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_small_is_the_payload_that_is_shipped(name: str, benchmarks: Path) -> None:
+    shipped = (benchmarks / name / "payload.json").read_text()
+    assert json.loads(made(benchmarks, name, "small").stdout) == json.loads(shipped)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_size_is_the_same_bytes_under_any_hash_seed(name: str, benchmarks: Path) -> None:
+    assert (
+        made(benchmarks, name, "large", seed="1").stdout
+        == made(benchmarks, name, "large", seed="2").stdout
+    )
+
+
+@pytest.mark.parametrize("name", ["finra", "social-network", "movie-review"])
+def test_sizes_grow(name: str, benchmarks: Path) -> None:
+    lengths = [len(made(benchmarks, name, size).stdout) for size in SIZES]
+    assert 0 < 2 * lengths[0] < lengths[1] < lengths[2] / 2
+
+
+def test_every_function_of_slapp_does_more_in_a_larger_size(benchmarks: Path) -> None:
+    sizes = [json.loads(made(benchmarks, "slapp", size).stdout)["sizes"] for size in SIZES]
+    for function in sizes[0]:
+        least, middle, most = (tuple(size[function].values()) for size in sizes)
+        assert least < middle < most
+
+
+def test_payload_goes_to_the_file_that_is_named(benchmarks: Path, tmp_path: Path) -> None:
+    done = made(benchmarks, "movie-review", "test", "-o", str(tmp_path / "out.json"))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert json.loads((tmp_path / "out.json").read_text())["title"]
+
+
+@pytest.mark.parametrize("arguments", [("finra", "huge"), ("nobody", "small")])
+def test_unknown_names_are_refused(arguments: tuple[str, str], benchmarks: Path) -> None:
+    refused = made(benchmarks, *arguments)
+    assert refused.returncode == 2
+    assert "invalid choice" in refused.stderr

@@ -1,0 +1,50 @@
+"""Every benchmark has the stages, widths and functions of the published workflow."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from workflow.folder import WorkflowFolder
+
+STAGES = {
+    "finra": [5, 1],
+    "slapp": [4, 3],
+    "slapp-v": [1, 2, 5, 1, 1],
+    "social-network": [1, 5, 1, 3],
+    "movie-review": [1, 4, 1, 3],
+}
+FUNCTIONS = {
+    "slapp-v": {"disk-io", "factorial", "fibonacci", "network-io", "pbkdf2", "pi"},
+    "social-network": {
+        "compose-post", "upload-media", "upload-creator", "upload-text", "upload-user-mentions",
+        "upload-unique-id", "compose-and-upload", "post-storage", "upload-user-timeline",
+        "upload-home-timeline",
+    },
+    "movie-review": {
+        "compose-review", "upload-user-id", "upload-movie-id", "mr-upload-text",
+        "mr-upload-unique-id", "mr-compose-and-upload", "store-review", "upload-user-review",
+        "upload-movie-review",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_width_of_every_stage(name: str, benchmarks: Path) -> None:
+    workflow = WorkflowFolder.open(benchmarks / name).workflow
+    assert [len(stage) for stage in workflow.stages] == STAGES[name]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_have_their_published_names(name: str, benchmarks: Path) -> None:
+    assert set(WorkflowFolder.open(benchmarks / name).workflow.functions) == FUNCTIONS[name]
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_workflow_is_called_as_its_folder(name: str, benchmarks: Path) -> None:
+    assert json.loads((benchmarks / name / "workflow.json").read_text())["Name"] == name
+
+
+def test_slapp_v_has_the_functions_of_slapp_themselves(benchmarks: Path) -> None:
+    for folder in (benchmarks / "slapp-v" / "functions").iterdir():
+        assert folder.resolve() == benchmarks / "slapp" / "functions" / folder.name
