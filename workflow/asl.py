@@ -71,7 +71,7 @@ def _walk(
     states = _states_of(machine, path, in_branch)
     at = f"{path}StartAt"
     name = _required(machine, "StartAt", str, path)
-    visited: list[str] = []
+    visited: dict[str, None] = {}
     failure = None
     while True:
         if name not in states:
@@ -82,14 +82,15 @@ def _walk(
                 functions=[name],
             )
         if name in visited:
-            cycle = visited[visited.index(name) :]
+            chain = list(visited)
+            cycle = chain[chain.index(name) :]
             raise ChironError(
                 "cycle",
                 f"states form a cycle: {' -> '.join([*cycle, name])}",
                 path=at,
                 functions=cycle,
             )
-        visited.append(name)
+        visited[name] = None
         here = f"{path}States.{name}"
         state = _state(states[name], name, here, in_branch)
         if name in found.names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterable
@@ -26,13 +27,17 @@ class Document(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
+#: Deepest nesting and most values of a document, and its largest file in bytes.
+LEVELS, VALUES, FILE_LIMIT = 64, 5_000_000, 256 * 1024 * 1024
+
+
 def parse_json(text: str | bytes, what: str) -> Any:
-    """The value of strict JSON: no duplicate keys, no NaN or Infinity.
+    """The value of strict JSON: no duplicate keys, no NaN or Infinity, within limits.
 
     Raises
     ------
     ChironError
-        ``bad-json`` with line and column, or ``duplicate-key`` with the key.
+        ``bad-json`` with line and column, ``duplicate-key`` with the key, or ``too-large``.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -47,24 +52,81 @@ def parse_json(text: str | bytes, what: str) -> Any:
             result[key] = value
         return result
 
-    def refuse(constant: str) -> Any:
-        raise ChironError("bad-json", f"{what} has {constant}, which is not JSON")
+    constants: list[str] = []
+
+    def keep(constant: str) -> float:
+        constants.append(constant)
+        return math.nan
 
     try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+        value = json.loads(text, object_pairs_hook=unique, parse_constant=keep)
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
         raise ChironError("bad-json", f"{what} is not JSON: {reason}") from None
-
-
-def read_json(path: Path, what: str) -> Any:
-    """The strict JSON in the file `path`; ``missing-file`` names what the file would have been."""
-    try:
-        return parse_json(path.read_bytes(), f"{what} {path}")
-    except OSError as error:
+    _check_size(value, what)
+    if constants:
         raise ChironError(
-            "missing-file", f"{what} {path} cannot be read: {error.strerror}"
-        ) from None
+            "bad-json",
+            f"{what} has {constants[0]}, which is not JSON",
+            path=dotted(_path_to_nan(value) or ()) or None,
+        )
+    return value
+
+
+def _path_to_nan(value: Any) -> tuple[str | int, ...] | None:
+    """Where the first NaN of a document stands; None where it has none."""
+    if isinstance(value, float):
+        return () if math.isnan(value) else None
+    items = value.items() if isinstance(value, dict) else enumerate(_listed(value))
+    for key, item in items:
+        path = _path_to_nan(item)
+        if path is not None:
+            return (key, *path)
+    return None
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _check_size(value: Any, what: str) -> None:
+    """Refuse what is nested deeper, or has more values, than any document that is meant."""
+    level, depth, values = [value], 0, 0
+    while level:
+        depth += 1
+        values += len(level)
+        if depth > LEVELS:
+            raise ChironError("bad-json", f"{what} is nested too deeply: {LEVELS} levels at most")
+        if values > VALUES:
+            raise ChironError("too-large", f"{what} has more than {VALUES} values", status=413)
+        holders = [found for found in level if isinstance(found, dict | list)]
+        level = [
+            v for found in holders for v in (found.values() if isinstance(found, dict) else found)
+        ]
+
+
+def read_json(path: Path, what: str, limit: int = FILE_LIMIT) -> Any:
+    """The strict JSON in the file `path`, which has at most `limit` bytes.
+
+    Raises
+    ------
+    ChironError
+        ``missing-file`` names what the file would have been; ``too-large``; and `parse_json`'s.
+    """
+    return parse_json(read_file(path, f"{what} {path}", limit), f"{what} {path}")
+
+
+def read_file(path: Path, what: str, limit: int) -> bytes:
+    """The content of a file, called `what`; ``missing-file``, ``too-large`` above `limit` bytes."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(limit + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ChironError("missing-file", f"{what} cannot be read: {reason}") from None
+    if len(content) > limit:
+        raise ChironError("too-large", f"{what} has more than {limit} bytes", status=413)
+    return content
 
 
 def validate(model: type[Model], value: Any, what: str) -> Model:

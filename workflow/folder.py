@@ -14,6 +14,8 @@ from workflow.model import Workflow
 from workflow.names import NAME
 
 WORKFLOW_FILE = "workflow.json"
+#: Largest workflow.json, in bytes: thousands of states.
+WORKFLOW_LIMIT = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class WorkflowFolder:
         """The folder at `path`; ``missing-file`` where it has no workflow.json."""
         if not path.is_dir():
             raise ChironError("missing-file", f"workflow folder {path} is not there")
-        document = read_json(path / WORKFLOW_FILE, "workflow")
+        document = read_json(path / WORKFLOW_FILE, "workflow", WORKFLOW_LIMIT)
         return cls(path, parse_workflow(document, default_name(path)))
 
     @property

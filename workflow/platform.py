@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from workflow.documents import Document
 from workflow.profile import Milliseconds
@@ -17,6 +17,9 @@ class Platform(Document):
     ----------
     cpus
         Cores that a sandbox can use at most.
+    one_node
+        Whether all sandboxes share those cores, as on a gateway that runs on one machine. Else
+        each has its own, as in the paper.
     request_ms
         What a request costs from the client to the first wrap and back, over the wrap's own
         work. The paper's equation (1) leaves it out; 0 does so too.
@@ -26,14 +29,23 @@ class Platform(Document):
         T_INV: what each further remote wrap of a stage adds.
     ipc_ms
         T_IPC: gathering the results of one further process.
+    process_gather_ms
+        How much longer gathering takes where processes were forked: what they write to is still
+        shared with the process that they were forked from.
     process_startup_ms, process_block_ms
         T_Startup and T_Block of mechanism ``fork``: from the call to the first instruction of
         a forked process, and how long the next fork has to wait for this one.
     process_first_block_ms
         How much longer the first fork of a stage blocks than those after it: the memory that was
         written since the last one has to be protected first.
+    process_compute_ms
+        How much of T_Startup keeps a core busy. Forking and the memory that has to be copied then
+        compute; the paper, whose wraps have a core for every process, need not know.
+    main_wait_ms
+        How much later the main process begins with its own functions where it has others forked,
+        by whoever forks for it; null where it forks itself, one T_Block each, as in the paper.
     pool_dispatch_ms
-        The same for mechanism ``pool``: handing a job to a waiting worker.
+        The same for mechanism ``pool``: handing out the jobs to workers that wait.
     thread_startup_ms
         What starting one thread costs the thread that starts it, while it holds the GIL.
     thread_ready_ms
@@ -44,6 +56,8 @@ class Platform(Document):
         whole microseconds, at least one.
     switch_cost_ms
         What one change of the GIL's holder costs.
+    reference_ms
+        What a fixed loop took meanwhile: how fast the machine was.
     spread
         Constant -> its quartiles when it is measured on several parts of the samples.
     """
@@ -51,16 +65,27 @@ class Platform(Document):
     format: Literal[1]
     name: str
     cpus: Annotated[int, Field(ge=1, le=4096)]
+    one_node: bool = False
     request_ms: Milliseconds = 0.0
     rpc_ms: Milliseconds
     invoke_ms: Milliseconds
     ipc_ms: Milliseconds
+    process_gather_ms: Milliseconds = 0.0
     process_startup_ms: Milliseconds
     process_block_ms: Milliseconds
     process_first_block_ms: Milliseconds = 0.0
+    process_compute_ms: Milliseconds = 0.0
+    main_wait_ms: Milliseconds | None = None
     pool_dispatch_ms: Milliseconds
     thread_startup_ms: Milliseconds
     thread_ready_ms: Milliseconds | None = None
     switch_interval_ms: Annotated[float, Field(ge=0.001, le=10_000)] = 5.0
     switch_cost_ms: Milliseconds
+    reference_ms: Milliseconds | None = None
     spread: dict[str, tuple[Milliseconds, Milliseconds]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _startup_includes_its_computing(self) -> Platform:
+        if self.process_compute_ms > self.process_startup_ms:
+            raise ValueError("process_compute_ms is a part of process_startup_ms: it is larger")
+        return self

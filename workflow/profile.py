@@ -42,6 +42,10 @@ class FunctionProfile(Document):
     ----------
     spread_ms
         The interquartile range of the untraced samples.
+    forked_ms
+        The latency in a process that was forked for the request: memory that the function writes
+        to is copied first, and what it keeps between requests, a connection for example, is not
+        there. None where that was not measured.
     reference_ms
         What a fixed loop took beside the samples: how fast the machine was meanwhile.
     sources
@@ -61,6 +65,7 @@ class FunctionProfile(Document):
     periods: tuple[Period, ...]
     samples: Annotated[int, Field(ge=1)] = 1
     spread_ms: tuple[Milliseconds, Milliseconds] | None = None
+    forked_ms: Milliseconds | None = None
     reference_ms: Milliseconds | None = None
     sources: tuple[Source, ...] = ()
     memory_mib: Annotated[float, Field(ge=0)] = 0.0

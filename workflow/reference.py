@@ -19,6 +19,8 @@ from typing import Any, Literal
 from workflow.errors import ChironError
 from workflow.model import Workflow
 
+_INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
+
 HandlerStyle = Literal["flask", "http"]
 
 
@@ -59,7 +61,8 @@ def run_reference(
     handlers
         A handler for every function of the workflow.
     environment
-        Variables for all functions, such as ``gateway_url``; added to this process's own.
+        Variables for all functions, such as ``gateway_url``. Of this process's own they get
+        those alone that every program needs: the others may be secrets.
 
     Raises
     ------
@@ -89,7 +92,8 @@ def run_reference(
             encoding="utf-8",
             errors="replace",  # handlers may print any bytes
             timeout=timeout_s,
-            env={**os.environ, **(environment or {})},
+            env={name: os.environ[name] for name in _INHERITED if name in os.environ}
+            | dict(environment or {}),
             check=False,
         )
     except subprocess.TimeoutExpired:
