@@ -13,21 +13,22 @@ from pathlib import Path
 from statistics import median
 
 from profiler import constants
-from profiler.constants import Interpreter
+from profiler.constants import Interpreter, Seen
 from profiler.launcher import Deployment, Launcher
-from profiler.noop_handler import QUESTION
+from profiler.noop_handler import PAUSE, QUESTION
 from profiler.noop_shapes import shapes, write_folder
+from profiler.reference_loop import reference_ms
 from workflow.errors import ChironError
 from workflow.platform import Platform
 
 Progress = Callable[[str], None]
-#: Plan -> latency in milliseconds.
-Round = dict[str, float]
+#: Plan -> what was seen of it.
+Round = dict[str, Seen]
 
 #: Rounds that count, each of which runs every plan once, and rounds before that are thrown away.
 ROUNDS, _WARM_UP = 300, 10
 #: No new round is begun when the rounds have taken this long, in seconds.
-_BUDGET_S = 15.0
+_BUDGET_S = 20.0
 #: Every constant is found once more for each of so many parts of the rounds, for its spread.
 _PARTS = 8
 #: What the no-ops hand on.
@@ -43,8 +44,8 @@ def calibrate(
 ) -> Platform:
     """Measure every constant of platform.json on the gateway of `launcher`.
 
-    The latencies are those that a client sees, of all plans in turn, so that the machine's drift
-    is the same for all of them.
+    All plans are run in turn, so that the machine's drift is the same for all of them. The
+    latencies are those that a client sees.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def calibrate(
             launch = launcher.launch(shape.workflow, folder, shape.plan)
             deployed[shape.name] = stack.enter_context(launch)
         say("timing no-ops")
-        timed = _rounds(deployed, rounds)
+        timed, references = _rounds(deployed, rounds)
         say("timing the GIL")
         interpreter = _interpreter(deployed["one"], rounds)
 
@@ -84,34 +85,73 @@ def calibrate(
             interpreter,
             name=name or machine.node() or "platform",
             cpus=len(os.sched_getaffinity(0)),
-        )
+            one_node=launcher.one_node,
+        ).model_copy(update={"reference_ms": round(median(references), 4)})
 
     parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
     return constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
 
 
-def _rounds(deployed: Mapping[str, Deployment], rounds: int) -> list[Round]:
-    """The latency of every plan in each round, in milliseconds."""
+def _rounds(deployed: Mapping[str, Deployment], rounds: int) -> tuple[list[Round], list[float]]:
+    """What was seen of every plan in each round, and what the reference loop took beside it."""
     taken: list[Round] = []
+    references: list[float] = []
     deadline = time.monotonic() + _BUDGET_S
     for number in range(_WARM_UP + rounds):
         if number > _WARM_UP and time.monotonic() > deadline:
             break
-        round_ms = {name: one.invoke(_REQUEST).latency_ms for name, one in deployed.items()}
+        seen = {name: _seen(one) for name, one in deployed.items()}
         if number >= _WARM_UP:
-            taken.append(round_ms)
-    return taken
+            taken.append(seen)
+            references.append(reference_ms())
+    return taken, references
+
+
+def _seen(one: Deployment) -> Seen:
+    brief_ms = one.invoke(_REQUEST).latency_ms
+    latency_ms = one.invoke(PAUSE.encode()).latency_ms
+    traced = one.invoke(PAUSE.encode(), trace=True)
+    runs = [row for row in traced.timeline if row["kind"] == "run"]
+    entry = [row for row in runs if row["wrap"] == runs[0]["wrap"]]
+    begins = {
+        process: min(row["start_ms"] for row in entry if row["process"] == process)
+        for process in sorted({row["process"] for row in entry})
+    }
+    last = max(runs, key=lambda row: row["end_ms"])
+    return Seen(
+        latency_ms=latency_ms,
+        brief_ms=brief_ms,
+        begins_ms=tuple(begins.values()),
+        last_ms=last["end_ms"] - last["start_ms"],
+        tail_ms=traced.latency_ms - last["end_ms"],
+    )
 
 
 def _typical(rounds: Sequence[Round]) -> Round:
-    """The typical latency of every plan.
+    """What is typical of every plan.
 
     That is the median of the first plan's, and for the others, the median of how much longer they
     took than the first in the same round: what made a round slow has no part in that.
     """
     first = next(iter(rounds[0]))
-    first_ms = median(one[first] for one in rounds)
-    return {plan: first_ms + median(one[plan] - one[first] for one in rounds) for plan in rounds[0]}
+
+    def typical(plan: str, time_ms: Callable[[Seen], float]) -> float:
+        base = median(time_ms(one[first]) for one in rounds)
+        return base + median(time_ms(one[plan]) - time_ms(one[first]) for one in rounds)
+
+    return {
+        plan: Seen(
+            latency_ms=typical(plan, lambda seen: seen.latency_ms),
+            brief_ms=typical(plan, lambda seen: seen.brief_ms),
+            begins_ms=tuple(
+                median(one[plan].begins_ms[number] for one in rounds)
+                for number in range(len(seen.begins_ms))
+            ),
+            last_ms=typical(plan, lambda seen: seen.last_ms),
+            tail_ms=typical(plan, lambda seen: seen.tail_ms),
+        )
+        for plan, seen in rounds[0].items()
+    }
 
 
 def _interpreter(one: Deployment, rounds: int) -> Interpreter:

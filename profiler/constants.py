@@ -1,7 +1,8 @@
 """Solves the predictor's equations for its constants, given the latencies of no-op plans.
 
-Each constant is a difference of latencies, so whatever all plans have in common drops out, and
-what a no-op plan is predicted to take is what it took.
+Each constant is a difference of times, so whatever all plans have in common drops out, and what a
+no-op plan is predicted to take is what it took. Starting a process is taken for computing as a
+whole: what it does is copy memory.
 """
 
 from __future__ import annotations
@@ -23,39 +24,74 @@ class Interpreter:
     noop_ms: float
 
 
+@dataclass(frozen=True)
+class Seen:
+    """A no-op plan, in milliseconds.
+
+    Attributes
+    ----------
+    latency_ms
+        What the client sees, when the no-ops pause.
+    brief_ms
+        The same when they do not.
+    begins_ms
+        When each process of the entry wrap begins with its first function, from when the wrap has
+        the request.
+    last_ms, tail_ms
+        How long the function that ends last took, and how long after it the client has the answer.
+    """
+
+    latency_ms: float
+    brief_ms: float
+    begins_ms: tuple[float, ...]
+    last_ms: float
+    tail_ms: float
+
+
 def platform(
-    latency_ms: Mapping[str, float], interpreter: Interpreter, *, name: str, cpus: int
+    seen: Mapping[str, Seen],
+    interpreter: Interpreter,
+    *,
+    name: str,
+    cpus: int,
+    one_node: bool = False,
 ) -> Platform:
-    """The platform on which no-op plans have these latencies.
+    """The platform on which no-op plans take so long.
 
     Parameters
     ----------
-    latency_ms
-        Typical latency, seen by the client, of each plan of `profiler.noop_shapes`.
+    seen
+        Each plan of `profiler.noop_shapes`.
 
     References
     ----------
     Chiron (SC'23), equations (1)-(4).
     """
-    one = latency_ms["one"]
+    one, few, many = seen["one"], seen["fork-few"], seen["fork-many"]
     # Equation (3), workers that wait already: each further process costs T_IPC.
-    ipc = _slope(latency_ms["pool-few"], latency_ms["pool-many"], PROCESSES - 2)
-    # Equation (4): each further process that is forked costs T_Block as well.
-    fork_step = _slope(latency_ms["fork-few"], latency_ms["fork-many"], PROCESSES - 2)
+    ipc = _slope(seen["pool-few"].latency_ms, seen["pool-many"].latency_ms, PROCESSES - 2)
     # Equation (2): remote wrap k comes (k - 1) T_INV late and costs T_RPC.
-    invoke = _slope(latency_ms["remote-few"], latency_ms["remote-many"], REMOTES - 1)
-    switch_cost, thread_startup = _threads(latency_ms["threads"] - one, interpreter)
+    invoke = _slope(seen["remote-few"].latency_ms, seen["remote-many"].latency_ms, REMOTES - 1)
+    further_ms = seen["threads"].brief_ms - one.brief_ms
+    switch_cost, thread_startup = _threads(further_ms, interpreter)
+    # Equation (4): a forked process begins T_Startup late, each further one T_Block after it.
+    startup = _rounded(few.begins_ms[1] - one.begins_ms[0])
+    waits = [plan.begins_ms[0] - one.begins_ms[0] for plan in (few, many)]
     return Platform(
         format=1,
         name=name,
         cpus=cpus,
-        request_ms=_rounded(one - thread_startup - switch_cost - interpreter.noop_ms),
-        rpc_ms=_rounded(latency_ms["remote-few"] - one - invoke),
+        one_node=one_node,
+        request_ms=_rounded(one.latency_ms - one.last_ms - thread_startup - switch_cost),
+        rpc_ms=_rounded(seen["remote-few"].latency_ms - one.latency_ms - invoke),
         invoke_ms=_rounded(invoke),
         ipc_ms=_rounded(ipc),
-        process_startup_ms=_rounded(latency_ms["fork-few"] - one - ipc),
-        process_block_ms=_rounded(fork_step - ipc),
-        pool_dispatch_ms=_rounded(latency_ms["pool-few"] - one - ipc),
+        process_gather_ms=_rounded(few.tail_ms - one.tail_ms - ipc),
+        process_startup_ms=startup,
+        process_block_ms=_rounded(_slope(many.begins_ms[1], many.begins_ms[-1], PROCESSES - 2)),
+        process_compute_ms=startup,
+        main_wait_ms=_rounded(sum(waits) / len(waits)),
+        pool_dispatch_ms=_rounded(seen["pool-few"].latency_ms - one.latency_ms - ipc),
         thread_startup_ms=_rounded(thread_startup),
         switch_interval_ms=interpreter.switch_interval_ms,
         switch_cost_ms=_rounded(switch_cost),
@@ -65,7 +101,8 @@ def platform(
 def spread(parts: Sequence[Platform]) -> dict[str, tuple[float, float]]:
     """The quartiles of every constant that differs between `parts`, measurements of one place."""
     found = {}
-    for constant in (name for name in Platform.model_fields if name.endswith("_ms")):
+    constants = [name for name in Platform.model_fields if name.endswith("_ms")]
+    for constant in constants:
         values = [value for part in parts if (value := getattr(part, constant)) is not None]
         if len({*values}) > 1:
             low, _, high = quantiles(values, n=4, method="inclusive")

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 _NAMESPACE = "openfaas-fn"
+#: Labels of the embedded gateway's containers: which function's they are, and whose.
+_FUNCTION_LABEL = "com.openfaas.function"
+_GATEWAY_LABEL = "chiron.gateway.url"
 _PYTHON = re.compile(r"python[\d.]*")
 
 
@@ -54,10 +57,23 @@ def kubernetes_pids(function: str, root: Path) -> set[int]:
     }
 
 
-def docker_pids(function: str, client: DockerClient, root: Path) -> set[int]:
-    """What runs in the Docker container named `function`, by the cgroup of its first process."""
-    named = client.containers.list(filters={"name": f"^/?{re.escape(function)}$"})
-    firsts = {int(container.attrs["State"]["Pid"]) for container in named}
+def docker_pids(
+    function: str, client: DockerClient, root: Path, is_gateway: Callable[[str], bool]
+) -> set[int]:
+    """What runs in Docker containers of `function`, by the cgroups of their first processes.
+
+    A container is the function's by its label, or by its name. Those that say that they are of
+    another gateway than the one whose URL `is_gateway` knows are left out.
+    """
+    ways = ({"label": f"{_FUNCTION_LABEL}={function}"}, {"name": f"^/?{re.escape(function)}$"})
+    found = [
+        one for way in ways for one in client.containers.list(filters=way, ignore_removed=True)
+    ]
+    firsts = {
+        int(container.attrs["State"]["Pid"])
+        for container in found
+        if is_gateway(container.labels.get(_GATEWAY_LABEL, ""))
+    }
     groups = {_text(root, pid, "cgroup") for pid in firsts} - {"", "0::/\n"}
     return firsts | {pid for pid in _pids(root) if _text(root, pid, "cgroup") in groups}
 

@@ -1,18 +1,65 @@
-"""Latencies of different times made comparable: the machine's speed drifts in between."""
+"""Measurements of different times made comparable: the machine's speed drifts in between.
+
+Computing gets slower with the machine, waiting does not. What does not say how fast the machine
+was when it was measured is taken as it is.
+"""
 
 from __future__ import annotations
 
-from workflow.profile import FunctionProfile
+from itertools import accumulate
+
+from workflow.platform import Platform
+from workflow.profile import FunctionProfile, Profile
+
+#: Times that no machine's speed changes.
+_BY_CLOCK = {"switch_interval_ms", "reference_ms"}
 
 
 def latency_at(function: FunctionProfile, reference_ms: float) -> float:
-    """How long `function` would take when the reference loop takes `reference_ms`.
-
-    Computing gets slower with the machine, waiting does not. A profile that does not say how fast
-    the machine was is taken as it is.
-    """
-    if not function.reference_ms:
-        return function.latency_ms
+    """How long `function` would take when the reference loop takes `reference_ms`."""
     waiting = function.time_ms("block")
-    computing = function.latency_ms - waiting
-    return waiting + computing * reference_ms / function.reference_ms
+    return waiting + (function.latency_ms - waiting) * _slower(function.reference_ms, reference_ms)
+
+
+def profile_at(profile: Profile, reference_ms: float) -> Profile:
+    """`profile` as it would be when the reference loop takes `reference_ms`."""
+    functions = {name: _function_at(f, reference_ms) for name, f in profile.functions.items()}
+    return profile.model_copy(update={"functions": functions})
+
+
+def platform_at(platform: Platform, reference_ms: float) -> Platform:
+    """`platform` as it would be when the reference loop takes `reference_ms`."""
+    factor = _slower(platform.reference_ms, reference_ms)
+    constants = {
+        name: value * factor
+        for name, value in platform
+        if name.endswith("_ms") and name not in _BY_CLOCK and value is not None
+    }
+    return platform.model_copy(update=constants)
+
+
+def _function_at(function: FunctionProfile, reference_ms: float) -> FunctionProfile:
+    factor = _slower(function.reference_ms, reference_ms)
+    lengths = [
+        period.duration_ms * (1.0 if period.kind == "block" else factor)
+        for period in function.periods
+    ]
+    starts = accumulate(lengths, initial=0.0)
+    periods = tuple(
+        period.model_copy(update={"start_ms": start, "duration_ms": length})
+        for period, start, length in zip(function.periods, starts, lengths, strict=False)
+    )
+    latency_ms = sum(lengths)
+    times: dict[str, object] = {"periods": periods, "latency_ms": latency_ms}
+    if function.forked_ms is not None:
+        further_ms = max(0.0, function.forked_ms - function.latency_ms)
+        times["forked_ms"] = latency_ms + further_ms * factor
+    if function.spread_ms is not None and function.latency_ms > 0:
+        low_ms, high_ms = function.spread_ms
+        ratio = latency_ms / function.latency_ms
+        times["spread_ms"] = (low_ms * ratio, high_ms * ratio)
+    return function.model_copy(update=times)
+
+
+def _slower(then_ms: float | None, now_ms: float) -> float:
+    return now_ms / then_ms if then_ms else 1.0

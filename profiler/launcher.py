@@ -62,6 +62,10 @@ class Deployment(Placed, Protocol):
 class Launcher(Protocol):
     """Deploys plans."""
 
+    @property
+    def one_node(self) -> bool:
+        """Whether all sandboxes share the cores of one machine."""
+
     def launch(
         self, workflow: Workflow, folder: WorkflowFolder, plan: Plan
     ) -> AbstractContextManager[Deployment]:

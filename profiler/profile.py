@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from openfaas.handlers import Handler, find_handler
 from openfaas.stack import environment, read_stack
+from profiler.forked import with_forks
 from profiler.function_profile import function_profile
 from profiler.inputs import Reference, find_inputs
 from profiler.invocation import Solo
@@ -99,6 +100,7 @@ def profile(
             except ChironError as error:
                 say(error.message)
                 failures[function] = error
+    _add_forks(_Forks(folder, launcher, inputs.requests, say), profiles, failures)
     measured = Profile(format=1, workflow=folder.workflow.name, functions=profiles)
     if failures:
         raise IncompleteProfileError(measured, failures)
@@ -120,6 +122,38 @@ class _Alone:
         solo = Solo(gateway, self.wrap, function, requests)
         taken = sample(solo, sandbox, self.strace, samples)
         return function_profile(taken, sandbox.runtime(), self.handler.folder)
+
+
+@dataclass(frozen=True)
+class _Forks:
+    """What it takes to run functions in forked processes."""
+
+    folder: WorkflowFolder
+    launcher: SoloLauncher
+    requests: Mapping[str, list[bytes]]
+    say: Progress
+
+
+def _add_forks(
+    forks: _Forks, profiles: dict[str, FunctionProfile], failures: dict[str, ChironError]
+) -> None:
+    """Measure what forked processes change; move to `failures` what cannot run there.
+
+    Deployed after the others are gone, since the Community Edition holds 15 functions.
+    """
+    alone = solo_workflow(forks.folder.workflow)
+    forks.say("running them in forked processes")
+    with forks.launcher.launch(alone, forks.folder, solo_plan(alone, forked=True)) as deployment:
+        for function, wrap in zip(alone.functions, deployment.names, strict=True):
+            if function not in profiles:
+                continue
+            solo = Solo(deployment.gateway, wrap, function, forks.requests[function])
+            try:
+                profiles[function] = with_forks(profiles[function], solo)
+            except ChironError as error:
+                forks.say(error.message)
+                failures[function] = error
+                del profiles[function]
 
 
 def _strace(say: Progress, *, probe_alone: bool) -> str | None:

@@ -69,7 +69,7 @@ def find_sandbox(function: str, gateway_url: str) -> Sandbox:
     ChironError
         ``no-process`` where there is none to be seen, or more than one.
     """
-    found = _processes(function, gateway_url) or _in_containers(function)
+    found = _processes(function, gateway_url) or _in_containers(function, gateway_url)
     if len(found) == 1:
         return Sandbox(found[0])
     if found:
@@ -88,12 +88,16 @@ def _processes(function: str, gateway_url: str) -> list[int]:
     return [pid for pid, process in found.items() if _parent(process) not in found]
 
 
-def _in_containers(function: str) -> list[int]:
+def _in_containers(function: str, gateway_url: str) -> list[int]:
     """Those of faasd, of Kubernetes on this node, of Docker."""
+
+    def is_gateway(url: str) -> bool:
+        return not url or _alike(url, gateway_url)
+
     pids = faasd_pids(function, _ROOT) or kubernetes_pids(function, _ROOT)
     if not pids and (client := _docker()) is not None:
         with contextlib.closing(client):
-            pids = docker_pids(function, client, _ROOT)
+            pids = docker_pids(function, client, _ROOT, is_gateway)
     return servers(pids, _ROOT)
 
 

@@ -22,14 +22,19 @@ def solo_workflow(workflow: Workflow) -> Workflow:
     return Workflow(_short(workflow.name, "profile"), tasks, workflow.functions)
 
 
-def solo_plan(workflow: Workflow) -> Plan:
-    """The one-to-one plan of a `solo_workflow`; wraps are in the order of its functions."""
+def solo_plan(workflow: Workflow, *, forked: bool = False) -> Plan:
+    """The one-to-one plan of a `solo_workflow`; wraps are in the order of its functions.
+
+    Each function runs in the main process of its wrap or, `forked`, in one that is forked for the
+    request.
+    """
+    main: tuple[tuple[str, ...], ...] = ((),) if forked else ()
     wraps = tuple(
         Wrap(
             name=name,
             cpus=_CPUS,
             memory_mib=_MEMORY_MIB,
-            stages=(WrapStage(stage=0, processes=((task.name,),)),),
+            stages=(WrapStage(stage=0, processes=(*main, (task.name,))),),
         )
         for task, name in zip(workflow.tasks, _wrap_names(workflow), strict=True)
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_LINE = re.compile(r"(?P<tid>\d+) +(?P<time>\d+\.\d+) (?P<event>.*)")
+_LINE = re.compile(r"(?P<tid>[0-9]{1,10}) +(?P<time>[0-9]{1,12}\.[0-9]{1,9}) (?P<event>.*)")
 _COMPLETE = re.compile(
     r"(?P<name>\w+)\((?P<arguments>.*)\) += (?P<result>.*?)(?: <(?P<seconds>\d+\.\d+)>)?"
 )

@@ -8,7 +8,8 @@ import pytest
 
 from profiler.chrome_trace import chrome_trace
 from profiler.compare import compare
-from profiler.drift import latency_at
+from profiler.drift import latency_at, platform_at, profile_at
+from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Period, Profile
 
 
@@ -67,3 +68,21 @@ def test_a_trace_has_every_period_in_the_row_of_its_function() -> None:
     ]
     names = [e["args"]["name"] for e in events["traceEvents"] if e["ph"] == "M"]
     assert names == ["w", "a", "b"]
+
+
+def test_a_profile_at_another_speed_computes_longer_and_waits_as_long() -> None:
+    before = profile(a=function(10, 20, 1.0, forked_ms=34.0, spread_ms=(27.0, 33.0)))
+    after = profile_at(before, 2.0).functions["a"]
+    assert [p.duration_ms for p in after.periods] == [20, 20]
+    assert [p.start_ms for p in after.periods] == [0, 20]
+    assert (after.latency_ms, after.forked_ms) == (40, 48)
+    assert after.spread_ms == (36, 44)
+
+
+def test_a_platform_at_another_speed_costs_more_but_for_what_a_clock_decides() -> None:
+    names = [name for name, field in Platform.model_fields.items() if field.is_required()]
+    costs = dict.fromkeys((name for name in names if name.endswith("_ms")), 1.0)
+    before = Platform(format=1, name="p", cpus=2, reference_ms=1.0, **costs)
+    after = platform_at(before, 1.5)
+    assert (after.rpc_ms, after.switch_interval_ms, after.thread_ready_ms) == (1.5, 5.0, None)
+    assert platform_at(before.model_copy(update={"reference_ms": None}), 1.5).rpc_ms == 1.0

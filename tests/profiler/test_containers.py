@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -64,21 +64,39 @@ def test_kubernetes_names_the_pod_after_the_function(process: Process, tmp_path:
     assert servers(kubernetes_pids("quotes", tmp_path), tmp_path) == [11]
 
 
+def engine(labelled: dict[str, int], named: dict[str, int], url: str = "") -> SimpleNamespace:
+    """A Docker client with a container for each function, by label and by name: their pids."""
+
+    def containers(filters: dict[str, str], ignore_removed: bool) -> list[SimpleNamespace]:
+        assert ignore_removed
+        [(how, what)] = filters.items()
+        found = labelled if how == "label" else named
+        wanted = "com.openfaas.function={}" if how == "label" else "^/?{}$"
+        pids = [pid for name, pid in found.items() if what == wanted.format(re.escape(name))]
+        labels = {"chiron.gateway.url": url} if url else {}
+        return [SimpleNamespace(attrs={"State": {"Pid": pid}}, labels=labels) for pid in pids]
+
+    return SimpleNamespace(containers=SimpleNamespace(list=containers))
+
+
+@pytest.mark.parametrize("by", ["label", "name"])
 def test_docker_tells_the_first_process_and_its_cgroup_the_others(
-    process: Process, tmp_path: Path
+    by: str, process: Process, tmp_path: Path
 ) -> None:
     process(10, WATCHDOG, cgroup="0::/docker/abc\n")
     process(11, SERVER, parent=10, cgroup="0::/docker/abc\n")
     process(12, SERVER, cgroup="0::/docker/def\n")
-    asked: list[Any] = []
+    found = {"quotes": 10, "other": 12}
+    client = engine(found, {}) if by == "label" else engine({}, found)
+    pids = docker_pids("quotes", client, tmp_path, lambda url: True)
+    assert servers(pids, tmp_path) == [11]
 
-    def containers(filters: dict[str, str]) -> list[SimpleNamespace]:
-        asked.append(filters)
-        return [SimpleNamespace(attrs={"State": {"Pid": 10}})]
 
-    client = SimpleNamespace(containers=SimpleNamespace(list=containers))
-    assert servers(docker_pids("a.b", client, tmp_path), tmp_path) == [11]
-    assert asked == [{"name": r"^/?a\.b$"}]
+def test_containers_of_another_gateway_are_left_out(process: Process, tmp_path: Path) -> None:
+    process(10, SERVER, cgroup="0::/docker/abc\n")
+    client = engine({"quotes": 10}, {}, url="http://127.0.0.1:1")
+    assert docker_pids("quotes", client, tmp_path, "http://127.0.0.1:1".__eq__) == {10}
+    assert docker_pids("quotes", client, tmp_path, "http://127.0.0.1:2".__eq__) == set()
 
 
 def test_no_tree_at_all_has_no_processes(tmp_path: Path) -> None:

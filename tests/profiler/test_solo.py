@@ -23,6 +23,14 @@ def test_every_function_is_one_task_alone_in_one_wrap() -> None:
     assert [wrap.tasks for wrap in plan.wraps] == [("fetch",), ("sum",)]
 
 
+def test_forked_functions_leave_the_main_process_of_their_wrap_empty() -> None:
+    alone = solo_workflow(workflow("quotes", "fetch", "sum"))
+    plan = solo_plan(alone, forked=True)
+    plan.check_against(alone)
+    processes = [wrap.stages[0].processes for wrap in plan.wraps]
+    assert processes == [((), ("fetch",)), ((), ("sum",))]
+
+
 @pytest.mark.parametrize("length", [1, 30, 55, 63])
 def test_names_are_valid_and_distinct_however_long_the_parts_are(length: int) -> None:
     functions = [f"{'f' * size}{letter}" for letter in "abc" for size in (1, 20, 62)]
