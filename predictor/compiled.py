@@ -9,7 +9,7 @@ import numpy as np
 
 from predictor import kernel
 from predictor.records import CLOCK, KINDS, PERIOD
-from predictor.threads import Interpreter, Work
+from predictor.threads import Interpreter, Life, Work
 
 
 class CompiledEngine:
@@ -27,17 +27,16 @@ class CompiledEngine:
         self._clock["thread_startup_ms"] = interpreter.thread_startup_ms
         self._clock["thread_ready_ms"] = -1.0 if ready_ms is None else ready_ms
 
-    def ends_ms(
-        self, starts_ms: Sequence[float], processes: Sequence[Sequence[str]], cores: int
-    ) -> list[float]:
-        """When each of `processes`, which come to life at `starts_ms`, ends."""
-        numbers = [self._number[name] for names in processes for name in names]
+    def ends_ms(self, lives: Sequence[Life], cores: int) -> list[float]:
+        """When each process ends."""
+        numbers = [self._number[name] for life in lives for name in life.functions]
         ends_ms: list[float] = kernel.simulate(
             self._periods,
             self._first,
             np.array(numbers, np.int64),
-            np.array(list(map(len, processes)), np.int64),
-            np.array(starts_ms, np.float64),
+            np.array([len(life.functions) for life in lives], np.int64),
+            np.array([life.start_ms for life in lives], np.float64),
+            np.array([life.computing_ms for life in lives], np.float64),
             cores,
             self._clock,
         ).tolist()

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Literal, Protocol
 
 from predictor.simulator import simulate
-from predictor.threads import Interpreter, Process, Work
+from predictor.threads import Interpreter, Life, Process, Work
 
 EngineName = Literal["auto", "python", "compiled"]
 
@@ -23,8 +23,16 @@ ENOUGH_PERIODS = 100_000
 class Engine(Protocol):
     """Simulates processes whose functions it knows."""
 
-    def ends_ms(self, starts_ms: Sequence[float], processes: Processes, cores: int) -> list[float]:
-        """When each of `processes`, which come to life at `starts_ms`, ends."""
+    def ends_ms(self, lives: Sequence[Life], cores: int) -> list[float]:
+        """When each process ends."""
+
+
+def processes_of(lives: Sequence[Life], works: Mapping[str, Work]) -> list[Process]:
+    """What the processes do whose functions have names."""
+    return [
+        Process(life.start_ms, tuple(works[name] for name in life.functions), life.computing_ms)
+        for life in lives
+    ]
 
 
 def engine(name: EngineName, works: Mapping[str, Work], interpreter: Interpreter) -> Engine:
@@ -53,11 +61,9 @@ class PythonEngine:
         self._works = works
         self._interpreter = interpreter
 
-    def ends_ms(self, starts_ms: Sequence[float], processes: Processes, cores: int) -> list[float]:
-        """When each of `processes`, which come to life at `starts_ms`, ends."""
-        named = zip(starts_ms, processes, strict=True)
-        lives = [Process(start, tuple(map(self._works.__getitem__, p))) for start, p in named]
-        return simulate(lives, cores, self._interpreter)
+    def ends_ms(self, lives: Sequence[Life], cores: int) -> list[float]:
+        """When each process ends."""
+        return simulate(processes_of(lives, self._works), cores, self._interpreter)
 
 
 class AutoEngine:
@@ -68,14 +74,16 @@ class AutoEngine:
         self._engine: Engine = PythonEngine(works, interpreter)
         self._periods_left: float = ENOUGH_PERIODS
 
-    def ends_ms(self, starts_ms: Sequence[float], processes: Processes, cores: int) -> list[float]:
-        """When each of `processes`, which come to life at `starts_ms`, ends."""
-        self._periods_left -= sum(len(self._works[name]) for names in processes for name in names)
+    def ends_ms(self, lives: Sequence[Life], cores: int) -> list[float]:
+        """When each process ends."""
+        self._periods_left -= sum(
+            len(self._works[name]) for life in lives for name in life.functions
+        )
         if self._periods_left < 0:
             self._periods_left = float("inf")
             with suppress(ImportError):  # without it, what is left takes longer and is the same
                 self._engine = _compiled(self._works, self._interpreter)
-        return self._engine.ends_ms(starts_ms, processes, cores)
+        return self._engine.ends_ms(lives, cores)
 
 
 def _compiled(works: Mapping[str, Work], interpreter: Interpreter) -> Engine:

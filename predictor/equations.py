@@ -17,31 +17,26 @@ def workflow_latency_ms(stages_ms: Sequence[float], request_ms: float) -> float:
     return request_ms + sum(stages_ms)
 
 
-def stage_latency_ms(
-    local_ms: float | None, remote_ms: Sequence[float], platform: Platform
-) -> float:
-    """Equation (2): the slowest wrap of a stage decides.
+def calls_ms(count: int, platform: Platform, *, local: bool) -> list[float]:
+    """Equation (2): what calling each of a stage's `count` wraps costs.
 
-    Parameters
-    ----------
-    local_ms
-        Latency of the wrap that calls the others, None where it has no part in the stage or
-        where the client calls them all.
-    remote_ms
-        Latencies of the other wraps in the order in which they are called. Wrap k of a stage,
-        counted from 1 with the local one, leaves (k-1) T_INV late and pays T_RPC.
+    Wrap k, counted from 1, leaves (k-1) T_INV late and pays T_RPC. The first one calls the others
+    and costs nothing where it is `local`: the wrap that has the request takes part in the stage,
+    and the client does not call them all.
     """
-    first = 1 if local_ms is None else 2
-    arrivals = [
-        latency + (k - 1) * platform.invoke_ms + platform.rpc_ms
-        for k, latency in enumerate(remote_ms, start=first)
-    ]
-    return max([*arrivals, 0.0 if local_ms is None else local_ms])
+    calls = [place * platform.invoke_ms + platform.rpc_ms for place in range(count)]
+    return [0.0, *calls[1:]] if local else calls
 
 
-def wrap_latency_ms(processes_ms: Sequence[float], ipc_ms: float) -> float:
-    """Equation (3): the slowest process, and gathering the results of all but the first."""
-    return max(processes_ms) + ipc_ms * (len(processes_ms) - 1)
+def gathering_ms(count: int, mechanism: Mechanism, platform: Platform) -> float:
+    """Equation (3): gathering the results of all of `count` processes but the first.
+
+    Where they were forked the first result takes longer, which the paper does not tell apart.
+    """
+    if count < 2:
+        return 0.0
+    forked_ms = platform.process_gather_ms if mechanism == "fork" else 0.0
+    return forked_ms + platform.ipc_ms * (count - 1)
 
 
 def process_starts_ms(count: int, mechanism: Mechanism, platform: Platform) -> list[float]:
@@ -50,11 +45,23 @@ def process_starts_ms(count: int, mechanism: Mechanism, platform: Platform) -> l
     The main process (the first) exists already; it starts its own functions after it has started
     the others one after another, each of which makes the next one wait for T_Block and is itself
     ready T_Startup later. The first fork may block longer, which the paper does not tell apart:
-    on the published testbed it takes 5 ms and those after it 3. Workers of a pool wait already,
-    so only the dispatch remains.
+    on the published testbed it takes 5 ms and those after it 3. Where somebody else forks for the
+    main process, it does not wait for all of that. Workers of a pool wait already, so only the
+    dispatch remains. What a process computes meanwhile is not part of its start: see
+    `Platform.process_compute_ms`.
     """
+    if count < 2:
+        return [0.0]
     if mechanism == "pool":
-        return [0.0, *[platform.pool_dispatch_ms] * (count - 1)]
+        return [platform.pool_dispatch_ms] * count
     first_ms, block_ms = platform.process_first_block_ms, platform.process_block_ms
     forks = [j * block_ms + (first_ms if j else 0.0) for j in range(count)]
-    return [forks[-1], *(forked + platform.process_startup_ms for forked in forks[:-1])]
+    main_ms = forks[-1] if platform.main_wait_ms is None else platform.main_wait_ms
+    waits_ms = platform.process_startup_ms - platform.process_compute_ms
+    return [main_ms, *(forked + waits_ms for forked in forks[:-1])]
+
+
+def process_computing_ms(count: int, mechanism: Mechanism, platform: Platform) -> list[float]:
+    """What each process of a wrap's stage computes before it can run its functions."""
+    forked_ms = platform.process_compute_ms if mechanism == "fork" else 0.0
+    return [0.0, *[forked_ms] * (count - 1)]

@@ -40,6 +40,7 @@ def simulate(
     functions: NDArray[np.int64],
     sizes: NDArray[np.int64],
     starts_ms: NDArray[np.float64],
+    computing_ms: NDArray[np.float64],
     cores: int,
     clock: Records,
 ) -> NDArray[np.float64]:
@@ -51,8 +52,8 @@ def simulate(
         Those of function f are ``periods[first[f] : first[f + 1]]``.
     functions
         The function of every thread, process by process.
-    sizes, starts_ms
-        How many threads each process has, and when it comes to life.
+    sizes, starts_ms, computing_ms
+        How many threads each process has, when it comes to life, and what it computes first.
     cores
         How many cores the processes share.
     clock
@@ -65,6 +66,8 @@ def simulate(
     blocked[0].item = computing[0].item = 0
     state = _State(clock.copy(), gils, threads, periods, blocked, computing)
     _fill(state, first, functions, sizes, starts_ms)
+    for process in range(processes):
+        gils[process].computing_ms = computing_ms[process]
     _run(state, cores, np.empty(count, np.int64))
     ends_ms = np.empty(processes)
     for process in range(processes):
@@ -195,6 +198,10 @@ def _next_period(state: _State, number: int) -> None:
 def _next_start(state: _State, process: int, started: bool) -> bool:
     """Go on starting threads; whether the starter wants the GIL for the next one."""
     clock, gil = state.clock[0], state.gils[process]
+    if gil.computing_ms > 0.0:
+        push(state.computing, clock.virtual_ms + gil.computing_ms, gil.starter)
+        gil.computing_ms = 0.0
+        return False
     if started:
         state.threads[gil.unstarted].at += 1
         push(state.blocked, clock.now_ms + max(0.0, clock.thread_ready_ms), gil.unstarted)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from predictor.equations import process_starts_ms
-from predictor.predict import Predictor, functions_of
+from predictor.predict import Predictor, calls_others, parts_of
 from predictor.timeline import Span
 from workflow.model import Workflow
-from workflow.plan import Plan, WrapStage
+from workflow.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -58,37 +58,21 @@ def plan_timeline(plan: Plan, workflow: Workflow, predictor: Predictor) -> list[
 def _stage(
     plan: Plan, workflow: Workflow, predictor: Predictor, number: int, begin_ms: float
 ) -> Iterator[WrapTimeline]:
-    """Equation (2): wrap k leaves (k-1) T_INV late and pays T_RPC, unless it calls the others."""
-    platform = predictor.platform
-    parts = plan.stage(number)
-    calls_others = parts[0][0] == 0 and not plan.called_by_client
-    for place, (index, part) in enumerate(parts):
-        remote = place > 0 or not calls_others
-        network_ms = place * platform.invoke_ms + platform.rpc_ms if remote else 0.0
-        yield _wrap(plan, workflow, predictor, index, part, begin_ms, network_ms)
-
-
-def _wrap(
-    plan: Plan,
-    workflow: Workflow,
-    predictor: Predictor,
-    index: int,
-    part: WrapStage,
-    begin_ms: float,
-    network_ms: float,
-) -> WrapTimeline:
-    platform, wrap = predictor.platform, plan.wraps[index]
-    processes = functions_of(part, workflow)
-    count = len(processes)
-    return WrapTimeline(
-        wrap=wrap.name,
-        cores=min(wrap.cpus, platform.cpus),
-        stage=part.stage,
-        start_ms=begin_ms + network_ms,
-        network_ms=network_ms,
-        gather_ms=platform.ipc_ms * (count - 1),
-        tasks=part.processes,
-        starts_ms=tuple(process_starts_ms(count, plan.mechanism, platform)),
-        ends_ms=tuple(predictor.simulate(processes, wrap.cpus, plan.mechanism)),
-        spans=tuple(predictor.spans(processes, wrap.cpus, plan.mechanism)),
-    )
+    platform, mechanism = predictor.platform, plan.mechanism
+    parts, local = parts_of(plan, number, workflow), calls_others(plan, number)
+    runs = predictor.stage_runs(parts, mechanism, local)
+    spans = predictor.stage_spans(parts, mechanism, local)
+    for (index, part), run, done in zip(plan.stage(number), runs, spans, strict=True):
+        wrap = plan.wraps[index]
+        yield WrapTimeline(
+            wrap=wrap.name,
+            cores=min(wrap.cpus, platform.cpus),
+            stage=number,
+            start_ms=begin_ms + run.call_ms,
+            network_ms=run.call_ms,
+            gather_ms=run.gathering_ms,
+            tasks=part.processes,
+            starts_ms=tuple(process_starts_ms(len(part.processes), mechanism, platform)),
+            ends_ms=run.ends_ms,
+            spans=tuple(done),
+        )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from predictor.engine import EngineName, Processes, engine
+from predictor.engine import EngineName, Processes, engine, processes_of
 from predictor.equations import (
+    calls_ms,
+    gathering_ms,
+    process_computing_ms,
     process_starts_ms,
-    stage_latency_ms,
     workflow_latency_ms,
-    wrap_latency_ms,
 )
 from predictor.simulator import simulate
-from predictor.threads import Interpreter, Process, Work
+from predictor.threads import Interpreter, Life, Work
 from predictor.timeline import Span
 from workflow.model import Workflow
 from workflow.plan import Mechanism, Plan, Prediction, WrapStage
@@ -23,11 +25,30 @@ from workflow.profile import FunctionProfile, Profile
 _DIGITS = 6
 
 
+#: The processes of one wrap's part in a stage, and the wrap's CPUs.
+Part = tuple[Processes, int]
+
+
+class Run(NamedTuple):
+    """What a wrap does in a stage, in milliseconds from when it begins.
+
+    ``call_ms`` is what calling it costs before, ``gathering_ms`` comes after its last process.
+    """
+
+    call_ms: float
+    ends_ms: tuple[float, ...]
+    gathering_ms: float
+
+    @property
+    def latency_ms(self) -> float:
+        """From the stage's begin on."""
+        return self.call_ms + max(self.ends_ms) + self.gathering_ms
+
+
 class Predictor:
     """Latencies of wraps, stages and plans of one workflow's functions on one platform.
 
-    Wraps that were simulated once are remembered, since a search asks for the same few again
-    and again.
+    What was simulated once is remembered, since a search asks for the same few again and again.
 
     Parameters
     ----------
@@ -51,6 +72,12 @@ class Predictor:
             name: _work(function, (scale or {}).get(name, 1.0))
             for name, function in profile.functions.items()
         }
+        self._forked = dict[str, str]()
+        for name, function in profile.functions.items():
+            further_ms = (function.forked_ms or 0.0) - function.latency_ms
+            if further_ms > 0:
+                self._forked[name] = f"{name} forked"  # no function has a space in its name
+                self._work[self._forked[name]] = (("cpu", further_ms), *self._work[name])
         self._interpreter = Interpreter(
             platform.switch_interval_ms,
             platform.switch_cost_ms,
@@ -58,56 +85,106 @@ class Predictor:
             platform.thread_ready_ms,
         )
         self._engine = engine(engine_name, self._work, self._interpreter)
-        self._wraps: dict[tuple[Processes, int, Mechanism], float] = {}
-
-    def wrap_ms(self, processes: Processes, cpus: int, mechanism: Mechanism) -> float:
-        """Equation (3): latency of one stage of a wrap with `cpus` CPUs, in milliseconds."""
-        key = (processes, cpus, mechanism)
-        if key not in self._wraps:
-            self._wraps[key] = wrap_latency_ms(self.simulate(*key), self.platform.ipc_ms)
-        return self._wraps[key]
+        self._runs: dict[tuple[tuple[Part, ...], Mechanism, bool], list[Run]] = {}
 
     def simulate(self, processes: Processes, cpus: int, mechanism: Mechanism) -> list[float]:
         """Equation (4) for all processes of a wrap's stage together: when each one ends."""
-        starts = process_starts_ms(len(processes), mechanism, self.platform)
-        ends = self._engine.ends_ms(starts, processes, min(cpus, self.platform.cpus))
-        return [round(end, _DIGITS) for end in ends]
+        lives = self._lives(processes, mechanism)
+        ends_ms = self._engine.ends_ms(lives, min(cpus, self.platform.cpus))
+        return [round(end, _DIGITS) for end in ends_ms]
 
-    def spans(self, processes: Processes, cpus: int, mechanism: Mechanism) -> list[Span]:
-        """Who does what when in one stage of a wrap."""
-        spans: list[Span] = []
-        cores = min(cpus, self.platform.cpus)
-        simulate(self._processes(processes, mechanism), cores, self._interpreter, spans.append)
-        return spans
+    def stage_runs(self, parts: Sequence[Part], mechanism: Mechanism, local: bool) -> list[Run]:
+        """What each wrap of a stage does; `local` says whether the first calls the others.
 
-    def stage_ms(
-        self, wraps: Sequence[tuple[Processes, int]], mechanism: Mechanism, local: bool
-    ) -> float:
-        """Equation (2): latency of a stage, given each wrap's processes and CPUs.
-
-        `local` says whether the first of `wraps` is the one that calls the others.
+        Wraps compete for the cores where the platform is one node. Then their own limits count
+        in sum.
         """
-        latencies = [self.wrap_ms(processes, cpus, mechanism) for processes, cpus in wraps]
-        if local:
-            return stage_latency_ms(latencies[0], latencies[1:], self.platform)
-        return stage_latency_ms(None, latencies, self.platform)
+        key = (tuple(parts), mechanism, local)
+        if key not in self._runs:
+            self._runs[key] = [
+                run
+                for group, calls_ms in self._groups(parts, local)
+                for run in self._group_runs(group, calls_ms, mechanism)
+            ]
+        return self._runs[key]
+
+    def stage_ms(self, parts: Sequence[Part], mechanism: Mechanism, local: bool) -> float:
+        """Equation (2): the slowest wrap of a stage decides."""
+        return max(run.latency_ms for run in self.stage_runs(parts, mechanism, local))
+
+    def stage_spans(
+        self, parts: Sequence[Part], mechanism: Mechanism, local: bool
+    ) -> list[list[Span]]:
+        """Who does what when in each wrap of a stage, from when the wrap begins."""
+        return [
+            spans
+            for group, calls_ms in self._groups(parts, local)
+            for spans in self._group_spans(group, calls_ms, mechanism)
+        ]
 
     def plan_stages_ms(self, plan: Plan, workflow: Workflow) -> list[float]:
         """The latency of every stage of `plan`."""
-        return [self._plan_stage_ms(plan, workflow, i) for i in range(len(workflow.stages))]
-
-    def _plan_stage_ms(self, plan: Plan, workflow: Workflow, number: int) -> float:
-        parts = plan.stage(number)
-        wraps = [(functions_of(part, workflow), plan.wraps[index].cpus) for index, part in parts]
-        local = parts[0][0] == 0 and not plan.called_by_client
-        return self.stage_ms(wraps, plan.mechanism, local)
-
-    def _processes(self, processes: Processes, mechanism: Mechanism) -> list[Process]:
-        starts = process_starts_ms(len(processes), mechanism, self.platform)
         return [
-            Process(start, tuple(self._work[function] for function in functions))
-            for start, functions in zip(starts, processes, strict=True)
+            self.stage_ms(
+                parts_of(plan, number, workflow), plan.mechanism, calls_others(plan, number)
+            )
+            for number in range(len(workflow.stages))
         ]
+
+    def _groups(
+        self, parts: Sequence[Part], local: bool
+    ) -> Iterator[tuple[Sequence[Part], Sequence[float]]]:
+        """The wraps of a stage that share cores, with what calling each of them costs."""
+        calls = calls_ms(len(parts), self.platform, local=local)
+        if self.platform.one_node:
+            yield parts, calls
+        else:
+            yield from (([part], [call]) for part, call in zip(parts, calls, strict=True))
+
+    def _group_runs(
+        self, group: Sequence[Part], calls: Sequence[float], mechanism: Mechanism
+    ) -> Iterator[Run]:
+        lives = self._group_lives(group, calls, mechanism)
+        ends = iter(self._engine.ends_ms(lives, self._cores(group)))
+        for (processes, _), call in zip(group, calls, strict=True):
+            own = tuple(round(next(ends) - call, _DIGITS) for _ in processes)
+            gathering = gathering_ms(len(processes), mechanism, self.platform)
+            yield Run(call, own, gathering)
+
+    def _group_spans(
+        self, group: Sequence[Part], calls: Sequence[float], mechanism: Mechanism
+    ) -> Iterator[list[Span]]:
+        spans: list[Span] = []
+        lives = self._group_lives(group, calls, mechanism)
+        named = processes_of(lives, self._work)
+        simulate(named, self._cores(group), self._interpreter, spans.append)
+        first = 0
+        for (processes, _), call in zip(group, calls, strict=True):
+            own = range(first, first + len(processes))
+            yield [span.moved(first, call) for span in spans if span.process in own]
+            first = own.stop
+
+    def _group_lives(
+        self, group: Sequence[Part], calls: Sequence[float], mechanism: Mechanism
+    ) -> list[Life]:
+        return [
+            life._replace(start_ms=call + life.start_ms)
+            for (processes, _), call in zip(group, calls, strict=True)
+            for life in self._lives(processes, mechanism)
+        ]
+
+    def _cores(self, group: Sequence[Part]) -> int:
+        return min(sum(cpus for _, cpus in group), self.platform.cpus)
+
+    def _lives(self, processes: Processes, mechanism: Mechanism) -> list[Life]:
+        """The processes of a wrap's stage; what runs in a forked one takes longer there."""
+        count = len(processes)
+        starts = process_starts_ms(count, mechanism, self.platform)
+        computing = process_computing_ms(count, mechanism, self.platform)
+        further = processes[1:]
+        if mechanism == "fork":
+            further = tuple(tuple(self._forked.get(f, f) for f in each) for each in further)
+        return list(map(Life, starts, (*processes[:1], *further), computing))
 
 
 def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) -> Prediction:
@@ -136,8 +213,19 @@ def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
     )
 
 
-def functions_of(stage: WrapStage, workflow: Workflow) -> Processes:
-    """The functions that the tasks of each process use."""
+def parts_of(plan: Plan, stage: int, workflow: Workflow) -> list[Part]:
+    """What each wrap that takes part in a stage runs there."""
+    return [
+        (_functions_of(part, workflow), plan.wraps[index].cpus) for index, part in plan.stage(stage)
+    ]
+
+
+def calls_others(plan: Plan, stage: int) -> bool:
+    """Whether the first wrap of a stage calls the others, as it has the request and no client."""
+    return plan.stage(stage)[0][0] == 0 and not plan.called_by_client
+
+
+def _functions_of(stage: WrapStage, workflow: Workflow) -> Processes:
     return tuple(tuple(map(workflow.function_of, process)) for process in stage.processes)
 
 

@@ -25,10 +25,11 @@ PERIOD = _record("kind", "duration_ms")
 THREAD = _record("process begin end at behind", "remaining_ms since_ms")
 
 #: ``head`` and ``tail`` are who has waited longest and shortest, ``unstarted`` is the next thread
-#: to start, ``parked`` says whether the starter waits for the one it started last.
+#: to start, ``parked`` says whether the starter waits for the one it started last, and
+#: ``computing_ms`` is what it has to compute before it starts any.
 GIL = _record(
     "holder last_holder head tail starter unstarted unfinished parked",
-    "taken_ms switching_ms end_ms",
+    "taken_ms switching_ms end_ms computing_ms",
 )
 
 #: The constants of `predictor.threads.Interpreter` (``thread_ready_ms`` < 0 stands for None), and

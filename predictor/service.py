@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, cast
 
-from flask import Response, jsonify
+from flask import Response, current_app, jsonify
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 from pydantic import Field, RootModel, model_validator
@@ -22,6 +23,13 @@ api = APIBlueprint(
     url_prefix="/predictor",
     abp_tags=[Tag(name="predictor", description="Latencies of plans, before anything is deployed")],
 )
+
+
+class Host(Protocol):
+    """What the application does for this component."""
+
+    def compute(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What the function returns, computed within limits."""
 
 
 class PredictRequest(Document):
@@ -53,8 +61,14 @@ class PredictAnswer(RootModel[Prediction | Predictions]):
 @api.post("/predict", responses={200: PredictAnswer})
 def post_predict(body: PredictRequest) -> Response:
     """Predict the latency of one plan, or of many."""
+    host = cast(Host, current_app.extensions["chiron"])
+    return jsonify(host.compute(answer, body))
+
+
+def answer(body: PredictRequest) -> dict[str, Any]:
+    """What `post_predict` answers."""
     workflow = parse_workflow(body.workflow)
     plans = [body.plan] if body.plan is not None else body.plans or ()
     found = [predict(plan, workflow, body.profile, body.platform) for plan in plans]
-    answer = found[0] if body.plan is not None else Predictions(predictions=tuple(found))
-    return jsonify(answer.model_dump(mode="json"))
+    told = found[0] if body.plan is not None else Predictions(predictions=tuple(found))
+    return told.model_dump(mode="json")

@@ -87,7 +87,11 @@ class _Simulation:
             self._launch(gil, process)
 
     def _launch(self, gil: Gil, process: Process) -> None:
-        """The main thread starts every thread; where they are new, it waits for each."""
+        """The main thread starts every thread; where they are new, it waits for each.
+
+        What it computes before that shares the cores and leaves the GIL alone, which nobody else
+        wants yet.
+        """
         gil.unfinished = len(process.threads)
         gil.end_ms = process.start_ms
         ready_ms = self.interpreter.thread_ready_ms
@@ -96,7 +100,9 @@ class _Simulation:
             Thread(gil, number, (*before, *work)) for number, work in enumerate(process.threads)
         ]
         start: Todo = (("cpu", self.interpreter.thread_startup_ms), ("started", 0.0))
-        starter = Thread(gil, -1, start[: 1 if ready_ms is None else 2] * len(gil.threads))
+        starts = start[: 1 if ready_ms is None else 2] * len(gil.threads)
+        forked: Todo = (("native", process.computing_ms),) if process.computing_ms else ()
+        starter = Thread(gil, -1, (*forked, *starts))
         self.blocked[starter] = starter.since_ms = process.start_ms
 
     def run(self) -> list[float]:

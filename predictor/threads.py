@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from workflow.profile import PeriodKind
 
@@ -14,10 +15,22 @@ Work = tuple[tuple[PeriodKind, float], ...]
 
 @dataclass(frozen=True)
 class Process:
-    """A process that comes to life at `start_ms` and runs each of `threads` as a thread."""
+    """A process that comes to life at `start_ms` and runs each of `threads` as a thread.
+
+    Before that it computes for `computing_ms`, as a process that has just been forked does.
+    """
 
     start_ms: float
     threads: tuple[Work, ...]
+    computing_ms: float = 0.0
+
+
+class Life(NamedTuple):
+    """A `Process` by the names of its functions."""
+
+    start_ms: float
+    functions: Sequence[str]
+    computing_ms: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -21,3 +21,11 @@ class Span(NamedTuple):
     start_ms: float
     end_ms: float
     wait_core_ms: float = 0.0
+
+    def moved(self, processes: int, milliseconds: float) -> Span:
+        """The same so many processes and milliseconds earlier."""
+        return self._replace(
+            process=self.process - processes,
+            start_ms=self.start_ms - milliseconds,
+            end_ms=self.end_ms - milliseconds,
+        )

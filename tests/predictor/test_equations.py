@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from predictor.equations import (
+    calls_ms,
+    gathering_ms,
+    process_computing_ms,
     process_starts_ms,
-    stage_latency_ms,
     workflow_latency_ms,
-    wrap_latency_ms,
 )
 
 
@@ -17,33 +16,26 @@ def test_equation_1_adds_the_stages_and_what_the_request_costs():
     assert workflow_latency_ms([10.0, 2.0, 3.0], 1.5) == 16.5
 
 
-@pytest.mark.parametrize(
-    ("local_ms", "remote_ms", "expected"),
-    [
-        (10.0, [], 10.0),
-        (10.0, [5.0], 10.0),
-        (10.0, [5.0, 5.0], 10.0),
-        (10.0, [5.0, 5.0, 5.0], 11.0),  # the fourth wrap: 5 + 3 T_INV + T_RPC
-        (0.0, [5.0], 9.0),  # the second wrap: 5 + T_INV + T_RPC
-        (10.0, [9.0, 1.0], 13.0),
-    ],
-)
-def test_equation_2_calls_the_other_wraps_one_after_another(
-    platform, local_ms, remote_ms, expected
-):
+def test_equation_2_calls_the_other_wraps_one_after_another(platform):
     costs = platform(rpc_ms=3.0, invoke_ms=1.0)
-    assert stage_latency_ms(local_ms, remote_ms, costs) == expected
+    assert calls_ms(1, costs, local=True) == [0.0]
+    assert calls_ms(4, costs, local=True) == [0.0, 4.0, 5.0, 6.0]  # (k-1) T_INV + T_RPC
 
 
 def test_equation_2_where_nobody_is_local_the_first_call_leaves_at_once(platform):
     costs = platform(rpc_ms=3.0, invoke_ms=1.0)
-    assert stage_latency_ms(None, [5.0], costs) == 8.0
-    assert stage_latency_ms(None, [5.0, 5.0], costs) == 9.0
+    assert calls_ms(2, costs, local=False) == [3.0, 4.0]
 
 
-def test_equation_3_gathers_every_process_but_the_main_one():
-    assert wrap_latency_ms([6.0], 0.5) == 6.0
-    assert wrap_latency_ms([4.0, 6.0, 5.0], 0.5) == 7.0
+def test_equation_3_gathers_every_process_but_the_main_one(platform):
+    costs = platform(ipc_ms=0.5)
+    assert [gathering_ms(count, "fork", costs) for count in (1, 2, 3)] == [0.0, 0.5, 1.0]
+
+
+def test_equation_3_the_first_result_of_a_forked_process_takes_longer(platform):
+    costs = platform(ipc_ms=0.5, process_gather_ms=2.0)
+    assert [gathering_ms(count, "fork", costs) for count in (1, 2, 3)] == [0.0, 2.5, 3.0]
+    assert [gathering_ms(count, "pool", costs) for count in (1, 2, 3)] == [0.0, 0.5, 1.0]
 
 
 def test_equation_4_forks_one_after_another_and_the_main_process_begins_last(platform):
@@ -53,7 +45,20 @@ def test_equation_4_forks_one_after_another_and_the_main_process_begins_last(pla
     assert process_starts_ms(4, "fork", costs) == [6.0, 5.0, 7.0, 9.0]
 
 
-def test_equation_4_workers_of_a_pool_wait_for_nobody(platform):
+def test_equation_4_where_another_forks_the_main_process_waits_less(platform):
+    costs = platform(process_block_ms=2.0, process_startup_ms=5.0, main_wait_ms=1.0)
+    assert process_starts_ms(1, "fork", costs) == [0.0]
+    assert process_starts_ms(4, "fork", costs) == [1.0, 5.0, 7.0, 9.0]
+
+
+def test_equation_4_what_a_process_computes_first_is_no_waiting(platform):
+    costs = platform(process_block_ms=2.0, process_startup_ms=5.0, process_compute_ms=4.0)
+    assert process_starts_ms(3, "fork", costs) == [4.0, 1.0, 3.0]
+    assert process_computing_ms(3, "fork", costs) == [0.0, 4.0, 4.0]
+    assert process_computing_ms(3, "pool", costs) == [0.0, 0.0, 0.0]
+
+
+def test_equation_4_the_jobs_of_a_pool_are_handed_out_first(platform):
     costs = platform(process_block_ms=2.0, process_startup_ms=5.0, pool_dispatch_ms=0.3)
     assert process_starts_ms(1, "pool", costs) == [0.0]
-    assert process_starts_ms(3, "pool", costs) == [0.0, 0.3, 0.3]
+    assert process_starts_ms(3, "pool", costs) == [0.3, 0.3, 0.3]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from predictor import engine as engines
 from predictor.engine import AutoEngine, PythonEngine, engine
-from predictor.threads import Interpreter
+from predictor.threads import Interpreter, Life
 
 pytest.importorskip("numba", reason="numba is the extra `fast`")
 
@@ -44,9 +44,9 @@ interpreters = st.builds(
 @several
 @given(st.data(), functions, processes, st.integers(1, 6), interpreters)
 def test_the_kernel_answers_as_python_does(data, functions, processes, cores, interpreter):
-    starts = data.draw(st.tuples(*[times] * len(processes)))
-    python = PythonEngine(functions, interpreter).ends_ms(starts, processes, cores)
-    compiled = CompiledEngine(functions, interpreter).ends_ms(starts, processes, cores)
+    lives = [Life(data.draw(times), process, data.draw(times)) for process in processes]
+    python = PythonEngine(functions, interpreter).ends_ms(lives, cores)
+    compiled = CompiledEngine(functions, interpreter).ends_ms(lives, cores)
     assert compiled == pytest.approx(python, rel=1e-6, abs=1e-6)
 
 
@@ -60,18 +60,19 @@ long_works = st.lists(
 @given(st.fixed_dictionaries(dict.fromkeys("abcd", long_works)), processes, st.integers(1, 3))
 def test_functions_of_an_hour_end_too(functions, processes, cores):
     kernel = CompiledEngine(functions, Interpreter(7_777.7, 0.3, 0.7))
-    ends = kernel.ends_ms([1.0 / 3] * len(processes), processes, cores)
+    ends = kernel.ends_ms([Life(1.0 / 3, process) for process in processes], cores)
     assert all(0 < end < 1e9 for end in ends)
 
 
 def test_many_threads_answer_as_in_python():
     work = (("cpu", 3.1), ("block", 2.7), ("native", 1.3), ("cpu", 7.9)) * 5
-    known, names = {"a": work, "b": work[1:]}, (("a", "b") * 100,)
+    known, lives = {"a": work, "b": work[1:]}, [Life(0.0, ("a", "b") * 100)]
     interpreter = Interpreter(5.0, 0.01, 0.1)
-    python = PythonEngine(known, interpreter).ends_ms([0.0], names, 8)
-    assert CompiledEngine(known, interpreter).ends_ms([0.0], names, 8) == pytest.approx(python)
+    python = PythonEngine(known, interpreter).ends_ms(lives, 8)
+    assert CompiledEngine(known, interpreter).ends_ms(lives, 8) == pytest.approx(python)
 
 
+TWICE = [Life(0.0, ("a", "a"))]
 FEW = {"a": (("cpu", 1.0),)}
 FREE = Interpreter(5.0, 0.0, 0.0)
 
@@ -79,7 +80,7 @@ FREE = Interpreter(5.0, 0.0, 0.0)
 def test_who_asks_little_is_answered_in_python_and_who_asks_much_by_the_kernel(monkeypatch):
     monkeypatch.setattr(engines, "ENOUGH_PERIODS", 3)
     auto = engine("auto", FEW, FREE)
-    used = [(auto.ends_ms([0.0], (("a", "a"),), 1), type(auto._engine)) for _ in range(3)]
+    used = [(auto.ends_ms(TWICE, 1), type(auto._engine)) for _ in range(3)]
     assert used == [([2.0], PythonEngine), ([2.0], CompiledEngine), ([2.0], CompiledEngine)]
 
 
@@ -87,7 +88,7 @@ def test_without_numba_all_is_answered_in_python(monkeypatch):
     monkeypatch.setattr(engines, "ENOUGH_PERIODS", 0)
     monkeypatch.setitem(sys.modules, "predictor.compiled", None)
     auto = AutoEngine(FEW, FREE)
-    assert [auto.ends_ms([0.0], (("a", "a"),), 1) for _ in range(2)] == [[2.0], [2.0]]
+    assert [auto.ends_ms(TWICE, 1) for _ in range(2)] == [[2.0], [2.0]]
     with pytest.raises(ImportError):
         engine("compiled", FEW, FREE)
 

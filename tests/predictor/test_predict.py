@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predictor.predict import Predictor, functions_of, predict
+from predictor.predict import Predictor, parts_of, predict
 from workflow.errors import ChironError
 from workflow.model import Task, Workflow
 from workflow.plan import Plan, Wrap, WrapStage
@@ -88,7 +88,7 @@ def test_no_wrap_has_more_cpus_than_the_platform(platform, profile):
 
 def test_workers_of_a_pool_are_dispatched_not_forked(costs, profile):
     prediction = predict(plan(TWO_WRAPS, mechanism="pool"), WORKFLOW, profile(**FUNCTIONS), costs)
-    assert prediction.stages_ms == (12.0, 2.0)  # c decides; wrap 1 takes 10 + 0.5
+    assert prediction.stages_ms == (12.0, 2.0)  # c decides; wrap 1 takes 0.25 + 10 + 0.5
 
 
 def test_threads_of_one_process_take_turns(costs, profile):
@@ -176,10 +176,43 @@ def test_the_order_of_tasks_of_one_function_makes_no_difference(costs, profile):
 
 def test_the_spans_of_a_wrap_end_where_its_processes_end(costs, profile):
     predictor = Predictor(profile(**FUNCTIONS), costs)
-    processes = functions_of(plan(TWO_WRAPS).wraps[0].stages[0], WORKFLOW)
-    ends = predictor.simulate(processes, 2, "fork")
-    spans = predictor.spans(processes, 2, "fork")
-    assert [max(s.end_ms for s in spans if s.process == p) for p in (0, 1)] == ends == [12.0, 7.0]
+    parts = parts_of(plan(TWO_WRAPS), 0, WORKFLOW)
+    first, second = predictor.stage_runs(parts, "fork", local=True)
+    assert (first.ends_ms, second.ends_ms) == ((12.0, 7.0), (3.0,))
+    spans = predictor.stage_spans(parts, "fork", local=True)
+    ends = [[max(s.end_ms for s in own if s.process == p) for p in (0, 1)] for own in spans[:1]]
+    assert ends == [[12.0, 7.0]]
+    assert max(s.end_ms for s in spans[1]) == 3.0
+
+
+def test_wraps_of_one_node_compete_for_its_cores(platform, profile):
+    """On one core a and c's wrap take turns; where each wrap has its own cores they do not."""
+    busy = profile(a="cpu 10", b="cpu 4", c="cpu 10", d="cpu 2")
+    apart: Wraps = [{0: ["ab"], 1: ["d"]}, {0: ["c"]}]
+    alone, together = (
+        predict(plan(apart, cpus=1), WORKFLOW, busy, platform(cpus=1, one_node=one_node))
+        for one_node in (False, True)
+    )
+    assert (alone.stages_ms, together.stages_ms) == ((14.0, 2.0), (24.0, 2.0))
+
+
+def test_what_runs_in_a_forked_process_takes_as_long_as_it_did_in_one(platform, profile):
+    functions = profile(**FUNCTIONS).functions
+    slower = functions["b"].model_copy(update={"forked_ms": 16.0})
+    known = Profile(format=1, workflow="demo", functions=functions | {"b": slower})
+    wraps: Wraps = [{0: ["a", "b"], 1: ["d"]}, {0: ["c"]}]
+    fork = predict(plan(wraps), WORKFLOW, known, platform())
+    pool = predict(plan(wraps, mechanism="pool"), WORKFLOW, known, platform())
+    assert (fork.stages_ms, pool.stages_ms) == ((16.0, 2.0), (10.0, 2.0))
+
+
+def test_a_process_that_is_forked_keeps_a_core_busy_meanwhile(platform, profile):
+    """a shares the only core with the fork of b for 3 ms each, then with b's 4 ms, then ends."""
+    costs = platform(process_startup_ms=3.0, process_compute_ms=3.0, main_wait_ms=0.0)
+    prediction = predict(
+        plan([{0: ["a", "b"], 1: ["d"]}, {0: ["c"]}], cpus=1), WORKFLOW, profile(**FUNCTIONS), costs
+    )
+    assert prediction.stages_ms == (17.0, 2.0)
 
 
 times = st.floats(0.0, 30.0).map(lambda time: round(time, 3))
@@ -203,7 +236,7 @@ constants = st.fixed_dictionaries(
     {
         name: st.sampled_from([0.0, 1.0]) | times
         for name in Platform.model_fields
-        if name.endswith("_ms") and name != "switch_interval_ms"
+        if name.endswith("_ms") and name not in ("switch_interval_ms", "process_compute_ms")
     }
 )
 shapes = st.sampled_from(
