@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from scheduler.conflicts import Conflicts, Pair
 from scheduler.limits import exceeded
 from scheduler.options import Job
 from scheduler.strategies import Strategy
-from workflow.plan import Plan, Wrap, WrapStage
+from workflow.plan import Mechanism, Plan, Wrap, WrapStage
 
 _MODELS = {
     "one-to-one": "every function has a sandbox of its own and the client calls them all",
@@ -37,8 +38,7 @@ def explain(
     fewer_ms
         What a plan with one CPU less takes at least, where the search tried that in vain.
     """
-    rule = _STRATEGIES[strategy] if plan.model == "pgp" else _MODELS[plan.model]
-    lines = [_verdict(plan, job), f"{plan.model}: {rule}"]
+    lines = [_verdict(plan, job), f"{plan.model}: {_rule(plan, strategy)}"]
     if fewer_ms is not None and plan.slo_ms is not None:
         proved = f"one less takes {fewer_ms:.1f} ms at the very least, as all have to compute"
         found = "of the plans found with one less, none meets the SLO"
@@ -47,6 +47,12 @@ def explain(
     lines += _some(list(_processes(plan, job)), "processes")
     lines += _some(_conflicts(plan, job), "conflicts")
     return (*lines, *exceeded(plan, job.limits))
+
+
+def _rule(plan: Plan, strategy: Strategy) -> str:
+    if plan.model != "pgp":
+        return _MODELS[plan.model]
+    return _STRATEGIES[strategy if plan.meets_slo else "latency"]
 
 
 def _verdict(plan: Plan, job: Job) -> str:
@@ -62,19 +68,30 @@ def _verdict(plan: Plan, job: Job) -> str:
 
 
 def _wraps(plan: Plan, job: Job) -> list[str]:
-    """Why there is more than one wrap, and what shares CPUs."""
-    lines = list[str]()
-    for wrap in plan.wraps:
-        most = max(sum(map(bool, stage.processes)) for stage in wrap.stages)
-        if most > wrap.cpus:
-            lines.append(f"{wrap.name}: {most} processes share the {wrap.cpus} CPUs of a node")
-    if plan.model == "pgp" and len(plan.wraps) > 1 and not job.conflicts.wrap:
-        block_ms, rpc_ms = job.platform.process_block_ms, job.platform.rpc_ms
-        cost = f"a call costs {rpc_ms:.1f} ms, a fork {block_ms:.1f} ms for those after it"
-        if plan.mechanism == "pool":
-            cost = f"a call costs {rpc_ms:.1f} ms, a node has {job.platform.cpus} CPUs"
-        lines.append(f"{len(plan.wraps)} wraps: with fewer the latency would be higher: {cost}")
+    """Why there is more than one wrap, and what each is."""
+    lines = _some(list(map(_wrap, plan.wraps)), "wraps")
+    if plan.model == "pgp" and len(plan.wraps) > 1:
+        lines.insert(0, f"{len(plan.wraps)} wraps: {_why_several(job, plan.mechanism)}")
     return lines
+
+
+def _wrap(wrap: Wrap) -> str:
+    most = max(sum(map(bool, stage.processes)) for stage in wrap.stages)
+    work = f"{_count(len(wrap.tasks), 'task')} in {_count(len(wrap.stages), 'stage')}"
+    share = "at once share" if most > wrap.cpus else "at once on"
+    processes = f"{_count(most, 'process', 'es')} {share} {_count(wrap.cpus, 'CPU')}"
+    return f"{wrap.name}: {work}, {processes}, {wrap.memory_mib} MiB"
+
+
+def _why_several(job: Job, mechanism: Mechanism) -> str:
+    if job.conflicts.wrap:
+        return "some functions share none, see below"
+    platform, memory = job.platform, job.limits.node_memory_mib
+    node = f"a node has {platform.cpus} CPUs{f' and {memory} MiB' if memory else ''}"
+    if mechanism == "pool":
+        return f"{node}, a call costs {platform.rpc_ms:.1f} ms"
+    fork = f"a fork {platform.process_block_ms:.1f} ms for those after it"
+    return f"{node}, a call costs {platform.rpc_ms:.1f} ms, {fork}"
 
 
 def _processes(plan: Plan, job: Job) -> Iterator[str]:
@@ -113,10 +130,7 @@ def _conflicts(plan: Plan, job: Job) -> list[str]:
     """What keeps functions apart, or, in a fixed model, what it does all the same."""
     conflicts = job.conflicts
     if plan.model == "pgp":
-        return [
-            f"{a} and {b} share no {'wrap' if (a, b) in conflicts.wrap else 'process'}: {reason}"
-            for (a, b), reason in conflicts.process.items()
-        ]
+        return list(_apart(conflicts))
     broken = list[str]()
     for wrap in plan.wraps:
         inside = {job.workflow.function_of(task) for task in wrap.tasks}
@@ -128,9 +142,26 @@ def _conflicts(plan: Plan, job: Job) -> list[str]:
     return broken
 
 
+def _apart(conflicts: Conflicts) -> Iterator[str]:
+    """A line for every reason: one function may have the same to be apart from many."""
+    pairs: dict[tuple[str, str], list[Pair]] = {}
+    for pair, reason in conflicts.process.items():
+        level = "wrap" if pair in conflicts.wrap else "process"
+        pairs.setdefault((level, reason), []).append(pair)
+    for (level, reason), alike in pairs.items():
+        one = min(frozenset.intersection(*map(frozenset, alike)))
+        others = [b if a == one else a for a, b in alike]
+        names = _names(["its own other tasks" if other == one else other for other in others])
+        yield f"{one} shares no {level} with {names}: {reason}"
+
+
 def _some(lines: list[str], what: str) -> list[str]:
     left = len(lines) - _MOST_LINES
     return lines if left <= 0 else [*lines[:_MOST_LINES], f"and {left} more {what} like these"]
+
+
+def _count(number: int, what: str, plural: str = "s") -> str:
+    return f"{number} {what}{plural if number != 1 else ''}"
 
 
 def _names(names: Sequence[str]) -> str:

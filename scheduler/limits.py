@@ -21,20 +21,26 @@ class Limits:
     node_memory_mib: int | None = None
 
 
+def fits(plan: Plan, limits: Limits) -> bool:
+    """Whether a cluster with `limits` takes `plan`."""
+    return not exceeded(plan, limits)
+
+
 def exceeded(plan: Plan, limits: Limits) -> tuple[str, ...]:
     """A line for every limit that `plan` exceeds, with what would have to change."""
     lines = list[str]()
     if len(plan.wraps) > limits.functions:
-        mend = "--model pgp needs fewer" if plan.model != "pgp" else "drop wishes that separate"
+        mend = "--model pgp needs fewer" if plan.model != "pgp" else "remove what conflicts"
         lines.append(
             f"limit: {len(plan.wraps)} functions to deploy, {limits.functions} allowed "
             f"(Community Edition: {COMMUNITY_EDITION_FUNCTIONS}): {mend}, or raise --max-functions"
         )
     memory = limits.node_memory_mib
     large = [wrap for wrap in plan.wraps if memory is not None and wrap.memory_mib > memory]
+    mend = "smaller ones were not found" if plan.model == "pgp" else "--model pgp may need less"
     lines += [
         f"limit: {wrap.name} needs {wrap.memory_mib} MiB, a node has {memory}: "
-        "use isolate in wishes.json to give its largest functions wraps of their own"
+        f"{mend}, or raise --node-memory"
         for wrap in large
     ]
     return tuple(lines)

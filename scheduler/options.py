@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from predictor.equations import workflow_latency_ms
 from predictor.predict import predict
 from scheduler.conflicts import Conflicts
 from scheduler.layout import Layout, plan_from_layout
-from scheduler.limits import Limits
+from scheduler.limits import Limits, fits
 from scheduler.models import faastlane, faastlane_plus, faastlane_t
 from scheduler.pgp import Candidate, Search
 from scheduler.problem import Problem
@@ -17,9 +18,6 @@ from workflow.model import Workflow
 from workflow.plan import Mechanism, Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
-
-#: By how much a search may beat the estimate of a large stage.
-ESTIMATE_MARGIN = 1.02
 
 
 @dataclass(frozen=True)
@@ -39,19 +37,24 @@ class Job:
 
 @dataclass(frozen=True)
 class Option:
-    """A plan, and the latency that it is judged by, in milliseconds."""
+    """A plan, the latency that it is judged by, in milliseconds, and whether it fits the limits."""
 
     plan: Plan
     judged_ms: float
+    fits: bool
 
 
 @dataclass(frozen=True)
 class Options:
-    """Plans of one mechanism by their CPUs; the search's are made as they are asked for."""
+    """Plans of one mechanism by their CPUs; the search's are made as they are asked for.
+
+    Plans that exceed the job's limits count only where ``beyond_limits`` says so.
+    """
 
     job: Job
     search: Search
-    rivals: tuple[Plan, ...]
+    rivals: tuple[Option, ...] = ()
+    beyond_limits: bool = False
 
     @classmethod
     def of(cls, job: Job, mechanism: Mechanism) -> Options:
@@ -63,7 +66,12 @@ class Options:
             for make in models
             if not job.conflicts.process
         ]
-        return cls(job, Search.of(problem), tuple(dict.fromkeys(rivals)))
+        options = cls(job, Search.of(problem))
+        return replace(options, rivals=tuple(map(options.judged, dict.fromkeys(rivals))))
+
+    def counts(self, option: Option) -> bool:
+        """Whether `option` may be chosen."""
+        return option.fits or self.beyond_limits
 
     @property
     def cpus(self) -> list[int]:
@@ -77,41 +85,37 @@ class Options:
     def at(self, cpus: int, below_ms: float) -> Iterator[Option]:
         """Plans of at most `cpus` CPUs, few wraps first, that may be as fast as `below_ms`."""
         if self.search.floor_ms(cpus) <= below_ms:
-            for candidate in self.search.candidates(cpus, self.job.limits.functions):
-                if may_reach(candidate, below_ms):
-                    yield self.made(candidate)
+            for candidate in self.search.candidates(cpus, self.job.limits):
+                if candidate.may_reach(below_ms):
+                    option = self.made(candidate, below_ms)
+                    if option is not None:
+                        yield option
 
     def candidates(self) -> list[Candidate]:
         """Every candidate, of few CPUs and wraps first."""
-        most = self.job.limits.functions
-        return [c for cpus in self.cpus for c in self.search.candidates(cpus, most)]
+        limits = self.job.limits
+        return [c for cpus in self.cpus for c in self.search.candidates(cpus, limits)]
 
     def rivals_at(self, cpus: int) -> list[Option]:
         """The plans with `cpus` CPUs of the models that the search has to beat."""
-        return [self.judged(plan) for plan in self.rivals if plan.cpus == cpus]
+        return [rival for rival in self.rivals if rival.plan.cpus == cpus and self.counts(rival)]
 
     def judged(self, plan: Plan) -> Option:
         """`plan` with the latency that it is judged by, rounded as predictions are."""
         job = self.job
         if job.headroom:
-            return Option(plan, predict(plan, job.workflow, job.profile, job.platform).high_ms)
-        stages = self.search.problem.predictor.plan_stages_ms(plan, job.workflow)
-        return Option(plan, round(workflow_latency_ms(stages, job.platform.request_ms), 4))
+            judged_ms = predict(plan, job.workflow, job.profile, job.platform).high_ms
+        else:
+            stages = self.search.problem.predictor.plan_stages_ms(plan, job.workflow)
+            judged_ms = round(workflow_latency_ms(stages, job.platform.request_ms), 4)
+        return Option(plan, judged_ms, fits(plan, job.limits))
 
-    def made(self, candidate: Candidate) -> Option:
-        """The fastest plan found that has the candidate's shape."""
-        layout = self.search.layout(candidate.shape)
+    def made(self, candidate: Candidate, below_ms: float = math.inf) -> Option | None:
+        """The fastest plan found that has the candidate's shape, if it takes up to `below_ms`."""
+        layout = candidate.layout(below_ms)
+        if layout is None:
+            return None
         return self.judged(_plan(self.job, self.search.problem.mechanism, layout))
-
-
-def may_reach(candidate: Candidate, latency_ms: float) -> bool:
-    """Whether a search may find a layout of the candidate's shape that is as fast.
-
-    Partitions of many functions are seldom faster than a greedy one whose threads cost nothing.
-    """
-    if candidate.bound_ms > latency_ms:
-        return False
-    return candidate.estimate_ms <= ESTIMATE_MARGIN * latency_ms
 
 
 def _plan(job: Job, mechanism: Mechanism, layout: Layout) -> Plan:

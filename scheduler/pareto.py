@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Literal
 
 from scheduler.options import Job, Option, Options
@@ -33,9 +34,13 @@ class ParetoFront(Document):
 def pareto(job: Job, slo_ms: float, mechanism: MechanismChoice = "fork") -> ParetoFront:
     """Every plan found that no other one beats in latency, CPUs or memory without losing any.
 
-    With headroom, latency is the high end of the prediction.
+    With headroom, latency is the high end of the prediction. Plans that exceed a limit are among
+    them only where all do.
     """
-    found = [option for m in mechanisms_of(mechanism) for option in every(Options.of(job, m))]
+    options = [Options.of(job, each) for each in mechanisms_of(mechanism)]
+    found = [option for each in options for option in every(each)]
+    if not found:
+        found = [o for each in options for o in every(replace(each, beyond_limits=True))]
     plans = [_pareto_plan(option, job, slo_ms) for option in undominated(found)]
     return ParetoFront(workflow=job.workflow.name, slo_ms=slo_ms, plans=tuple(plans))
 

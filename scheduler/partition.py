@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import add
 from statistics import fmean
 
-from scheduler.kernighan_lin import Estimate, Exchange, Functions, kernighan_lin
+from scheduler.kernighan_lin import Estimate, Exchange, Functions, exchanged, kernighan_lin
+from scheduler.pair_latency import pair_latency
 from scheduler.problem import Problem, separated
 from scheduler.slots import Slots, by_wrap
 
@@ -48,7 +48,14 @@ class Costs:
     def ends_ms(self, partition: Partition) -> list[float]:
         """When each process ends, counted from the start of the stage."""
         if not self.together:
-            return list(map(add, map(self.problem.alone_ms, partition), self.slots.offsets_ms))
+            return [
+                offset
+                + self.problem.alone_ms(functions)
+                + further * self.problem.forked_ms(functions)
+                for functions, offset, further in zip(
+                    partition, self.slots.offsets_ms, self.slots.further, strict=True
+                )
+            ]
         wraps = by_wrap(partition, self.slots.sizes)
         return [
             arrival + end
@@ -130,18 +137,25 @@ def _exchanged(
     Of equal latencies, that with the faster of the two processes is better: other processes may
     be as late, and go down after it.
     """
+    problem = costs.problem
     others = tuple(p for k, p in enumerate(partition) if k not in (i, j))
+    apart_ms = pair_latency(list(map(problem.alone_ms, others)), costs.slots.offsets_ms)
 
-    def cost(a: Functions, b: Functions) -> tuple[float, ...]:
-        changed = costs.arranged((*others, a, b))
-        alone_ms = sorted((costs.problem.alone_ms(a), costs.problem.alone_ms(b)), reverse=True)
-        return costs.latency_ms(changed), *alone_ms
+    def cost(a: Functions, b: Functions) -> tuple[float, float, float]:
+        faster_ms, slower_ms = sorted((problem.alone_ms(a), problem.alone_ms(b)))
+        if costs.together:
+            stage_ms = costs.latency_ms(costs.arranged((*others, a, b)))
+        elif problem.can_share(a) and problem.can_share(b):
+            stage_ms = apart_ms(slower_ms, faster_ms)
+        else:
+            stage_ms = math.inf
+        return stage_ms, slower_ms, faster_ms
 
     a, b = partition[i], partition[j]
-    alone_ms = sorted((costs.problem.alone_ms(a), costs.problem.alone_ms(b)), reverse=True)
-    before = (latency_ms, *alone_ms)
+    faster_ms, slower_ms = sorted((problem.alone_ms(a), problem.alone_ms(b)))
+    before = (latency_ms, slower_ms, faster_ms)
     offsets = costs.slots.offsets_ms[i], costs.slots.offsets_ms[j]
-    steps = kernighan_lin(a, b, cost, _estimate(costs.problem, offsets))
+    steps = kernighan_lin(a, b, cost, _estimate(problem, offsets))
     best, a, b = _best_prefix(steps, (before, a, b))
     if best < before and _worthwhile(before, best, sum(map(len, partition))):
         return best[0], costs.arranged((*others, a, b))
@@ -193,7 +207,8 @@ def _after(problem: Problem, functions: Functions) -> Callable[[int | None, int 
     over_ms = problem.alone_ms(functions) - max(core_ms, kinds[longest].latency_ms)
 
     def cost(out: int | None, into: int | None) -> float:
-        if into is not None and not problem.can_share(tuple({*functions, into} - {out})):
+        new = into is not None and problem.apart
+        if new and not problem.can_share(exchanged(functions, out, into)):
             return math.inf
         left = kinds[second if out == longest else longest].latency_ms
         total = core_ms - (0.0 if out is None else kinds[out].core_ms)

@@ -6,6 +6,7 @@ in each stage, and every stage runs as many of them as make it fastest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,7 @@ from itertools import compress
 from predictor.equations import workflow_latency_ms
 from scheduler.kernighan_lin import Functions
 from scheduler.layout import Layout, StageLayout, WrapProcesses
+from scheduler.limits import Limits
 from scheduler.partition import SMALL, Partition, fill, partition
 from scheduler.problem import Problem, separated
 from scheduler.shapes import Shape, bound_ms, least_cpus, shapes, slots_of
@@ -24,6 +26,11 @@ from scheduler.slots import Slots, by_wrap, water_level_ms
 #: and of how many of them, the most promising, partitions are searched.
 COUNTS = 24
 SEARCHED = 3
+#: By how much a search may beat the estimate of a large stage: partitions of many functions are
+#: seldom faster than a greedy one whose threads never wait in vain.
+ESTIMATE_MARGIN = 1.02
+#: By how much predictions are rounded at most.
+ROUNDING_MS = 0.001
 
 
 @dataclass(frozen=True)
@@ -35,9 +42,24 @@ class Candidate:
     search: Search
 
     @cached_property
+    def stages_ms(self) -> tuple[float, ...]:
+        """What greedy partitions of the stages take if nobody waits for the GIL in vain."""
+        return self.search.estimates_ms(self.shape)
+
+    @property
     def estimate_ms(self) -> float:
-        """What a greedy partition takes without threads' costs; the bound for small stages."""
-        return self.search.estimate_ms(self.shape)
+        """The same for the whole workflow."""
+        return self.search.total_ms(self.stages_ms)
+
+    def may_reach(self, latency_ms: float) -> bool:
+        """Whether a search may find a layout of this shape that is as fast."""
+        if self.bound_ms > latency_ms:
+            return False
+        return self.estimate_ms <= ESTIMATE_MARGIN * latency_ms
+
+    def layout(self, below_ms: float = math.inf) -> Layout | None:
+        """The fastest layout found, None as soon as it is clear that it takes over `below_ms`."""
+        return self.search.layout(self.shape, self.stages_ms, below_ms)
 
 
 @dataclass(frozen=True)
@@ -66,35 +88,44 @@ class Search:
         groups = range(len(self.stages[0]))
         return sum(max(len(stage[group]) for stage in self.stages) for group in groups)
 
-    def candidates(self, cpus: int, most_wraps: int) -> Iterator[Candidate]:
-        """The candidates with `cpus` CPUs in at most `most_wraps` wraps, few wraps first."""
-        for shape in shapes(self.problem, self.stages, cpus, most_wraps):
+    def candidates(self, cpus: int, limits: Limits) -> Iterator[Candidate]:
+        """The candidates with `cpus` CPUs in as many wraps as allowed, few wraps first."""
+        for shape in shapes(self.problem, self.stages, cpus, limits):
             bounds = [self._stage_bound_ms(stage, shape) for stage in self.stages]
-            yield Candidate(shape, self._total_ms(bounds), self)
+            yield Candidate(shape, self.total_ms(bounds), self)
 
-    def estimate_ms(self, shape: Shape) -> float:
-        """What greedy partitions of all stages take if threads cost only what they hold the GIL."""
-        return self._total_ms([self._stage_estimate_ms(stage, shape) for stage in self.stages])
+    def estimates_ms(self, shape: Shape) -> tuple[float, ...]:
+        """What greedy partitions of each stage take; of small stages the lower bound."""
+        return tuple(self._stage_estimate_ms(stage, shape) for stage in self.stages)
 
     def floor_ms(self, cpus: int) -> float:
         """A lower bound of the latency of any layout with `cpus` CPUs."""
-        return self._total_ms([self._stage_floor_ms(stage, cpus) for stage in self.stages])
+        return self.total_ms([self._stage_floor_ms(stage, cpus) for stage in self.stages])
 
     @property
     def least_cpus(self) -> int:
         """CPUs that any layout needs."""
         return sum(least_cpus(self.problem, self.stages))
 
-    def layout(self, shape: Shape) -> Layout:
-        """The fastest layout found that has `shape`."""
-        stages = [
-            self._stage_layout(tasks, stage, shape)
-            for tasks, stage in zip(self.problem.workflow.stages, self.stages, strict=True)
-        ]
+    def layout(self, shape: Shape, estimates_ms: Sequence[float], below_ms: float) -> Layout | None:
+        """The fastest layout found that has `shape`; None if that is sure to be over `below_ms`.
+
+        Every stage that is searched says what it really takes, the others what was estimated.
+        """
+        stages = list[StageLayout]()
+        stages_ms = [estimate_ms / ESTIMATE_MARGIN for estimate_ms in estimates_ms]
+        for number, (tasks, stage) in enumerate(
+            zip(self.problem.workflow.stages, self.stages, strict=True)
+        ):
+            stages_ms[number], found = self._stage_layout(tasks, stage, shape)
+            if self.total_ms(stages_ms) > below_ms + ROUNDING_MS:
+                return None
+            stages.append(found)
         used = [any(wrap) for wrap in zip(*stages, strict=True)]
         return tuple(tuple(compress(stage, used)) for stage in stages)
 
-    def _total_ms(self, stages_ms: Sequence[float]) -> float:
+    def total_ms(self, stages_ms: Sequence[float]) -> float:
+        """Equation (1) for stages that take `stages_ms`."""
         return workflow_latency_ms(stages_ms, self.problem.platform.request_ms)
 
     def _stage_floor_ms(self, stage: Sequence[Functions], cpus: int) -> float:
@@ -160,19 +191,20 @@ class Search:
 
     def _stage_layout(
         self, tasks: Sequence[str], stage: Sequence[Functions], shape: Shape
-    ) -> StageLayout:
+    ) -> tuple[float, StageLayout]:
         waiting = _tasks_by_function(self.problem, tasks)
-        wraps = list[WrapProcesses]()
+        wraps, latest_ms = list[WrapProcesses](), 0.0
         for group, functions in enumerate(stage):
             present: list[WrapProcesses] = []
             if functions:
-                _, places, processes = self._fastest(functions, group, shape)
+                latency_ms, places, processes = self._fastest(functions, group, shape)
+                latest_ms = max(latest_ms, latency_ms)
                 for content in by_wrap(processes, places.sizes):
                     ordered = map(self.problem.in_order, content)
                     present.append(tuple(tuple(waiting[n].pop() for n in p) for p in ordered))
             absent: list[WrapProcesses] = [()] * (len(shape.groups[group]) - len(present))
             wraps += present + absent
-        return tuple(wraps)
+        return latest_ms, tuple(wraps)
 
 
 def _tasks_by_function(problem: Problem, tasks: Sequence[str]) -> dict[int, list[str]]:

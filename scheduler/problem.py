@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+from typing import TypeVar
 
 from predictor.predict import Predictor
 from scheduler.conflicts import Conflicts
+from scheduler.engines import predictor_for
 from scheduler.kernighan_lin import Functions
 from workflow.model import Workflow
 from workflow.plan import Mechanism
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Profile
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+#: How many processes are remembered before all are forgotten again: about 30 MiB.
+REMEMBERED = 50_000
 #: Up to so many threads of a process their order is worth a search: among 6 the best one is 2 %
 #: faster than the worst in the mean, among 30 it is 0.2 %.
 FEW_THREADS = 10
@@ -22,15 +31,18 @@ FEW_THREADS = 10
 class Kind:
     """Functions that do the same and get on with the same others: exchanging them changes nothing.
 
-    ``gil_ms`` is how long it holds the GIL, ``core_ms`` how long it computes, with it or without.
-    ``name`` is one of them. ``group`` numbers the wraps' contents: functions of different groups
-    must not share a wrap.
+    ``latency_ms`` is what it takes alone in a process, from the start of its thread on, ``gil_ms``
+    for how long it keeps others from the GIL, ``core_ms`` for how long from a core;
+    ``forked_ms`` is how much longer it takes in a process that is forked for the request. ``name``
+    is one of them. ``group`` numbers the wraps' contents: functions of different groups must not
+    share a wrap.
     """
 
     name: str
     latency_ms: float
     gil_ms: float
     core_ms: float
+    forked_ms: float
     group: int
 
 
@@ -38,8 +50,8 @@ class Kind:
 class Problem:
     """A workflow's functions as numbers, and the latency of a process that runs some of them.
 
-    Numbers rise with falling solo latency. ``apart`` are pairs that must not share a process,
-    ``single`` the groups that have to be one wrap.
+    Numbers rise with falling solo latency. ``apart`` are pairs that must not share a process (of
+    a number with itself: no two of it must), ``single`` the groups that have to be one wrap.
 
     What a process takes by itself is simulated once for every multiset of functions: as long as a
     wrap has a core for each process and no function computes with the GIL released, the processes
@@ -71,17 +83,20 @@ class Problem:
         for name in sorted(workflow.functions):
             function = profile.functions[name]
             work = tuple((period.kind, period.duration_ms) for period in function.periods)
-            key = (work, function.memory_mib, groups[name], conflicts.apart(name))
+            key = (
+                *(work, function.forked_ms, function.memory_mib),
+                *(groups[name], conflicts.apart(name)),
+            )
             alike.setdefault(key, []).append(name)
         classes = sorted(alike.values(), key=lambda c: (-profile.functions[c[0]].latency_ms, c[0]))
         number_of = {name: number for number, c in enumerate(classes) for name in c}
-        kinds = tuple(_kind(c[0], profile.functions[c[0]], groups[c[0]]) for c in classes)
+        kinds = tuple(_kind(c[0], profile.functions[c[0]], platform, groups[c[0]]) for c in classes)
         apart = {
             (number_of[a], number_of[b])
             for pair in conflicts.process
             for a, b in (pair, pair[::-1])
         }
-        predictor = Predictor(profile, platform)
+        predictor = predictor_for(workflow, profile, platform)
         single = frozenset(groups[name] for wish in conflicts.together for name in wish)
         return cls(workflow, predictor, mechanism, kinds, number_of, frozenset(apart), single)
 
@@ -105,11 +120,12 @@ class Problem:
 
     def wrap_ends_ms(self, processes: tuple[Functions, ...]) -> list[float]:
         """When each process of a wrap ends, that has a core for each and competes for them."""
-        if processes not in self._together:
+        ends = self._together.get(processes)
+        if ends is None:
             names = tuple(map(self.names, processes))
             ends = self.predictor.simulate(names, len(processes), self.mechanism)
-            self._together[processes] = ends
-        return self._together[processes]
+            _remember(self._together, processes, ends)
+        return ends
 
     def names(self, functions: Functions) -> tuple[str, ...]:
         """Names for the predictor, in the order in which a process had best start them."""
@@ -119,14 +135,21 @@ class Problem:
         """Whether one process may run all of `functions`."""
         if not self.apart:
             return True
-        distinct = sorted(set(functions))
+        several = Counter(functions)
         return not any(
-            (a, b) in self.apart for i, a in enumerate(distinct) for b in distinct[i + 1 :]
+            pair in self.apart and (pair[0] != pair[1] or several[pair[0]] > 1)
+            for pair in combinations_with_replacement(several, 2)
         )
 
     def gil_ms(self, functions: Functions) -> float:
         """How long a process that runs `functions` holds the GIL: it takes no less."""
         return sum(self.kinds[n].gil_ms for n in functions)
+
+    def forked_ms(self, functions: Functions) -> float:
+        """How much longer they take in a process that is forked for the request."""
+        if self.mechanism != "fork":
+            return 0.0
+        return sum(self.kinds[n].forked_ms for n in functions)
 
     def core_ms(self, functions: Functions) -> float:
         """How long `functions` compute in all: it takes no less on one core."""
@@ -137,19 +160,28 @@ class Problem:
 
         Few threads are tried in other orders too: the longest first, the least GIL time first.
         """
-        if functions not in self._alone:
+        found = self._alone.get(functions)
+        if found is None:
             kinds = self.kinds
             waiting = sorted(functions, key=lambda n: (kinds[n].gil_ms - kinds[n].latency_ms, n))
             orders = {tuple(waiting): None}
             if len(functions) <= FEW_THREADS:
                 brief = sorted(functions, key=lambda n: (kinds[n].gil_ms, n))
                 orders |= {functions: None, tuple(brief): None}
-            self._alone[functions] = min((self._simulated_ms(order), order) for order in orders)
-        return self._alone[functions]
+            found = min((self._simulated_ms(order), order) for order in orders)
+            _remember(self._alone, functions, found)
+        return found
 
     def _simulated_ms(self, order: Functions) -> float:
         names = tuple(self.kinds[n].name for n in order)
         return self.predictor.simulate((names,), 1, self.mechanism)[0]
+
+
+def _remember(found: dict[Key, Value], key: Key, value: Value) -> None:
+    """Keep `value`, and the memory of a long search within bounds."""
+    if len(found) >= REMEMBERED:
+        found.clear()
+    found[key] = value
 
 
 def separated(problem: Problem, functions: Functions) -> list[Functions]:
@@ -167,11 +199,15 @@ def separated(problem: Problem, functions: Functions) -> list[Functions]:
     return [tuple(content) for content in contents]
 
 
-def _kind(name: str, function: FunctionProfile, group: int) -> Kind:
+def _kind(name: str, function: FunctionProfile, platform: Platform, group: int) -> Kind:
+    """Who starts a thread holds the GIL meanwhile; a new one then needs a while to be ready."""
+    gil_ms = platform.thread_startup_ms + function.time_ms("cpu")
+    start_ms = platform.thread_startup_ms + (platform.thread_ready_ms or 0.0)
     return Kind(
         name=name,
-        latency_ms=function.latency_ms,
-        gil_ms=function.time_ms("cpu"),
-        core_ms=function.time_ms("cpu") + function.time_ms("native"),
+        latency_ms=start_ms + function.latency_ms,
+        gil_ms=gil_ms,
+        core_ms=gil_ms + function.time_ms("native"),
+        forked_ms=max(0.0, (function.forked_ms or 0.0) - function.latency_ms),
         group=group,
     )

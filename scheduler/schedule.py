@@ -6,7 +6,8 @@ import math
 from typing import Literal, get_args
 
 from predictor.predict import predict
-from scheduler.conflicts import find_conflicts
+from scheduler.conflict_rules import find_conflicts
+from scheduler.environments import Environments
 from scheduler.explain import explain
 from scheduler.layout import plan_from_layout
 from scheduler.limits import Limits
@@ -41,6 +42,7 @@ def schedule(
     mechanism: MechanismChoice = "fork",
     strategy: Strategy = "cost",
     wishes: Wishes = NO_WISHES,
+    environments: Environments | None = None,
     limits: Limits | None = None,
     headroom: bool = False,
 ) -> Plan:
@@ -56,9 +58,9 @@ def schedule(
         ``auto`` plans with each and takes the better plan.
     strategy
         What is best among the plans of model ``pgp`` that meet the SLO.
-    wishes, limits
-        What the user wants kept apart or together, and what the cluster bears. The fixed models
-        cannot respect them; ``why`` says where they do not.
+    wishes, environments, limits
+        What the user wants kept apart or together, the variables of each function, and what the
+        cluster bears. The fixed models cannot respect them; ``why`` says where they do not.
     headroom
         Whether the high end of the prediction has to stay within the SLO, not its middle.
 
@@ -69,7 +71,14 @@ def schedule(
         ``bad-requirement``; ``impossible-wishes``.
     """
     job = job_of(
-        workflow, profile, platform, slo_ms, wishes=wishes, limits=limits, headroom=headroom
+        workflow,
+        profile,
+        platform,
+        slo_ms,
+        wishes=wishes,
+        environments=environments,
+        limits=limits,
+        headroom=headroom,
     )
     options = {each: Options.of(job, each) for each in mechanisms_of(mechanism)}
     if model == "pgp":
@@ -96,6 +105,7 @@ def job_of(
     slo_ms: float,
     *,
     wishes: Wishes = NO_WISHES,
+    environments: Environments | None = None,
     limits: Limits | None = None,
     headroom: bool = False,
 ) -> Job:
@@ -105,7 +115,7 @@ def job_of(
             "bad-slo", f"the SLO has to be greater than 0 ms and finite, not {slo_ms:g}"
         )
     profile.require(workflow.functions)
-    conflicts = find_conflicts(workflow.functions, profile, wishes)
+    conflicts = find_conflicts(workflow.functions, profile, wishes, environments or {})
     return Job(workflow, profile, platform, conflicts, limits or Limits(), headroom)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, cast
 
-from flask import Response, jsonify
+from flask import Response, current_app, jsonify
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 
@@ -24,6 +25,13 @@ api = APIBlueprint(
 )
 
 
+class Host(Protocol):
+    """What the application does for this component."""
+
+    def compute(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What the function returns, computed within limits."""
+
+
 class ScheduleRequest(Document):
     """The content of workflow.json, profile.json and platform.json, and the SLO with its unit."""
 
@@ -38,6 +46,12 @@ class ScheduleRequest(Document):
 @api.post("/schedule", responses={200: Plan})
 def post_schedule(body: ScheduleRequest) -> Response:
     """Find the plan of a deployment model that meets the SLO; meets_slo says whether it does."""
+    host = cast(Host, current_app.extensions["chiron"])
+    return jsonify(host.compute(answer, body))
+
+
+def answer(body: ScheduleRequest) -> dict[str, Any]:
+    """What `post_schedule` answers."""
     plan = schedule(
         parse_workflow(body.workflow),
         body.profile,
@@ -46,4 +60,4 @@ def post_schedule(body: ScheduleRequest) -> Response:
         model=body.model,
         mechanism=body.mechanism,
     )
-    return jsonify(plan.model_dump(mode="json"))
+    return plan.model_dump(mode="json")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from scheduler.kernighan_lin import Functions
+from scheduler.limits import Limits
 from scheduler.problem import Problem, separated
 from scheduler.slots import Slots, slots, water_level_ms
 
@@ -37,13 +38,14 @@ class Shape:
 
 
 def shapes(
-    problem: Problem, stages: Sequence[Sequence[Functions]], cpus: int, most_wraps: int
+    problem: Problem, stages: Sequence[Sequence[Functions]], cpus: int, limits: Limits
 ) -> Iterator[Shape]:
     """Shapes with `cpus` CPUs, those with fewer wraps first, one for 1, 2, 3, 4, 6, 9, ... wraps.
 
     A wrap has no more processes than the platform CPUs, unless functions that must not share a
-    process have to share a wrap. Workers of a pool do not wait for one another's forks, so further
-    wraps are of no use to them.
+    process have to share a wrap or there may be no more wraps. There are more wraps than allowed
+    only where functions that must not share one are too many. Workers of a pool do not wait for
+    one another's forks, so further wraps are of no use to them, save for their memory.
 
     Parameters
     ----------
@@ -53,8 +55,9 @@ def shapes(
     shares = _shares(problem, stages, cpus)
     if shares is None:
         return
-    limit = problem.platform.cpus
-    wraps = [1 if g in problem.single else -(-share // limit) for g, share in enumerate(shares)]
+    alone_will_do = problem.mechanism == "pool" and limits.node_memory_mib is None
+    most_wraps = max(limits.functions, len(shares))
+    wraps = _fewest_wraps(problem, shares, most_wraps)
     while sum(wraps) <= most_wraps:
         yield Shape(
             tuple(
@@ -66,7 +69,7 @@ def shapes(
             splittable = [
                 g for g in range(len(wraps)) if wraps[g] < shares[g] and g not in problem.single
             ]
-            if problem.mechanism == "pool" or not splittable:
+            if alone_will_do or not splittable:
                 return
             wraps[max(splittable, key=lambda g: (shares[g] / wraps[g], -g))] += 1
 
@@ -93,6 +96,15 @@ def bound_ms(problem: Problem, functions: Functions, places: Slots) -> float:
     return max(longest_ms, water_level_ms(problem.gil_ms(functions), places.offsets_ms))
 
 
+def _fewest_wraps(problem: Problem, shares: Sequence[int], most_wraps: int) -> list[int]:
+    """As many wraps for each group as give every process a CPU, as far as there may be so many."""
+    limit = problem.platform.cpus
+    wraps = [1 if g in problem.single else -(-share // limit) for g, share in enumerate(shares)]
+    while sum(wraps) > most_wraps:
+        wraps[wraps.index(max(wraps))] -= 1
+    return wraps
+
+
 def _shares(problem: Problem, stages: Sequence[Sequence[Functions]], cpus: int) -> list[int] | None:
     """How many of the CPUs each group gets: the next one where each has most to do."""
     groups = range(len(stages[0]))
@@ -117,25 +129,37 @@ def _sizes(
     """`cpus` over `wraps` wraps so that the bound of the stages' latency is least.
 
     The first wrap may have more or fewer than the others, which are all alike: it alone need
-    not be called, but its main process waits for all its forks.
+    not be called, but its main process waits for all its forks. Or the first ones are full, as
+    later ones are called later.
     """
     if wraps == 1:
         return (cpus,)
     platform = problem.platform
-    even, most = -(-cpus // wraps), min(platform.cpus, cpus - wraps + 1)
+    even = -(-cpus // wraps)
+    limit = max(platform.cpus, even)
+    most = min(limit, cpus - wraps + 1)
     outlasted = int(
         min(most, platform.rpc_ms / (platform.process_block_ms or platform.rpc_ms or 1))
     )
     firsts = {n for base in (even, outlasted) for n in (base - 1, base, base + 1)} | {most}
-    options = list[tuple[float, tuple[int, ...]]]()
-    for first in sorted(firsts):
+    options = {_filled(cpus, wraps, limit)}
+    for first in firsts:
         rest = cpus - first
         others = [rest // (wraps - 1) + (k < rest % (wraps - 1)) for k in range(wraps - 1)]
-        if 1 <= first <= most and others[0] <= platform.cpus and others[-1] >= 1:
-            sizes = (first, *others)
-            bound = sum(_least_bound_ms(problem, stage, sizes, before) for stage in stages)
-            options.append((bound, sizes))
-    return min(options)[1]
+        if 1 <= first <= most and others[0] <= limit and others[-1] >= 1:
+            options.add((first, *others))
+    return min(
+        (sum(_least_bound_ms(problem, stage, sizes, before) for stage in stages), sizes)
+        for sizes in options
+    )[1]
+
+
+def _filled(cpus: int, wraps: int, limit: int) -> tuple[int, ...]:
+    """`limit` CPUs for each wrap as long as one is left for each further one."""
+    sizes = list[int]()
+    for further in reversed(range(wraps)):
+        sizes.append(min(limit, cpus - sum(sizes) - further))
+    return tuple(sizes)
 
 
 def _least_bound_ms(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 
-from predictor.equations import process_starts_ms
+from predictor.equations import gathering_ms, process_computing_ms, process_starts_ms
 from scheduler.kernighan_lin import Functions
 from workflow.plan import Mechanism
 from workflow.platform import Platform
@@ -31,6 +31,11 @@ class Slots:
     arrivals_ms: tuple[float, ...]
     offsets_ms: tuple[float, ...]
 
+    @property
+    def further(self) -> tuple[bool, ...]:
+        """Which slots are no main process, but one that is forked or waits in a pool."""
+        return tuple(place > 0 for size in self.sizes for place in range(size))
+
 
 def slots(sizes: Sequence[int], before: int, mechanism: Mechanism, platform: Platform) -> Slots:
     """The slots of consecutive wraps of a stage after `before` others.
@@ -41,8 +46,10 @@ def slots(sizes: Sequence[int], before: int, mechanism: Mechanism, platform: Pla
     arrivals, offsets = list[float](), list[float]()
     for number, size in enumerate(sizes, start=before):
         call_ms = platform.rpc_ms + number * platform.invoke_ms if number else 0.0
-        arrivals.append(call_ms + platform.ipc_ms * (size - 1))
-        offsets += [arrivals[-1] + s for s in process_starts_ms(size, mechanism, platform)]
+        arrivals.append(call_ms + gathering_ms(size, mechanism, platform))
+        starts = process_starts_ms(size, mechanism, platform)
+        computing = process_computing_ms(size, mechanism, platform)
+        offsets += [arrivals[-1] + s + c for s, c in zip(starts, computing, strict=True)]
     return Slots(tuple(sizes), tuple(arrivals), tuple(offsets))
 
 

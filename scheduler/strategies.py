@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Literal
 
-from scheduler.options import Option, Options, may_reach
+from scheduler.options import Option, Options
 from workflow.plan import Plan
 
 Strategy = Literal["cost", "balanced", "latency"]
@@ -14,17 +16,23 @@ Strategy = Literal["cost", "balanced", "latency"]
 def choose(options: Options, strategy: Strategy, slo_ms: float) -> Option:
     """The best option by `strategy`; the fastest found where none meets the SLO.
 
+    An option that exceeds a limit is only chosen where all do.
+
     - ``cost``: the fewest CPUs, then the fewest wraps (Algorithm 2, lines 13-16); but no slower
       than a fixed model with as many CPUs.
     - ``balanced``: the least CPUs x latency, which is what a request holds and pays for.
     - ``latency``: the fastest.
     """
-    if strategy == "cost":
-        return cheapest(options, slo_ms) or fastest(options)
-    if strategy == "latency":
-        return fastest(options)
-    within = [option for option in every(options) if option.judged_ms <= slo_ms]
-    return min(within, key=_held, default=None) or fastest(options)
+    best = cheapest(options, slo_ms) if strategy == "cost" else None
+    if strategy == "balanced":
+        within = [option for option in every(options) if option.judged_ms <= slo_ms]
+        best = min(within, key=_held, default=None)
+    best = best or fastest(options)
+    if best is not None:
+        return best
+    if options.beyond_limits:
+        raise ValueError("a workflow without a plan")
+    return choose(replace(options, beyond_limits=True), strategy, slo_ms)
 
 
 def cheapest(options: Options, slo_ms: float) -> Option | None:
@@ -33,47 +41,50 @@ def cheapest(options: Options, slo_ms: float) -> Option | None:
         rival = min(options.rivals_at(cpus), key=_speed, default=None)
         limit_ms = min(slo_ms, rival.judged_ms) if rival else slo_ms
         for option in options.at(cpus, limit_ms):
-            if option.judged_ms <= limit_ms:
+            if option.judged_ms <= limit_ms and options.counts(option):
                 return option
         if rival is not None and rival.judged_ms <= slo_ms:
             return rival
     return None
 
 
-def fastest(options: Options) -> Option:
+def fastest(options: Options) -> Option | None:
     """The option with the lowest latency that the search finds, of equal ones the cheapest."""
-    best = min(map(options.judged, options.rivals), key=_speed, default=None)
+    best = min(filter(options.counts, options.rivals), key=_speed, default=None)
     for candidate in sorted(options.candidates(), key=lambda c: c.estimate_ms):
-        if best is None or may_reach(candidate, best.judged_ms):
-            option = options.made(candidate)
+        below_ms = math.inf if best is None else best.judged_ms
+        option = options.made(candidate, below_ms) if candidate.may_reach(below_ms) else None
+        if option is not None and options.counts(option):
             best = min(best or option, option, key=_speed)
-    if best is None:
-        raise ValueError("a workflow without a plan")
     return best
 
 
 def every(options: Options) -> Iterator[Option]:
     """Every option that none with as few CPUs and wraps is sure to beat."""
-    yield from map(options.judged, options.rivals)
+    yield from filter(options.counts, options.rivals)
     made: list[Option] = []
     for candidate in options.candidates():
         if all(
-            len(option.plan.wraps) > candidate.shape.wraps or may_reach(candidate, option.judged_ms)
+            len(option.plan.wraps) > candidate.shape.wraps or candidate.may_reach(option.judged_ms)
             for option in made
         ):
-            made.append(options.made(candidate))
-            yield made[-1]
+            option = options.made(candidate)
+            if option is not None and options.counts(option):
+                made.append(option)
+                yield option
 
 
 def better(strategy: Strategy, slo_ms: float) -> Callable[[Option], tuple[float, ...]]:
     """A key by which the better of two options under `strategy` is the smaller one."""
 
     def key(option: Option) -> tuple[float, ...]:
-        if option.judged_ms > slo_ms or strategy == "latency":
-            return (option.judged_ms > slo_ms, *_speed(option))
+        missed = option.judged_ms > slo_ms
+        if missed or strategy == "latency":
+            return (not option.fits, missed, *_speed(option))
         if strategy == "balanced":
-            return (False, *_held(option))
-        return (False, option.plan.cpus, len(option.plan.wraps), option.judged_ms)
+            return (not option.fits, missed, *_held(option))
+        wraps = len(option.plan.wraps)
+        return (not option.fits, missed, option.plan.cpus, wraps, option.judged_ms)
 
     return key
 

@@ -35,14 +35,20 @@ def platform() -> Callable[..., Platform]:
 
 @pytest.fixture(scope="session")
 def profile() -> Callable[..., Profile]:
-    """Functions by their periods: ``profile(f="cpu 10 block 2")``."""
+    """Functions by their periods: ``profile(f="cpu 10 block 2 forked 15")``.
+
+    What follows ``forked`` is the latency in a forked process.
+    """
 
     def function(text: str) -> FunctionProfile:
-        words, start, periods = text.split(), 0.0, []
+        words, start, periods, forked_ms = text.split(), 0.0, [], None
         for kind, duration in zip(words[::2], map(float, words[1::2]), strict=True):
+            if kind == "forked":
+                forked_ms = duration
+                continue
             periods.append(Period(kind=kind, start_ms=start, duration_ms=duration))
             start += duration
-        return FunctionProfile(latency_ms=start, periods=tuple(periods))
+        return FunctionProfile(latency_ms=start, periods=tuple(periods), forked_ms=forked_ms)
 
     def profile(**functions: str) -> Profile:
         profiles = {name: function(text) for name, text in functions.items()}

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.conflicts import find_conflicts
+from scheduler.conflict_rules import find_conflicts
+from scheduler.limits import Limits
 from scheduler.schedule import schedule
 from scheduler.wishes import NO_WISHES, Wishes, read_wishes
 from workflow.documents import validate
@@ -57,10 +58,16 @@ def wishes(**fields) -> Wishes:
             {"files_written": ("/tmp/state",)},  # noqa: S108
             "b writes /tmp/state, which a opens too",
         ),
+        (
+            {"requirements": ("numpy>=2,<3",)},
+            {"requirements": ("flask", "numpy<2")},
+            "a needs numpy<3,>=2 and b needs numpy<2",
+        ),
+        ({"ports": (8080, 9000)}, {"ports": (9000,)}, "a and b both take port 9000"),
     ],
 )
 def test_what_cannot_share_a_wrap_has_a_reason(facts, a, b, reason):
-    conflicts = find_conflicts("ab", facts(a=a, b=b), NO_WISHES)
+    conflicts = find_conflicts("ab", facts(a=a, b=b), NO_WISHES, {})
     assert conflicts.wrap == {("a", "b"): reason}
     assert conflicts.process == conflicts.wrap
 
@@ -72,6 +79,10 @@ def test_what_cannot_share_a_wrap_has_a_reason(facts, a, b, reason):
         ({"runtime": "python3.11"}, {"runtime": ""}),
         ({"requirements": ("numpy==2.1.0",)}, {"requirements": ("numpy>=2",)}),
         ({"requirements": ("numpy==2.*",)}, {"requirements": ("numpy==2.1.0",)}),
+        ({"requirements": ("numpy>1.4",)}, {"requirements": ("numpy<1.4.1",)}),
+        ({"requirements": ("numpy<2",)}, {"requirements": ("numpy!=1.26",)}),
+        ({"requirements": ("numpy===old",)}, {"requirements": ("numpy===old",)}),
+        ({"ports": (8080,)}, {"ports": (9000,)}),
         (
             {"requirements": ("numpy==1.0; python_version < '3'",)},
             {"requirements": ("numpy==2.0",)},
@@ -81,18 +92,56 @@ def test_what_cannot_share_a_wrap_has_a_reason(facts, a, b, reason):
     ],
 )
 def test_what_gets_on_is_no_conflict(facts, a, b):
-    assert find_conflicts("ab", facts(a=a, b=b), NO_WISHES).process == {}
+    assert find_conflicts("ab", facts(a=a, b=b), NO_WISHES, {}).process == {}
+
+
+def test_calls_that_concern_a_process_keep_their_function_alone_in_it(workflow, facts, platform):
+    """Not even its own tasks share one: the current folder of one would be that of the other."""
+    known = workflow("a a b c")
+    functions = facts(a={"unshareable": ("os.chdir", "os.umask")}, b={}, c={})
+    plan = schedule(known, functions, platform(), 1000.0)
+    processes = {frozenset(process) for process in plan.wraps[0].stages[0].processes}
+    assert processes == {frozenset({"s0t0"}), frozenset({"s0t1"}), frozenset({"s0t2", "s0t3"})}
+    assert (
+        "a shares no process with its own other tasks, b and c: "
+        "a uses os.chdir, os.umask, which concerns its whole process"
+    ) in plan.why
+
+
+def test_variables_of_two_values_keep_functions_in_different_wraps(workflow, facts, platform):
+    functions = facts(a={}, b={}, c={})
+    environments = {"a": {"LEVEL": "secret-1", "SAME": "x"}, "b": {"LEVEL": "2", "SAME": "x"}}
+    plan = schedule(
+        workflow("a b c"), functions, platform(), 1000.0, environments=environments
+    )  # fmt: skip
+    assert [set(wrap.tasks) for wrap in plan.wraps] == [{"s0t0", "s0t2"}, {"s0t1"}]
+    assert "a shares no wrap with b: a and b want different values of LEVEL" in plan.why
+    assert not any("secret" in line for line in plan.why)
+
+
+def test_more_processes_than_allowed_wraps_have_cpus_share_them(workflow, facts, platform):
+    known, functions = workflow("a " * 7), facts(a={"unshareable": ("os.chdir",)})
+    plan = schedule(known, functions, platform(cpus=2), 1000.0, limits=Limits(functions=2))
+    assert [len(wrap.stages[0].processes) for wrap in plan.wraps] == [4, 3]
+    assert [wrap.cpus for wrap in plan.wraps] == [2, 2]
+
+
+def test_more_kinds_of_wraps_than_allowed_are_an_answer_that_says_so(workflow, facts, platform):
+    functions = facts(**{name: {"runtime": f"python3.{name}"} for name in "abc"})
+    plan = schedule(workflow("a b c"), functions, platform(), 99.0, limits=Limits(functions=2))
+    assert len(plan.wraps) == 3
+    assert any(line.startswith("limit: 3 functions to deploy, 2 allowed") for line in plan.why)
 
 
 def test_a_requirement_that_is_none_is_named(facts):
     with pytest.raises(ChironError) as caught:
-        find_conflicts("a", facts(a={"requirements": ("./local",)}), NO_WISHES)
+        find_conflicts("a", facts(a={"requirements": ("./local",)}), NO_WISHES, {})
     assert (caught.value.code, caught.value.functions) == ("bad-requirement", ("a",))
 
 
 def test_wishes_keep_functions_apart_at_their_level(facts):
     wanted = wishes(isolate={"a": "process", "b": "wrap"})
-    conflicts = find_conflicts("abc", facts(a={}, b={}, c={}), wanted)
+    conflicts = find_conflicts("abc", facts(a={}, b={}, c={}), wanted, {})
     assert set(conflicts.process) == {("a", "b"), ("a", "c"), ("b", "c")}
     assert set(conflicts.wrap) == {("a", "b"), ("b", "c")}
     assert conflicts.process["a", "c"] == "wishes.json wants a in a process of its own"
@@ -100,7 +149,8 @@ def test_wishes_keep_functions_apart_at_their_level(facts):
 
 def test_functions_that_are_wanted_together_are_in_one_group(facts):
     functions = facts(a={}, b={"files_written": ("/x",)}, c={"files_read": ("/x",)}, d={})
-    groups = find_conflicts("abcd", functions, wishes(together=[["a", "c"], ["a", "d"]])).groups()
+    wanted = wishes(together=[["a", "c"], ["a", "d"]])
+    groups = find_conflicts("abcd", functions, wanted, {}).groups()
     assert groups["a"] == groups["c"] == groups["d"] != groups["b"]
 
 
@@ -173,7 +223,7 @@ def test_plans_break_no_conflict_and_no_wish(
 ):
     known = workflow("a b c d e", *map(" ".join, stages))
     functions, wanted = facts(**world[0]), wishes(**world[1])
-    conflicts = find_conflicts(known.functions, functions, wanted)
+    conflicts = find_conflicts(known.functions, functions, wanted, {})
     try:
         groups = conflicts.groups()
     except ChironError as error:

@@ -51,7 +51,7 @@ def test_every_task_is_in_one_process_and_the_verdict_is_the_predictors(
     assert all(wrap.cpus <= place.cpus for wrap in plan.wraps)
 
 
-@several
+@settings(several, derandomize=True)  # the search is no proof: what is rare is counted elsewhere
 @given(stages, profiles, constants, mechanisms)
 def test_a_looser_slo_never_costs_more_cpus(
     workflow, profile, platform, stages, profiles, constants, mechanism

@@ -1,0 +1,130 @@
+"""What of profiles, environments and wishes makes functions conflict, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, combinations_with_replacement
+
+from scheduler.conflicts import Conflicts, Pair
+from scheduler.environments import Environments
+from scheduler.requirements import requirement_conflicts
+from scheduler.wishes import Wishes
+from workflow.profile import Profile
+
+
+def find_conflicts(
+    functions: Iterable[str], profile: Profile, wishes: Wishes, environments: Environments
+) -> Conflicts:
+    """What the profiles and environments of `functions` and the user's `wishes` forbid.
+
+    Modules of one name are no conflict, since the wrap runtime gives each function its own.
+
+    Raises
+    ------
+    ChironError
+        ``unknown-function`` where a wish names none of `functions`; ``bad-requirement``.
+    """
+    names = tuple(sorted(functions))
+    wishes.check_functions(names)
+    wrap = {
+        **_isolated(names, wishes, "wrap"),
+        **_files(names, profile),
+        **_ports(names, profile),
+        **_variables(names, environments),
+        **requirement_conflicts(names, profile),
+        **_runtimes(names, profile),
+    }
+    process = {
+        **_isolated(names, wishes, "process"),
+        **_unshareable(names, profile),
+        **wrap,
+    }
+    return Conflicts(names, process, wrap, wishes.together)
+
+
+def _isolated(names: Sequence[str], wishes: Wishes, level: str) -> dict[Pair, str]:
+    return {
+        _pair(name, other): f"wishes.json wants {name} in a {level} of its own"
+        for name in sorted(wishes.isolate)
+        if wishes.isolate[name] == level
+        for other in names
+        if other != name
+    }
+
+
+def _unshareable(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
+    """A call that concerns its process meets whatever else runs there, its own function too."""
+    calls = {name: ", ".join(profile.functions[name].unshareable) for name in names}
+    return {
+        (a, b): f"{one} uses {calls[one]}, which concerns its whole process"
+        for a, b in combinations_with_replacement(names, 2)
+        for one in [a if calls[a] else b]
+        if calls[one]
+    }
+
+
+def _runtimes(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
+    """A wrap has one interpreter. A profile that does not say which one gets on with any."""
+    runtime = {name: profile.functions[name].runtime for name in names}
+    known = [name for name in names if runtime[name]]
+    return {
+        (a, b): f"{a} needs {runtime[a]} and {b} {runtime[b]}"
+        for a, b in combinations(known, 2)
+        if runtime[a] != runtime[b]
+    }
+
+
+def _files(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
+    """The processes of a wrap share its file system; alone, each function had its own."""
+    touching: dict[str, set[str]] = {}
+    for name in names:
+        function = profile.functions[name]
+        for path in {*function.files_read, *function.files_written}:
+            touching.setdefault(path, set()).add(name)
+    return {
+        _pair(name, other): f"{name} writes {path}, which {other} opens too"
+        for name in names
+        for path in profile.functions[name].files_written
+        for other in sorted(touching[path])
+        if other != name and not path.startswith(("/dev/", "/proc/"))
+    }
+
+
+def _ports(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
+    """The processes of a wrap share its addresses."""
+    users: dict[int, list[str]] = {}
+    for name in names:
+        for port in profile.functions[name].ports:
+            users.setdefault(port, []).append(name)
+    return {
+        (a, b): f"{a} and {b} both take port {port}"
+        for port, taking in users.items()
+        for a, b in combinations(taking, 2)
+    }
+
+
+def _variables(names: Sequence[str], environments: Environments) -> dict[Pair, str]:
+    """A wrap has one environment; who does not set a variable bears any value of it.
+
+    Values are not told: they may be secrets.
+    """
+    users: dict[str, list[tuple[str, str]]] = {}
+    for name, variable, value in _set(names, environments):
+        users.setdefault(variable, []).append((name, value))
+    return {
+        (a, b): f"{a} and {b} want different values of {variable}"
+        for variable, wanted in users.items()
+        for (a, one), (b, other) in combinations(wanted, 2)
+        if one != other
+    }
+
+
+def _set(names: Sequence[str], environments: Environments) -> Iterator[tuple[str, str, str]]:
+    for name in names:
+        variables: Mapping[str, str] = environments.get(name, {})
+        for variable in sorted(variables):
+            yield name, variable, variables[variable]
+
+
+def _pair(a: str, b: str) -> Pair:
+    return (a, b) if a < b else (b, a)

@@ -1,0 +1,58 @@
+"""The variables of a workflow's functions are those of its stack.yaml, without the wraps' own."""
+
+from __future__ import annotations
+
+import pytest
+
+from generator.settings import wrap_environment
+from scheduler.environments import OF_WRAPS, read_environments
+from scheduler.schedule import schedule
+from workflow.errors import ChironError
+
+
+def test_inline_variables_and_files_are_read(write_folder, tmp_path):
+    folder = write_folder(
+        tmp_path / "w",
+        fields={
+            "split": {"environment": {"LEVEL": "1", "exec_timeout": "3s"}},
+            "mirror": {"environment": {"HOST": "${PEER}"}, "environment_file": ["more.yml"]},
+        },
+    )
+    (folder.path / "more.yml").write_text("environment: {LEVEL: 2}\n")
+    found = read_environments(folder, {"PEER": "there"})
+    assert found["split"] == {"LEVEL": "1", "RAW_BODY": "false"}
+    assert found["mirror"] == {"HOST": "there", "LEVEL": "2"}
+    assert found["join"] == {"RAW_BODY": "false"}
+
+
+def test_a_handler_of_bytes_and_one_of_text_do_not_share_a_wrap(
+    write_folder, profile_of, platform, tmp_path
+):
+    folder = write_folder(
+        tmp_path / "w", fields={"join": {"environment": {"RAW_BODY": "true"}}}
+    )  # fmt: skip
+    plan = schedule(
+        folder.workflow,
+        profile_of(folder.workflow),
+        platform(),
+        1000.0,
+        environments=read_environments(folder, {}),
+    )
+    assert len(plan.wraps) == 2
+    assert not any({"Split it", "Zusammenfügen"} <= {*wrap.tasks} for wrap in plan.wraps)
+
+
+def test_a_folder_without_stack_file_sets_nothing(small):
+    small.stack_file.unlink()
+    assert read_environments(small, {}) == {}
+
+
+def test_a_file_of_variables_that_is_missing_is_named(write_folder, tmp_path):
+    folder = write_folder(tmp_path / "w", fields={"join": {"environment_file": ["no.yml"]}})
+    with pytest.raises(ChironError, match=r"no\.yml"):
+        read_environments(folder, {})
+
+
+def test_what_a_wrap_sets_itself_is_no_conflict(workflow, profile, platform):
+    plan = schedule(workflow("a"), profile(a="cpu 1"), platform(), 9.0)
+    assert wrap_environment(plan, plan.wraps[0]).keys() <= OF_WRAPS
