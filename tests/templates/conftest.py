@@ -197,6 +197,7 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
         name: str = "test-wrap1",
         mechanism: str = "fork",
         timeout_s: float = 20.0,
+        timeouts_s: dict[str, float] | None = None,
         entry: dict[str, Any] | None = None,
     ) -> Path:
         image = tmp_path / name
@@ -206,7 +207,8 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
         styles = dict.fromkeys(handlers, "flask") | (styles or {})
         fields = (
             f"workflow='test', name={name!r}, mechanism={mechanism!r}, functions={styles!r}, "
-            f"tasks={tasks!r}, stages={stages!r}, timeout_s={timeout_s!r}"
+            f"tasks={tasks!r}, stages={stages!r}, timeout_s={timeout_s!r}, "
+            f"timeouts_s={timeouts_s or {}!r}"
         )
         entry_text = f", entry=Entry(**{entry!r})" if entry is not None else ""
         (image / "function" / "handler.py").write_text(
@@ -237,6 +239,7 @@ class FakeGateway:
 
     url: str
     ports: dict[str, int] = field(default_factory=dict)
+    hangs_up: bool = False
 
 
 @pytest.fixture
@@ -258,6 +261,7 @@ def gateway() -> Iterator[FakeGateway]:
                 connection.request("POST", "/", body, dict(self.headers))
                 response = connection.getresponse()
                 self._send(response.status, response.read(), response.headers["Content-Type"])
+                self.close_connection = fake.hangs_up
             finally:
                 connection.close()
 

@@ -1,7 +1,8 @@
-"""A function that fails, wherever it runs, fails its request by name, in time, and nothing else."""
+"""What ends when something else ends: processes, loops, the zygote, the server, the gateway."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,15 +11,9 @@ import psutil
 import pytest
 
 BAD = """
-    import ctypes, os, signal, sys, time
+    import os, time
 
     def handle(req):
-        if req == "raises":
-            raise KeyError("no such share")
-        if req == "sys.exit":
-            sys.exit(3)
-        if req == "os._exit":
-            os._exit(4)
         if req == "sleeps":
             print("sleeping", flush=True)
             time.sleep(4)
@@ -26,20 +21,6 @@ BAD = """
         if req == "loops":
             while True:
                 pass
-        if req == "recurses":
-            return handle(req)
-        if req == "memory":
-            return "x" * (1 << 60)
-        if req == "bytes":
-            return b"\\xff\\xfe"
-        if req == "none":
-            return None
-        if req == "status":
-            return "no such trade", 404
-        if req == "killed":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if req == "crashes":
-            ctypes.string_at(0)
         if req == "leaves a process":
             if os.fork() == 0:
                 time.sleep(60)
@@ -49,24 +30,6 @@ GOOD = "def handle(req):\n    return req.upper()\n"
 TIMEOUT_S = 2.0
 HANDLERS = {"good": GOOD, "bad": BAD}
 ENTRY: dict[str, Any] = {"inputs": {0: None, 1: None}, "output": [0, 1]}
-#: What the handler does -> status, code and a part of the message.
-FAULTS = {
-    "raises": (500, "raised", "KeyError: 'no such share'"),
-    "sys.exit": (500, "exited", "sys.exit(3)"),
-    "sleeps": (504, "timeout", "bad did not answer in time"),
-    "loops": (504, "timeout", "bad did not answer in time"),
-    "recurses": (500, "raised", "RecursionError"),
-    "memory": (500, "raised", "MemoryError"),
-    "bytes": (500, "not-text", "not UTF-8"),
-    "none": (500, "bad-output", "None"),
-    "status": (500, "status", "404: no such trade"),
-}
-#: What only a further process survives as a wrap.
-CRASHES = {
-    "os._exit": "exited with status 4",
-    "killed": "was killed by SIGKILL",
-    "crashes": "was killed by SIGSEGV",
-}
 
 
 @dataclass
@@ -121,49 +84,6 @@ def deploy(start: Any, wrap_image: Any, gateway: Any, eventually: Any) -> Deploy
         return deployment
 
     return deploy
-
-
-@pytest.mark.parametrize("place", ["main", "fork", "pool", "remote"])
-def test_a_fault_fails_its_request_and_nothing_else(
-    place: str, deploy: Deploy, eventually: Any
-) -> None:
-    deployment = deploy(place)
-    before = deployment.counts()
-    for fault, (status, code, message) in FAULTS.items():
-        answer = deployment.entry.request(body=fault)
-        assert not any("woke" in server.log.read_text() for server in deployment.servers)
-        error = answer.json
-        assert (answer.status, error["code"]) == (status, code), error
-        assert message in error["message"]
-        assert error["function"] == "bad"
-        assert (error["stage"], error["wrap"]) == (0, deployment.wrap)
-        assert all(deployment.is_right() for _ in range(5)), fault
-    assert eventually(lambda: deployment.has_at_most(before)), (before, deployment.counts())
-
-
-@pytest.mark.parametrize("place", ["fork", "pool"])
-def test_a_process_that_dies_is_named_with_the_way_it_died(
-    place: str, deploy: Deploy, eventually: Any
-) -> None:
-    deployment = deploy(place)
-    before = deployment.counts()
-    for crash, ending in CRASHES.items():
-        answer = deployment.entry.request(body=crash)
-        assert (answer.status, answer.json["code"]) == (500, "process-died")
-        assert answer.json["message"] == f"the process of bad {ending}"
-        assert answer.json["function"] == "bad"
-        assert all(deployment.is_right() for _ in range(5)), crash
-    assert eventually(lambda: deployment.has_at_most(before)), (before, deployment.counts())
-
-
-@pytest.mark.parametrize("place", ["main", "remote"])
-def test_os_exit_in_the_main_process_ends_the_task_and_not_the_server(
-    place: str, deploy: Deploy
-) -> None:
-    deployment = deploy(place)
-    error = deployment.entry.request(body="os._exit").json
-    assert (error["code"], error["function"]) == ("exited", "bad")
-    assert deployment.is_right()
 
 
 def test_a_forked_process_takes_what_it_started_with_it(deploy: Deploy, eventually: Any) -> None:
@@ -229,6 +149,16 @@ def test_kill_9_of_the_server_leaves_no_process(
     assert request.exception(10) is not None
     _, alive = psutil.wait_procs(family, timeout=10)
     assert not alive
+
+
+def test_connections_that_the_gateway_has_closed_are_opened_anew(
+    deploy: Deploy, gateway: Any
+) -> None:
+    deployment = deploy("remote")
+    gateway.hangs_up = True
+    for _ in range(5):
+        assert deployment.is_right()
+        time.sleep(0.05)  # until it has hung up
 
 
 def test_a_remote_wrap_that_is_not_there_is_named(deploy: Deploy, gateway: Any) -> None:

@@ -97,6 +97,35 @@ def test_packages_their_modules_and_data_files_belong_to_the_function(
     assert server.request().json == ["a-data of a-a", "b-data of b-b"]
 
 
+@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]], ids=["main", "further"])
+@pytest.mark.parametrize("path", ["'function/data.txt'", "Path('./function') / 'data.txt'"])
+def test_relative_paths_lead_to_the_functions_own_files(
+    path: str, processes: list[list[int]], start: Any, wrap_image: Any
+) -> None:
+    handler = f"""
+        from pathlib import Path
+
+        def handle(req):
+            with open({path}) as file:
+                return file.read() + str(Path("function").is_dir())
+    """
+    handlers = {n: {"handler.py": handler, "data.txt": f"of {n} "} for n in ("one", "two")}
+    server = start(wrap_image(handlers, {0: processes}, entry=ENTRY))
+    assert server.request().json == ["of one True", "of two True"]
+
+
+def test_what_a_function_writes_beside_itself_it_finds_again(start: Any, wrap_image: Any) -> None:
+    handler = """
+        def handle(req):
+            with open("function/seen.txt", "a+") as file:
+                file.write(req)
+                file.seek(0)
+                return file.read()
+    """
+    server = start(wrap_image({"one": handler, "two": handler}, entry=ENTRY))
+    assert [server.request(body=body).json for body in "ab"] == [["a", "a"], ["ab", "ab"]]
+
+
 def test_a_module_of_a_function_hides_nothing_of_the_standard_library(
     start: Any, wrap_image: Any
 ) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 ECHO = "def handle(req):\n    return req\n"
@@ -240,21 +241,41 @@ def test_a_declaration_that_contradicts_itself_is_refused(
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(1, 50))
+@example([b"", b"x" * 200_000, b"y", b"z" * 70_000], 1000)
+@example([b"x" * 200_000, b"y" * 200_000], 65_000)
 def test_frames_arrive_whole_whatever_pieces_they_come_in(sent: list[bytes], size: int) -> None:
-    from wrap.frames import Inflow, join, split
+    from wrap.frames import Inflow, pieces, split
 
-    body = join(sent)
-    inflow = Inflow()
-    pieces = [body[start : start + size] for start in range(0, len(body), size)]
-    assert [bytes(frame) for piece in pieces for frame in inflow.feed(piece)] == sent
-    assert [bytes(frame) for frame in split(body)] == sent
+    body = b"".join(pieces(sent))
+    inflow, found = Inflow(), []
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            for start in range(0, len(body), size):
+                theirs.sendall(body[start : start + size])
+                found += inflow.receive(ours)
+        assert inflow.receive(ours) is None
+    assert found == sent
+    assert split(body) == sent
 
 
 def test_a_body_that_breaks_off_is_noticed() -> None:
-    from wrap.frames import join, split
+    from wrap.frames import pieces, split
 
-    body = join([b"one", json.dumps({}).encode()])
+    first = b"".join(pieces([b"one"]))
+    body = b"".join(pieces([b"one", json.dumps({}).encode()]))
     for end in range(1, len(body)):
-        if end != len(join([b"one"])):
+        if end != len(first):
             with pytest.raises(ValueError, match="ends within a frame"):
                 split(body[:end])
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+@pytest.mark.parametrize(
+    ("text", "json_it_is"),
+    [('{"a": "%s"}', True), (' ["%s"]\n', True), ('"%s"', True), ("%s", False), ("{%s", False)],
+)
+def test_an_answer_is_called_json_where_it_is_however_long(size, text, json_it_is) -> None:
+    from wrap.data import reads_as_json
+
+    assert reads_as_json(text % ("x" * size)) is json_it_is

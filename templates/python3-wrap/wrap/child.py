@@ -6,9 +6,7 @@ fork, after many where it is pool.
 
 from __future__ import annotations
 
-import contextlib
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -34,8 +32,6 @@ def serve(channel: socket.socket, run_task: RunTask) -> None:
         for result in _results(job, run_task, threads):
             result.ready = ready
             frames.write(channel, result.frames())
-        with contextlib.suppress(Exception):  # a handler may have closed it
-            sys.stdout.flush()
 
 
 def _results(job: Job, run_task: RunTask, threads: ThreadPool) -> Iterator[Result]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 #: Where a text comes from: the request, one task's output, or a JSON list of several outputs.
 Source = int | list[int] | None
@@ -28,12 +28,15 @@ class Entry:
         Per stage: remote wrap -> the tasks that it runs, in plan order.
     fail
         (error, cause) where the workflow ends in a Fail state.
+    functions
+        The functions of the tasks that remote wraps run, by which errors name them.
     """
 
     inputs: dict[int, Source]
     output: Source
     stages: list[dict[str, list[int]]]
     fail: tuple[str, str] | None = None
+    functions: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Wrap:
         threads of the server.
     timeout_s
         Seconds from the arrival of a request to its answer.
+    timeouts_s
+        Function -> seconds that it may take, for those that have a limit of their own.
 
     Raises
     ------
@@ -68,10 +73,16 @@ class Wrap:
     stages: dict[int, list[list[int]]]
     timeout_s: float
     entry: Entry | None = None
+    timeouts_s: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
             raise ValueError(f"wrap {self.name}: {problem}")
+
+    def names(self, tasks: Iterable[int]) -> str:
+        """The functions of some tasks, its own or remote ones, in one word of an error."""
+        known = self.tasks if self.entry is None else self.entry.functions | self.tasks
+        return ", ".join(sorted({known[task] for task in tasks if task in known}))
 
     @property
     def slots(self) -> int:
@@ -93,8 +104,8 @@ def _problems(wrap: Wrap) -> Iterator[str]:
     placed = [task for task, _ in _placed(wrap)]
     if sorted(placed) != sorted(wrap.tasks):
         yield "every task has to be in exactly one process"
-    if not wrap.timeout_s > 0:
-        yield f"timeout_s is {wrap.timeout_s}, but has to be above 0"
+    if not all(seconds > 0 for seconds in (wrap.timeout_s, *wrap.timeouts_s.values())):
+        yield f"timeouts are {wrap.timeout_s}, {wrap.timeouts_s}, but have to be above 0"
     if wrap.entry is not None:
         yield from _entry_problems(wrap, wrap.entry)
 

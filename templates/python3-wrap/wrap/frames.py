@@ -12,25 +12,42 @@ import struct
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+#: A frame as it was received.
+Frame = bytearray | memoryview
+
 _LENGTH = struct.Struct("!I")
 #: Longer frames are taken for garbage that something else wrote into the socket.
 LONGEST = 1 << 30
-_SMALL_READ = 1 << 16
-_LARGE_READ = 1 << 20
+_SMALL = 1 << 16
 
 
-def join(frames: Iterable[bytes]) -> bytes:
-    """The frames, each after its length, as one body."""
-    return b"".join(part for frame in frames for part in (_LENGTH.pack(len(frame)), frame))
+def pieces(frames: Iterable[bytes]) -> list[bytes]:
+    """The frames, each after its length: small ones travel together, large ones are not copied."""
+    found: list[bytes] = []
+    small = bytearray()
+    for frame in frames:
+        small += _LENGTH.pack(len(frame))
+        if len(frame) <= _SMALL:
+            small += frame
+        else:
+            found += (bytes(small), frame)
+            small = bytearray()
+    return [*found, bytes(small)] if small else found
 
 
-def split(body: bytes) -> list[bytearray]:
-    """The frames of a whole body. Raises ValueError where it ends within one."""
-    inflow = Inflow()
-    frames = inflow.feed(body)
-    if inflow.partial:
-        raise ValueError("the body ends within a frame")
-    return frames
+def split(body: bytes) -> list[Frame]:
+    """The frames of a whole body, not copied. Raises ValueError where it ends within one."""
+    found: list[Frame] = []
+    rest = memoryview(body)
+    while rest:
+        end = _LENGTH.size
+        if len(rest) >= end:
+            end += _LENGTH.unpack_from(rest)[0]
+        if len(rest) < end:
+            raise ValueError("the body ends within a frame")
+        found.append(rest[_LENGTH.size : end])
+        rest = rest[end:]
+    return found
 
 
 class Inflow:
@@ -41,19 +58,24 @@ class Inflow:
         self._frame: bytearray | None = None
         self._filled = 0
 
-    @property
-    def partial(self) -> bool:
-        """Whether a frame has begun and not ended."""
-        return self._frame is not None or bool(self._length)
+    def receive(self, channel: socket.socket) -> list[bytearray] | None:
+        """The frames that one read of `channel` completes; None at its end.
 
-    @property
-    def wanted(self) -> int:
-        """How many bytes to ask the socket for next: more within a large frame."""
-        missing = 0 if self._frame is None else len(self._frame) - self._filled
-        return min(max(missing, _SMALL_READ), _LARGE_READ)
+        Raises
+        ------
+        ValueError
+            The length of a frame is impossible.
+        OSError
+            As the socket does: BlockingIOError where there is nothing to read now.
+        """
+        if self._frame is None or len(self._frame) - self._filled < _SMALL:
+            piece = channel.recv(_SMALL)
+            return self._feed(piece) if piece else None
+        count = channel.recv_into(memoryview(self._frame)[self._filled :])
+        self._filled += count
+        return self._feed(b"") if count else None
 
-    def feed(self, piece: bytes) -> list[bytearray]:
-        """The frames that `piece` completes. Raises ValueError for an impossible length."""
+    def _feed(self, piece: bytes) -> list[bytearray]:
         done: list[bytearray] = []
         view = memoryview(piece)
         while view or self._is_full():
@@ -93,17 +115,8 @@ class Outflow:
         return bool(self._pieces)
 
     def push(self, frames: Iterable[bytes]) -> None:
-        """Add frames; small ones travel together, large ones are not copied."""
-        small = bytearray()
-        for frame in frames:
-            small += _LENGTH.pack(len(frame))
-            if len(frame) <= _SMALL_READ:
-                small += frame
-            else:
-                self._pieces += (memoryview(small), memoryview(frame))
-                small = bytearray()
-        if small:
-            self._pieces.append(memoryview(small))
+        """Add frames."""
+        self._pieces += map(memoryview, pieces(frames))
 
     def flush(self, channel: socket.socket) -> None:
         """Send what `channel` takes: all of it if it blocks. Raises OSError when it is closed."""
@@ -122,8 +135,8 @@ class Outflow:
 def read(channel: socket.socket) -> Iterator[bytearray]:
     """The frames that arrive over a blocking socket, until its other end is closed."""
     inflow = Inflow()
-    while piece := channel.recv(inflow.wanted):
-        yield from inflow.feed(piece)
+    while (frames := inflow.receive(channel)) is not None:
+        yield from frames
 
 
 def write(channel: socket.socket, frames: Iterable[bytes]) -> None:

@@ -6,6 +6,7 @@ shared, and it is forked before there is any thread.
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import importlib
 import os
@@ -15,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from wrap import child, serving, task
+from wrap import affinity, child, log, memory, serving, task
+from wrap.canceller import Canceller
 from wrap.declaration import Wrap
 from wrap.fork import Fork
 from wrap.loader import Function, load
@@ -27,6 +29,7 @@ from wrap.server import create_app
 from wrap.settings import Settings
 from wrap.spawner import Spawner
 from wrap.threads import ThreadPool
+from wrap.transport import GRACE_S
 from wrap.zygote import Zygote
 
 _ZYGOTE = "--zygote"
@@ -34,8 +37,12 @@ _ZYGOTE = "--zygote"
 
 def main(arguments: list[str], image: Path) -> NoReturn:
     """Serve the wrap in the folder `image`, or be its zygote (``--zygote DESCRIPTOR``)."""
+    faulthandler.enable()  # the log then says where C code crashed
+    log.install()
+    memory.keep_freed()
     try:
         settings = Settings.read(os.environ)
+        affinity.restrict(settings.cpus)
         wrap, functions = _load(image)
         gc.collect()
         gc.freeze()  # a collection would write to every object, and unshare its memory
@@ -64,11 +71,13 @@ def _serve(
         wrap,
         functions,
         ThreadPool(),
+        Canceller(),
         _mechanism(wrap, spawner, settings),
         Gateway(settings.gateway_url),
     )
     _contain_exit()
-    serving.serve(create_app(runtime), listener, settings.threads, close=spawner.close)
+    drain_s = wrap.timeout_s + GRACE_S
+    serving.serve(create_app(runtime), listener, settings.threads, drain_s, spawner.close)
 
 
 def _load(image: Path) -> tuple[Wrap, dict[str, Function]]:
@@ -90,7 +99,7 @@ def _run_task(wrap: Wrap, functions: dict[str, Function], number: int, job: Job)
 
 def _mechanism(wrap: Wrap, spawner: Spawner, settings: Settings) -> Mechanism:
     if wrap.mechanism == "pool":
-        return Pool(spawner, wrap.slots, settings.pool_concurrency)
+        return Pool(spawner, wrap.slots, settings.pool_concurrency, settings.pool_requests)
     return Fork(spawner)
 
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from wrap.errors import TaskError
+from wrap.frames import Frame
 from wrap.probe import Tick
 
 
@@ -46,11 +47,11 @@ class Job:
         return [json.dumps(header).encode(), *(text.encode() for text in texts)]
 
     @classmethod
-    def read(cls, frames: Iterator[bytearray]) -> Job | None:
+    def read(cls, frames: Iterator[Frame]) -> Job | None:
         """The next job of a stream of frames; None at its end, or where it breaks off."""
         try:
-            header = json.loads(next(frames))
-            texts = [next(frames).decode() for _ in range(header["texts"])]
+            header = json.loads(str(next(frames), "utf-8"))
+            texts = [str(next(frames), "utf-8") for _ in range(header["texts"])]
         except StopIteration:
             return None
         inputs = {int(task): texts[index] for task, index in header["tasks"]}
@@ -92,12 +93,12 @@ class Result:
         return [json.dumps(header).encode(), text.encode()]
 
     @classmethod
-    def read(cls, frames: Sequence[bytearray]) -> list[Result]:
+    def read(cls, frames: Sequence[Frame]) -> list[Result]:
         """The results of a list of frames, two to each."""
         results = []
         for header, text in zip(frames[::2], frames[1::2], strict=True):
-            result = cls(**json.loads(header))
-            result.output = text.decode() if result.error is None else None
+            result = cls(**json.loads(str(header, "utf-8")))
+            result.output = str(text, "utf-8") if result.error is None else None
             results.append(result)
         return results
 

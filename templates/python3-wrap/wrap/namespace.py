@@ -4,8 +4,8 @@ A function's folder is a package under a name of its own in ``sys.modules``. Its
 with a private copy of ``__builtins__`` whose ``__import__`` finds, for `import util` as for
 `from function import util` (OpenFaaS's name of the folder), the function's own module.
 Functions keep the builtins of the module that defined them, so imports inside handlers and in
-threads go the same way. Names of the standard library and of installed packages mean what they
-mean everywhere.
+threads go the same way; and so does ``open`` of files in ``function/``. Names of the standard
+library and of installed packages mean what they mean everywhere.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import (
@@ -27,10 +27,19 @@ from importlib.machinery import (
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import IO, Any
 
 #: The name under which OpenFaaS's templates import the handler's folder.
 _PACKAGE = "function"
+#: What the names of the functions' packages in ``sys.modules`` begin with.
+_PREFIX = "_function_"
+
+
+def function_of(module: object) -> str | None:
+    """The function to which the module of that name belongs, if it is one's own."""
+    if not isinstance(module, str) or not module.startswith(_PREFIX):
+        return None
+    return module.partition(".")[0].removeprefix(_PREFIX).replace("_", "-")
 
 
 class Namespace(MetaPathFinder):
@@ -45,10 +54,12 @@ class Namespace(MetaPathFinder):
     """
 
     def __init__(self, name: str, folder: Path) -> None:
-        self.package = f"_function_{name.replace('-', '_')}"
+        self.package = _PREFIX + name.replace("-", "_")
         self.uses_flask = False
         self._folder = folder
-        self._builtins = {**vars(builtins), "__import__": self._import}
+        self._open_file: Callable[..., IO[Any]] = builtins.open
+        own = {"__import__": self._import, "open": self._open}
+        self._builtins = vars(builtins) | own
         source = partial(_Loader, builtins=self._builtins)
         self._loaders: list[Any] = [
             (ExtensionFileLoader, EXTENSION_SUFFIXES),
@@ -132,6 +143,12 @@ class Namespace(MetaPathFinder):
             self.uses_flask = True
         module = builtins.__import__(name, globals, locals, fromlist or (), level)
         return self._importlib if module is importlib else module
+
+    def _open(self, file: object, *arguments: Any, **options: Any) -> IO[Any]:
+        """``open``, but that ``function/data.txt`` is the function's own, as in its own sandbox."""
+        if isinstance(file, str | Path) and Path(file).parts[:1] == (_PACKAGE,):
+            file = self._folder.joinpath(*Path(file).parts[1:])
+        return self._open_file(file, *arguments, **options)
 
     def _private_importlib(self) -> ModuleType:
         """importlib, but its import_module finds the function's own modules too."""

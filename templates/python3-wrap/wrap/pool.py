@@ -33,14 +33,18 @@ class Pool:
         Further processes of the widest stage; one worker of each is started at once.
     limit
         Workers of a slot: how many requests may be in it at the same time.
+    requests
+        After how many requests a worker makes way for a new one, so that what handlers leave
+        behind does not pile up.
     """
 
     #: How the start of a process is called in a timeline.
     kind = "dispatch"
 
-    def __init__(self, spawner: Spawner, slots: int, limit: int) -> None:
+    def __init__(self, spawner: Spawner, slots: int, limit: int, requests: int) -> None:
         self._spawner = spawner
         self._limit = limit
+        self._requests = requests
         self._slots = [_Slot(idle=[spawner.spawn()], workers=1) for _ in range(slots)]
 
     def take(self, slot: int, deadline: float) -> Process:
@@ -69,13 +73,16 @@ class Pool:
                     raise TaskError("timeout", message, status=504)
 
     def give(self, slot: int, process: Process, sound: bool) -> None:
-        """Give a worker back; one that is not `sound` is killed and another started."""
+        """Give a worker back; another takes the place of one that is not `sound`, or worn."""
+        fresh = sound and process.jobs < self._requests
         if not sound:
             process.end()
+        elif not fresh:
+            process.close()
         place = self._slots[slot]
         with place.changed:
             try:
-                place.idle.append(process if sound else self._spawner.spawn())
+                place.idle.append(process if fresh else self._spawner.spawn())
             except OSError:
                 place.workers -= 1
             place.changed.notify()

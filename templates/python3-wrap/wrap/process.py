@@ -31,6 +31,7 @@ class Process:
         self._inflow = Inflow()
         self._outflow = Outflow()
         self._frames: list[bytearray] = []
+        self.jobs = 0
 
     def fileno(self) -> int:
         """The descriptor to wait on."""
@@ -43,6 +44,7 @@ class Process:
 
     def post(self, job: Job) -> None:
         """Hand it a job: what does not fit into the socket now goes out with `flush`."""
+        self.jobs += 1
         self._outflow.push(job.frames())
         self.flush()
 
@@ -56,19 +58,22 @@ class Process:
     def receive(self) -> list[Result]:
         """The results that have arrived whole. Raises ProcessDiedError at the end of the stream."""
         try:
-            piece = self._channel.recv(self._inflow.wanted)
+            return self._received()
+        except (ValueError, TypeError) as error:
+            raise ProcessDiedError("sent something that is no result") from error
+
+    def _received(self) -> list[Result]:
+        try:
+            frames = self._inflow.receive(self._channel)
         except BlockingIOError:
             return []
         except OSError:
-            piece = b""
-        if not piece:
+            frames = None
+        if frames is None:
             raise ProcessDiedError(self.end())
-        try:
-            self._frames += self._inflow.feed(piece)
-            whole = len(self._frames) // 2 * 2
-            results = Result.read(self._frames[:whole])
-        except (ValueError, TypeError) as error:
-            raise ProcessDiedError("sent something that is no result") from error
+        self._frames += frames
+        whole = len(self._frames) // 2 * 2
+        results = Result.read(self._frames[:whole])
         del self._frames[:whole]
         return results
 

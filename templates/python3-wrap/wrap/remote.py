@@ -10,6 +10,7 @@ import urllib3
 from wrap import frames
 from wrap.errors import TaskError
 from wrap.messages import Job, Result
+from wrap.transport import GRACE_S
 
 CONTENT_TYPE = "application/x-chiron-frames"
 STAGE_HEADER = "X-Chiron-Stage"
@@ -50,7 +51,7 @@ class Gateway:
             raise _failure(wrap, status, body)
         try:
             clock, *rest = frames.split(body)
-            arrived, left = json.loads(clock)
+            arrived, left = json.loads(str(clock, "utf-8"))
             results = Result.read(rest)
         except (ValueError, TypeError) as error:
             raise TaskError("remote", f"wrap {wrap} sent something that is no result") from error
@@ -61,7 +62,9 @@ class Gateway:
         return results
 
     def _post(self, wrap: str, job: Job, seconds: float) -> tuple[int, bytes]:
+        body = frames.pieces(job.frames())
         headers = {
+            "Content-Length": str(sum(map(len, body))),
             "Content-Type": CONTENT_TYPE,
             STAGE_HEADER: str(job.stage),
             TIMEOUT_HEADER: f"{seconds:.3f}",
@@ -70,9 +73,9 @@ class Gateway:
             response = self._connections.request(
                 "POST",
                 f"{self._url}/function/{wrap}",
-                body=frames.join(job.frames()),
+                body=body,
                 headers=headers,
-                timeout=urllib3.Timeout(connect=min(_CONNECT_S, seconds), read=seconds),
+                timeout=urllib3.Timeout(connect=min(_CONNECT_S, seconds), read=seconds + GRACE_S),
             )
         except (urllib3.exceptions.TimeoutError, urllib3.exceptions.HTTPError) as error:
             late = isinstance(error, urllib3.exceptions.ReadTimeoutError)
@@ -96,7 +99,7 @@ def _failure(wrap: str, status: int, body: bytes) -> TaskError:
     return TaskError("remote", f"wrap {wrap}: the gateway answered {status}: {shown}")
 
 
-def answer(results: list[Result], arrived: float) -> bytes:
-    """The body with which a remote wrap answers a stage call that arrived at `arrived`."""
+def answer(results: list[Result], arrived: float) -> list[bytes]:
+    """The pieces of a remote wrap's answer to a stage call that arrived at `arrived`."""
     clock = json.dumps([arrived, time.monotonic()]).encode()
-    return frames.join([clock, *(frame for result in results for frame in result.frames())])
+    return frames.pieces([clock, *(frame for result in results for frame in result.frames())])

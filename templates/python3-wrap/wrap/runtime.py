@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from wrap.canceller import Canceller
 from wrap.declaration import Wrap
 from wrap.loader import Function
-from wrap.messages import Job, Result
 from wrap.process import Process
 from wrap.threads import ThreadPool
+from wrap.transport import Transport
 
 
 class Mechanism(Protocol):
@@ -24,13 +25,6 @@ class Mechanism(Protocol):
         """Be done with it; `sound` if it has answered all that it was asked."""
 
 
-class Transport(Protocol):
-    """How a job gets to the remote wrap that runs it, and its results back."""
-
-    def call(self, wrap: str, job: Job, deadline: float) -> list[Result]:
-        """The results of `job` in `wrap`. Raises TaskError."""
-
-
 @dataclass(frozen=True)
 class Runtime:
     """A wrap and what it runs on."""
@@ -38,5 +32,6 @@ class Runtime:
     wrap: Wrap
     functions: dict[str, Function]
     threads: ThreadPool
+    canceller: Canceller
     mechanism: Mechanism
     transport: Transport

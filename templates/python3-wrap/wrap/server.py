@@ -8,12 +8,13 @@ import time
 from flask import Flask, Response, request
 
 from wrap import frames
-from wrap.data import is_json
+from wrap.data import reads_as_json
 from wrap.entry import run_workflow
 from wrap.errors import TaskError
 from wrap.messages import Job
 from wrap.remote import CONTENT_TYPE, STAGE_HEADER, TIMEOUT_HEADER, answer
 from wrap.runtime import Runtime
+from wrap.serving import ARRIVED
 from wrap.stage import run_stage
 from wrap.timeline import timeline
 
@@ -33,43 +34,57 @@ def create_app(runtime: Runtime) -> Flask:
     @app.post("/", defaults={"path": ""})
     @app.post("/<path:path>")
     def run(path: str) -> Response:
-        arrived = time.monotonic()
+        arrived = request.environ.get(ARRIVED) or time.monotonic()
         try:
+            seconds = _seconds(request.headers.get(TIMEOUT_HEADER))
+            deadline = arrived + min(runtime.wrap.timeout_s, seconds)
+            if time.monotonic() >= deadline:
+                raise TaskError("timeout", "no thread was free: add replicas", status=504)
             if STAGE_HEADER in request.headers:
-                return _stage(runtime, arrived)
-            return _workflow(runtime, arrived)
+                return _stage(runtime, arrived, deadline)
+            return _workflow(runtime, arrived, deadline)
         except TaskError as error:
-            body = json.dumps(error.located(None, None, runtime.wrap.name).as_dict())
-            return Response(body, error.status, mimetype="application/json")
+            return _failed(runtime, error)
+        except Exception as error:  # no thread, descriptor or memory could be had
+            app.logger.exception("wrap %s", runtime.wrap.name)
+            return _failed(runtime, TaskError("wrap-failed", f"{type(error).__name__}: {error}"))
 
     return app
 
 
-def _workflow(runtime: Runtime, arrived: float) -> Response:
+def _failed(runtime: Runtime, error: TaskError) -> Response:
+    body = json.dumps(error.located(None, None, runtime.wrap.name).as_dict())
+    return Response(body, error.status, mimetype="application/json")
+
+
+def _workflow(runtime: Runtime, arrived: float, deadline: float) -> Response:
     entry = runtime.wrap.entry
     if entry is None:
         message = f"this wrap only runs stages of {runtime.wrap.workflow}: call its entry wrap"
         raise TaskError("not-an-entry", message, status=400)
     traced = request.headers.get(TRACE_HEADER) == "1"
-    deadline = arrived + runtime.wrap.timeout_s
     probed = traced and request.headers.get(PROBE_HEADER) == "1"
     text = _text(request.get_data())
     output, results = run_workflow(runtime, entry, text, deadline, traced, probed)
     if traced:
         rows = timeline(results, arrived, runtime.mechanism.kind)
         return _json(json.dumps({"output": output, "timeline": rows}))
-    return _json(output) if is_json(output) else Response(output, mimetype="text/plain")
+    known = isinstance(entry.output, list)  # several outputs are joined to a JSON list
+    if known or reads_as_json(output):
+        return _json(output)
+    return Response(output, mimetype="text/plain")
 
 
-def _stage(runtime: Runtime, arrived: float) -> Response:
+def _stage(runtime: Runtime, arrived: float, deadline: float) -> Response:
     job = _job(request.get_data())
     processes = runtime.wrap.stages.get(job.stage, [])
     if sorted(job.inputs) != sorted(task for tasks in processes for task in tasks):
         message = f"stage {job.stage} has other tasks here: deploy all wraps of one plan"
         raise TaskError("other-plan", message, stage=job.stage, status=400)
-    seconds = min(runtime.wrap.timeout_s, _seconds(request.headers.get(TIMEOUT_HEADER)))
-    results = run_stage(runtime, job, processes, {}, arrived + seconds)
-    return Response(answer(results, arrived), content_type=CONTENT_TYPE)
+    results = run_stage(runtime, job, processes, {}, deadline)
+    body = answer(results, arrived)
+    length = {"Content-Length": str(sum(map(len, body)))}
+    return Response(body, headers=length, content_type=CONTENT_TYPE)
 
 
 def _job(body: bytes) -> Job:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import signal
 import socket
 import sys
@@ -17,9 +18,16 @@ from typing import Any, NoReturn
 
 import waitress
 from waitress import wasyncore
+from waitress.channel import HTTPChannel
+from waitress.task import WSGITask
 
-#: How long requests in flight may take after SIGTERM.
+#: Where a WSGI environment has the time, of the monotonic clock, at which the request was whole.
+#: It may have waited for a thread since then.
+ARRIVED = "chiron.arrived"
+#: How long requests in flight may take after SIGTERM, where the caller does not say.
 _DRAIN_S = 5.0
+#: Read from a connection at once; waitress would take 8 KiB, each with a round of its loop.
+_READ = 1 << 18
 #: Bodies up to this size stay in memory; waitress would put them into files from 512 KiB on.
 _IN_MEMORY = 64 << 20
 _CONNECTIONS = 1000
@@ -40,12 +48,15 @@ def serve(
     app: Callable[..., Iterable[bytes]],
     listener: socket.socket,
     threads: int,
+    drain_s: float = _DRAIN_S,
     close: Callable[[], None] = lambda: None,
 ) -> NoReturn:
     """Serve `app` on `threads` threads; exits 0 after SIGTERM or SIGINT.
 
     Parameters
     ----------
+    drain_s
+        How long requests in flight may take then.
     close
         Called when the last request has been answered.
     """
@@ -57,11 +68,13 @@ def serve(
         map=channels,
         sockets=[listener],
         threads=threads,
+        recv_bytes=_READ,
         connection_limit=_CONNECTIONS,
         inbuf_overflow=_IN_MEMORY,
         outbuf_overflow=_IN_MEMORY,
         ident=None,
     )
+    server.channel_class = _Channel
     stopping: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
@@ -72,8 +85,11 @@ def serve(
         signal.signal(number, stop)
     while not stopping:
         wasyncore.loop(timeout=1, use_poll=True, map=channels, count=1)
+    while _is_called(listener):  # what has connected counts as in flight
+        server.handle_accept()
     server.accepting = False
-    end = time.monotonic() + _DRAIN_S
+    end = time.monotonic() + drain_s
+    wasyncore.loop(timeout=0, use_poll=True, map=channels, count=1)
     while _in_flight(server) and time.monotonic() < end:
         wasyncore.loop(timeout=0.05, use_poll=True, map=channels, count=1)
     listener.close()
@@ -83,7 +99,37 @@ def serve(
     _leave(0)  # threads that a handler has left behind have no say in when this ends
 
 
+class _Task(WSGITask):  # type: ignore[misc]
+    def get_environment(self) -> dict[str, Any]:
+        """WSGI's, and when the request arrived."""
+        environment: dict[str, Any] = super().get_environment()
+        environment[ARRIVED] = self.channel.arrived
+        return environment
+
+    def build_response_header(self) -> bytes:
+        """As ever, but that a server that is about to end keeps no connection."""
+        if not self.channel.server.accepting:
+            self.set_close_on_finish()
+        return bytes(super().build_response_header())
+
+
+class _Channel(HTTPChannel):  # type: ignore[misc]
+    task_class = _Task
+    arrived = 0.0
+
+    def received(self, data: bytes) -> bool:
+        """Part of a request has come, perhaps its last one."""
+        self.arrived = time.monotonic()
+        return bool(super().received(data))
+
+
+def _is_called(listener: socket.socket) -> bool:
+    return bool(select.select([listener], [], [], 0)[0])
+
+
 def _in_flight(server: Any) -> bool:
+    """Whether a request is here: in part, in work, or its answer not yet sent."""
     return any(
-        channel.requests or channel.total_outbufs_len for channel in server.active_channels.values()
+        channel.requests or channel.total_outbufs_len or channel.request is not None
+        for channel in server.active_channels.values()
     )

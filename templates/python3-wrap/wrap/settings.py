@@ -12,7 +12,9 @@ class Settings:
 
     gateway_url: str
     pool_concurrency: int
+    pool_requests: int
     threads: int
+    cpus: int | None
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -20,7 +22,9 @@ class Settings:
         return cls(
             environment.get("gateway_url") or "http://gateway.openfaas:8080",
             _count(environment, "pool_concurrency", 2),
+            _count(environment, "pool_requests", 1000),
             _count(environment, "WAITRESS_THREADS", 4),
+            _count(environment, "WRAP_CPUS", 1) if environment.get("WRAP_CPUS") else None,
         )
 
 

@@ -8,8 +8,8 @@ themselves until the deadline, and only then interrupted, as that can hurt what 
 
 from __future__ import annotations
 
+import math
 import selectors
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +22,7 @@ from wrap.messages import Job, Result
 from wrap.process import Process, ProcessDiedError
 from wrap.runtime import Runtime
 from wrap.threads import Run
-
-#: What a remote wrap gets on top of the deadline, since it can name the function that hangs.
-GRACE_S = 0.5
+from wrap.transport import GRACE_S
 
 Processes = Sequence[Sequence[int]]
 Remotes = Mapping[str, Sequence[int]]
@@ -83,12 +81,13 @@ class _Stage:
         self._results: list[Result] = []
         self._busy: list[_Busy] = []
         self._runs: dict[int, Run] = {}
+        self._limits: dict[int, float] = {}
         self._remotes: dict[int, str] = {}
 
     def call(self, wrap: str, job: Job) -> None:
         """Have a remote wrap run its part."""
         self._remotes |= dict.fromkeys(job.inputs, wrap)
-        work = partial(_call, self._runtime, wrap, job, self._deadline + GRACE_S, self._inbox)
+        work = partial(_call, self._runtime, wrap, job, self._deadline, self._inbox)
         self._runtime.threads.start(work)
 
     def hand_out(self, job: Job) -> None:
@@ -103,12 +102,22 @@ class _Stage:
             failure = TaskError("process-died", f"no process could be had: {error}")
             raise self._located(failure, job.inputs) from error
         self._busy.append(_Busy(process, slot, set(job.inputs), asked))
+        self._owe(job.inputs)
         process.post(job)
 
     def start(self, number: int) -> None:
         """Run a task as a thread of this process."""
+        self._owe((number,))
         work = partial(_run, self._runtime, number, self._job, self._inbox)
         self._runs[number] = self._runtime.threads.start(work)
+
+    def _owe(self, tasks: Iterable[int]) -> None:
+        """Note until when tasks of this wrap may run: their own limit counts from now."""
+        wrap = self._runtime.wrap
+        for number in tasks:
+            seconds = wrap.timeouts_s.get(wrap.tasks[number])
+            own = math.inf if seconds is None else time.monotonic() + seconds
+            self._limits[number] = min(self._deadline, own)
 
     def gather(self) -> list[Result]:
         """Wait for all results."""
@@ -116,7 +125,7 @@ class _Stage:
             selector.register(self._inbox, selectors.EVENT_READ)
             for busy in self._busy:
                 selector.register(busy.process, _events(busy.process), busy)
-            while self._runs or self._remotes or any(busy.tasks for busy in self._busy):
+            while self._limits or self._remotes:
                 for key, events in selector.select(self._patience()):
                     if key.data is None:
                         self._empty_inbox()
@@ -126,23 +135,28 @@ class _Stage:
 
     def _patience(self) -> float:
         """Seconds to wait. Raises TaskError when there are none left."""
-        local = set(self._runs).union(*(busy.tasks for busy in self._busy))
-        limit = self._deadline if local else self._deadline + GRACE_S
-        seconds = limit - time.monotonic()
-        if seconds > 0:
-            return seconds
-        late = self._names(local) if local else ", ".join(sorted(set(self._remotes.values())))
-        message = f"{late} did not answer in time"
-        raise self._located(TaskError("timeout", message, status=504), local)
+        limits = self._limits
+        limit = min(limits.values()) if limits else self._deadline + GRACE_S
+        now = time.monotonic()
+        if now < limit:
+            return limit - now
+        late = [number for number, its in limits.items() if its <= now]
+        raise self._located(_late(self._names(late)), late) if late else self._late_remotes()
+
+    def _late_remotes(self) -> TaskError:
+        wraps = sorted(set(self._remotes.values()))
+        functions = self._names(self._remotes) or None
+        return _late(", ".join(wraps)).located(functions, self._job.stage, wraps[0])
 
     def _empty_inbox(self) -> None:
         for item in self._inbox.take():
             if isinstance(item, TaskError):
                 raise item
-            self._take(item)
             for result in item:
                 self._runs.pop(result.task, None)
+                self._limits.pop(result.task, None)
                 self._remotes.pop(result.task, None)
+            self._take(item)
 
     def _exchange(self, selector: selectors.PollSelector, busy: _Busy, events: int) -> None:
         if events & selectors.EVENT_WRITE:
@@ -157,6 +171,7 @@ class _Stage:
             raise self._located(TaskError("process-died", message), busy.tasks) from error
         for result in results:
             busy.tasks.discard(result.task)
+            self._limits.pop(result.task, None)
             result.asked = busy.asked
         self._take(results)
         if not busy.tasks:
@@ -172,21 +187,23 @@ class _Stage:
         self._inbox.close()
         for busy in self._busy:
             self._runtime.mechanism.give(busy.slot, busy.process, sound=not busy.tasks)
-        patience = self._deadline - time.monotonic()
-        for run in self._runs.values():
-            if patience <= 0:
+        late = time.monotonic()
+        for number, run in self._runs.items():
+            if self._limits[number] <= late:
                 run.cancel()
             else:
-                timer = threading.Timer(patience, run.cancel)
-                timer.daemon = True
-                timer.start()
+                self._runtime.canceller.cancel_at(run, self._limits[number])
 
     def _names(self, tasks: Iterable[int]) -> str:
-        return ", ".join(sorted({self._runtime.wrap.tasks[number] for number in tasks}))
+        return self._runtime.wrap.names(tasks)
 
     def _located(self, error: TaskError, tasks: Iterable[int]) -> TaskError:
         names = self._names(tasks) or None
         return error.located(names, self._job.stage, self._runtime.wrap.name)
+
+
+def _late(who: str) -> TaskError:
+    return TaskError("timeout", f"{who} did not answer in time", status=504)
 
 
 def _events(process: Process) -> int:
@@ -202,5 +219,7 @@ def _call(
 ) -> None:
     try:
         inbox.put(runtime.transport.call(wrap, job, deadline))
-    except TaskError as error:
-        inbox.put(error.located(None, job.stage, wrap))
+    except Exception as cause:
+        error = cause if isinstance(cause, TaskError) else TaskError("remote", f"{wrap}: {cause}")
+        functions = runtime.wrap.names(job.inputs) or None
+        inbox.put(error.located(functions, job.stage, wrap))

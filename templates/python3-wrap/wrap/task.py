@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
 import time
 import traceback
 from typing import Any
 
-from wrap import run_queue, styles
+from wrap import log, run_queue, styles
 from wrap.declaration import Wrap
 from wrap.errors import TaskError
 from wrap.loader import Function
 from wrap.messages import Job, Result
 from wrap.probe import Probe
 from wrap.threads import Cancelled
+
+#: Characters of an error that the answer has; the log has all.
+_SHOWN = 1000
 
 
 def run(task: int, job: Job, wrap: Wrap, functions: dict[str, Function]) -> Result:
@@ -30,8 +31,10 @@ def run(task: int, job: Job, wrap: Wrap, functions: dict[str, Function]) -> Resu
     except Cancelled:
         raise
     except BaseException as error:
-        failure = _failure(error)
+        failure = _failure(error, function.name)
         result.error = failure.located(function.name, job.stage, wrap.name).as_dict()
+    finally:
+        log.end_lines()
     if not result.ended:
         result.ended = time.monotonic()
     return result
@@ -69,11 +72,15 @@ def _handled(
     return value
 
 
-def _failure(error: BaseException) -> TaskError:
+def _failure(error: BaseException, function: str) -> TaskError:
     if isinstance(error, TaskError):
         return error
-    with contextlib.suppress(Exception):  # a handler may have closed stderr
-        traceback.print_exception(error, file=sys.stderr)
+    log.report(function, error)
     if isinstance(error, SystemExit):
-        return TaskError("exited", f"the handler called sys.exit({error.code!r}): return instead")
-    return TaskError("raised", traceback.format_exception_only(error)[-1].splitlines()[0])
+        plain = isinstance(error.code, int | str | None)
+        code = repr(error.code) if plain else type(error.code).__name__
+        return TaskError("exited", f"the handler called sys.exit({code[:_SHOWN]}): return instead")
+    # Notes come after the line that names the error; a syntax error's source, indented, before it.
+    lines = traceback.format_exception_only(error)
+    named = next(line for line in lines if not line.startswith(" "))
+    return TaskError("raised", named.splitlines()[0][:_SHOWN])

@@ -25,6 +25,11 @@ class Run:
         self._ended = False
         self._cancelled = False
 
+    @property
+    def ended(self) -> bool:
+        """Whether the work has been done."""
+        return self._ended
+
     def cancel(self) -> None:
         """Give the work up: a loop in Python ends, a system call ends when it returns.
 
@@ -47,6 +52,7 @@ class Run:
             if self._cancelled:
                 return True
         self._work()
+        del self._work  # and what it holds: whoever keeps the run wants no more than its state
         with self._lock:
             self._ended = True
             return not self._cancelled

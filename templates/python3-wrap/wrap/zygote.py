@@ -17,10 +17,11 @@ import selectors
 import signal
 import socket
 import struct
-import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import NoReturn
+
+from wrap import log
 
 MESSAGE = struct.Struct("!BQ")
 SPAWN, END = 1, 2
@@ -96,9 +97,7 @@ class Zygote:
             self._serve(channel)
             status = 0
         finally:
-            with contextlib.suppress(Exception):
-                sys.stdout.flush()
-                sys.stderr.flush()
+            log.end_lines()
             os._exit(status)
 
     def _end(self, number: int, answer: socket.socket) -> None:

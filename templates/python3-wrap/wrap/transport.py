@@ -1,0 +1,36 @@
+"""The seam between "a stage is ready" and "its data is where it is needed"."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from wrap.messages import Job, Result
+
+#: How long after the deadline the answer of a remote wrap is waited for: it knows at the deadline
+#: which function hangs.
+GRACE_S = 0.5
+
+
+class Transport(Protocol):
+    """Brings a job to the remote wrap that runs it, and its results back.
+
+    A stage starts one call for each remote wrap, at once and each in a thread, so a call may wait.
+    How the texts of the job travel is the transport's own affair: in the message, through
+    memory that two wraps of a machine share, or as names under which a store has them.
+    """
+
+    def call(self, wrap: str, job: Job, deadline: float) -> list[Result]:
+        """The results of all tasks of `job`, with times on this machine's clock.
+
+        Parameters
+        ----------
+        wrap
+            The name of the OpenFaaS function.
+        deadline
+            The job's, in seconds of the monotonic clock.
+
+        Raises
+        ------
+        TaskError
+            The wrap's own error; ``timeout``; ``remote`` where it cannot be reached.
+        """

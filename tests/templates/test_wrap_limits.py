@@ -1,0 +1,145 @@
+"""What bounds a wrap: deadlines of requests and functions, workers' lives, cores, the drain."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import Any
+
+import pytest
+
+ECHO = "def handle(req):\n    return req\n"
+PID = "import os\ndef handle(req):\n    return str(os.getpid())\n"
+#: Sleeps for as many seconds as it is told, after it has left a file that says so.
+SLEEP = """
+    import time
+    from pathlib import Path
+
+    def handle(req):
+        Path(f"began-{req}").touch()
+        time.sleep(float(req))
+        return "slept"
+"""
+ONE: dict[str, Any] = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+TWO: dict[str, Any] = {"inputs": {0: None, 1: None}, "output": [0, 1], "stages": [{}]}
+PLACES = {"main": [[0]], "further": [[], [0]]}
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_function_has_its_own_limit_within_the_requests(
+    place: str, mechanism: str, start: Any, wrap_image: Any
+) -> None:
+    limits = {"timeouts_s": {"one": 0.2}, "timeout_s": 20.0}
+    image = wrap_image({"one": SLEEP}, {0: PLACES[place]}, mechanism=mechanism, entry=ONE, **limits)
+    server = start(image)
+    answer = server.request(body="3")
+    assert (answer.status, answer.json["code"], answer.json["function"]) == (504, "timeout", "one")
+    assert server.request(body="0.01").text == "slept"
+
+
+def test_only_the_function_that_is_late_is_blamed(start: Any, wrap_image: Any) -> None:
+    handlers = {"one": SLEEP, "other": SLEEP}
+    limits = {"timeouts_s": {"other": 0.2}, "timeout_s": 20.0}
+    server = start(wrap_image(handlers, {0: [[0, 1]]}, entry=TWO, **limits))
+    assert server.request(body="1").json["message"] == "other did not answer in time"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_request_may_ask_for_less_time(place: str, start: Any, wrap_image: Any) -> None:
+    server = start(wrap_image({"one": SLEEP}, {0: PLACES[place]}, entry=ONE, timeout_s=20.0))
+    answer = server.request(body="3", X_Chiron_Timeout="0.2")
+    assert (answer.status, answer.json["code"]) == (504, "timeout")
+    assert server.request(body="0", X_Chiron_Timeout="soon").json["code"] == "bad-timeout"
+
+
+def test_the_time_in_the_queue_counts(
+    start: Any, wrap_image: Any, in_background: Any, eventually: Any
+) -> None:
+    image = wrap_image({"one": SLEEP}, entry=ONE, timeout_s=20.0)
+    server = start(image, WAITRESS_THREADS="1")
+    running = in_background(server.request, body="0.5")
+    assert eventually((image / "began-0.5").exists)
+    late = server.request(body="0.001", X_Chiron_Timeout="0.2")
+    assert (late.status, late.json["code"]) == (504, "timeout")
+    assert "add replicas" in late.json["message"]
+    assert running.result(10).text == "slept"
+    assert not (image / "began-0.001").exists()
+
+
+def test_many_given_up_threads_are_ended_by_one(
+    start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    loops = "def handle(req):\n    while True: pass\n"
+    raises = "import time\ndef handle(req):\n    time.sleep(0.05)\n    raise ValueError\n"
+    image = wrap_image({"one": loops, "other": raises}, {0: [[0, 1]]}, entry=TWO, timeout_s=3.0)
+    server = start(image)
+    before = server.threads()
+    for _ in range(8):
+        assert server.request().json["code"] == "raised"
+    assert server.threads() <= before + 8 + 2  # its loop each, one to end them, one that raises
+    assert eventually(lambda: server.threads() <= before + 1)
+
+
+def test_a_worker_makes_way_for_a_new_one_after_its_requests(
+    start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    image = wrap_image({"one": PID}, {0: PLACES["further"]}, mechanism="pool", entry=ONE)
+    server = start(image, pool_requests="3", pool_concurrency="1")
+    workers = [server.request().text for _ in range(9)]
+    assert [workers.count(pid) for pid in dict.fromkeys(workers)] == [3, 3, 3]
+    assert eventually(lambda: len(server.family()) == 2)  # the zygote, the next worker
+
+
+def test_a_worker_that_died_unseen_is_replaced(
+    start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    image = wrap_image({"one": PID}, {0: PLACES["further"]}, mechanism="pool", entry=ONE)
+    server = start(image)
+    first = server.request().text
+    (worker,) = (process for process in server.family() if process.pid == int(first))
+    worker.kill()
+    assert eventually(lambda: not worker.is_running())
+    assert server.request().text != first
+
+
+@pytest.mark.parametrize("cpus", [1, 64])
+def test_a_wrap_keeps_to_its_cores_within_those_that_its_sandbox_has(
+    cpus: int, start: Any, wrap_image: Any
+) -> None:
+    code = "import os\ndef handle(req):\n    return sorted(os.sched_getaffinity(0))\n"
+    image = wrap_image({"one": code, "other": code}, {0: [[0], [1]]}, entry=TWO)
+    allowed = sorted(os.sched_getaffinity(0))
+    main, further = start(image, WRAP_CPUS=str(cpus)).request().json
+    assert main == further
+    assert len(main) == min(cpus, len(allowed))
+    assert set(main) <= set(allowed)
+
+
+@pytest.mark.parametrize("variable", ["WRAP_CPUS", "WAITRESS_THREADS", "pool_requests"])
+def test_a_setting_that_is_no_number_is_named(
+    variable: str, run_to_end: Any, wrap_image: Any
+) -> None:
+    status, said = run_to_end(wrap_image({"one": ECHO}, entry=ONE), **{variable: "many"})
+    assert status == 1
+    assert f"{variable} is 'many'" in said
+
+
+def test_what_has_connected_before_sigterm_is_answered(
+    start: Any, wrap_image: Any, in_background: Any, eventually: Any
+) -> None:
+    image = wrap_image({"one": SLEEP}, {0: PLACES["further"]}, entry=ONE)
+    server = start(image, WAITRESS_THREADS="2")
+    answers = [in_background(server.request, body="0.3") for _ in range(8)]
+    assert eventually((image / "began-0.3").exists)
+    with socket.create_connection(("127.0.0.1", server.port)) as half:
+        half.sendall(b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n0")
+        time.sleep(0.05)
+        ending = in_background(server.terminate)
+        time.sleep(0.1)
+        half.sendall(b".1")
+        answer = half.recv(1 << 16)
+    assert answer.startswith(b"HTTP/1.1 200") and b"Connection: close" in answer
+    assert [answer.result(20).text for answer in answers] == ["slept"] * 8
+    assert ending.result(20) == 0

@@ -1,0 +1,99 @@
+"""What functions print is in the log, line by line, each line with its function's name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+TWO: dict[str, Any] = {"inputs": {0: None, 1: None}, "output": [0, 1], "stages": [{}]}
+ONE: dict[str, Any] = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+PLACES = {"main": [[0, 1]], "further": [[], [0, 1]], "apart": [[0], [1]]}
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+@pytest.mark.parametrize("place", PLACES)
+def test_every_line_names_its_function(
+    place: str, mechanism: str, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    handler = """
+        import sys, time
+        def handle(req):
+            for number in range(50):
+                print("line", number, "of", "{name}", end=" ")
+                time.sleep(0.0001)
+                print("!", file=sys.stdout)
+            return "1"
+    """
+    handlers = {name: handler.replace("{name}", name) for name in ("one", "the-other")}
+    image = wrap_image(handlers, {0: PLACES[place]}, mechanism=mechanism, entry=TWO)
+    server = start(image)
+    assert server.request().status == 200
+    expected = {f"[{name}] line {n} of {name} !" for name in handlers for n in range(50)}
+
+    def is_complete() -> bool:
+        lines = [line for line in server.log.read_text().splitlines() if line.startswith("[")]
+        return len(lines) == 100 and set(lines) == expected
+
+    assert eventually(is_complete), server.log.read_text()
+
+
+@pytest.mark.parametrize("processes", [[[0]], [[], [0]]], ids=["main", "further"])
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [
+        ("print('a', end='')", ["[one] a"]),
+        ("print('a\\nb\\n\\nc')", ["[one] a", "[one] b", "[one] ", "[one] c"]),
+        ("print('grüße \\udc80')", ["[one] grüße \\udc80"]),
+        ("print('x' * 40_000)", ["[one] " + "x" * 32_768, "[one] " + "x" * 7_232]),
+        ("sys.stderr.write('a')", ["[one] a"]),
+        ("sys.stdout.buffer.write('grü'.encode()); print('ße')", ["[one] grüße"]),
+        ("logging.getLogger('x').warning('a')", ["[one] a"]),
+        ("sys.stdout.reconfigure(line_buffering=True); print('a')", ["[one] a"]),
+        ("sys.stdout.close(); sys.stderr.close(); print('a')", ["[one] a"]),
+        ("t = threading.Thread(target=say); t.start(); t.join()", ["[one] said"]),
+        ("os.write(1, b'raw\\n')", ["raw"]),
+        ("req == 'first' and os.close(1); print('a')", ["[one] a"]),
+    ],
+)
+def test_however_it_is_printed(
+    code: str, lines: list[str], processes: Any, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    handler = f"""
+        import logging, os, sys, threading
+        def say():
+            print("said")
+        def handle(req):
+            {code}
+            return "ok"
+    """
+    server = start(wrap_image({"one": handler}, {0: processes}, entry=ONE))
+    assert [server.request(body=body).text for body in ("first", "second")] == ["ok", "ok"]
+    assert eventually(lambda: server.log.read_text().splitlines() == lines * 2), (
+        server.log.read_text()
+    )
+
+
+def test_what_a_function_prints_while_it_is_imported_has_its_name(
+    start: Any, wrap_image: Any
+) -> None:
+    files = {"handler.py": "import util\ndef handle(req): return req\n", "util.py": "print('hi')\n"}
+    server = start(wrap_image({"one": files}, entry=ONE))
+    assert server.log.read_text() == "[one] hi\n"
+
+
+@pytest.mark.parametrize("processes", [[[0]], [[], [0]]], ids=["main", "further"])
+def test_the_traceback_of_an_exception_is_in_the_log(
+    processes: Any, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    handler = """
+        def handle(req):
+            error = ValueError("no such share\\nnor that")
+            error.add_note("ask again")
+            raise error
+    """
+    server = start(wrap_image({"one": handler}, {0: processes}, entry=ONE))
+    assert server.request().json["message"] == "ValueError: no such share"
+    assert eventually(lambda: "[one] ask again\n" in server.log.read_text())
+    assert "[one] ValueError: no such share\n[one] nor that\n" in server.log.read_text()
+    assert all(line.startswith("[one] ") for line in server.log.read_text().splitlines())

@@ -1,0 +1,92 @@
+"""Ten thousand requests, sixteen at once, while workers and the zygote are killed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Any
+
+import psutil
+import pytest
+
+ECHO = "def handle(req):\n    return req\n"
+REQUESTS, AT_ONCE = 10_000, 16
+#: After how many requests memory is looked at first, a worker is killed, and the zygote is.
+WARM, WORKER, ZYGOTE = 2_000, 4_000, 7_000
+STAGES = {
+    "threads": {0: [[0, 1]], 1: [[2]]},
+    "fork": {0: [[0], [1]], 1: [[], [2]]},
+    "pool": {0: [[0], [1]], 1: [[], [2]]},
+}
+
+
+def kill_a_worker(server: Any, eventually: Any) -> None:
+    """SIGKILL for a process that the zygote has forked; in fork they come and go."""
+
+    def killed() -> bool:
+        for process in server.zygote().children():
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+            return True
+        return False
+
+    assert eventually(killed)
+
+
+def ask(server: Any, requests: int, at: dict[int, Callable[[], None]]) -> Counter[str]:
+    """How `requests` requests ended; before the one numbered as in `at`, that is done."""
+    numbers, ended, lock = count(), Counter[str](), threading.Lock()
+
+    def client() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        while (number := next(numbers)) < requests:
+            if number in at:
+                at[number]()
+            connection.request("POST", "/", str(number))
+            response = connection.getresponse()
+            body = response.read()
+            right = (response.status, body) == (200, f"[{number},{number}]".encode())
+            with lock:
+                ended["right" if right else json.loads(body)["code"]] += 1
+        connection.close()
+
+    with ThreadPoolExecutor(AT_ONCE) as clients:
+        for future in [clients.submit(client) for _ in range(AT_ONCE)]:
+            future.result()
+    return ended
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("mechanism", STAGES)
+def test_under_load_only_what_a_victim_held_is_lost_and_nothing_leaks(
+    mechanism: str, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    handlers = dict.fromkeys(("one", "two", "three"), ECHO)
+    entry = {"inputs": {0: None, 1: None, 2: [0, 1]}, "output": 2, "stages": [{}, {}]}
+    kind = "fork" if mechanism == "threads" else mechanism
+    image = wrap_image(handlers, STAGES[mechanism], mechanism=kind, entry=entry, timeout_s=60.0)
+    server = start(image, WAITRESS_THREADS="16", pool_concurrency="4")
+    main = psutil.Process(server.process.pid)
+    memory: list[int] = []
+    at: dict[int, Callable[[], None]] = {WARM: lambda: memory.append(main.memory_info().rss)}
+    if mechanism != "threads":
+        at[WORKER] = lambda: kill_a_worker(server, eventually)
+        at[ZYGOTE] = lambda: server.zygote().kill()
+    ended = ask(server, REQUESTS, at)
+    memory.append(main.memory_info().rss)
+    print(f"{mechanism}: {dict(ended)}, memory {[size >> 10 for size in memory]} KiB")
+    lost = ended["process-died"]
+    assert ended == Counter({"right": REQUESTS - lost, "process-died": lost}) - Counter()
+    assert lost <= (0 if mechanism == "threads" else 1 + AT_ONCE)
+    assert memory[1] < 1.05 * memory[0]
+    most = 1 + (4 if mechanism == "pool" else 0)  # the zygote, workers
+    assert eventually(lambda: len(server.family()) <= most), server.family()
+    assert ask(server, 100, {}) == Counter(right=100)
