@@ -6,7 +6,8 @@ Task names are free text, so they are numbers here: in the order of the workflow
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from workflow.model import Source, Workflow
 from workflow.plan import Plan, Wrap
@@ -24,6 +25,7 @@ class EntryDeclaration:
     output: NumberedSource
     stages: list[dict[str, list[int]]]
     fail: tuple[str, str] | None
+    functions: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class WrapDeclaration:
     stages: dict[int, list[list[int]]]
     timeout_s: float
     entry: EntryDeclaration | None
+    timeouts_s: dict[str, float] = field(default_factory=dict)
 
 
 def task_numbers(workflow: Workflow) -> dict[str, int]:
@@ -58,14 +61,23 @@ def declare(
     workflow: Workflow,
     styles: Mapping[str, HandlerStyle],
     timeout_s: float,
+    timeouts_s: Mapping[str, float] = MappingProxyType({}),
 ) -> WrapDeclaration:
     """The declaration of the wrap at `index` of `plan`.
 
     The first wrap of a plan is its entry. Where the client calls every wrap, each is the entry
     of its own task: request in, output out.
+
+    Parameters
+    ----------
+    timeout_s
+        Seconds that a request may take.
+    timeouts_s
+        Function -> seconds that it may take, for those that have a limit of their own.
     """
     wrap = plan.wraps[index]
     numbers = task_numbers(workflow)
+    functions = functions_in(wrap, workflow)
     stages = {
         stage.stage: [[numbers[task] for task in process] for process in stage.processes]
         for stage in wrap.stages
@@ -81,11 +93,12 @@ def declare(
         workflow=workflow.name,
         name=wrap.name,
         mechanism=plan.mechanism,
-        functions={name: styles[name] for name in functions_in(wrap, workflow)},
+        functions={name: styles[name] for name in functions},
         tasks=dict(sorted(tasks.items())),
         stages=stages,
         timeout_s=timeout_s,
         entry=entry,
+        timeouts_s={name: timeouts_s[name] for name in functions if name in timeouts_s},
     )
 
 
@@ -111,4 +124,9 @@ def _entry(plan: Plan, workflow: Workflow, numbers: Mapping[str, int]) -> EntryD
         output=numbered(workflow.output, numbers),
         stages=remote,
         fail=(failure.error, failure.cause) if failure else None,
+        functions={
+            numbers[task]: workflow.function_of(task)
+            for wrap in plan.wraps[1:]
+            for task in wrap.tasks
+        },
     )

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from generator.annotations import annotate
-from generator.declaration import declare, functions_in
+from generator.declaration import WrapDeclaration, declare, functions_in
 from generator.environment import merge_environments
 from generator.render import render_handler
 from generator.requirements import merge_requirements
-from generator.settings import timeout_s, wrap_environment
-from openfaas.handlers import STYLES, Handler, find_handler
+from generator.settings import function_timeouts_s, timeout_s, wrap_environment
+from openfaas.handlers import STYLES, Handler, find_handler, there
 from openfaas.stack import (
     StackFile,
     StackFunction,
@@ -61,8 +61,11 @@ class Sources:
         return [name for name in self.stack.functions if name not in self.handlers]
 
 
-def generate(plan: Plan, sources: Sources, out: Path) -> Path:
+def generate(plan: Plan, sources: Sources, out: Path, given_timeout_s: float | None = None) -> Path:
     """Write the deployable folder of `plan` to `out`; returns the path of its stack.yaml.
+
+    A request may take `given_timeout_s`, else what follows from the prediction; a function that
+    sets ``exec_timeout`` in the workflow's stack.yaml may take no longer than that.
 
     The folder has a handler folder for every wrap, the template python3-wrap where faas-cli
     looks for it, and the workflow's supporting functions as they are. It appears whole or not
@@ -83,8 +86,9 @@ def generate(plan: Plan, sources: Sources, out: Path) -> Path:
     try:
         functions = {}
         for index, wrap in enumerate(plan.wraps):
-            functions[wrap.name] = _stack_function(plan, index, sources)
-            _write_wrap(plan, index, sources, draft / wrap.name)
+            functions[wrap.name] = _stack_function(plan, index, sources, given_timeout_s)
+            declared = _declare(plan, index, sources, given_timeout_s)
+            _write_wrap(declared, sources, draft / wrap.name)
         for name in sources.supporting:
             functions[name] = _copied(sources, name, draft)
         shutil.copytree(TEMPLATES / _TEMPLATE, draft / _TEMPLATES / _TEMPLATE, ignore=_SKIPPED)
@@ -135,12 +139,23 @@ def _check_target(out: Path) -> None:
         )
 
 
-def _write_wrap(plan: Plan, index: int, sources: Sources, target: Path) -> None:
-    wrap = plan.wraps[index]
+def _declare(
+    plan: Plan, index: int, sources: Sources, given_timeout_s: float | None
+) -> WrapDeclaration:
     workflow = sources.folder.workflow
-    names = functions_in(wrap, workflow)
+    names = functions_in(plan.wraps[index], workflow)
     styles = {name: sources.handlers[name].style for name in names}
-    source = render_handler(declare(plan, index, workflow, styles, timeout_s(plan)))
+    limits_s = function_timeouts_s(_variables(names, sources))
+    return declare(plan, index, workflow, styles, timeout_s(plan, given_timeout_s), limits_s)
+
+
+def _variables(names: Iterable[str], sources: Sources) -> dict[str, dict[str, str]]:
+    return {n: environment(sources.stack.functions[n], sources.folder.path) for n in names}
+
+
+def _write_wrap(wrap: WrapDeclaration, sources: Sources, target: Path) -> None:
+    source = render_handler(wrap)
+    names = list(wrap.functions)
     for name in names:
         shutil.copytree(sources.handlers[name].folder, target / "functions" / name, ignore=_SKIPPED)
     requirements = merge_requirements({name: sources.handlers[name].folder for name in names})
@@ -148,18 +163,20 @@ def _write_wrap(plan: Plan, index: int, sources: Sources, target: Path) -> None:
     (target / "handler.py").write_text(source)
 
 
-def _stack_function(plan: Plan, index: int, sources: Sources) -> StackFunction:
+def _stack_function(
+    plan: Plan, index: int, sources: Sources, given_timeout_s: float | None
+) -> StackFunction:
     wrap = plan.wraps[index]
     resources = StackResources(memory=f"{wrap.memory_mib}Mi", cpu=str(wrap.cpus))
     names = functions_in(wrap, sources.folder.workflow)
-    variables = {n: environment(sources.stack.functions[n], sources.folder.path) for n in names}
+    settings = wrap_environment(plan, wrap, given_timeout_s)
     styles = {name: sources.handlers[name].style for name in names}
     return StackFunction(
         lang=_TEMPLATE,
         handler=f"./{wrap.name}",
         image=f"{wrap.name}:latest",
         fprocess=_FPROCESS,
-        environment=merge_environments(wrap.name, variables, styles, wrap_environment(plan, wrap)),
+        environment=merge_environments(wrap.name, _variables(names, sources), styles, settings),
         secrets=tuple(
             dict.fromkeys(s for name in names for s in sources.stack.functions[name].secrets)
         ),
@@ -183,7 +200,7 @@ def _copied(sources: Sources, name: str, draft: Path) -> StackFunction:
 
 
 def _copy_handler(name: str, folder: Path, target: Path) -> None:
-    if not folder.is_dir():
+    if not there(folder.is_dir):
         raise ChironError(
             "no-handler",
             f"function {name}: folder missing at {folder}: create it or mend handler",

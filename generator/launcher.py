@@ -39,6 +39,11 @@ class Launcher:
     gateway: Gateway
     build: Builder
 
+    @property
+    def one_node(self) -> bool:
+        """Whether all sandboxes share the cores of one machine."""
+        return self.gateway.info().one_node
+
     @contextmanager
     def launch(
         self, workflow: Workflow, folder: WorkflowFolder, plan: Plan

@@ -27,7 +27,8 @@ def render_handler(wrap: WrapDeclaration) -> str:
     """
     check_name(wrap.workflow, "workflow", "workflow")
     check_name(wrap.name, "wrap", "wraps.name")
-    for function in wrap.functions:
+    remote = wrap.entry.functions.values() if wrap.entry else ()
+    for function in (*wrap.functions, *remote):
         check_name(function, "function", "functions")
     environment = Environment(
         loader=PackageLoader("generator", ""),

@@ -8,7 +8,11 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from workflow.documents import read_file
 from workflow.errors import ChironError
+
+#: Largest requirements.txt, in bytes.
+_FILE_LIMIT = 1024 * 1024
 
 
 def merge_requirements(folders: Mapping[str, Path]) -> list[str]:
@@ -61,9 +65,19 @@ def _check_pin(
 def read_requirements(function: str, folder: Path) -> list[Requirement]:
     """The requirements in `folder`'s requirements.txt, none where there is no such file."""
     file = folder / "requirements.txt"
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    lines = _lines(function, file) if file.exists() else []
     stripped = (line.partition(" #")[0].strip() for line in lines)
     return [_parsed(line, function, file) for line in stripped if line and line[0] != "#"]
+
+
+def _lines(function: str, file: Path) -> list[str]:
+    content = read_file(file, f"function {function}: {file}", _FILE_LIMIT)
+    try:
+        return content.decode().splitlines()
+    except UnicodeDecodeError:
+        raise ChironError(
+            "bad-requirement", f"function {function}: {file} is not UTF-8", functions=[function]
+        ) from None
 
 
 def _parsed(line: str, function: str, file: Path) -> Requirement:

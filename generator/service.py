@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import tarfile
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from flask import Response, current_app, send_file
 from flask_openapi3.blueprint import APIBlueprint
@@ -34,6 +33,12 @@ class Host(Protocol):
     def open_folder(self, directory: str | None) -> WorkflowFolder:
         """The workflow folder that the request names or uploads."""
 
+    def compute(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What the function returns, computed within limits."""
+
+    def workspace(self) -> Path:
+        """A folder for the length of the request."""
+
 
 class GenerateRequest(Document):
     """The content of plan.json; the workflow is a folder below the root, or the form's archive."""
@@ -54,20 +59,18 @@ class GenerateRequest(Document):
 def post_generate(body: GenerateRequest) -> Response:
     """Turn a plan into the folder that faas-cli builds and deploys."""
     host = cast(Host, current_app.extensions["chiron"])
-    sources = Sources.read(host.open_folder(body.directory))
-    with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
-        folder = Path(scratch) / _BUILD
-        generate(body.plan, sources, folder)
-        archive = _archived(folder)
+    folder = host.open_folder(body.directory)
+    archive = host.compute(write_archive, body.plan, folder.path, host.workspace() / _BUILD)
     return send_file(archive, mimetype=_GZIP, as_attachment=True, download_name="build.tar.gz")
 
 
-def _archived(folder: Path) -> io.BytesIO:
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
-        tar.add(folder, arcname=folder.name, filter=_anonymous)
-    archive.seek(0)
-    return archive
+def write_archive(plan: Plan, folder: Path, out: Path) -> str:
+    """Generate `plan` of the workflow in `folder` into `out`; returns the path of its archive."""
+    generate(plan, Sources.read(WorkflowFolder.open(folder)), out)
+    archive = out.with_name("build.tar.gz")
+    with tarfile.open(archive, mode="w:gz") as tar:
+        tar.add(out, arcname=out.name, filter=_anonymous)
+    return str(archive)
 
 
 def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:

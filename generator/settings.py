@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from workflow.errors import ChironError
 from workflow.plan import Plan, Wrap
-from workflow.units import parse_duration_ms
 
 #: A request may take this many times its predicted latency before it is given up.
 TIMEOUT_FACTOR = 10.0
@@ -16,34 +15,85 @@ SHORTEST_TIMEOUT_S = 10.0
 DEFAULT_TIMEOUT_S = 60.0
 #: What each party allows on top of the one that it calls: function < watchdog < client.
 TIMEOUT_STEP_S = 2.0
-#: Requests that a wrap takes in at once for each of its CPUs.
+#: Requests that a wrap runs at once for each CPU of the plan's widest wrap.
 THREADS_PER_CPU = 4
+#: Most requests that a wrap takes in: below the connections that its server accepts.
+MOST_INFLIGHT = 512
+#: Workers in each place of a pool: while one waits, another can compute.
+POOL_CONCURRENCY = 2
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|us|h|m|s)", re.ASCII)
+_SECONDS_PER_UNIT = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def timeout_s(plan: Plan) -> float:
-    """Seconds until a wrap gives up on a request, whole so that OpenFaaS's durations are."""
+def timeout_s(plan: Plan, given_s: float | None = None) -> float:
+    """Seconds until a wrap gives up on a request: as given, else from the prediction.
+
+    Whole seconds, so that OpenFaaS's durations are.
+    """
+    if given_s is not None:
+        return given_s
     if plan.predicted is None:
         return DEFAULT_TIMEOUT_S
     predicted_s = plan.predicted.high_ms / 1000
     return float(-(-max(SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR * predicted_s) // 1))
 
 
-def wrap_environment(plan: Plan, wrap: Wrap) -> dict[str, str]:
-    """Timeouts that agree (function < watchdog), and threads for the requests."""
-    seconds = timeout_s(plan)
+def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> dict[str, str]:
+    """The variables of a wrap, each of which agrees with the others.
+
+    - Timeouts: a function's is below its watchdog's, which is below its client's.
+    - Threads: all wraps of a plan have as many, as each may be called by every request that the
+      entry runs.
+    - ``max_inflight``: as many requests as can be answered before they time out where they come
+      all at once. More would be taken in only to fail.
+    - ``WRAP_CPUS``: the cores that the wrap keeps to where its sandbox has more.
+    """
+    seconds = timeout_s(plan, given_s)
     outer = f"{seconds + TIMEOUT_STEP_S:g}s"
-    return {
+    threads = THREADS_PER_CPU * max(each.cpus for each in plan.wraps)
+    variables = {
         "exec_timeout": outer,
         "read_timeout": outer,
         "write_timeout": outer,
-        "WAITRESS_THREADS": str(THREADS_PER_CPU * wrap.cpus),
+        "WAITRESS_THREADS": str(threads),
+        "max_inflight": str(_most_inflight(plan, seconds, threads)),
+        "WRAP_CPUS": str(wrap.cpus),
     }
+    if plan.mechanism == "pool":
+        variables["pool_concurrency"] = str(max(POOL_CONCURRENCY, wrap.cpus))
+    return variables
+
+
+def _most_inflight(plan: Plan, seconds: float, threads: int) -> int:
+    if plan.predicted is None:
+        return max(threads, MOST_INFLIGHT)
+    one_after_another = int(1000 * seconds / max(plan.predicted.high_ms, 1.0))
+    return max(threads, min(MOST_INFLIGHT, one_after_another))
+
+
+def duration_s(text: str) -> float | None:
+    """Seconds of a duration of OpenFaaS (``90s``, ``1m30s``, ``60``); None for none, or no limit.
+
+    Examples
+    --------
+    >>> duration_s("1m30s")
+    90.0
+    """
+    if text.isdecimal():
+        return float(text) or None
+    parts = _DURATION.findall(text)
+    if "".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(float(number) * _SECONDS_PER_UNIT[unit] for number, unit in parts) or None
+
+
+def function_timeouts_s(variables: Mapping[str, Mapping[str, str]]) -> dict[str, float]:
+    """Function -> seconds that it may take, where its variables set ``exec_timeout``."""
+    limits = {name: duration_s(its.get("exec_timeout", "")) for name, its in variables.items()}
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def client_timeout_s(environment: Mapping[str, str]) -> float:
     """Seconds that a client waits for a function with the variables `environment`."""
-    try:
-        watchdog_s = parse_duration_ms(environment.get("exec_timeout", "")) / 1000
-    except ChironError:
-        watchdog_s = DEFAULT_TIMEOUT_S  # not set, or composed as in Go: 1m30s
+    watchdog_s = duration_s(environment.get("exec_timeout", "")) or DEFAULT_TIMEOUT_S
     return watchdog_s + TIMEOUT_STEP_S

@@ -57,6 +57,7 @@ def test_the_entry_knows_every_task_and_the_wraps_of_every_stage(workflow, plan_
     assert entry.output == 5
     assert entry.stages == [{}, {"small-b": [3]}, {"small-b": [2, 4]}, {}]
     assert entry.fail is None
+    assert entry.functions == {2: "mirror", 3: "mirror", 4: "mirror"}
 
 
 def test_a_remote_wrap_knows_its_own_stages_alone(workflow, plan_by_hand):
@@ -81,6 +82,14 @@ def test_where_the_client_calls_all_wraps_each_is_the_entry_of_its_one_task(work
 def test_the_code_of_a_function_with_several_tasks_is_needed_once(workflow, plan_by_hand):
     wraps = plan_by_hand(WRAPS).wraps
     assert functions_in(wraps[1], workflow) == ["mirror"]
+
+
+def test_a_function_keeps_its_own_timeout_in_the_wraps_that_have_it(workflow, plan_by_hand):
+    limits = {"mirror": 0.5}
+    first, second = (
+        declare(plan_by_hand(WRAPS), index, workflow, STYLES, 7.0, limits) for index in (0, 1)
+    )
+    assert (first.timeouts_s, second.timeouts_s) == ({}, {"mirror": 0.5})
 
 
 @pytest.mark.parametrize(("model", "fails"), [("sand", True), ("one-to-one", False)])

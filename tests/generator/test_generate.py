@@ -131,6 +131,9 @@ def test_secrets_and_variables_of_a_wraps_functions_are_united(write_folder, pla
     assert sorted(wrap.secrets) == ["one", "three", "two"]
     assert (wrap.environment["A"], wrap.environment["B"]) == ("1", "2")
     assert wrap.environment["exec_timeout"] == "12s"  # the wrap's own settings stand
+    assert (
+        "timeouts_s={'wave': 1.0}" in (stack_file.parent / wrap.handler / "handler.py").read_text()
+    )
 
 
 @pytest.mark.parametrize(

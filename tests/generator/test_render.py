@@ -24,7 +24,10 @@ PLAIN = WrapDeclaration(
     tasks={0: "side", 1: "volume"},
     stages={0: [[0], [1]]},
     timeout_s=10.5,
-    entry=EntryDeclaration({0: None, 1: [0]}, [0, 1], [{"small-wrap2": [3, 4]}, {}], None),
+    entry=EntryDeclaration(
+        {0: None, 1: [0]}, [0, 1], [{"small-wrap2": [3, 4]}, {}], None, {3: "near", 4: "far"}
+    ),
+    timeouts_s={"side": 0.25},
 )
 HOSTILE = [
     '"""',
@@ -98,13 +101,15 @@ def test_hostile_text_in_any_other_field_stays_text(field, text):
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
-@pytest.mark.parametrize("field", ["workflow", "name", "functions"])
+@pytest.mark.parametrize("field", ["workflow", "name", "functions", "remote"])
 def test_names_outside_the_allow_list_are_refused(field, name):
     value = {name: "flask"} if field == "functions" else name
+    if field == "remote":
+        field, value = "entry", replace(PLAIN.entry, functions={3: name})
     with pytest.raises(ChironError) as refused:
         render_handler(replace(PLAIN, **{field: value}))
     assert refused.value.code == "bad-name"
-    assert refused.value.path == ("wraps.name" if field == "name" else field)
+    assert refused.value.path == {"name": "wraps.name", "entry": "functions"}.get(field, field)
 
 
 def test_what_is_no_literal_is_refused_before_anything_is_written():

@@ -7,7 +7,12 @@ import json
 import pytest
 
 from generator.annotations import TaskFlow, annotate, read_flow
-from generator.settings import client_timeout_s, timeout_s, wrap_environment
+from generator.settings import (
+    client_timeout_s,
+    function_timeouts_s,
+    timeout_s,
+    wrap_environment,
+)
 from workflow.model import Failure, Task, Workflow
 from workflow.plan import Plan, Prediction
 
@@ -46,14 +51,58 @@ def test_each_party_waits_longer_than_the_one_it_calls(high_ms, plan):
     assert timeout_s(chosen) < float(watchdog[:-1]) < client_timeout_s(variables)
 
 
-@pytest.mark.parametrize("variables", [{}, {"exec_timeout": "1m30s"}])
+@pytest.mark.parametrize("variables", [{}, {"exec_timeout": "soon"}, {"exec_timeout": "0s"}])
 def test_a_client_that_is_told_nothing_waits_as_long_as_openfaas_does(variables):
     assert client_timeout_s(variables) == 62.0
 
 
-def test_a_wrap_serves_four_requests_for_each_of_its_cpus(plan):
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90.0), ("1m30s", 90.0), ("1h", 3600.0), ("250ms", 0.25), ("1.5s", 1.5), ("60", 60.0)],
+)
+def test_a_function_may_take_as_long_as_its_exec_timeout_says(text, seconds):
+    assert function_timeouts_s({"f": {"exec_timeout": text}}) == {"f": seconds}
+
+
+@pytest.mark.parametrize("text", ["", "0", "0s", "soon", "5 s", "-1s", "1s!", "s"])
+def test_a_function_without_a_duration_has_no_timeout_of_its_own(text):
+    assert function_timeouts_s({"f": {"exec_timeout": text}, "g": {}}) == {}
+
+
+def test_a_timeout_that_is_given_stands(plan):
+    assert timeout_s(predicted(plan, 60_000.0), 2.5) == 2.5
+    assert wrap_environment(plan, plan.wraps[0], 2.5)["exec_timeout"] == "4.5s"
+
+
+def test_all_wraps_serve_four_requests_for_each_cpu_of_the_widest(plan):
     wide = plan.wraps[0].model_copy(update={"cpus": 3})
-    assert wrap_environment(plan, wide)["WAITRESS_THREADS"] == "12"
+    both = plan.model_copy(update={"wraps": (plan.wraps[0], wide)})
+    variables = [wrap_environment(both, wrap) for wrap in both.wraps]
+    assert [its["WAITRESS_THREADS"] for its in variables] == ["12", "12"]
+    assert [its["WRAP_CPUS"] for its in variables] == ["1", "3"]
+
+
+@pytest.mark.parametrize(
+    ("high_ms", "inflight"), [(0.5, 512), (100.0, 100), (1000.0, 10), (60_000.0, 10)]
+)
+def test_no_more_requests_are_taken_in_than_can_be_answered_in_time(high_ms, inflight, plan):
+    chosen = predicted(plan, high_ms)
+    assert wrap_environment(chosen, chosen.wraps[0])["max_inflight"] == str(inflight)
+
+
+def test_every_request_that_is_taken_in_may_get_a_thread(plan):
+    wide = plan.wraps[0].model_copy(update={"cpus": 8})
+    chosen = predicted(plan.model_copy(update={"wraps": (wide,)}), 60_000.0)
+    variables = wrap_environment(chosen, wide)
+    assert variables["max_inflight"] == variables["WAITRESS_THREADS"] == "32"
+
+
+def test_a_pool_has_a_worker_for_each_cpu_and_two_at_least(plan):
+    assert "pool_concurrency" not in wrap_environment(plan, plan.wraps[0])
+    pool = plan.model_copy(update={"mechanism": "pool"})
+    wide = pool.wraps[0].model_copy(update={"cpus": 3})
+    workers = [wrap_environment(pool, wrap)["pool_concurrency"] for wrap in (pool.wraps[0], wide)]
+    assert workers == ["2", "3"]
 
 
 def test_the_first_wrap_is_annotated_as_the_entry(small, plan_by_hand):
