@@ -8,9 +8,11 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import get_args
 
 from gateway.auth import Credentials
 from gateway.errors import GatewayError
+from gateway.names import BackendName
 from gateway.replica import Times
 from gateway.run import run
 from gateway.server import Settings
@@ -26,6 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     settings = Settings(
         host=options.host,
         port=options.port,
+        backend=options.backend,
         images=options.images,
         credentials=_credentials(),
         times=Times(ready=options.ready_timeout),
@@ -41,12 +44,20 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m gateway",
-        description="Runs an OpenFaaS-compatible gateway; functions are local processes.",
+        description="Runs an OpenFaaS-compatible gateway; functions are processes or containers.",
         epilog=f"{USER_VARIABLE} and {PASSWORD_VARIABLE} set the credentials of /system/*.",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address (default %(default)s)")
     parser.add_argument("--port", type=int, default=8080, help="0 for a free one (default 8080)")
-    parser.add_argument("--images", type=Path, help="image store (default $CHIRON_HOME/images)")
+    parser.add_argument(
+        "--backend",
+        choices=get_args(BackendName),
+        default="process",
+        help="what a replica is (default %(default)s)",
+    )
+    parser.add_argument(
+        "--images", type=Path, help="image store of processes (default $CHIRON_HOME/images)"
+    )
     parser.add_argument(
         "--ready-timeout", type=float, default=Times.ready, metavar="S", help="seconds to get ready"
     )

@@ -65,6 +65,34 @@ def build(
     Raises:
         GatewayError: unknown lang, missing template or handler, requirements pip cannot install.
     """
+    checked = check(function, templates)
+    python = venvs.interpreter(function.name, checked.requirements, venv_cache or paths.venvs())
+    with store.new_version(checked.reference) as folder:
+        compose(function, checked.template, folder)
+        image = Image(
+            name=checked.reference,
+            template=checked.language.template,
+            python=python,
+            env={**checked.language.env, **function.env},
+            created=datetime.now(UTC).isoformat(),
+            folder=folder,
+        )
+        image.write()
+    return image
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a good function comes to: its image's full reference, its template, its requirements."""
+
+    reference: str
+    language: Language
+    template: Path
+    requirements: tuple[str, ...]
+
+
+def check(function: FunctionSource, templates: Path) -> Checked:
+    """Look at a function before anything is built of it; raises GatewayError as `build` does."""
     names.function_name(function.name)
     reference = names.image_reference(function.image)
     language = _language(function)
@@ -76,20 +104,7 @@ def build(
         )
     handlers.check(function.name, function.handler, language.entry)
     files = [folder / "requirements.txt" for folder in (template, function.handler)]
-    lines = requirements.union(function.name, *files)
-    python = venvs.interpreter(function.name, lines, venv_cache or paths.venvs())
-    with store.new_version(reference) as folder:
-        _copy(function, template, folder)
-        image = Image(
-            name=reference,
-            template=language.template,
-            python=python,
-            env={**language.env, **function.env},
-            created=datetime.now(UTC).isoformat(),
-            folder=folder,
-        )
-        image.write()
-    return image
+    return Checked(reference, language, template, requirements.union(function.name, *files))
 
 
 def _language(function: FunctionSource) -> Language:
@@ -103,7 +118,9 @@ def _language(function: FunctionSource) -> Language:
         ) from None
 
 
-def _copy(function: FunctionSource, template: Path, folder: Path) -> None:
+def compose(function: FunctionSource, template: Path, folder: Path) -> None:
+    """Put the template and the handler together in the empty `folder`, as faas-cli does."""
+
     def skipped(source: str, entries: list[str]) -> set[str]:
         placeholder = {"function"} if Path(source) == template else set()
         return placeholder | {entry for entry in entries if _SKIPPED.fullmatch(entry)}

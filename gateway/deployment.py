@@ -87,10 +87,15 @@ class Deployment(_Body):
         return quantities.memory_bytes(limit) if limit else None
 
     @property
+    def cpus(self) -> float | None:
+        """CPU limit in cores, or None."""
+        limit = self.limits.cpu if self.limits else None
+        return quantities.cpu_cores(limit) if limit else None
+
+    @property
     def cores(self) -> int | None:
         """Whole cores that the CPU limit comes to, at least 1, or None for no limit."""
-        limit = self.limits.cpu if self.limits else None
-        return math.ceil(quantities.cpu_cores(limit)) if limit else None
+        return math.ceil(self.cpus) if self.cpus else None
 
     def call_limits(self) -> CallLimits:
         """The limits that the watchdog's variables set; a timeout of 0 is none."""

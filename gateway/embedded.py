@@ -14,6 +14,7 @@ from typing import IO, cast
 from gateway import paths
 from gateway.__main__ import PASSWORD_VARIABLE, USER_VARIABLE
 from gateway.errors import GatewayError
+from gateway.names import BackendName
 
 _START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 30.0
@@ -37,10 +38,12 @@ class EmbeddedGateway:
         user: str | None = None,
         password: str | None = None,
         ready_timeout_s: float = 60.0,
+        backend: BackendName = "process",
     ) -> None:
         self.url = ""
         self.pid = 0
         self._command = [sys.executable, "-m", "gateway", "--with-stdin", "--port", str(port)]
+        self._command += ["--backend", backend]
         self._command += ["--ready-timeout", str(ready_timeout_s)]
         self._command += ["--images", str((images or paths.images()).absolute())]
         self._credentials = {USER_VARIABLE: user or "", PASSWORD_VARIABLE: password or ""}

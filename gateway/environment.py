@@ -1,4 +1,4 @@
-"""The environment of a function's process: nothing of the gateway's own but what it must have."""
+"""The environment of a function: nothing of the gateway's own but what it must have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Sandbox:
     secrets: Path
 
 
-def environment(
+def process_environment(
     deployment: Deployment, image: Image, sandbox: Sandbox, gateway_url: str
 ) -> dict[str, str]:
     """The variables of a function's process; the deployment's win over the image's."""
@@ -31,9 +31,18 @@ def environment(
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
         **image.env,
+        **function_environment(deployment, str(sandbox.secrets), gateway_url),
+    }
+
+
+def function_environment(
+    deployment: Deployment, secrets_dir: str, gateway_url: str
+) -> dict[str, str]:
+    """The variables that a function gets wherever it runs."""
+    return {
         **deployment.env_vars,
         "OPENFAAS_NAME": deployment.service,
         "OPENFAAS_NAMESPACE": NAMESPACE,
         "gateway_url": gateway_url,
-        "secrets_dir": str(sandbox.secrets),
+        "secrets_dir": secrets_dir,
     }

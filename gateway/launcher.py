@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
+from gateway.backend import Child
 from gateway.guardian import MAX_MESSAGE
 
 _NOT_STARTED = 127
@@ -31,22 +32,18 @@ class Command:
     memory: int | None = None
 
 
-@dataclass
-class Child:
-    """A function process: its pid or why it has none, and how it ended.
+class Process(Child):
+    """A function process; the guardian knows it by `ident`."""
 
-    Attributes:
-        started: set once there is a pid or an error.
-        ended: exit status, negative for a signal; also set after a failed start.
-        killed_at_bytes: the memory it used when it was killed for going above its limit.
-    """
+    def __init__(self, launcher: Launcher, ident: int) -> None:
+        super().__init__()
+        self.ident = ident
+        self._launcher = launcher
 
-    ident: int
-    ended: asyncio.Future[int]
-    started: asyncio.Event = field(default_factory=asyncio.Event)
-    pid: int | None = None
-    error: str | None = None
-    killed_at_bytes: int | None = None
+    def signal(self, number: signal.Signals) -> None:
+        """Have the guardian signal it."""
+        if not self.ended.done():
+            self._launcher.signal(self.ident, number)
 
 
 @dataclass
@@ -57,7 +54,7 @@ class Launcher:
     process: subprocess.Popen[bytes]
     scratch: Path
     on_lost: Callable[[], None]
-    _children: dict[int, Child] = field(default_factory=dict)
+    _children: dict[int, Process] = field(default_factory=dict)
     _idents: count[int] = field(default_factory=count)
 
     @classmethod
@@ -85,12 +82,13 @@ class Launcher:
         asyncio.get_running_loop().add_reader(ours, launcher._receive)
         return launcher
 
-    def start(self, command: Command, listener: socket.socket, output: int) -> Child:
+    def start(self, command: Command, listener: socket.socket, output: int) -> Process:
         """Order a process that inherits `listener` and writes to `output`; raises OSError.
 
-        It returns at once, so that a caller who is cancelled still knows the child to end.
+        It returns at once.
         """
-        child = Child(next(self._idents), asyncio.get_running_loop().create_future())
+        child = Process(self, next(self._idents))
+        child.port = listener.getsockname()[1]
         message = json.dumps(
             {
                 "do": "start",
@@ -108,12 +106,11 @@ class Launcher:
         socket.send_fds(self.channel, [message], [listener.fileno(), output])
         return child
 
-    def signal(self, child: Child, number: signal.Signals) -> None:
-        """Signal a process; SIGKILL reaches everything it started. Nothing if it has ended."""
-        if not child.ended.done():
-            message = {"do": "signal", "id": child.ident, "signal": int(number)}
-            with contextlib.suppress(OSError):  # guardian gone, and its processes with it
-                self.channel.send(json.dumps(message).encode())
+    def signal(self, ident: int, number: signal.Signals) -> None:
+        """Signal a process; SIGKILL reaches everything it started."""
+        message = {"do": "signal", "id": ident, "signal": int(number)}
+        with contextlib.suppress(OSError):  # guardian gone, and its processes with it
+            self.channel.send(json.dumps(message).encode())
 
     async def close(self) -> None:
         """Have the guardian end every process, and wait until it has."""
@@ -142,15 +139,13 @@ class Launcher:
             case {"error": error}:
                 self._end(child, _NOT_STARTED, error)
             case {"memory": used}:
-                child.killed_at_bytes = used
+                child.fault = f"killed: it used {used >> 20} MiB, above its memory limit"
             case {"exit": code}:
                 self._end(child, code)
 
-    def _end(self, child: Child, code: int, error: str | None = None) -> None:
+    def _end(self, child: Process, code: int, error: str | None = None) -> None:
         del self._children[child.ident]
-        child.error = error
-        child.started.set()
-        child.ended.set_result(code)
+        child.end(code, error)
 
     def _lost(self) -> None:
         asyncio.get_running_loop().remove_reader(self.channel)

@@ -1,10 +1,14 @@
-"""Names that reach URLs and folders: functions, secrets, namespaces and image references."""
+"""Names of functions, secrets, namespaces, images and backends, as URLs and folders have them."""
 
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from gateway.errors import GatewayError
+
+#: What runs replicas: local processes, or Docker containers.
+BackendName = Literal["process", "docker"]
 
 NAMESPACE = "openfaas-fn"
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

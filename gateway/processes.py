@@ -30,6 +30,11 @@ def snapshot() -> dict[int, Entry]:
     return table
 
 
+def exists(pid: int) -> bool:
+    """Whether there is a process `pid`, be it a zombie."""
+    return (_PROC / str(pid)).exists()
+
+
 def _entry(folder: Path) -> Entry | None:
     try:
         stat = (folder / "stat").read_text(encoding="utf-8", errors="replace")

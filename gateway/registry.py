@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from gateway.backend import ImageInUse
 from gateway.deployment import Deployment, check_replicas
 from gateway.errors import GatewayError
 from gateway.function import Function
-from gateway.images import ImageStore
 from gateway.logs import Log
 from gateway.names import without_namespace
 from gateway.replica import Times
@@ -20,9 +21,8 @@ from gateway.revision import Host, Revision
 class Registry:
     """Functions by name. They live as long as the gateway does."""
 
-    def __init__(self, host: Host, images: ImageStore) -> None:
+    def __init__(self, host: Host) -> None:
         self.host = host
-        self._images = images
         self._functions: dict[str, Function] = {}
         self._background: set[asyncio.Task[None]] = set()
 
@@ -41,26 +41,29 @@ class Registry:
         """Every function, by name."""
         return [self._functions[name] for name in sorted(self._functions)]
 
-    def create(self, deployment: Deployment) -> None:
+    async def create(self, deployment: Deployment) -> None:
         """Deploy a new function; 400 if there is one of that name."""
         name = deployment.service
-        if name in self._functions:
-            raise GatewayError(
-                "service-exists",
-                f"service {name} already exists: deploy with --update to change it",
-            )
+        self._check_new(name)
+        image = await self.host.backend.use(deployment.image)
         log = Log()
-        revision = self._revision(deployment, log)
+        with _released_on_error(image):
+            self._check_new(name)  # again, as another client may have been faster
+            revision = self._revision(deployment, image, log)
         self._functions[name] = Function(name, log, revision, self._spawn)
         revision.scale(1 if deployment.min_replicas is None else deployment.min_replicas)
 
-    def update(self, deployment: Deployment) -> None:
+    async def update(self, deployment: Deployment) -> None:
         """Deploy a function anew without losing a request; 404 if there is none of that name."""
-        function = self.get(deployment.service)
+        self.get(deployment.service)
+        image = await self.host.backend.use(deployment.image)
+        with _released_on_error(image):
+            function = self.get(deployment.service)
+            revision = self._revision(deployment, image, function.log)
         replicas = deployment.min_replicas
         if replicas is None:
             replicas = function.newest.desired or 1
-        function.update(self._revision(deployment, function.log), replicas)
+        function.update(revision, replicas)
 
     def scale(self, name: str, replicas: int) -> None:
         """Have so many replicas of a function; 404 if unknown."""
@@ -69,27 +72,42 @@ class Registry:
         function.newest.scale(replicas)
 
     def remove(self, name: str) -> None:
-        """Forget a function at once and end its processes in the background; 404 if unknown."""
+        """Forget a function at once and end its replicas in the background; 404 if unknown."""
         function = self.get(name)
         del self._functions[function.name]
         self._spawn(function.retire())
 
     async def close(self, times: Times) -> None:
-        """End every function's processes, and wait until they have ended."""
+        """End every function's replicas, and wait until they have ended."""
         for function in self.all():
             del self._functions[function.name]
             self._spawn(function.retire(times))
         while self._background:
             await asyncio.wait(self._background)
 
-    def _revision(self, deployment: Deployment, log: Log) -> Revision:
+    def _check_new(self, name: str) -> None:
+        if name in self._functions:
+            raise GatewayError(
+                "service-exists",
+                f"service {name} already exists: deploy with --update to change it",
+            )
+
+    def _revision(self, deployment: Deployment, image: ImageInUse, log: Log) -> Revision:
         self.host.secrets.check(deployment.secrets)
-        pinned = self._images.pin(deployment.image)
         folder = self.host.scratch / f"{deployment.service}-{secrets.token_hex(4)}"
-        return Revision(deployment, pinned, self.host, log, folder)
+        return Revision(deployment, image, self.host, log, folder)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         return task
+
+
+@contextmanager
+def _released_on_error(image: ImageInUse) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        image.release()
+        raise

@@ -1,14 +1,11 @@
-"""One process of a function: started, polled until it answers, drained, ended."""
+"""One replica of a function: started, polled until it answers, drained, ended."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
-import os
 import secrets
 import signal
-import socket
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +13,10 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from gateway.launcher import Child, Command, Launcher
+from gateway.backend import Child, ImageInUse, Order
 from gateway.logs import LineReader, Log
 
-_HEALTH_PATH = "/_/health"
 _POLL_PERIOD_S = 0.02
-_BACKLOG = 1024
 # Below waitress's connection_limit of 100, so that no connection waits there while others idle.
 _CONNECTIONS = 96
 # Below waitress's channel_timeout of 120 s, so that it is never the server who hangs up.
@@ -29,7 +24,7 @@ _KEEPALIVE_S = 30.0
 
 
 class StartFailedError(Exception):
-    """The process ended, or did not answer in time, before it was ever ready."""
+    """The replica ended, or did not answer in time, before it was ever ready."""
 
 
 @dataclass(frozen=True)
@@ -42,37 +37,31 @@ class Times:
 
 
 class Replica:
-    """A function process and the connections to it."""
+    """A replica and the connections to it."""
 
-    def __init__(self, name: str, launcher: Launcher, log: Log) -> None:
+    def __init__(self, name: str, image: ImageInUse, log: Log) -> None:
         self.instance = f"{name}-{secrets.token_hex(3)}"
         self.inflight = 0
-        self.pid: int | None = None
         self.started = time.monotonic()
         self.url = URL()
         self.http: aiohttp.ClientSession
-        self._launcher = launcher
+        self._image = image
         self._log = log
-        self._child: Child | None = None
+        self.child: Child | None = None
         self._idle = asyncio.Event()
 
-    async def start(self, command: Command, ready_s: float) -> Child:
-        """Start the process; returns it once it answers its health check.
+    async def start(self, order: Order, ready_s: float) -> Child:
+        """Start it; returns its child once it answers its health check.
 
         Raises:
             StartFailedError: it could not be started, ended, or was not ready within `ready_s`.
-        OSError: no pipe or socket could be made, or the guardian is gone.
+            OSError: no pipe or socket could be made, or the backend is gone.
         """
-        output = await self._open_log()
-        with socket.socket() as listener, output:
-            listener.bind(("127.0.0.1", 0))
-            listener.listen(_BACKLOG)
-            self._connect(listener.getsockname()[1])
-            child = self._child = self._launcher.start(command, listener, output.fileno())
+        child = self.child = self._image.start(order, LineReader(self._log, self.instance))
         await child.started.wait()
         if child.error:
-            raise StartFailedError(f"its process cannot be started: {child.error}")
-        self.pid = child.pid
+            raise StartFailedError(f"it cannot be started: {child.error}")
+        self._connect(child)
         await self._become_ready(child, ready_s)
         return child
 
@@ -87,13 +76,13 @@ class Replica:
             self._idle.set()
 
     async def stop(self, times: Times) -> None:
-        """Let requests in flight end, then end the process: SIGTERM, after a grace SIGKILL."""
-        child = self._child
+        """Let requests in flight end, then end the replica: SIGTERM, after a grace SIGKILL."""
+        child = self.child
         if child is not None and not child.ended.done():
             await self._drain(child, times.drain)
-            self._launcher.signal(child, signal.SIGTERM)
+            child.signal(signal.SIGTERM)
             await asyncio.wait([child.ended], timeout=times.stop)
-            self._launcher.signal(child, signal.SIGKILL)
+            child.signal(signal.SIGKILL)
             await asyncio.shield(child.ended)
         if self.url:
             await self.http.close()
@@ -105,16 +94,8 @@ class Replica:
             await _first([idle, child.ended], limit_s)
             idle.cancel()
 
-    async def _open_log(self) -> io.FileIO:
-        """The write end of a pipe into the log."""
-        reader, writer = os.pipe()
-        await asyncio.get_running_loop().connect_read_pipe(
-            lambda: LineReader(self._log, self.instance), os.fdopen(reader, "rb", buffering=0)
-        )
-        return io.FileIO(writer, "w")
-
-    def _connect(self, port: int) -> None:
-        self.url = URL(f"http://127.0.0.1:{port}/")
+    def _connect(self, child: Child) -> None:
+        self.url = URL(f"http://{child.host}:{child.port}/")
         connector = aiohttp.TCPConnector(
             limit=_CONNECTIONS, keepalive_timeout=_KEEPALIVE_S, use_dns_cache=False
         )
@@ -127,21 +108,21 @@ class Replica:
         )
 
     async def _become_ready(self, child: Child, limit_s: float) -> None:
-        polling = asyncio.ensure_future(self._poll())
+        polling = asyncio.ensure_future(self._poll(self.url / child.health_path[1:]))
         try:
             await _first([polling, child.ended], limit_s)
             if child.ended.done():
                 raise StartFailedError(await how_it_ended(child))
             if not polling.done():
-                raise StartFailedError(f"no answer to {_HEALTH_PATH} within {limit_s:g} s")
+                raise StartFailedError(f"no answer to {child.health_path} within {limit_s:g} s")
         finally:
             polling.cancel()
 
-    async def _poll(self) -> None:
-        # The socket listens already: the first request waits in its backlog for the process.
+    async def _poll(self, url: URL) -> None:
+        # A process's socket listens already: the first request waits in its backlog for it.
         while True:
             with contextlib.suppress(aiohttp.ClientError):
-                async with self.http.get(self.url / _HEALTH_PATH[1:]) as response:
+                async with self.http.get(url) as response:
                     if response.status == 200:
                         return
             await asyncio.sleep(_POLL_PERIOD_S)
@@ -153,10 +134,10 @@ async def _first(futures: list[asyncio.Future[Any]], limit_s: float) -> None:
 
 
 async def how_it_ended(child: Child) -> str:
-    """Wait until a process has ended; returns how, in words."""
+    """Wait until a replica has ended; returns how, in words."""
     code = await asyncio.shield(child.ended)
-    if child.killed_at_bytes is not None:
-        return f"killed: it used {child.killed_at_bytes >> 20} MiB, above its memory limit"
+    if child.fault is not None:
+        return child.fault
     if code < 0:
         return f"ended by {signal.Signals(-code).name}"
     return f"exited with status {code}"

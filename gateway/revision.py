@@ -8,12 +8,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.cores import Cores
+from gateway.backend import Backend, Child, ImageInUse, Order
 from gateway.deployment import Deployment
-from gateway.environment import Sandbox, environment
 from gateway.errors import GatewayError
-from gateway.images import PinnedImage
-from gateway.launcher import Child, Command, Launcher
 from gateway.logs import Log
 from gateway.replica import Replica, StartFailedError, Times, how_it_ended
 from gateway.secret_store import SecretStore
@@ -27,11 +24,9 @@ _STEADY_AFTER_S = 10.0
 class Host:
     """What all functions of a gateway share."""
 
-    launcher: Launcher
-    cores: Cores
+    backend: Backend
     secrets: SecretStore
     scratch: Path
-    url: str
     times: Times
     # Starting Python takes a core: functions that all start at once would all start late.
     starting: asyncio.Semaphore
@@ -41,14 +36,14 @@ class Revision:
     """A deployment's replicas; made by a deploy, replaced whole by the next one."""
 
     def __init__(
-        self, deployment: Deployment, pinned: PinnedImage, host: Host, log: Log, folder: Path
+        self, deployment: Deployment, image: ImageInUse, host: Host, log: Log, folder: Path
     ) -> None:
         self.deployment = deployment
         self.limits = deployment.call_limits()
         self.desired = 0
         self.problem: str | None = None
         self.ready: list[Replica] = []
-        self._pinned = pinned
+        self._image = image
         self._host = host
         self._log = log
         self._folder = folder
@@ -61,7 +56,7 @@ class Revision:
         host.secrets.mount(self._secrets, deployment.secrets)
 
     def scale(self, replicas: int) -> None:
-        """Have `replicas` processes kept running; those above it drain and end."""
+        """Have `replicas` replicas kept running; those above it drain and end."""
         self.desired = replicas
         while len(self._keepers) < replicas:
             self._keepers.append(asyncio.create_task(self._keep_one()))
@@ -80,7 +75,7 @@ class Revision:
         while self._leaving:
             await asyncio.wait(self._leaving)
         self._host.secrets.unmount(self._secrets)
-        self._pinned.release()
+        self._image.release()
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     def next_ready(self) -> Replica | None:
@@ -135,7 +130,7 @@ class Revision:
         """Run one replica after the other, waiting ever longer while they fail, until cancelled."""
         failures = 0
         while True:
-            replica = Replica(self.deployment.service, self._host.launcher, self._log)
+            replica = Replica(self.deployment.service, self._image, self._log)
             try:
                 why = await self._run(replica)
                 failures = (
@@ -153,9 +148,9 @@ class Revision:
     async def _run(self, replica: Replica) -> str:
         """One life of a replica; returns how it ended."""
         folder = self._folder / replica.instance
-        cores = self._host.cores.take(self.deployment.cores)
+        order = Order(replica.instance, self.deployment, folder, self._secrets)
         try:
-            child = await self._start(replica, folder, cores)
+            child = await self._start(replica, order)
             self.problem = None
             self.ready.append(replica)
             self._notify()
@@ -164,28 +159,14 @@ class Revision:
             if replica in self.ready:
                 self.ready.remove(replica)
             await replica.stop(self._times)
-            self._host.cores.give_back(cores)
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
-    async def _start(self, replica: Replica, folder: Path, cores: list[int] | None) -> Child:
+    async def _start(self, replica: Replica, order: Order) -> Child:
         async with self._host.starting:
             try:
-                return await replica.start(self._command(folder, cores), self._times.ready)
+                return await replica.start(order, self._times.ready)
             except OSError as error:
-                raise StartFailedError(f"its process cannot be started: {error}") from error
-
-    def _command(self, folder: Path, cores: list[int] | None) -> Command:
-        image = self._pinned.image
-        sandbox = Sandbox(folder / "home", folder / "tmp", self._secrets)
-        for private in (sandbox.home, sandbox.temporary):
-            private.mkdir(mode=0o700, parents=True)
-        return Command(
-            command=[str(image.python), "index.py"],
-            folder=image.folder,
-            env=environment(self.deployment, image, sandbox, self._host.url),
-            cores=cores,
-            memory=self.deployment.memory,
-        )
+                raise StartFailedError(f"it cannot be started: {error}") from error
 
     def _notify(self) -> None:
         self._changed.set()

@@ -9,9 +9,16 @@ from gateway.errors import GatewayError
 
 
 class SecretStore:
-    """The secrets of the one namespace, and the folders of the functions that use them."""
+    """The secrets of the one namespace, and the folders of the functions that use them.
 
-    def __init__(self) -> None:
+    Args:
+        shared: whether any user may read the files, as in a container, whose function runs as a
+            user of its own. The folders must then be in one that only this user may enter.
+    """
+
+    def __init__(self, *, shared: bool = False) -> None:
+        self._folder_mode = 0o755 if shared else 0o700
+        self._file_mode = 0o444 if shared else 0o400
         self._values: dict[str, bytes] = {}
         self._mounted: dict[Path, frozenset[str]] = {}
 
@@ -31,7 +38,7 @@ class SecretStore:
         self._values[name] = value
         for folder, used in self._mounted.items():
             if name in used:
-                _write(folder / name, value)
+                self._write(folder / name, value)
 
     def delete(self, name: str) -> None:
         """Forget a secret; functions that run keep their copy. 404 if unknown."""
@@ -49,10 +56,12 @@ class SecretStore:
 
     def mount(self, folder: Path, needed: Iterable[str]) -> None:
         """Write the `needed` secrets into a new `folder`, one file each."""
-        folder.mkdir(mode=0o700, parents=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir()
+        folder.chmod(self._folder_mode)
         self._mounted[folder] = frozenset(needed)
         for name in self._mounted[folder]:
-            _write(folder / name, self._values[name])
+            self._write(folder / name, self._values[name])
 
     def unmount(self, folder: Path) -> None:
         """Stop updating the files in `folder`; the caller removes it."""
@@ -62,10 +71,9 @@ class SecretStore:
         if name not in self._values:
             raise GatewayError("secret-unknown", f"secret {name} not found", 404)
 
-
-def _write(path: Path, value: bytes) -> None:
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.touch(mode=0o600)
-    fresh.write_bytes(value)
-    fresh.chmod(0o400)
-    fresh.replace(path)
+    def _write(self, path: Path, value: bytes) -> None:
+        fresh = path.with_name(f".{path.name}.new")
+        fresh.touch(mode=0o600)
+        fresh.write_bytes(value)
+        fresh.chmod(self._file_mode)
+        fresh.replace(path)

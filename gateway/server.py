@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 import tempfile
 from dataclasses import dataclass, field
@@ -13,12 +14,15 @@ from aiohttp import web
 
 from gateway import paths
 from gateway.auth import Credentials
+from gateway.backend import Backend
 from gateway.background import AsyncCalls
-from gateway.cores import Cores
+from gateway.docker_backend import DockerBackend
 from gateway.errors import GatewayError
 from gateway.images import ImageStore
 from gateway.launcher import Launcher
 from gateway.metrics import Metrics
+from gateway.names import BackendName
+from gateway.process_backend import ProcessBackend
 from gateway.proxy import WHOLE_BODY_BYTES, Proxy
 from gateway.registry import Registry
 from gateway.replica import Times
@@ -37,12 +41,14 @@ class Settings:
 
     Attributes:
         port: 0 takes a free one.
+        backend: what a replica is.
         images: folder of the image store; ``$CHIRON_HOME/images`` if None.
         credentials: what /system/* asks for; nothing if None.
     """
 
     host: str = "127.0.0.1"
     port: int = 8080
+    backend: BackendName = "process"
     images: Path | None = None
     credentials: Credentials | None = None
     times: Times = field(default_factory=Times)
@@ -55,52 +61,82 @@ class Gateway:
         self.url = ""
         self.guardian_lost = asyncio.Event()
         self._settings = settings
-        self._site: web.SockSite
-        self._runner: web.AppRunner
+        self._runners: list[web.AppRunner] = []
+        self._sites: list[web.SockSite] = []
         self._registry: Registry
         self._calls: AsyncCalls
-        self._launcher: Launcher
 
     async def start(self) -> str:
-        """Listen; returns the URL. Raises GatewayError if the port cannot be had."""
+        """Listen; returns the URL.
+
+        Raises:
+            GatewayError: the port cannot be had, or the backend is not to be used here.
+        """
         settings = self._settings
         listener = listen(settings.host, settings.port)
         port = listener.getsockname()[1]
         self.url = f"http://{_reachable(settings.host)}:{port}"
         scratch = Path(tempfile.mkdtemp(prefix="chiron-gateway-"))
-        self._launcher = Launcher.open(scratch, self.guardian_lost.set)
-        cores = Cores()
+        try:
+            backend, door = await self._open_backend(port, scratch)
+        except GatewayError:
+            listener.close()
+            scratch.rmdir()
+            raise
         host = Host(
-            launcher=self._launcher,
-            cores=cores,
-            secrets=SecretStore(),
+            backend=backend,
+            secrets=SecretStore(shared=backend.name == "docker"),
             scratch=scratch,
-            url=self.url,
             times=settings.times,
-            starting=asyncio.Semaphore(_STARTS_PER_CORE * cores.count),
+            starting=asyncio.Semaphore(_STARTS_PER_CORE * len(os.sched_getaffinity(0))),
         )
-        self._registry = Registry(host, ImageStore(settings.images or paths.images()))
-        self._runner = web.AppRunner(
-            self._application(), access_log=None, shutdown_timeout=_LAST_TIMES.drain
-        )
-        await self._runner.setup()
-        self._site = web.SockSite(self._runner, listener, backlog=_BACKLOG)
-        await self._site.start()
+        self._registry = Registry(host)
+        metrics = Metrics()
+        proxy = Proxy(self._registry, metrics)
+        self._calls = AsyncCalls(self._registry, metrics)
+        await self._serve(self._application(proxy, metrics), listener)
+        if door:
+            await self._serve(self._function_urls(proxy), door)
         return self.url
 
     async def stop(self) -> None:
-        """Take no more connections, let calls end, end every function's processes."""
-        await self._site.stop()
+        """Take no more connections, let calls end, end every function's replicas."""
+        for site in self._sites:
+            await site.stop()
         await self._registry.close(_LAST_TIMES)
         await self._calls.close()
-        await self._runner.cleanup()
-        await self._launcher.close()
+        for runner in self._runners:
+            await runner.cleanup()
+        await self._registry.host.backend.close()
 
-    def _application(self) -> web.Application:
-        metrics = Metrics()
+    async def _open_backend(self, port: int, scratch: Path) -> tuple[Backend, socket.socket | None]:
+        """The backend, and a further listener if replicas cannot reach the gateway's own."""
+        lost = self.guardian_lost.set
+        if self._settings.backend == "docker":
+            containers = await DockerBackend.open(self.url, port, scratch, lost)
+            return containers, containers.door
+        images = ImageStore(self._settings.images or paths.images())
+        return ProcessBackend(Launcher.open(scratch, lost), images, self.url), None
+
+    async def _serve(self, app: web.Application, listener: socket.socket) -> None:
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_LAST_TIMES.drain)
+        await runner.setup()
+        self._runners.append(runner)
+        site = web.SockSite(runner, listener, backlog=_BACKLOG)
+        await site.start()
+        self._sites.append(site)
+
+    def _function_urls(self, proxy: Proxy) -> web.Application:
+        """What functions may call."""
+        app = web.Application(client_max_size=WHOLE_BODY_BYTES)
+        app.router.add_route("*", "/function/{name}", proxy.invoke)
+        app.router.add_route("*", "/function/{name}/{path:.*}", proxy.invoke)
+        app.router.add_post("/async-function/{name}", self._calls.accept)
+        app.router.add_post("/async-function/{name}/{path:.*}", self._calls.accept)
+        return app
+
+    def _application(self, proxy: Proxy, metrics: Metrics) -> web.Application:
         registry = self._registry
-        proxy = Proxy(registry, metrics)
-        calls = self._calls = AsyncCalls(registry, metrics)
 
         async def healthy(request: web.Request) -> web.Response:
             return web.Response(text="OK")
@@ -109,11 +145,7 @@ class Gateway:
             text = metrics.render(registry)
             return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4"})
 
-        app = web.Application(client_max_size=WHOLE_BODY_BYTES)
-        app.router.add_route("*", "/function/{name}", proxy.invoke)
-        app.router.add_route("*", "/function/{name}/{path:.*}", proxy.invoke)
-        app.router.add_post("/async-function/{name}", calls.accept)
-        app.router.add_post("/async-function/{name}/{path:.*}", calls.accept)
+        app = self._function_urls(proxy)
         app.router.add_get("/healthz", healthy)
         app.router.add_get("/metrics", scrape)
         app.add_subapp("/system", system_app(registry, metrics, self._settings.credentials))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import platform
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -19,7 +18,6 @@ from gateway.log_api import stream_logs
 from gateway.metrics import Metrics
 from gateway.registry import Registry
 from gateway.secret_api import secret_routes
-from gateway.usage import Usage, UsageMeter
 from gateway.version import PROVIDER, VERSION
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -57,7 +55,6 @@ class SystemApi:
     def __init__(self, registry: Registry, metrics: Metrics) -> None:
         self._registry = registry
         self._metrics = metrics
-        self._meter = UsageMeter()
 
     async def list(self, request: web.Request) -> web.Response:
         """Every function; none in a namespace that does not exist."""
@@ -67,12 +64,12 @@ class SystemApi:
 
     async def create(self, request: web.Request) -> web.Response:
         """Deploy a function that is not there yet."""
-        self._registry.create(Deployment.parse(await read_json(request)))
+        await self._registry.create(Deployment.parse(await read_json(request)))
         return web.Response(status=202)
 
     async def update(self, request: web.Request) -> web.Response:
         """Deploy a function anew; 404 makes faas-cli create it."""
-        self._registry.update(Deployment.parse(await read_json(request)))
+        await self._registry.update(Deployment.parse(await read_json(request)))
         return web.Response(status=202)
 
     async def remove(self, request: web.Request) -> web.Response:
@@ -87,8 +84,8 @@ class SystemApi:
         function = self._registry.get(request.match_info["name"])
         status = self._status(function)
         if request.query.get("usage") in ("1", "true"):
-            roots = {r.pid: r.started for r in function.newest.ready if r.pid is not None}
-            usage: Usage = await asyncio.to_thread(self._meter.measure, roots)
+            children = [replica.child for replica in function.newest.ready if replica.child]
+            usage = await self._registry.host.backend.usage(children)
             status["usage"] = {"cpu": usage.millicores, "totalMemoryBytes": usage.memory_bytes}
         return web.json_response(status)
 
@@ -110,7 +107,11 @@ class SystemApi:
     async def info(self, request: web.Request) -> web.Response:
         """Who this is; a client knows the embedded gateway by its provider."""
         release = {"sha": "", "release": VERSION}
-        provider = {"provider": PROVIDER, "version": release, "orchestration": "process"}
+        provider = {
+            "provider": PROVIDER,
+            "version": release,
+            "orchestration": self._registry.host.backend.name,
+        }
         version = {"commit_message": "", **release}
         return web.json_response(
             {"provider": provider, "version": version, "arch": platform.machine()}

@@ -1,8 +1,9 @@
-"""What a function's processes use now: CPU in millicores and memory in bytes."""
+"""What a function's replicas use now: CPU in millicores and memory in bytes."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway import processes
@@ -10,35 +11,45 @@ from gateway import processes
 
 @dataclass(frozen=True)
 class Usage:
-    """CPU in thousandths of a core since the last look, and proportional set size in bytes."""
+    """CPU in thousandths of a core since the last look, and memory in bytes."""
 
     millicores: float
     memory_bytes: int
 
 
-class UsageMeter:
-    """Remembers the CPU time of the last look at each process, to tell what came since."""
+class CpuMeter:
+    """Remembers the CPU time at the last look at each replica, to tell what came since."""
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[float, float]] = {}
 
-    def measure(self, started: dict[int, float]) -> Usage:
-        """Usage of the processes and all they started.
+    def millicores(self, cpu_s: Mapping[int, float], since: Mapping[int, float]) -> float:
+        """What replicas used on average since the last look, or since they started.
 
         Args:
-            started: for each root process its pid and when it started (time.monotonic).
+            cpu_s: for each replica's first process the CPU time so far, in seconds.
+            since: and when it started (time.monotonic).
         """
-        table = processes.snapshot()
-        cpu = 0.0
-        memory = 0
         now = time.monotonic()
-        for root, since in started.items():
-            pids = processes.tree(root, table)
-            memory += processes.proportional_bytes(pids)
-            cpu_s = sum(table[pid].cpu_s for pid in pids)
-            before, cpu_before_s = self._last.get(root, (since, 0.0))
-            self._last[root] = (now, cpu_s)
-            cpu += max(0.0, cpu_s - cpu_before_s) / max(now - before, 1e-3)
-        for gone in self._last.keys() - table.keys():
+        cores = 0.0
+        for pid, total in cpu_s.items():
+            looked, before = self._last.get(pid, (since[pid], 0.0))
+            cores += max(0.0, total - before) / max(now - looked, 1e-3)
+            self._last[pid] = (now, total)
+        for gone in [pid for pid in self._last if not processes.exists(pid)]:
             del self._last[gone]
-        return Usage(cpu * 1000, memory)
+        return cores * 1000
+
+
+def measure_trees(roots: Mapping[int, float], meter: CpuMeter) -> Usage:
+    """Usage of process trees: CPU time, and proportional set size.
+
+    Args:
+        roots: for each root process its pid and when it started (time.monotonic).
+        meter: what remembers the last look.
+    """
+    table = processes.snapshot()
+    trees = {root: processes.tree(root, table) for root in roots}
+    cpu_s = {root: sum(table[pid].cpu_s for pid in pids) for root, pids in trees.items()}
+    memory = sum(processes.proportional_bytes(pids) for pids in trees.values())
+    return Usage(meter.millicores(cpu_s, roots), memory)

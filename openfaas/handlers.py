@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -61,8 +61,8 @@ def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
         message = f"function {name} has no handler: name the folder with its handler.py"
         raise _fault("no-handler", name, "handler", message)
     code = folder / function.handler / "handler.py"
-    if not code.is_file():
-        what = "handler.py" if code.parent.is_dir() else "folder"
+    if not there(code.is_file):
+        what = "handler.py" if there(code.parent.is_dir) else "folder"
         message = f"function {name}: {what} missing at {code.parent}: create it or mend handler"
         raise _fault("no-handler", name, "handler", message)
     reason = _unusable(code, style)
@@ -71,24 +71,37 @@ def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
     return Handler(name, code.parent, style)
 
 
+def there(check: Callable[[], bool]) -> bool:
+    """What a path's ``is_file`` or ``is_dir`` says, False too of a name that no file can have."""
+    try:
+        return check()
+    except OSError:
+        return False
+
+
 def _unusable(code: Path, style: Style) -> str | None:
     """Why ``handle`` in the file `code` cannot be called in `style`, and the mend."""
-    parameters = _PARAMETERS[style]
-    wanted = f"def handle({', '.join(parameters)})"
+    wanted = f"def handle({', '.join(_PARAMETERS[style])})"
     try:
         tree = ast.parse(code.read_bytes(), filename=str(code))
+        definitions = [found for found in _bindings(tree) if found[0] == "handle"]
     except (SyntaxError, ValueError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
         return f"is not Python{line}: {getattr(error, 'msg', error)}"
+    except (RecursionError, MemoryError):
+        return "is nested too deeply"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    definitions = [found for found in _bindings(tree) if found[0] == "handle"]
     if not definitions:
         return f"has no handle: define {wanted}"
-    definition = definitions[-1][1]
+    return _unusable_definition(definitions[-1][1], style, wanted)
+
+
+def _unusable_definition(definition: ast.AST, style: Style, wanted: str) -> str | None:
     if isinstance(definition, ast.AsyncFunctionDef):
         return f"has an async handle, which the template does not await: define {wanted}"
-    if isinstance(definition, ast.FunctionDef) and not _takes(definition.args, len(parameters)):
+    count = len(_PARAMETERS[style])
+    if isinstance(definition, ast.FunctionDef) and not _takes(definition.args, count):
         return f"has a handle with other parameters than its lang calls: define {wanted}"
     return None
 

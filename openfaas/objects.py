@@ -123,6 +123,11 @@ class GatewayInfo(WireObject):
     version: Version = Version()
     arch: str = ""
 
+    @property
+    def one_node(self) -> bool:
+        """Whether all functions run on one machine, as with faasd and the embedded gateway."""
+        return self.provider.provider in ("faasd", "chiron-embedded")
+
 
 class Secret(WireObject):
     """A secret's name; gateways never tell its value."""

@@ -11,10 +11,12 @@ from pydantic import BeforeValidator, Field, model_validator
 from openfaas.objects import FunctionSpec, Resources, without_nulls
 from openfaas.strict_yaml import dump_yaml, load_yaml
 from openfaas.substitution import escape, expand
-from workflow.documents import Document, validate, write_atomically
+from workflow.documents import Document, read_file, validate, write_atomically
 from workflow.errors import ChironError
 from workflow.names import check_name, shown
 
+#: Largest stack.yaml, in bytes: YAML takes seconds for as much.
+_FILE_LIMIT = 1024 * 1024
 #: A value of a map: YAML's null is the empty string there, as it is to faas-cli.
 _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 
@@ -101,8 +103,12 @@ class StackFile(_Section):
         )
 
 
-def read_stack(path: Path, variables: Mapping[str, str]) -> StackFile:
+def read_stack(
+    path: Path, variables: Mapping[str, str], *, refuse_unset: bool = False
+) -> StackFile:
     """The stack.yaml at `path`, with ``${VAR}`` taken from `variables` (usually ``os.environ``).
+
+    With `refuse_unset`, a variable that is not set needs a default.
 
     Raises
     ------
@@ -111,7 +117,8 @@ def read_stack(path: Path, variables: Mapping[str, str]) -> StackFile:
         ``bad-document`` with the path of the fault, such as ``functions.side.handler``.
     """
     what = f"stack file {path}"
-    stack = validate(StackFile, load_yaml(expand(_text(path, what), variables, what), what), what)
+    text = expand(_text(path, what), variables, what, refuse_unset=refuse_unset)
+    stack = validate(StackFile, load_yaml(text, what), what)
     for name in stack.functions:
         check_name(name, "function", f"functions.{shown(name)}")
     return stack
@@ -169,8 +176,6 @@ class _EnvironmentFile(_Section):
 
 def _text(path: Path, what: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ChironError("missing-file", f"{what} cannot be read: {error.strerror}") from None
+        return read_file(path, what, _FILE_LIMIT).decode()
     except UnicodeDecodeError:
         raise ChironError("bad-yaml", f"{what} is not UTF-8") from None

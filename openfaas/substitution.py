@@ -27,16 +27,23 @@ def escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("$", "$$")
 
 
-def expand(text: str, variables: Mapping[str, str], what: str) -> str:
+def expand(
+    text: str, variables: Mapping[str, str], what: str, *, refuse_unset: bool = False
+) -> str:
     """`text`, called `what`, with its variables replaced, unset and empty ones by their default.
 
     Raises
     ------
     ChironError
         ``bad-substitution`` with the line, for anything but ``${VAR}``, ``${VAR:-default}``,
-        ``${VAR:=default}`` and ``${VAR=default}``.
+        ``${VAR:=default}`` and ``${VAR=default}``; with `refuse_unset` also for a variable that
+        is not set and has no default.
     """
-    return _Expansion(text, variables, what).run()
+    try:
+        return _Expansion(text, variables, what, refuse_unset).run()
+    except RecursionError:
+        message = f"{what} has defaults nested too deeply"
+        raise ChironError("bad-substitution", message) from None
 
 
 @dataclass
@@ -46,6 +53,7 @@ class _Expansion:
     text: str
     variables: Mapping[str, str]
     what: str
+    refuse_unset: bool
     position: int = 0
 
     def run(self) -> str:
@@ -63,8 +71,16 @@ class _Expansion:
         if not opening:
             raise self._bad()
         start, self.position = self.position, opening.end()
-        default = "" if opening["then"] == "}" else self._default(start)
-        return self.variables.get(opening[1]) or default
+        bare = opening["then"] == "}"
+        default = "" if bare else self._default(start)
+        value = self.variables.get(opening[1])
+        if bare and value is None and self.refuse_unset:
+            raise ChironError(
+                "bad-substitution",
+                f"{self.what}, line {self._line(start)}: {opening[1][:60]} is not set for it: "
+                "write the value, or a default: ${VAR:-default}",
+            )
+        return value or default
 
     def _default(self, start: int) -> str:
         parts: list[str] = []
@@ -80,8 +96,11 @@ class _Expansion:
         self.position += 1
         return "".join(parts)
 
+    def _line(self, position: int) -> int:
+        return self.text.count("\n", 0, position) + 1
+
     def _bad(self) -> ChironError:
-        line = self.text.count("\n", 0, self.position) + 1
+        line = self._line(self.position)
         rest = self.text[self.position :].split("\n", 1)[0]
         return ChironError(
             "bad-substitution",

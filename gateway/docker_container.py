@@ -1,0 +1,146 @@
+"""One container from its creation to its removal, in a thread: docker-py's calls block."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from signal import SIGKILL, Signals
+from typing import Any
+
+from gateway import docker_engine
+from gateway.backend import Child
+from gateway.docker_engine import engine_errors
+from gateway.errors import GatewayError
+from gateway.logs import LineReader
+
+#: Where every image of the templates listens: of-watchdog, or index.py itself.
+PORT = 8080
+_NOT_STARTED = 127
+_LOST = 255
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a container ended: its exit status, and whether the kernel killed it for its memory."""
+
+    code: int
+    out_of_memory: bool
+
+
+class Container(Child):
+    """A container that runs as long as its first process does, and is removed then.
+
+    Attributes:
+        removed: set once it is.
+    """
+
+    def __init__(
+        self, client: Any, settings: dict[str, Any], health_path: str, output: LineReader
+    ) -> None:
+        super().__init__()
+        self.port = PORT
+        self.health_path = health_path
+        self._client = client
+        self._settings = settings
+        self._output = output
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._container: Any = None
+        self._unwanted = False
+        self.removed = asyncio.Event()
+        threading.Thread(target=self._live, daemon=True, name=settings["name"]).start()
+
+    @property
+    def running(self) -> Any:
+        """docker-py's object of it while it runs, else None."""
+        with self._lock:
+            return self._container
+
+    def signal(self, number: Signals) -> None:
+        """Signal the container's first process, or have it end as soon as it has started."""
+        if not self.ended.done():
+            self._loop.run_in_executor(None, self._signal, number)
+
+    def _signal(self, number: Signals) -> None:
+        with self._lock:
+            self._unwanted = True
+            container = self._container
+        if container is not None:
+            _kill(container, number)
+
+    def _live(self) -> None:
+        try:
+            with engine_errors():
+                container = self._client.containers.create(**self._settings)
+        except GatewayError as error:
+            self._tell(self.end, _NOT_STARTED, error.message)
+        else:
+            self._run(container)
+            docker_engine.remove(container)
+        self._tell(self.removed.set)
+
+    def _run(self, container: Any) -> None:
+        try:
+            with engine_errors():
+                pieces = container.attach(stdout=True, stderr=True, stream=True)
+                container.start()
+                container.reload()
+        except GatewayError as error:
+            self._tell(self.end, _NOT_STARTED, error.message)
+            return
+        self._announce(container)
+        try:
+            self._conclude(self._watch(container, pieces))
+        except GatewayError as error:
+            self.fault = error.message
+            self._tell(self.end, _LOST)
+        finally:
+            with self._lock:
+                self._container = None
+
+    def _announce(self, container: Any) -> None:
+        """Say that it runs, and where; kill it at once if it is not wanted any more."""
+        with self._lock:
+            self._container = container
+            unwanted = self._unwanted
+        if unwanted:
+            _kill(container, SIGKILL)
+        network = container.attrs["NetworkSettings"]["Networks"][docker_engine.NETWORK]
+        self._tell(self._started, network["IPAddress"], container.attrs["State"]["Pid"])
+
+    def _watch(self, container: Any, pieces: Any) -> Ending:
+        """Pass on what it writes until it ends; a container may also close its output and go on."""
+        with engine_errors():
+            for piece in pieces:
+                self._tell(self._output.data_received, piece)
+            self._tell(self._output.connection_lost, None)
+            code = container.wait(timeout=None)["StatusCode"]
+            container.reload()
+        return Ending(code, container.attrs["State"]["OOMKilled"])
+
+    def _conclude(self, ending: Ending) -> None:
+        # A shell's convention, and Docker's: 128 + the signal's number.
+        code = 128 - ending.code if ending.code > 128 else ending.code
+        if ending.out_of_memory:
+            limit = self._settings["mem_limit"] >> 20
+            self.fault = f"killed: it went above its memory limit of {limit} MiB"
+        self._tell(self.end, code)
+
+    def _started(self, host: str, pid: int) -> None:
+        self.host = host
+        self.pid = pid or None
+        self.started.set()
+
+    def _tell(self, what: Callable[..., object], *arguments: object) -> None:
+        """Call `what` in the event loop; nothing if the loop has ended."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(what, *arguments)
+
+
+def _kill(container: Any, number: Signals) -> None:
+    # It may have ended by itself, or the engine may be gone: both end it as it is.
+    with contextlib.suppress(GatewayError), engine_errors():
+        container.kill(signal=int(number))

@@ -1,0 +1,152 @@
+"""The Docker engine of this machine: reached through docker-py, its errors in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+
+from gateway import names, owners
+from gateway.errors import GatewayError
+
+#: Longest that the engine may take for an ordinary answer, in seconds.
+_TIMEOUT_S = 60
+#: The network that every engine has; its gateway's address is one of this machine.
+NETWORK = "bridge"
+_INTERFACE_OPTION = "com.docker.network.bridge.name"
+#: Whose container it is: the identity of a gateway process, as `owners.identity` gives it.
+OWNER_LABEL = "chiron.gateway"
+#: Where that gateway listens, and which function the container serves.
+GATEWAY_URL_LABEL = "chiron.gateway.url"
+FUNCTION_LABEL = "com.openfaas.function"
+
+_UNAVAILABLE = 503
+
+
+def connect() -> Any:
+    """docker-py's client of the engine that DOCKER_HOST names, or of the usual socket.
+
+    Raises:
+        GatewayError: docker-py is not installed, no engine answers, or it may not be used.
+    """
+    try:
+        import docker
+    except ImportError:
+        raise GatewayError(
+            "no-docker-py", "docker-py is not installed: pip install 'chiron-openfaas[docker]'"
+        ) from None
+    with engine_errors():
+        return docker.from_env(timeout=_TIMEOUT_S)
+
+
+@contextlib.contextmanager
+def engine_errors() -> Iterator[None]:
+    """Turn docker-py's errors, and those of the connection below it, into GatewayErrors."""
+    import docker
+    import requests
+
+    try:
+        yield
+    except docker.errors.APIError as error:
+        said = error.explanation or str(error)
+        raise GatewayError("docker-refuses", f"Docker says: {one_line(said)}") from error
+    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        raise _unreachable(error) from error
+
+
+def one_line(text: object) -> str:
+    """`text` with every run of blanks and line ends as one blank."""
+    return " ".join(str(text).split())
+
+
+def host_address(client: Any) -> str:
+    """The address of this machine on the engine's bridge, which containers reach it by.
+
+    Raises:
+        GatewayError: there is no such bridge on this machine.
+    """
+    with engine_errors():
+        found = client.networks.list(names=[NETWORK])
+    options = [n.attrs["Options"] for n in found if n.attrs["Name"] == NETWORK]
+    interface = options[0].get(_INTERFACE_OPTION) if options else None
+    for address in psutil.net_if_addrs().get(interface or "", []):
+        if address.family == socket.AF_INET:
+            return address.address
+    raise GatewayError(
+        "no-bridge",
+        f"Docker's network {NETWORK} is not on this machine: use this machine's own engine, "
+        "neither rootless nor in a virtual machine nor started with --bridge=none",
+    )
+
+
+def find_image(client: Any, reference: str) -> Any:
+    """The image that `reference` names now.
+
+    Raises:
+        GatewayError: there is none (404 of the engine), or no engine answers.
+    """
+    import docker
+
+    with engine_errors():
+        try:
+            return client.images.get(names.image_reference(reference))
+        except docker.errors.ImageNotFound:
+            raise GatewayError(
+                "image-missing",
+                f"image {reference} not found in Docker: build it with "
+                "chiron build --backend docker, or with faas-cli build",
+            ) from None
+
+
+def owned(client: Any, owner: str | None = None) -> list[Any]:
+    """The containers of the gateway `owner`, or of all gateways; ended ones too."""
+    label = OWNER_LABEL if owner is None else f"{OWNER_LABEL}={owner}"
+    with engine_errors():
+        found: list[Any] = client.containers.list(
+            all=True, filters={"label": label}, ignore_removed=True
+        )
+    return found
+
+
+def remove(container: Any) -> None:
+    """Remove a container, running or not; fine if somebody else does at the same time."""
+    with contextlib.suppress(GatewayError), engine_errors():
+        container.remove(force=True, v=True)
+
+
+def remove_abandoned(client: Any) -> None:
+    """Remove the containers of gateways that have ended, were they killed with their guardians."""
+    for container in owned(client):
+        if owners.is_gone(container.labels[OWNER_LABEL]):
+            remove(container)
+
+
+def _unreachable(error: BaseException) -> GatewayError:
+    where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    causes = list(_causes(error))
+    if any(isinstance(cause, PermissionError) for cause in causes):
+        return GatewayError(
+            "docker-forbidden",
+            f"you may not use the Docker engine at {where}: run as root, or add yourself to its "
+            "group (sudo usermod -aG docker $USER) and log in again",
+            _UNAVAILABLE,
+        )
+    return GatewayError(
+        "no-docker-engine",
+        f"no Docker engine answers at {where} ({one_line(causes[-1])}): start it "
+        "(sudo systemctl start docker) or set DOCKER_HOST",
+        _UNAVAILABLE,
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """`error` and what is behind it; urllib3 hands the reason on as an argument."""
+    yield error
+    inner = [argument for argument in error.args if isinstance(argument, BaseException)]
+    following = inner[0] if inner else error.__cause__ or error.__context__
+    if following is not None:
+        yield from _causes(following)

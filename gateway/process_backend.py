@@ -1,0 +1,102 @@
+"""Replicas that are processes of this machine, started and ended by the guardian."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import socket
+from collections.abc import Sequence
+
+from gateway.backend import Child, Order
+from gateway.cores import Cores
+from gateway.environment import Sandbox, process_environment
+from gateway.images import ImageStore, PinnedImage
+from gateway.launcher import Command, Launcher, Process
+from gateway.logs import LineReader
+from gateway.names import BackendName
+from gateway.usage import CpuMeter, Usage, measure_trees
+
+_BACKLOG = 1024
+
+
+class ProcessBackend:
+    """Runs the image folders of `images`, each replica on some of `cores`."""
+
+    name: BackendName = "process"
+
+    def __init__(self, launcher: Launcher, images: ImageStore, url: str) -> None:
+        self._launcher = launcher
+        self._images = images
+        self._url = url
+        self._cores = Cores()
+        self._meter = CpuMeter()
+        self._opening: set[asyncio.Task[object]] = set()
+
+    async def use(self, reference: str) -> _FolderInUse:
+        """Pin the image's current folder."""
+        return _FolderInUse(self, self._images.pin(reference))
+
+    async def usage(self, children: Sequence[Child]) -> Usage:
+        """CPU time and proportional set size of the process trees."""
+        roots = {child.pid: child.since for child in children if child.pid is not None}
+        return await asyncio.to_thread(measure_trees, roots, self._meter)
+
+    async def close(self) -> None:
+        """Have the guardian end what is left."""
+        await self._launcher.close()
+
+    def start(self, image: PinnedImage, order: Order, output: LineReader) -> Process:
+        """As `ImageInUse.start`."""
+        cores = self._cores.take(order.deployment.cores)
+        try:
+            with socket.socket() as listener, self._pipe_into(output) as writer:
+                listener.bind(("127.0.0.1", 0))
+                listener.listen(_BACKLOG)
+                child = self._launcher.start(
+                    self._command(image, order, cores), listener, writer.fileno()
+                )
+        except BaseException:
+            self._cores.give_back(cores)
+            raise
+        child.ended.add_done_callback(lambda _: self._cores.give_back(cores))
+        return child
+
+    def _pipe_into(self, output: LineReader) -> io.FileIO:
+        """The write end of a pipe that `output` reads."""
+        reader, writer = os.pipe()
+        loop = asyncio.get_running_loop()
+        source = os.fdopen(reader, "rb", buffering=0)
+        opening = loop.create_task(loop.connect_read_pipe(lambda: output, source))
+        self._opening.add(opening)
+        opening.add_done_callback(self._opening.discard)
+        return io.FileIO(writer, "w")
+
+    def _command(self, pinned: PinnedImage, order: Order, cores: list[int] | None) -> Command:
+        image = pinned.image
+        sandbox = Sandbox(order.folder / "home", order.folder / "tmp", order.secrets)
+        for private in (sandbox.home, sandbox.temporary):
+            private.mkdir(mode=0o700, parents=True)
+        return Command(
+            command=[str(image.python), "index.py"],
+            folder=image.folder,
+            env=process_environment(order.deployment, image, sandbox, self._url),
+            cores=cores,
+            memory=order.deployment.memory,
+        )
+
+
+class _FolderInUse:
+    """A pinned image folder."""
+
+    def __init__(self, backend: ProcessBackend, pinned: PinnedImage) -> None:
+        self._backend = backend
+        self._pinned = pinned
+
+    def start(self, order: Order, output: LineReader) -> Process:
+        """Start its index.py."""
+        return self._backend.start(self._pinned, order, output)
+
+    def release(self) -> None:
+        """Unlock the folder."""
+        self._pinned.release()

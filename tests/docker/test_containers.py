@@ -1,0 +1,133 @@
+"""Containers are reached by this machine alone, and none outlives its gateway."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+
+import psutil
+import pytest
+import requests
+
+from gateway import docker_engine
+from gateway.embedded import EmbeddedGateway
+
+pytestmark = pytest.mark.docker
+
+TIMEOUT_S = 60
+NAME = "outlived"
+HANDLER = """
+    import os
+    import urllib.error
+    import urllib.request
+
+    def handle(req):
+        if not req:
+            return os.environ["gateway_url"]
+        try:
+            urllib.request.urlopen(os.environ["gateway_url"] + req, timeout=10)
+        except urllib.error.HTTPError as error:
+            return str(error.code)
+"""
+
+
+@pytest.fixture
+def running(engine, make_image) -> Iterator[EmbeddedGateway]:
+    """A gateway of the test's own, with one function in a container."""
+    make_image("docker", NAME, HANDLER)
+    with EmbeddedGateway(backend="docker") as gateway:
+        body = {
+            "service": NAME,
+            "image": NAME,
+            "limits": {"cpu": "500m", "memory": "64Mi"},
+            "labels": {"team": "blue"},
+        }
+        requests.post(f"{gateway.url}/system/functions", json=body, timeout=TIMEOUT_S)
+        assert call(gateway).status_code == 200
+        yield gateway
+
+
+def call(gateway: EmbeddedGateway, body: str = "") -> requests.Response:
+    return requests.post(f"{gateway.url}/function/{NAME}", data=body, timeout=TIMEOUT_S)
+
+
+def test_limits_labels_and_a_sandbox_without_rights(engine, running):
+    [container] = engine.containers(NAME)
+    settings = container.attrs["HostConfig"]
+    assert settings["Memory"] == settings["MemorySwap"] == 64 << 20
+    assert settings["CpuQuota"] / settings["CpuPeriod"] == 0.5
+    assert settings["CapDrop"] == ["ALL"]
+    assert container.labels["team"] == "blue"
+    pid = container.attrs["State"]["Pid"]
+    assert psutil.Process(pid).cmdline() == ["python", "index.py"]
+    assert psutil.Process(pid).uids().real != 0
+
+
+def test_no_port_is_published_and_functions_reach_function_urls_only(engine, running):
+    [container] = engine.containers(NAME)
+    assert not container.attrs["HostConfig"]["PortBindings"]
+    assert call(running, f"/function/{NAME}-unknown").text == "404"
+    assert call(running, "/system/functions").text == "404"
+    inner = call(running).text
+    listening = {
+        connection.laddr.ip
+        for connection in psutil.Process(running.pid).net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {"127.0.0.1", inner.removeprefix("http://").partition(":")[0]}
+
+
+def test_leaving_the_block_removes_the_containers(engine, make_image):
+    make_image("docker", NAME, HANDLER)
+    with EmbeddedGateway(backend="docker") as gateway:
+        body = {"service": NAME, "image": NAME}
+        requests.post(f"{gateway.url}/system/functions", json=body, timeout=TIMEOUT_S)
+        assert len(engine.containers(NAME)) <= 1  # perhaps it is being made just now
+    assert engine.containers(NAME) == []
+
+
+def test_killing_the_gateway_leaves_no_container(engine, running, wait_until):
+    os.kill(running.pid, signal.SIGKILL)
+    wait_until(lambda: engine.containers(NAME) == [])
+
+
+def test_killing_the_guardian_ends_the_gateway_and_its_containers(engine, running, wait_until):
+    [guardian] = psutil.Process(running.pid).children()
+    guardian.kill()
+    wait_until(lambda: engine.containers(NAME) == [])
+    wait_until(lambda: not psutil.pid_exists(running.pid) or is_zombie(running.pid))
+
+
+def is_zombie(pid: int) -> bool:
+    return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_what_a_killed_gateway_and_guardian_left_is_removed_by_the_next_gateway(engine, running):
+    [guardian] = psutil.Process(running.pid).children()
+    for pid in (running.pid, guardian.pid):
+        os.kill(pid, signal.SIGSTOP)  # so that neither sees the other end
+    for pid in (guardian.pid, running.pid):
+        os.kill(pid, signal.SIGKILL)
+    assert len(engine.containers(NAME)) == 1
+    stranger = engine.client.containers.create(engine.base, command=["true"])
+    try:
+        with EmbeddedGateway(backend="docker"):
+            assert engine.containers(NAME) == []
+            stranger.reload()
+    finally:
+        docker_engine.remove(stranger)
+
+
+def test_containers_of_a_gateway_that_lives_are_left_alone(engine, running):
+    with EmbeddedGateway(backend="docker"):
+        assert len(engine.containers(NAME)) == 1
+    assert call(running).status_code == 200
+
+
+def test_the_bridges_port_is_the_gateways_where_it_is_free(engine, running):
+    port = running.url.rpartition(":")[2]
+    assert call(running).text.endswith(f":{port}")
+    with socket.socket() as client:
+        assert client.connect_ex(("127.0.0.1", int(port))) == 0

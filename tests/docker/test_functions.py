@@ -1,0 +1,160 @@
+"""A function's life is the same as a process and as a container."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import requests
+
+TIMEOUT_S = 60
+INSTANCE = """
+    import uuid
+
+    ME = uuid.uuid4().hex
+
+    def handle(req):
+        print("asked", req)
+        return ME
+"""
+
+
+def answering(text: str) -> str:
+    return f"""
+        import time
+
+        def handle(req):
+            time.sleep(0.01)
+            return {text!r}
+    """
+
+
+def test_replicas_take_requests_in_turn_and_end_when_scaled_down(deploy, wait_until):
+    function = deploy("scaled", INSTANCE)
+    function.scale(2)
+    wait_until(lambda: function.describe().get("availableReplicas") == 2)
+    assert len({function.post().text for _ in range(4)}) == 2
+    function.scale(0)
+    wait_until(lambda: "availableReplicas" not in function.describe())
+    assert function.post().status_code == 200
+
+
+def test_what_a_handler_prints_is_in_the_log(deploy, wait_until):
+    function = deploy("prints", INSTANCE)
+    function.post("for a line")
+    wait_until(lambda: "asked for a line" in function.logs())
+
+
+def test_a_function_above_its_memory_limit_is_killed_said_so_and_started_again(deploy, wait_until):
+    code = """
+        import time
+
+        def handle(req):
+            block = b"x" * (int(req) << 20)
+            time.sleep(1)
+            return str(len(block) >> 20)
+    """
+    function = deploy("greedy", code, limits={"memory": "100Mi"})
+    assert function.post("5").text == "5"
+    assert function.post("300").status_code == 502
+    wait_until(lambda: "memory limit" in function.logs())
+    assert function.post("5").text == "5"
+
+
+def test_the_environment_and_the_secrets_are_there(deploy, embedded):
+    code = """
+        import os
+        from pathlib import Path
+
+        def handle(req):
+            secret = Path(os.environ["secrets_dir"], "key").read_text()
+            return f"{os.environ['COLOUR']} {os.environ['OPENFAAS_NAME']} {secret}"
+    """
+    secrets = f"{embedded.url}/system/secrets"
+    secret = {"name": "key", "value": "first"}
+    assert requests.post(secrets, json=secret, timeout=TIMEOUT_S).status_code == 200
+    function = deploy("equipped", code, envVars={"COLOUR": "bl$ue ${x}"}, secrets=["key"])
+    assert function.post().text == "bl$ue ${x} equipped first"
+    secret["value"] = "second"
+    assert requests.put(secrets, json=secret, timeout=TIMEOUT_S).status_code == 200
+    assert function.post().text == "bl$ue ${x} equipped second"
+
+
+def test_a_function_that_ends_is_started_again(deploy, wait_until):
+    code = """
+        import os, uuid
+
+        ME = uuid.uuid4().hex
+
+        def handle(req):
+            if req == "end":
+                os._exit(3)
+            return ME
+    """
+    function = deploy("ending", code)
+    first = function.post().text
+    assert function.post("end").status_code == 502
+    wait_until(lambda: "exited with status 3" in function.logs())
+    again = function.post()
+    assert again.status_code == 200
+    assert again.text != first
+
+
+def test_a_handler_that_cannot_be_imported_says_why(deploy):
+    function = deploy("broken", "raise RuntimeError('no such luck')\nhandle = None")
+    assert function.post().status_code == 503
+    assert "no such luck" in function.logs()
+
+
+def test_a_redeployment_under_requests_loses_none(deploy, make_image, backend, wait_until):
+    function = deploy("renewed", answering("old"))
+    function.post()
+    done = threading.Event()
+    answers: list[tuple[int, str]] = []
+
+    def call_until_done() -> None:
+        while not done.is_set():
+            answer = function.post()
+            answers.append((answer.status_code, answer.text))
+
+    with ThreadPoolExecutor(3) as pool:
+        callers = [pool.submit(call_until_done) for _ in range(3)]
+        try:
+            make_image(backend, "renewed", answering("new"))
+            function.update()
+            wait_until(lambda: answers[-20:] == [(200, "new")] * 20)
+        finally:
+            done.set()
+        for caller in callers:
+            caller.result(TIMEOUT_S)
+    assert set(answers) == {(200, "old"), (200, "new")}
+
+
+def test_usage_tells_of_memory_and_cpu(deploy):
+    code = """
+        BLOCK = b"x" * (50 << 20)
+
+        def handle(req):
+            return str(sum(range(3_000_000)))
+    """
+    function = deploy("busy", code)
+    function.post()
+    usage = function.describe(usage="1")["usage"]
+    assert 50 << 20 < usage["totalMemoryBytes"] < 150 << 20
+    assert usage["cpu"] > 0
+
+
+def test_a_removed_function_is_unknown_at_once(deploy):
+    function = deploy("removed", INSTANCE)
+    function.post()
+    assert function.remove() == 202
+    assert function.post().status_code == 404
+
+
+def test_an_unknown_image_is_refused_by_name(embedded):
+    url = f"{embedded.url}/system/functions"
+    body = {"service": "unknown", "image": "never-built"}
+    answer = requests.post(url, json=body, timeout=TIMEOUT_S)
+    assert answer.status_code == 400
+    assert answer.text.startswith("image never-built not found")
+    assert answer.text.count("\n") == 1

@@ -1,0 +1,128 @@
+"""The template's images: by faas-cli behind a watchdog, and what a build that fails says."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+import requests
+
+from gateway.build import FunctionSource
+from gateway.docker_build import build_in_docker
+from gateway.embedded import EmbeddedGateway
+from gateway.errors import GatewayError
+from generator.generate import Sources, generate
+from generator.reference import reference
+from openfaas.client import Gateway
+from openfaas.stack import deployment, read_stack
+from scheduler.schedule import schedule
+from templates import TEMPLATES
+
+pytestmark = pytest.mark.docker
+
+TIMEOUT_S = 100
+FAAS_CLI = shutil.which("faas-cli") or shutil.which(
+    "faas-cli", path=str(Path(sys.executable).parent)
+)
+WATCHDOG_IMAGE = "chiron-test-watchdog:latest"
+#: Does what of-watchdog does in mode http: listens on `port` (8080), runs `fprocess`, hands
+#: requests on to `upstream_url`, and asks its `ready_path` when asked for /_/ready.
+WATCHDOG = """#!/usr/bin/env python3
+import http.client, http.server, os, shlex, signal, subprocess, sys
+from pathlib import Path
+
+assert os.environ["mode"] == "http"
+upstream = os.environ["upstream_url"].removeprefix("http://")
+process = subprocess.Popen(shlex.split(os.environ["fprocess"]))
+signal.signal(signal.SIGTERM, lambda *_: (process.terminate(), sys.exit(process.wait())))
+Path("/tmp/.lock").touch()
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        path = os.environ["ready_path"] if self.path == "/_/ready" else self.path
+        try:
+            connection = http.client.HTTPConnection(upstream, timeout=30)
+            connection.request(self.command, path, body, dict(self.headers))
+            response = connection.getresponse()
+            status, data = response.status, response.read()
+        except OSError:
+            status, data = 500, b"upstream is not there"
+        self.send_response(status)
+        self.send_header("X-Watchdog", "stand-in")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = answer
+
+http.server.ThreadingHTTPServer(("", int(os.environ.get("port", "8080"))), Handler).serve_forever()
+"""
+
+
+@pytest.fixture(scope="module")
+def watchdog(engine) -> str:
+    """An image with a /fwatchdog that stands in for of-watchdog's."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        entry = tarfile.TarInfo("fwatchdog")
+        entry.size = len(WATCHDOG.encode())
+        tar.addfile(entry, io.BytesIO(WATCHDOG.encode()))
+    repository, _, tag = WATCHDOG_IMAGE.partition(":")
+    engine.client.api.import_image_from_data(archive.getvalue(), repository, tag)
+    return WATCHDOG_IMAGE
+
+
+@pytest.mark.skipif(FAAS_CLI is None, reason="no faas-cli: installation/faas-cli/install.sh")
+def test_what_faas_cli_builds_runs_behind_a_watchdog(
+    engine, watchdog, small, profile_of, platform, tmp_path
+):
+    plan = schedule(small.workflow, profile_of(small.workflow), platform, 1000.0)
+    stack_file = generate(plan, Sources.read(small), tmp_path / "build")
+    command = [str(FAAS_CLI), "build", "-f", stack_file.name]
+    command += ["--build-arg", f"BASE_IMAGE={engine.base}"]
+    command += ["--build-arg", f"WATCHDOG_IMAGE={watchdog}"]
+    done = subprocess.run(
+        command,
+        cwd=stack_file.parent,
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    with EmbeddedGateway(backend="docker") as embedded, Gateway(embedded.url) as gateway:
+        stack = read_stack(stack_file, {})
+        for name in stack.functions:
+            gateway.deploy(deployment(stack, name, stack_file.parent))
+        entry = plan.wraps[0].name
+        url = f"{embedded.url}/function/{entry}"
+        answer = requests.post(url, data=b'{"a": 1.0}', timeout=TIMEOUT_S)
+        expected = reference(Sources.read(small), b'{"a": 1.0}', embedded.url).output
+    assert (answer.status_code, answer.text) == (200, expected)
+    assert answer.headers["X-Watchdog"] == "stand-in"
+
+
+def test_a_step_that_fails_is_one_line_with_the_functions_name(engine, tmp_path):
+    (tmp_path / "handler.py").write_text("def handle(req):\n    return req\n")
+    (tmp_path / "requirements.txt").write_text("--no-index\nno-such-package-anywhere\n")
+    source = FunctionSource("unlucky", "unlucky", "python3-flask", tmp_path)
+    with pytest.raises(GatewayError, match=r"function unlucky: .*no-such-package") as caught:
+        build_in_docker(source, TEMPLATES, {"BASE_IMAGE": engine.base})
+    assert "\n" not in caught.value.message
+
+
+def test_a_base_image_that_is_not_there_is_named(engine, tmp_path):
+    (tmp_path / "handler.py").write_text("def handle(req):\n    return req\n")
+    source = FunctionSource("baseless", "baseless", "python3-flask", tmp_path)
+    with pytest.raises(GatewayError, match="no-such-base"):
+        build_in_docker(source, TEMPLATES, {"BASE_IMAGE": "127.0.0.1:9/no-such-base"})

@@ -1,0 +1,87 @@
+"""What stands in the way of Docker is said in one line that names the mend."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from gateway import docker_engine, owners
+from gateway.docker_usage import memory_bytes
+from gateway.embedded import EmbeddedGateway
+from gateway.errors import GatewayError
+
+docker = pytest.importorskip("docker")
+TIMEOUT_S = 30
+
+
+def test_docker_py_that_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "docker", None)
+    with pytest.raises(GatewayError, match=r"pip install 'chiron-openfaas\[docker\]'") as caught:
+        docker_engine.connect()
+    assert caught.value.code == "no-docker-py"
+
+
+def test_no_engine_at_all(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    with pytest.raises(GatewayError, match="no Docker engine answers at unix://") as caught:
+        docker_engine.connect()
+    assert (caught.value.code, caught.value.status) == ("no-docker-engine", 503)
+    assert "\n" not in caught.value.message
+
+
+def test_an_engine_that_was_stopped_leaves_a_socket_that_nobody_serves(monkeypatch, tmp_path):
+    path = tmp_path / "docker.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    with pytest.raises(GatewayError, match="Connection refused"):
+        docker_engine.connect()
+
+
+def test_an_engine_that_one_may_not_use():
+    with (
+        pytest.raises(GatewayError, match="usermod -aG docker") as caught,
+        docker_engine.engine_errors(),
+    ):
+        raise docker.errors.DockerException("x") from PermissionError(13, "Permission denied")
+    assert caught.value.code == "docker-forbidden"
+
+
+def test_a_gateway_without_an_engine_says_so_and_leaves_nothing(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    command = [sys.executable, "-m", "gateway", "--port", "0", "--backend", "docker"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: no Docker engine answers at ")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(GatewayError, match="no Docker engine"), EmbeddedGateway(backend="docker"):
+        pass
+
+
+def test_a_process_that_runs_is_not_gone_and_one_that_has_ended_is():
+    assert not owners.is_gone(owners.identity())
+    scope, pid, start = owners.identity().rsplit("/", 2)
+    assert owners.is_gone(f"{scope}/{pid}/{int(start) + 1}")  # another process had this pid
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait(TIMEOUT_S)
+    assert owners.is_gone(f"{scope}/{process.pid}/1")
+
+
+def test_a_gateway_that_cannot_be_seen_from_here_is_taken_to_live():
+    boot, namespace, user, pid, start = owners.identity().split("/")
+    assert not owners.is_gone(f"{boot}/pid:[1]/{user}/{pid}/1")
+    assert not owners.is_gone(f"{boot}/{namespace}/{os.getuid() + 1}/{pid}/1")
+    assert not owners.is_gone("by hand")
+    assert owners.is_gone(f"another-boot/{namespace}/{user}/{pid}/{start}")
+
+
+@pytest.mark.parametrize("field", ["total_inactive_file", "inactive_file"])
+def test_memory_is_counted_without_the_page_cache(field):
+    assert memory_bytes({"usage": 100, "stats": {field: 30}}) == 70
+    assert memory_bytes({}) == 0
