@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,9 +11,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
 
-from flask import request
 from flask.json.provider import DefaultJSONProvider
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.info import Info
@@ -23,13 +22,15 @@ import predictor.service
 import profiler.service
 import scheduler.service
 from generator.launcher import Launcher
-from services import deployments, job_api
+from services import child, deployments, job_api
+from services.access import Secret
+from services.child_process import Limits
+from services.guards import guard
 from services.health import health_api
-from services.host import Host, remove_workspace, state_folder
+from services.host import Host, Run, remove_workspace, state_folder
 from services.openapi import describe
 from services.problems import answer_errors, refuse_body
 from services.strict_request import JSON_LIMIT, StrictRequest
-from services.worker import Progress
 from workflow.errors import ChironError
 
 #: The blueprints by the names that `chiron serve` takes.
@@ -42,8 +43,11 @@ COMPONENTS: dict[str, APIBlueprint] = {
 }
 #: Names under which a client on this machine may reach the services: others are a web page's.
 _HOSTS = ["127.0.0.1", "localhost", "[::1]"]
+#: What a job may use. Its processes have the CPU limit each.
+JOB_LIMITS = Limits(time_s=3600.0, cpu_s=3600)
 
-_Job = Callable[[Mapping[str, Any], Launcher, Progress], Any]
+_Connect = Callable[[], AbstractContextManager[Launcher]]
+_Job = Callable[[Mapping[str, Any], Launcher, child.Progress], Any]
 _JOBS: dict[str, _Job] = {
     **profiler.service.JOBS,
     deployments.DEPLOYMENT: deployments.run_deployment,
@@ -57,7 +61,7 @@ class Config:
     Attributes
     ----------
     connect
-        Gives a launcher for the length of one job.
+        Gives a launcher for the length of one job; can be pickled.
     gateway_url
         The gateway that /healthz looks at.
     root
@@ -66,14 +70,23 @@ class Config:
         Where jobs, their uploads and results are kept.
     components
         Which of `COMPONENTS` are served.
+    secret
+        What clients have to send; None where whoever reaches the services may use them.
+    job_limits
+        What one job may use.
+    run
+        What runs jobs, and computes answers, within limits.
     """
 
-    connect: Callable[[], AbstractContextManager[Launcher]]
+    connect: _Connect
     gateway_url: str
     root: Path = field(default_factory=Path.cwd)
     state: Path = field(default_factory=state_folder)
     components: Sequence[str] = tuple(COMPONENTS)
     variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    secret: Secret | None = None
+    job_limits: Limits = JOB_LIMITS
+    run: Run = child.run
 
 
 def create_app(config: Config) -> OpenAPI:
@@ -91,36 +104,46 @@ def create_app(config: Config) -> OpenAPI:
     app = OpenAPI(
         "chiron",
         info=Info(title="Chiron for OpenFaaS", version=version("chiron-openfaas")),
-        security_schemes={},
         doc_ui=False,
         static_folder=None,
         validation_error_callback=refuse_body,
     )
     app.request_class = StrictRequest
-    app.config.update(TRUSTED_HOSTS=_HOSTS, MAX_FORM_MEMORY_SIZE=JSON_LIMIT)
+    # Whoever asks for a secret may be reached under any name: a web page does not know the secret.
+    hosts = _HOSTS if config.secret is None else None
+    app.config.update(TRUSTED_HOSTS=hosts, MAX_FORM_MEMORY_SIZE=JSON_LIMIT)
     cast(DefaultJSONProvider, app.json).sort_keys = False  # artefacts have an order of their own
     runners = {kind: partial(_run, config, work) for kind, work in _JOBS.items()}
-    app.extensions["chiron"] = Host(config.root, config.state, runners, config.variables)
-    app.before_request(_refuse_other_origins)
+    app.extensions["chiron"] = Host(
+        config.root, config.state, runners, config.variables, config.run
+    )
+    guard(app, config.secret)
     app.teardown_request(remove_workspace)
     answer_errors(app)
     for name in config.components:
         app.register_api(COMPONENTS[name])
     app.register_api(job_api.api)
     app.register_api(health_api(config.gateway_url, config.variables))
-    describe(app)
+    describe(app, config.secret)
     return app
 
 
-def _run(config: Config, work: _Job, params: Mapping[str, Any], progress: Progress) -> Any:
-    with config.connect() as launcher:
-        return work(params, launcher, progress)
+def _run(
+    config: Config,
+    job: _Job,
+    params: Mapping[str, Any],
+    progress: child.Progress,
+    stop: child.Stop,
+) -> Any:
+    work = partial(_connected, job, config.connect, config.state / "job.lock", dict(params))
+    return config.run(work, config.job_limits, progress, stop)
 
 
-def _refuse_other_origins() -> None:
-    """Keep web pages of other sites from using the services through the user's browser."""
-    origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != request.host:
-        raise ChironError(
-            "cross-origin", "web pages of other sites may not use the services", status=403
-        )
+def _connected(
+    job: _Job, connect: _Connect, lock: Path, params: Mapping[str, Any], progress: child.Progress
+) -> Any:
+    """Run a job, once that of a server that was killed has removed what it deployed."""
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with connect() as launcher:
+            return job(params, launcher, progress)

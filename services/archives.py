@@ -7,6 +7,7 @@ the disk, and what counts against the limits are the bytes that come out, not th
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 import stat
 import tarfile
@@ -27,6 +28,8 @@ MEMBER_LIMIT = 10_000
 #: Longest name of a member, in characters, and of one part of it, in bytes.
 _NAME_LIMIT, _PART_LIMIT = 1024, 255
 _CHUNK = 64 * 1024
+#: Longest list of members of a .zip, and the end of the file in which its size stands, in bytes.
+_ZIP_DIRECTORY_LIMIT, _ZIP_TAIL = 4 * 1024 * 1024, 22 + 65535
 
 #: A member: its name, and its content if it is a file.
 Member = tuple[str, IO[bytes] | None]
@@ -67,6 +70,7 @@ def _members(archive: IO[bytes]) -> Iterator[Member]:
 
 
 def _zip_members(archive: IO[bytes]) -> Iterator[Member]:
+    _check_zip_directory(archive)
     with zipfile.ZipFile(archive) as opened:
         for info in opened.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
@@ -79,6 +83,19 @@ def _zip_members(archive: IO[bytes]) -> Iterator[Member]:
             else:
                 with opened.open(info) as content:
                     yield info.filename, content
+
+
+def _check_zip_directory(archive: IO[bytes]) -> None:
+    """Refuse a list of members so long that reading it would be what hurts."""
+    size = archive.seek(0, os.SEEK_END)
+    archive.seek(max(0, size - _ZIP_TAIL))
+    tail = archive.read()
+    end = tail.rfind(b"PK\5\6")
+    if end < 0 or len(tail) < end + 16:
+        raise _bad("cannot be read: it has no end")
+    if int.from_bytes(tail[end + 12 : end + 16], "little") > _ZIP_DIRECTORY_LIMIT:
+        raise _too_large(f"has more than {MEMBER_LIMIT} members")
+    archive.seek(0)
 
 
 def _tar_members(archive: IO[bytes]) -> Iterator[Member]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,9 @@ from generator.measure import Measurement, measure
 from generator.reference import reference
 from profiler.calibrate import calibrate
 from profiler.profile import profile as profile_functions
+from scheduler.environments import read_environments
 from scheduler.schedule import schedule
+from scheduler.wishes import read_wishes
 from workflow.documents import Document, dump, write_atomically
 from workflow.folder import WorkflowFolder
 from workflow.plan import Mechanism, Model, Plan
@@ -79,6 +82,8 @@ def deploy(
         request.slo_ms,
         model=request.model,
         mechanism=request.mechanism,
+        wishes=read_wishes(folder.path),
+        environments=read_environments(folder, os.environ),
     )
     write_atomically(out / "plan.json", dump(plan))
     stack_file = generate(plan, sources, out / "build")

@@ -12,12 +12,11 @@ from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 from pydantic import Field
 
-from generator.generate import Sources
 from generator.launcher import Launcher
 from profiler.permission import require_tracing
 from services.deployment import SAMPLES, DeploymentReport, DeploymentRequest, Progress, deploy
 from services.host import Host
-from services.jobs import Job, JobSummary
+from services.job import Job, JobSummary
 from workflow.documents import Document, validate
 from workflow.folder import WorkflowFolder
 from workflow.plan import Mechanism, Model
@@ -77,7 +76,6 @@ def post_deployment(body: DeploymentBody) -> Response:
     if body.profile is None:
         require_tracing(os.environ)
     folder = host.open_folder(body.directory)
-    Sources.read(folder)
     if body.profile is not None:
         body.profile.require(folder.workflow.functions)
     request = body.model_dump(mode="json")
@@ -95,6 +93,12 @@ def get_deployments() -> Response:
 def get_deployment(path: DeploymentPath) -> Response:
     """Say how far a deployment is, and what came out."""
     return jsonify(_host().store.get(path.id, DEPLOYMENT).model_dump(mode="json"))
+
+
+@api.delete("/<string:id>", responses={200: Deployment})
+def delete_deployment(path: DeploymentPath) -> Response:
+    """Cancel a deployment that waits or runs; what it deployed already it removes."""
+    return jsonify(_host().cancel(path.id, DEPLOYMENT).model_dump(mode="json"))
 
 
 def run_deployment(

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from openfaas.stack import StackFile, read_stack
+from generator.generate import Sources
+from openfaas.stack import StackFile, read_stack, write_stack
+from services.archives import unpack
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.names import NAME, shown
 
 
-def named_folder(directory: str, root: Path, variables: Mapping[str, str]) -> WorkflowFolder:
-    """The folder `directory` below `root`, symbolic links followed.
+def named_folder(directory: str, root: Path, variables: Mapping[str, str]) -> str:
+    """The path of the folder `directory` below `root`, symbolic links followed, checked.
 
     Raises
     ------
@@ -29,26 +31,30 @@ def named_folder(directory: str, root: Path, variables: Mapping[str, str]) -> Wo
         raise ChironError("missing-file", message, path="directory")
     folder = WorkflowFolder.open(path)
     _check_contained(read_stack(folder.stack_file, variables), path, inside)
-    return folder
+    Sources.read(folder, variables)
+    return str(path)
 
 
-def uploaded_folder(path: Path, variables: Mapping[str, str]) -> WorkflowFolder:
-    """The unpacked folder at `path`, which must not reach for the server's files or variables.
+def uploaded_folder(archive: Path, target: Path) -> str:
+    """The path of the folder in `archive`, unpacked below `target` and checked.
+
+    It must not reach for the server's files or variables: its stack.yaml is written anew with
+    the defaults of its variables, so that none is left to be expanded later.
 
     Raises
     ------
     ChironError
         ``outside-root`` (403), ``bad-substitution``, or what opening the folder raises.
     """
+    with archive.open("rb") as packed:
+        path = unpack(packed, target)
+    archive.unlink()
     folder = WorkflowFolder.open(path)
-    stack = read_stack(folder.stack_file, {})
-    if stack != read_stack(folder.stack_file, variables):
-        raise ChironError(
-            "bad-substitution",
-            "an uploaded stack.yaml gets none of the server's variables: write the values",
-        )
+    stack = read_stack(folder.stack_file, {}, refuse_unset=True)
     _check_contained(stack, path, path.resolve())
-    return folder
+    write_stack(folder.stack_file, stack)
+    Sources.read(folder, {})
+    return str(path)
 
 
 def folder_name(file_name: str | None) -> str:

@@ -9,7 +9,7 @@ from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 
 from services.host import Host
-from services.jobs import Job, JobSummary
+from services.job import Job, JobSummary
 from workflow.documents import Document
 
 api = APIBlueprint(
@@ -42,6 +42,12 @@ def get_jobs() -> Response:
 def get_job(path: JobPath) -> Response:
     """Say how far a job is, and what came out."""
     return jsonify(_host().store.get(path.id).model_dump(mode="json"))
+
+
+@api.delete("/<string:id>", responses={200: Job})
+def delete_job(path: JobPath) -> Response:
+    """Cancel a job that waits or runs; one that runs removes what it deployed first."""
+    return jsonify(_host().cancel(path.id).model_dump(mode="json"))
 
 
 def _host() -> Host:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from services.job import Claim, Job, JobSummary, ProgressLine, Status, Submission
 from services.problems import Problem
-from workflow.documents import Document
 from workflow.errors import ChironError
-
-Status = Literal["queued", "running", "done", "failed"]
 
 #: Jobs that may wait at once; one more is refused, since its turn would come hours later.
 QUEUE_LIMIT = 16
@@ -23,15 +20,22 @@ QUEUE_LIMIT = 16
 LISTED = 100
 #: How long one process waits for another's transaction, in seconds.
 _LOCK_TIMEOUT_S = 10.0
+#: Changes with the schema: what another version has left is not read.
+_VERSION = 2
 
-_SCHEMA = """
+_SCHEMA = f"""
 PRAGMA journal_mode = WAL;
 CREATE TABLE IF NOT EXISTS jobs (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
     kind TEXT NOT NULL,
     params TEXT NOT NULL,
+    key TEXT UNIQUE,
+    fingerprint TEXT NOT NULL,
+    request_id TEXT NOT NULL,
     status TEXT NOT NULL,
+    starts INTEGER NOT NULL DEFAULT 0,
+    cancelled INTEGER NOT NULL DEFAULT 0,
     created TEXT NOT NULL,
     started TEXT,
     finished TEXT,
@@ -40,47 +44,12 @@ CREATE TABLE IF NOT EXISTS jobs (
 );
 CREATE TABLE IF NOT EXISTS progress (job TEXT NOT NULL, at TEXT NOT NULL, line TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS progress_of_job ON progress (job);
+PRAGMA user_version = {_VERSION};
 """
 _INTERRUPTED = Problem(
-    code="interrupted",
-    message="the server ended while the job ran: submit it again",
+    code="interrupted", message="the server ended while the job ran: submit it again"
 )
-
-
-class ProgressLine(Document):
-    """One thing that a job began to do, and when."""
-
-    at: str
-    line: str
-
-
-class JobSummary(Document):
-    """A long job; times are ISO 8601 in UTC."""
-
-    id: str
-    kind: str
-    status: Status
-    location: str
-    created: str
-    started: str | None = None
-    finished: str | None = None
-
-
-class Job(JobSummary):
-    """A long job with what it has done so far, and its result once it is done."""
-
-    progress: tuple[ProgressLine, ...] = ()
-    result: Any = None
-    error: Problem | None = None
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A job that is to be run now."""
-
-    id: str
-    kind: str
-    params: dict[str, Any]
+_CANCELLED = Problem(code="cancelled", message="the job was cancelled")
 
 
 class JobStore:
@@ -98,42 +67,61 @@ class JobStore:
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with closing(self._connect()) as connection:
+                found = connection.execute("PRAGMA user_version").fetchone()[0]
+                if found not in (0, _VERSION):
+                    raise sqlite3.DatabaseError("another version of chiron wrote it")
                 connection.executescript(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
             message = f"{path} cannot keep jobs ({error}): mend it, or set CHIRON_HOME"
             raise ChironError("state-unusable", message, status=500) from None
 
-    def submit(self, job: str, kind: str, params: Mapping[str, Any]) -> JobSummary:
-        """Queue a job under the new id `job`; ``busy`` (429) where the queue is full."""
+    def submit(self, job: Submission) -> JobSummary:
+        """Queue a job; one that was submitted under the same key before is that one.
+
+        Raises
+        ------
+        ChironError
+            ``busy`` (429) where the queue is full; ``key-reused`` (409) where the key is another
+            request's.
+        """
         with self._writing() as connection:
-            waiting = "SELECT count(*) FROM jobs WHERE status = 'queued'"
-            if connection.execute(waiting).fetchone()[0] >= self._queue_limit:
-                raise ChironError(
-                    "busy",
-                    f"{self._queue_limit} jobs are waiting already: try again when one is done",
-                    status=429,
-                )
-            connection.execute(
-                "INSERT INTO jobs (id, kind, params, status, created)"
-                " VALUES (?, ?, ?, 'queued', ?)",
-                (job, kind, json.dumps(params), _now()),
-            )
-        return self.get(job)
+            same = connection.execute(
+                "SELECT id, fingerprint FROM jobs WHERE key = ?", (job.key,)
+            ).fetchone()
+            if same is None:
+                self._insert(connection, job)
+            elif same["fingerprint"] != job.fingerprint:
+                message = "another request had this Idempotency-Key: give each its own"
+                raise ChironError("key-reused", message, status=409)
+        return self.get(job.id if same is None else same["id"])
+
+    def _insert(self, connection: sqlite3.Connection, job: Submission) -> None:
+        waiting = "SELECT count(*) FROM jobs WHERE status = 'queued'"
+        if connection.execute(waiting).fetchone()[0] >= self._queue_limit:
+            message = f"{self._queue_limit} jobs are waiting already: try again when one is done"
+            raise ChironError("busy", message, status=429)
+        params = json.dumps(job.params)
+        connection.execute(
+            "INSERT INTO jobs (id, kind, params, key, fingerprint, request_id, status, created)"
+            " VALUES (?, ?, ?, ?, ?, ?, 'queued', ?)",
+            (job.id, job.kind, params, job.key, job.fingerprint, job.request_id, _now()),
+        )
 
     def claim(self, kinds: Iterable[str]) -> Claim | None:
         """The oldest queued job of these kinds, from now on running; None where there is none."""
         with self._writing() as connection:
             row = connection.execute(
-                "SELECT id, kind, params FROM jobs WHERE status = 'queued'"
+                "SELECT id, kind, params, request_id FROM jobs WHERE status = 'queued'"
                 " AND kind IN (SELECT value FROM json_each(?)) ORDER BY number LIMIT 1",
                 (json.dumps(list(kinds)),),
             ).fetchone()
             if row is None:
                 return None
             connection.execute(
-                "UPDATE jobs SET status = 'running', started = ? WHERE id = ?", (_now(), row["id"])
+                "UPDATE jobs SET status = 'running', starts = starts + 1, started = ? WHERE id = ?",
+                (_now(), row["id"]),
             )
-        return Claim(row["id"], row["kind"], json.loads(row["params"]))
+        return Claim(row["id"], row["kind"], json.loads(row["params"]), row["request_id"])
 
     def add_progress(self, job: str, line: str) -> None:
         """Note that the job does what `line` says."""
@@ -143,27 +131,64 @@ class JobStore:
     def finish(self, job: str, result: Any) -> None:
         """Keep the job's result, which has to be JSON."""
         with self._writing() as connection:
-            connection.execute(
-                "UPDATE jobs SET status = 'done', finished = ?, result = ? WHERE id = ?",
-                (_now(), json.dumps(result), job),
-            )
+            _end(connection, job, "done", result, None)
 
-    def fail(self, job: str, problem: Problem) -> None:
-        """Keep why the job has no result."""
+    def fail(self, job: str, problem: Problem, partial: Any = None) -> None:
+        """Keep why the job has no result, or only a part of one; one to be cancelled now is."""
         with self._writing() as connection:
-            connection.execute(
-                "UPDATE jobs SET status = 'failed', finished = ?, error = ? WHERE id = ?",
-                (_now(), problem.model_dump_json(), job),
-            )
+            row = connection.execute("SELECT cancelled FROM jobs WHERE id = ?", (job,)).fetchone()
+            if row is not None and row["cancelled"]:
+                _end(connection, job, "cancelled", None, _CANCELLED)
+            else:
+                _end(connection, job, "failed", partial, problem)
 
-    def interrupt_running(self) -> None:
-        """Fail the jobs that a server left running when it died: nobody works on them any more."""
+    def cancel(self, job: str, kind: str | None = None) -> Job:
+        """Cancel a job: one that waits at once, one that runs once it has been ended.
+
+        Raises
+        ------
+        ChironError
+            ``not-found`` (404); ``ended`` (409).
+        """
+        self.get(job, kind)
         with self._writing() as connection:
-            connection.execute(
-                "UPDATE jobs SET status = 'failed', finished = ?, error = ?"
-                " WHERE status = 'running'",
-                (_now(), _INTERRUPTED.model_dump_json()),
-            )
+            status: Status = connection.execute(
+                "SELECT status FROM jobs WHERE id = ?", (job,)
+            ).fetchone()["status"]
+            if status not in ("queued", "running"):
+                raise ChironError("ended", f"the job is {status} already", status=409)
+            connection.execute("UPDATE jobs SET cancelled = 1 WHERE id = ?", (job,))
+            if status == "queued":
+                _end(connection, job, "cancelled", None, _CANCELLED)
+        return self.get(job)
+
+    def recover(self, repeatable: Collection[str]) -> None:
+        """Settle the jobs that a server left running when it died.
+
+        Those of the kinds `repeatable` wait for their turn once more, unless it was their second;
+        the others failed.
+        """
+        with self._writing() as connection:
+            left = connection.execute(
+                "SELECT id, kind, starts, cancelled FROM jobs WHERE status = 'running'"
+            ).fetchall()
+            for row in left:
+                if row["cancelled"]:
+                    _end(connection, row["id"], "cancelled", None, _CANCELLED)
+                elif row["kind"] in repeatable and row["starts"] < 2:
+                    connection.execute(
+                        "UPDATE jobs SET status = 'queued', started = NULL WHERE id = ?",
+                        (row["id"],),
+                    )
+                else:
+                    _end(connection, row["id"], "failed", None, _INTERRUPTED)
+
+    def expire(self, age: timedelta) -> None:
+        """Forget the jobs that ended longer ago than `age`."""
+        before = (datetime.now(UTC) - age).isoformat(timespec="milliseconds")
+        with self._writing() as connection:
+            connection.execute("DELETE FROM jobs WHERE finished < ?", (before,))
+            connection.execute("DELETE FROM progress WHERE job NOT IN (SELECT id FROM jobs)")
 
     def get(self, job: str, kind: str | None = None) -> Job:
         """The job, which has to be of `kind` if one is given; ``not-found`` (404)."""
@@ -191,10 +216,11 @@ class JobStore:
             ).fetchall()
         return tuple(JobSummary(**_summary(row)) for row in rows)
 
-    def ids(self) -> set[str]:
-        """The ids of all jobs."""
+    def pending(self) -> set[str]:
+        """The ids of the jobs that wait or run."""
         with self._reading() as connection:
-            return {row["id"] for row in connection.execute("SELECT id FROM jobs")}
+            rows = connection.execute("SELECT id FROM jobs WHERE status IN ('queued', 'running')")
+            return {row["id"] for row in rows}
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -214,6 +240,21 @@ class JobStore:
         connection = sqlite3.connect(self._path, timeout=_LOCK_TIMEOUT_S, isolation_level=None)
         connection.row_factory = sqlite3.Row
         return connection
+
+
+def _end(
+    connection: sqlite3.Connection, job: str, status: Status, result: Any, error: Problem | None
+) -> None:
+    connection.execute(
+        "UPDATE jobs SET status = ?, finished = ?, result = ?, error = ? WHERE id = ?",
+        (
+            status,
+            _now(),
+            None if result is None else json.dumps(result),
+            None if error is None else error.model_dump_json(),
+            job,
+        ),
+    )
 
 
 def _summary(row: sqlite3.Row) -> dict[str, Any]:

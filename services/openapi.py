@@ -12,16 +12,26 @@ from flask_openapi3.openapi import OpenAPI
 from pydantic import BaseModel
 from werkzeug.wrappers import Response as Redirect
 
+from services.access import Secret
 from services.host import Accepted
+from services.idempotency import HEADER
 from services.problems import Problem
 from services.strict_request import ARCHIVE
 
 _SCHEMAS = "#/components/schemas/"
+#: The header of requests that may be sent again.
+_KEY = {
+    "name": HEADER,
+    "in": "header",
+    "description": "A request with the key of an earlier one is answered with that one's job",
+    "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
+}
 
 
-def describe(app: OpenAPI) -> None:
+def describe(app: OpenAPI, secret: Secret | None) -> None:
     """Serve the document of all endpoints that `app` has by now, and the page that shows it."""
     document = _document(app)
+    _describe_access(document, secret)
     pages = Blueprint(
         "docs",
         __name__,
@@ -63,9 +73,19 @@ def _document(app: OpenAPI) -> dict[str, Any]:
             responses["default"] = _answer("What is wrong, and the mend", Problem)
             if "202" in responses:
                 responses["202"] = _answer(responses["202"]["description"], Accepted)
+                operation.setdefault("parameters", []).append(_KEY)
             if "requestBody" in operation:
                 _offer_form(operation["requestBody"]["content"], schemas)
     return document
+
+
+def _describe_access(document: dict[str, Any], secret: Secret | None) -> None:
+    """Say what credentials there have to be; the page offers to send some where it is said."""
+    document["components"].pop("securitySchemes", None)
+    if secret is not None:
+        scheme = {"type": "http", "scheme": secret.scheme.lower()}
+        document["components"]["securitySchemes"] = {secret.scheme: scheme}
+        document["security"] = [{secret.scheme: []}]
 
 
 def _offer_form(content: dict[str, Any], schemas: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from http import HTTPStatus
 
-from flask import Flask, Response, jsonify, request
+from flask import Flask, Response, g, jsonify
 from pydantic import ValidationError
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
@@ -13,6 +13,8 @@ from werkzeug.routing import RequestRedirect
 from workflow.documents import Document, dotted
 from workflow.errors import ChironError
 
+#: When a client that was refused for now may try again, in seconds.
+RETRY_AFTER_S = 5
 _log = logging.getLogger("services")
 
 #: Code and message of the errors that the web framework finds.
@@ -44,10 +46,10 @@ class Problem(Document):
             code=error.code, message=error.message, path=error.path, functions=error.functions
         )
 
-    @classmethod
-    def internal(cls) -> Problem:
-        """What a client may know of a fault of ours."""
-        return cls(code="internal", message="the service failed: its log has the reason")
+
+def internal() -> ChironError:
+    """What a client may know of a fault of ours."""
+    return ChironError("internal", "the service failed: its log has the reason", status=500)
 
 
 def answer_errors(app: Flask) -> None:
@@ -65,7 +67,10 @@ def refuse_body(error: ValidationError) -> Response:
 
 
 def _chiron(error: ChironError) -> tuple[Response, int]:
-    return _answer(Problem.of(error), error.status)
+    response, status = _answer(Problem.of(error), error.status)
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        response.headers["Retry-After"] = str(RETRY_AFTER_S)
+    return response, status
 
 
 def _http(error: HTTPException) -> Response | tuple[Response, int]:
@@ -82,8 +87,8 @@ def _http(error: HTTPException) -> Response | tuple[Response, int]:
 
 
 def _unexpected(error: Exception) -> tuple[Response, int]:
-    _log.error("%s %s failed", request.method, request.path, exc_info=error)
-    return _answer(Problem.internal(), HTTPStatus.INTERNAL_SERVER_ERROR)
+    _log.error("request failed", exc_info=error, extra={"request_id": g.get("request_id")})
+    return _answer(Problem.of(internal()), HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def _answer(problem: Problem, status: int) -> tuple[Response, int]:

@@ -1,4 +1,4 @@
-"""Serves the application on waitress, from loopback alone, until SIGTERM or SIGINT."""
+"""Serves the application on waitress until SIGTERM or SIGINT: to others only with a secret."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import NoReturn, cast
 from flask import Flask
 from waitress.server import create_server
 
+from services.access import Secret
 from services.host import Host
+from services.logs import configure_logs
 from services.strict_request import FORM_LIMIT
 from workflow.errors import ChironError
 
@@ -20,26 +22,29 @@ HOST = "127.0.0.1"
 PORT = 20230
 #: Requests that are answered at once.
 _THREADS = 8
+_BACKLOG = 128
+#: Connections at once, and how long one may say nothing, in seconds.
+_CONNECTIONS, _SILENT_S = 100, 30
 
 
-def listen(host: str = HOST, port: int = PORT) -> socket.socket:
+def listen(host: str = HOST, port: int = PORT, *, secret: Secret | None = None) -> socket.socket:
     """A socket that listens on `host` and `port`, taken before anything else is started.
 
     Raises
     ------
     ChironError
-        ``port-in-use``; ``not-loopback``, as the services ask nobody who they are;
-        ``cannot-listen``.
+        ``port-in-use``; ``no-secret`` where others than this machine could use the services
+        without one; ``cannot-listen``.
     """
-    if not _is_loopback(host):
+    if secret is None and not _is_loopback(host):
         raise ChironError(
-            "not-loopback",
-            f"the services are for this machine, not for {host}: serve on {HOST} "
-            "and put a proxy that authenticates before it",
+            "no-secret",
+            f"whoever reaches {host} could run code here: serve on {HOST}, or ask for a secret "
+            "with --basic-auth-dir or --token-file",
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ChironError(
@@ -56,6 +61,7 @@ def serve(listener: socket.socket, app: Flask) -> None:
 
     A job that runs then ends at its next step and removes what it deployed.
     """
+    configure_logs()
     host = cast(Host, app.extensions["chiron"])
     with listener, host.running():
         server = create_server(
@@ -65,6 +71,8 @@ def serve(listener: socket.socket, app: Flask) -> None:
             ident="chiron",
             # Larger than the application's own limit, so that it is what refuses, in its form.
             max_request_body_size=2 * FORM_LIMIT,
+            connection_limit=_CONNECTIONS,
+            channel_timeout=_SILENT_S,
         )
         before = {number: signal.signal(number, _stop) for number in _SIGNALS}
         try:

@@ -25,7 +25,12 @@ class StrictRequest(Request):
 
     def __init__(self, environ: Any, *arguments: Any, **options: Any) -> None:
         super().__init__(environ, *arguments, **options)
-        self.max_content_length = FORM_LIMIT if self.mimetype == _FORM else JSON_LIMIT
+        self.max_content_length = FORM_LIMIT if self.is_form else JSON_LIMIT
+
+    @property
+    def is_form(self) -> bool:
+        """Whether the body is a form."""
+        return self.mimetype == _FORM
 
     def get_json(self, force: bool = False, silent: bool = False, cache: bool = True) -> Any:
         """The body as the text of checked JSON.
@@ -38,7 +43,7 @@ class StrictRequest(Request):
         ChironError
             ``unsupported-media-type`` (415), ``bad-json`` or ``duplicate-key``.
         """
-        if self.mimetype == _FORM:
+        if self.is_form:
             return json.dumps(self._fields())
         if not self.is_json:
             raise ChironError(

@@ -6,29 +6,42 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any
 
-from services.jobs import Claim, JobStore
-from services.problems import Problem
+from services.child import Failed, Progress, Stop
+from services.job import Claim
+from services.jobs import JobStore
+from services.problems import Problem, internal
 from workflow.errors import ChironError
 
-Progress = Callable[[str], None]
-#: A job's work: its parameters and whom to tell of progress in, its result as JSON out.
-Runner = Callable[[Mapping[str, Any], Progress], Any]
+#: A job's work: its parameters, whom to tell of progress, and whether to stop in; its result out.
+Runner = Callable[[Mapping[str, Any], Progress, Stop], Any]
 
 #: Longest pause after the database could not be used, in seconds.
 _RETRY_S = 1.0
+#: How long jobs are kept when they have ended.
+KEPT = timedelta(days=7)
+#: How often those are looked for that have been kept long enough, in seconds.
+_EXPIRE_S = 3600.0
 _log = logging.getLogger("services")
 
 
 class Worker:
-    """Runs the jobs of `store` whose kinds `runners` knows, from `start` until `stop`."""
+    """Runs the jobs of `store` whose kinds `runners` knows, from `start` until `stop`.
 
-    def __init__(self, store: JobStore, runners: Mapping[str, Runner]) -> None:
+    `discard` is called with every job that has ended.
+    """
+
+    def __init__(
+        self, store: JobStore, runners: Mapping[str, Runner], discard: Callable[[str], None]
+    ) -> None:
         self._store = store
         self._runners = runners
+        self._discard = discard
         self._wake = threading.Event()
         self._stopping = threading.Event()
+        self._cancelled: set[str] = set()
         self._thread = threading.Thread(target=self._loop, name="jobs", daemon=True)
 
     def start(self) -> None:
@@ -39,8 +52,12 @@ class Worker:
         """Look for a job that was queued just now."""
         self._wake.set()
 
+    def cancel(self, job: str) -> None:
+        """End the job if it runs."""
+        self._cancelled.add(job)
+
     def stop(self, timeout_s: float) -> None:
-        """End the running job at its next step, so that it removes what it deployed.
+        """End the running job, so that it removes what it deployed.
 
         A job that takes longer than `timeout_s` to get there is left to the next start of the
         server, which finds it interrupted.
@@ -53,27 +70,56 @@ class Worker:
         while not self._stopping.is_set():
             self._wake.clear()
             try:
+                self._store.expire(KEPT)
                 claim = self._store.claim(self._runners)
-                if claim is None:
-                    self._wake.wait()
-                else:
-                    self._run(claim)
             except sqlite3.Error:
-                _log.exception("the jobs cannot be read or written")
-                self._stopping.wait(_RETRY_S)
+                self._pause()
+                continue
+            if claim is None:
+                self._wake.wait(_EXPIRE_S)
+            else:
+                self._run(claim)
+                self._discard(claim.id)
 
     def _run(self, claim: Claim) -> None:
-        def progress(line: str) -> None:
-            if self._stopping.is_set():
-                raise ChironError(
-                    "interrupted", "the server was stopped: submit the job again", status=503
-                )
-            self._store.add_progress(claim.id, line)
-
+        fields = {"job": claim.id, "kind": claim.kind, "request_id": claim.request_id}
+        _log.info("job started", extra=fields)
         try:
-            self._store.finish(claim.id, self._runners[claim.kind](claim.params, progress))
-        except ChironError as error:
-            self._store.fail(claim.id, Problem.of(error))
-        except Exception:
-            _log.exception("job %s (%s) failed", claim.id, claim.kind)
-            self._store.fail(claim.id, Problem.internal())
+            result = self._runners[claim.kind](
+                claim.params,
+                lambda line: self._store.add_progress(claim.id, line),
+                lambda: self._reason_to_stop(claim.id),
+            )
+        except Failed as failure:
+            problem, partial = Problem.of(failure.error), failure.partial
+            self._settle(lambda: self._store.fail(claim.id, problem, partial))
+            _log.info("job failed", extra=fields | {"code": problem.code})
+        except Exception as error:
+            _log.error("job failed", exc_info=error, extra=fields)
+            self._settle(lambda: self._store.fail(claim.id, Problem.of(internal())))
+        else:
+            self._settle(lambda: self._store.finish(claim.id, result))
+            _log.info("job done", extra=fields)
+        self._cancelled.discard(claim.id)
+
+    def _reason_to_stop(self, job: str) -> ChironError | None:
+        if job in self._cancelled:
+            return ChironError("cancelled", "the job was cancelled", status=409)
+        if self._stopping.is_set():
+            message = "the server was stopped: submit the job again"
+            return ChironError("interrupted", message, status=503)
+        return None
+
+    def _settle(self, write: Callable[[], None]) -> None:
+        """Write how a job ended, as soon as that is possible: a full disk may have room again."""
+        while True:
+            try:
+                return write()
+            except sqlite3.Error:
+                self._pause()
+                if self._stopping.is_set():
+                    return None
+
+    def _pause(self) -> None:
+        _log.exception("the jobs cannot be read or written")
+        self._stopping.wait(_RETRY_S)

@@ -17,6 +17,8 @@ from flask_openapi3.openapi import OpenAPI
 
 from generator.launcher import Launcher
 from services.app import Config, create_app
+from services.child import Failed, Progress, Stop
+from services.child_process import Limits, Work, partial_result
 from workflow.errors import ChironError
 
 _BOUND_S = 30
@@ -27,6 +29,20 @@ _HANDLER = "def handle(req):\n    return req\n"
 def _no_gateway() -> Iterator[Launcher]:
     raise ChironError("no-gateway", "no gateway answers here", status=502)
     yield
+
+
+def _run_here(work: Work, _: Limits, tell: Progress, stop: Stop) -> Any:
+    """Do work as `services.child.run` does, but in this process, where a test can look at it."""
+
+    def progress(line: str) -> None:
+        if reason := stop():
+            raise reason
+        tell(line)
+
+    try:
+        return work(progress)
+    except ChironError as error:
+        raise Failed(error, partial_result(error)) from None
 
 
 def _task(function: str, then: str | None) -> dict[str, Any]:
@@ -85,7 +101,8 @@ def root(tmp_path: Path, workflow: dict[str, Any]) -> Path:
 @pytest.fixture
 def config(root: Path, tmp_path: Path) -> Config:
     """Services over `root`, without a gateway."""
-    return Config(_no_gateway, "http://127.0.0.1:9", root=root, state=tmp_path / "state")
+    url = "http://127.0.0.1:9"
+    return Config(_no_gateway, url, root=root, state=tmp_path / "state", run=_run_here)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def main(folder: Path) -> None:
     """Serve until a signal says otherwise."""
     launcher: Any = HangingLauncher(folder)
     config = Config(
-        lambda: nullcontext(launcher),
+        partial(nullcontext, launcher),
         "http://127.0.0.1:9",
         root=folder,
         state=folder / "state",
@@ -47,4 +48,5 @@ def main(folder: Path) -> None:
         serve(listener, create_app(config))
 
 
-main(Path(sys.argv[1]))
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -138,6 +138,15 @@ def test_more_members_than_the_limit_are_refused(pack, refused, monkeypatch):
     assert refused(pack({str(number): b"" for number in range(11)})).code == "too-large"
 
 
+def test_a_zip_with_a_list_of_members_that_is_a_bomb_is_refused_unread(refused):
+    # What the end says is believed: a member takes at least 46 bytes of the list.
+    bomb = bytearray(zip_of(FILES).getvalue())
+    end = bomb.rfind(b"PK\5\6")
+    bomb[end + 12 : end + 16] = (200_000 * 46).to_bytes(4, "little")
+
+    assert refused(io.BytesIO(bytes(bomb))).code == "too-large"
+
+
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04" + bytes(60)])
 def test_what_is_no_archive_is_refused(refused, content):
     assert refused(io.BytesIO(content)).code == "bad-archive"

@@ -112,12 +112,13 @@ def test_generate_answers_with_a_folder_for_faas_cli(client, plan, tmp_path):
 
 
 @pytest.mark.parametrize("top", ["", "demo"])
+@pytest.mark.parametrize("name", ["demo.tar.gz", "build.zip", "upload", "out", "archive"])
 def test_generate_takes_an_uploaded_folder_and_keeps_nothing_of_it(
-    client, plan, packed, root, config, top
+    client, plan, packed, root, config, top, name
 ):
     form = {
         "plan": json.dumps(plan),
-        "archive": (io.BytesIO(packed(root / "demo", top)), "demo.tar.gz"),
+        "archive": (io.BytesIO(packed(root / "demo", top)), name),
     }
 
     answer = client.post("/generator/generate", data=form)
@@ -197,7 +198,7 @@ def test_an_uploaded_workflow_stays_for_its_job(client, packed, root, config, pr
 
     assert accepted.status_code == 202
     workspace: Path = config.state / "jobs" / accepted.json["id"]
-    assert (workspace / "demo" / "functions" / "first" / "handler.py").is_file()
+    assert (workspace / "upload" / "demo" / "functions" / "first" / "handler.py").is_file()
 
 
 def test_health_says_what_is_missing_and_the_mend(client):

@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-import services.deployments
+import services.folders
 from workflow.errors import ChironError
 
 
@@ -172,7 +172,7 @@ def test_a_fault_of_the_service_is_logged_and_not_shown(client, deployment, monk
     def fail(*_):
         raise ZeroDivisionError("a secret of the implementation")
 
-    monkeypatch.setattr(services.deployments.Sources, "read", fail)
+    monkeypatch.setattr(services.folders.Sources, "read", fail)
     with caplog.at_level(logging.ERROR):
         answer = client.post("/deployments", json=deployment)
 
@@ -213,6 +213,6 @@ def test_the_gateways_errors_keep_their_status(client, deployment, monkeypatch):
     def fail(*_):
         raise ChironError("no-gateway", "no gateway answers", status=502)
 
-    monkeypatch.setattr(services.deployments.Sources, "read", fail)
+    monkeypatch.setattr(services.folders.Sources, "read", fail)
 
     assert client.post("/deployments", json=deployment).status_code == 502

@@ -5,11 +5,14 @@ from __future__ import annotations
 import sqlite3
 import threading
 from contextlib import closing
+from datetime import timedelta
 
 import pytest
 
 from services import jobs
 from services.app import create_app
+from services.child import Failed
+from services.job import Submission
 from services.jobs import JobStore
 from services.problems import Problem
 from services.worker import Worker
@@ -32,7 +35,7 @@ def work(store):
     workers = []
 
     def start(**runners):
-        worker = Worker(store, runners)
+        worker = Worker(store, runners, lambda job: None)
         worker.start()
         workers.append(worker)
         return worker
@@ -44,14 +47,14 @@ def work(store):
 
 def test_jobs_are_claimed_in_the_order_in_which_they_came(store):
     for job in ("b", "a", "c"):
-        store.submit(job, "kind", {"job": job})
+        store.submit(Submission(job, "kind", {"job": job}))
 
     assert [store.claim(["kind"]).params["job"] for _ in range(3)] == ["b", "a", "c"]
     assert store.claim(["kind"]) is None
 
 
 def test_a_worker_claims_only_what_it_can_do(store):
-    store.submit("a", "profile", {})
+    store.submit(Submission("a", "profile", {}))
 
     assert store.claim(["deployment"]) is None
     assert store.claim(["deployment", "profile"]).id == "a"
@@ -59,15 +62,15 @@ def test_a_worker_claims_only_what_it_can_do(store):
 
 def test_a_full_queue_refuses_until_a_job_leaves_it(path):
     store = JobStore(path, queue_limit=2)
-    store.submit("a", "kind", {})
-    store.submit("b", "kind", {})
+    store.submit(Submission("a", "kind", {}))
+    store.submit(Submission("b", "kind", {}))
 
     with pytest.raises(ChironError) as refusal:
-        store.submit("c", "kind", {})
+        store.submit(Submission("c", "kind", {}))
     assert (refusal.value.code, refusal.value.status) == ("busy", 429)
 
     store.claim(["kind"])
-    store.submit("c", "kind", {})
+    store.submit(Submission("c", "kind", {}))
 
 
 def test_a_full_queue_is_answered_with_429_and_keeps_no_upload(config, client):
@@ -75,12 +78,13 @@ def test_a_full_queue_is_answered_with_429_and_keeps_no_upload(config, client):
         assert len(client.get("/jobs").json["jobs"]) <= 16
 
     assert (answer.status_code, answer.json["code"]) == (429, "busy")
+    assert int(answer.headers["Retry-After"]) > 0
     listed = {job["id"] for job in client.get("/jobs").json["jobs"]}
     assert {folder.name for folder in (config.state / "jobs").iterdir()} == listed
 
 
 def test_a_job_goes_from_queued_over_running_to_done(store):
-    states = [store.submit("a", "kind", {}).status]
+    states = [store.submit(Submission("a", "kind", {})).status]
     store.claim(["kind"])
     states.append(store.get("a").status)
     store.add_progress("a", "first")
@@ -96,11 +100,11 @@ def test_a_job_goes_from_queued_over_running_to_done(store):
 
 def test_jobs_and_results_are_there_in_a_new_store_on_the_same_file(path):
     before = JobStore(path)
-    before.submit("done", "kind", {})
+    before.submit(Submission("done", "kind", {}))
     before.claim(["kind"])
     before.add_progress("done", "a step")
     before.finish("done", [1, 2])
-    before.submit("waiting", "kind", {"x": 1})
+    before.submit(Submission("waiting", "kind", {"x": 1}))
 
     after = JobStore(path)
 
@@ -113,13 +117,13 @@ def test_jobs_and_results_are_there_in_a_new_store_on_the_same_file(path):
 def test_jobs_that_ran_when_the_server_died_are_interrupted_and_the_others_are_not(path):
     before = JobStore(path)
     for job in ("done", "running", "queued"):
-        before.submit(job, "kind", {})
+        before.submit(Submission(job, "kind", {}))
     before.claim(["kind"])
     before.finish("done", None)
     before.claim(["kind"])
 
     after = JobStore(path)
-    after.interrupt_running()
+    after.recover(())
 
     assert [after.get(job).status for job in ("done", "running", "queued")] == [
         "done",
@@ -127,6 +131,65 @@ def test_jobs_that_ran_when_the_server_died_are_interrupted_and_the_others_are_n
         "queued",
     ]
     assert after.get("running").error.code == "interrupted"
+
+
+def test_jobs_that_only_measure_run_once_more_when_the_server_died(path):
+    before = JobStore(path)
+    before.submit(Submission("a", "profile", {}))
+    states = []
+    for _ in range(2):
+        before.claim(["profile"])
+        before.recover({"profile"})
+        states.append(before.get("a").status)
+
+    assert states == ["queued", "failed"]
+
+
+def test_a_job_that_was_to_be_cancelled_when_the_server_died_is(path):
+    before = JobStore(path)
+    before.submit(Submission("a", "profile", {}))
+    before.claim(["profile"])
+    before.cancel("a")
+    before.recover({"profile"})
+
+    assert before.get("a").status == "cancelled"
+
+
+def test_jobs_that_ended_long_ago_are_forgotten_and_their_keys_are_free(store):
+    store.submit(Submission("old", "kind", {}, key="k", fingerprint="1"))
+    store.submit(Submission("waiting", "kind", {}))
+    store.cancel("old")
+    store.expire(timedelta(seconds=-1))
+
+    assert [job.id for job in store.newest()] == ["waiting"]
+    assert store.submit(Submission("new", "kind", {}, key="k", fingerprint="2")).id == "new"
+
+
+def test_jobs_are_kept_for_a_time(store):
+    store.submit(Submission("a", "kind", {}))
+    store.cancel("a")
+    store.expire(timedelta(hours=1))
+
+    assert [job.id for job in store.newest()] == ["a"]
+
+
+def test_a_request_that_is_sent_again_is_the_same_job_even_where_the_queue_is_full(path):
+    store = JobStore(path, queue_limit=1)
+    first = store.submit(Submission("a", "kind", {}, key="k", fingerprint="1"))
+
+    assert store.submit(Submission("b", "kind", {}, key="k", fingerprint="1")) == first
+    with pytest.raises(ChironError) as refusal:
+        store.submit(Submission("c", "kind", {}, key="k", fingerprint="2"))
+    assert (refusal.value.code, refusal.value.status) == ("key-reused", 409)
+
+
+def test_what_another_version_wrote_is_not_read(path):
+    JobStore(path)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA user_version = 1")
+
+    with pytest.raises(ChironError, match="another version"):
+        JobStore(path)
 
 
 def test_a_store_that_cannot_be_is_an_error_with_its_path(path):
@@ -142,13 +205,13 @@ def test_jobs_never_run_at_the_same_time(store, work, wait_until):
     running = threading.Semaphore(1)
     overlaps = []
 
-    def run(params, progress):
+    def run(params, progress, stop):
         overlaps.append(not running.acquire(blocking=False))
         progress("working")
         running.release()
 
     for number in range(8):
-        store.submit(str(number), "kind", {})
+        store.submit(Submission(str(number), "kind", {}))
     work(kind=run)
 
     wait_until(lambda: all(job.status == "done" for job in store.newest()))
@@ -156,64 +219,119 @@ def test_jobs_never_run_at_the_same_time(store, work, wait_until):
 
 
 def test_a_job_that_comes_while_the_worker_waits_runs(store, work, wait_until):
-    worker = work(kind=lambda params, progress: params)
+    worker = work(kind=lambda params, progress, stop: params)
 
     for job in ("a", "b"):
-        store.submit(job, "kind", {"job": job})
+        store.submit(Submission(job, "kind", {"job": job}))
         worker.wake()
         wait_until(lambda job=job: store.get(job).status == "done")
         assert store.get(job).result == {"job": job}
 
 
 def test_a_job_that_fails_keeps_its_error_and_the_next_one_runs(store, work, wait_until):
-    errors = {"ours": ChironError("cycle", "a cycle", functions=["a"]), "foreign": OSError("disk")}
+    ours = Failed(ChironError("cycle", "a cycle", functions=["a"]), partial="half")
+    errors = {"ours": ours, "foreign": OSError("disk")}
 
-    def run(params, progress):
+    def run(params, progress, stop):
         raise errors[params["error"]]
 
-    store.submit("a", "kind", {"error": "ours"})
-    store.submit("b", "kind", {"error": "foreign"})
+    store.submit(Submission("a", "kind", {"error": "ours"}))
+    store.submit(Submission("b", "kind", {"error": "foreign"}))
     work(kind=run)
 
     wait_until(lambda: store.get("b").status == "failed")
     assert store.get("a").error == Problem(code="cycle", message="a cycle", functions=("a",))
+    assert store.get("a").result == "half"
     assert store.get("b").error.code == "internal"
 
 
-def test_a_worker_that_is_stopped_ends_its_job_at_the_next_step(store, work, wait_until):
-    step, cleaned = threading.Event(), []
+@pytest.fixture
+def hanging(work, store, wait_until):
+    """A worker whose job `a` runs until it has to stop, while `b` waits."""
 
-    def run(params, progress):
-        try:
-            progress("deploying")
-            step.wait(10)
-            progress("measuring")
-        finally:
-            cleaned.append(True)
+    def run(params, progress, stop):
+        progress("deploying")
+        raise Failed(wait_until(stop))
 
-    store.submit("a", "kind", {})
-    store.submit("b", "kind", {})
+    store.submit(Submission("a", "kind", {}))
+    store.submit(Submission("b", "kind", {}))
     worker = work(kind=run)
     wait_until(lambda: store.get("a").progress)
-    threading.Timer(0.05, step.set).start()
-    worker.stop(10)
+    return worker
+
+
+def test_a_worker_that_is_stopped_ends_its_job_and_begins_no_other(store, hanging):
+    hanging.stop(10)
 
     assert store.get("a").error.code == "interrupted"
-    assert cleaned == [True]
     assert store.get("b").status == "queued"
+
+
+def test_a_job_that_is_cancelled_while_it_runs_ends_and_the_next_one_begins(
+    store, hanging, wait_until
+):
+    assert store.cancel("a").status == "running"
+    hanging.cancel("a")
+
+    wait_until(lambda: store.get("b").status == "running")
+    assert (store.get("a").status, store.get("a").error.code) == ("cancelled", "cancelled")
+
+
+def test_a_job_that_is_cancelled_while_it_waits_never_runs(store):
+    store.submit(Submission("a", "kind", {}))
+
+    assert store.cancel("a").status == "cancelled"
+    assert store.claim(["kind"]) is None
+
+
+def test_a_job_that_has_ended_cannot_be_cancelled(store):
+    store.submit(Submission("a", "kind", {}))
+    store.cancel("a")
+
+    with pytest.raises(ChironError) as refusal:
+        store.cancel("a")
+    assert (refusal.value.code, refusal.value.status) == ("ended", 409)
+
+
+def test_a_job_whose_end_cannot_be_written_is_written_later(store, work, wait_until, monkeypatch):
+    write, failures = store.finish, []
+
+    def finish(*arguments):
+        if not failures:
+            failures.append(arguments)
+            raise sqlite3.OperationalError("database or disk is full")
+        write(*arguments)
+
+    monkeypatch.setattr(store, "finish", finish)
+    store.submit(Submission("a", "kind", {}))
+    work(kind=lambda params, progress, stop: "result")
+
+    wait_until(lambda: store.get("a").status == "done")
+    assert len(failures) == 1
+
+
+def test_the_files_of_a_job_go_when_it_has_ended(store, wait_until):
+    discarded = []
+    store.submit(Submission("a", "kind", {}))
+    worker = Worker(store, {"kind": lambda *_: None}, discarded.append)
+    worker.start()
+
+    wait_until(lambda: discarded == ["a"])
+    worker.stop(10)
+    assert store.get("a").status == "done"
 
 
 def test_a_worker_survives_a_database_that_is_locked_for_long(
     path, store, work, wait_until, monkeypatch, caplog
 ):
-    store.submit("a", "kind", {})
+    store.submit(Submission("a", "kind", {}))
     with (
         closing(sqlite3.connect(path, isolation_level=None)) as other,
         monkeypatch.context() as short,
     ):
         short.setattr(jobs, "_LOCK_TIMEOUT_S", 0.01)
         other.execute("BEGIN IMMEDIATE")
-        work(kind=lambda params, progress: "result")
+        work(kind=lambda params, progress, stop: "result")
         wait_until(lambda: "database is locked" in caplog.text)
 
     wait_until(lambda: store.get("a").status == "done")

@@ -19,8 +19,10 @@ ENDPOINTS = {
     ("POST", "/deployments"),
     ("GET", "/deployments"),
     ("GET", "/deployments/{id}"),
+    ("DELETE", "/deployments/{id}"),
     ("GET", "/jobs"),
     ("GET", "/jobs/{id}"),
+    ("DELETE", "/jobs/{id}"),
     ("GET", "/healthz"),
 }
 

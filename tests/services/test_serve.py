@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from services.access import Secret
 from services.jobs import JobStore
 from services.serve import listen
 from workflow.errors import ChironError
@@ -67,23 +68,42 @@ def test_a_signal_ends_the_server_after_its_job_has_removed_what_it_deployed(
     assert store.get(queued).status == "queued"
 
 
-def test_a_server_that_was_killed_interrupts_what_ran_and_runs_what_waited(
-    tmp_path, calibrate, wait_until
-):
+def test_a_server_that_is_killed_again_and_again_loses_no_job(tmp_path, calibrate, wait_until):
     with server(tmp_path) as (process, url):
         running, queued = calibrate(url, 2)
         process.kill()
         process.wait(TIMEOUT_S)
+    wait_until((tmp_path / "removed").exists)  # the job's process outlives the server that long
+
+    def status(job):
+        return requests.get(f"{url}/jobs/{job}", timeout=TIMEOUT_S).json()
+
+    with server(tmp_path) as (process, url):
+        wait_until(lambda: status(running)["status"] == "running")
+        assert status(queued)["status"] == "queued"
+        process.kill()
+        process.wait(TIMEOUT_S)
 
     with server(tmp_path) as (_, url):
-
-        def status(job):
-            return requests.get(f"{url}/jobs/{job}", timeout=TIMEOUT_S).json()
-
         wait_until(lambda: status(queued)["progress"])
         assert status(queued)["status"] == "running"
         assert status(running)["status"] == "failed"
         assert status(running)["error"]["code"] == "interrupted"
+
+
+def test_a_job_that_is_cancelled_removes_what_it_deployed_and_the_next_one_runs(
+    tmp_path, calibrate, wait_until
+):
+    with server(tmp_path) as (_, url):
+        running, queued = calibrate(url, 2)
+        assert requests.delete(f"{url}/jobs/{running}", timeout=TIMEOUT_S).status_code == 200
+
+        def status(job):
+            return requests.get(f"{url}/jobs/{job}", timeout=TIMEOUT_S).json()["status"]
+
+        wait_until(lambda: status(queued) == "running")
+        assert status(running) == "cancelled"
+        assert (tmp_path / "removed").exists()
 
 
 def test_requests_are_answered_while_a_job_runs(tmp_path, calibrate):
@@ -117,8 +137,13 @@ def test_a_port_that_was_served_is_free_at_once():
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])  # noqa: S104
-def test_the_services_are_for_this_machine_alone(host):
+def test_without_a_secret_the_services_are_for_this_machine_alone(host):
     with pytest.raises(ChironError, match=r"127\.0\.0\.1") as refusal:
         listen(host, 0)
 
-    assert refusal.value.code == "not-loopback"
+    assert refusal.value.code == "no-secret"
+
+
+def test_with_a_secret_the_services_are_for_others_too():
+    with listen("0.0.0.0", 0, secret=Secret("Bearer", "x" * 32)) as listener:  # noqa: S104
+        assert listener.getsockname()[0] == "0.0.0.0"  # noqa: S104

@@ -1,0 +1,181 @@
+"""Work ends by its limits, on demand, or with the server, and with it whatever it has started."""
+
+from __future__ import annotations
+
+import operator
+import os
+import subprocess
+import sys
+import threading
+
+import psutil
+import pytest
+
+from services.child import Failed, call, run
+from services.child_process import Limits
+from workflow.documents import parse_json
+from workflow.errors import ChironError
+
+AMPLE = Limits(time_s=60.0, cpu_s=60)
+#: Starts a process that leaves its group and its parent, and says which it is.
+DAEMON = """
+import os, subprocess
+code = "import subprocess as s; print(s.Popen(['sleep', '600'], stdout=2).pid)"
+out = subprocess.run(["python3", "-c", code], stdout=subprocess.PIPE, start_new_session=True).stdout
+os.mkdir(os.path.join({folder!r}, out.decode().strip()))
+"""
+
+
+def never():
+    return None
+
+
+def compute(work, limits=AMPLE, stop=never, tell=print):
+    return run(work, limits, tell, stop)
+
+
+@pytest.fixture
+def failure():
+    """What the error of work is that fails."""
+
+    def fail(work, limits=AMPLE, stop=never):
+        with pytest.raises(Failed) as failed:
+            compute(work, limits, stop)
+        return failed.value.error
+
+    return fail
+
+
+@pytest.fixture
+def daemon(tmp_path, wait_until):
+    """The code that starts a daemon, and the process once it runs."""
+
+    def started():
+        (found,) = wait_until(lambda: list(tmp_path.iterdir()))
+        return psutil.Process(int(found.name))
+
+    return DAEMON.format(folder=str(tmp_path)), started
+
+
+def gone(process):
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def test_work_is_done_in_another_process():
+    assert compute(call(os.getpid)) != os.getpid()
+
+
+def test_results_are_data_and_nothing_else():
+    assert compute(call(parse_json, '{"a": [1, "ü", null]}', "it")) == {"a": [1, "ü", None]}
+
+
+def test_errors_keep_their_code_path_and_status(failure):
+    error = failure(call(parse_json, '{"a": 1, "a": 2}', "the plan"))
+
+    assert (error.code, error.path, error.status) == ("duplicate-key", "a", 400)
+
+
+@pytest.mark.parametrize(
+    ("code", "limits", "expected"),
+    [
+        ("while True: pass", Limits(time_s=60.0, cpu_s=1), "cpu-limit"),
+        ("import time; time.sleep(600)", Limits(time_s=0.5, cpu_s=60), "time-limit"),
+        ("bytes(2**33)", Limits(time_s=60.0, cpu_s=60, memory_mib=2048), "memory-limit"),
+    ],
+)
+def test_what_exceeds_a_limit_ends(failure, code, limits, expected):
+    error = failure(call(exec, code), limits)
+
+    assert (error.code, error.status) == (expected, 422)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("1 / 0", "internal"),
+        ("import os; os.kill(os.getpid(), 9)", "died"),
+        ("import os; os._exit(0)", "died"),
+        ("import sys; sys.exit()", "died"),
+        ("import ctypes; ctypes.string_at(0)", "died"),
+    ],
+)
+def test_work_with_a_fault_is_a_fault_of_the_service(failure, code, expected):
+    error = failure(call(exec, code))
+
+    assert (error.code, error.status) == (expected, 500)
+
+
+def test_work_that_has_to_stop_cleans_up_before(failure, tmp_path):
+    code = f"""
+import os, time
+try:
+    os.mkdir({str(tmp_path / "began")!r})
+    time.sleep(600)
+finally:
+    os.mkdir({str(tmp_path / "cleaned")!r})
+"""
+    reason = ChironError("enough", "enough of it")
+
+    with pytest.raises(Failed) as failed:
+        compute(call(exec, code), stop=lambda: reason if (tmp_path / "began").exists() else None)
+
+    assert failed.value.error is reason
+    assert (tmp_path / "cleaned").exists()
+
+
+def test_what_work_has_started_ends_with_it(daemon):
+    code, started = daemon
+    compute(call(exec, code))
+
+    with pytest.raises(psutil.NoSuchProcess):
+        started()
+
+
+def test_what_work_has_started_ends_with_the_server(daemon, wait_until):
+    code, started = daemon
+    program = f"""
+from services.child import call, run
+from services.child_process import Limits
+if __name__ == "__main__":
+    work = call(exec, {code + "import time; time.sleep(600)"!r})
+    run(work, Limits(600.0, 600), print, lambda: None)
+"""
+    with subprocess.Popen([sys.executable, "-c", program]) as server:
+        try:
+            process = started()
+            below = psutil.Process(server.pid).children(recursive=True)
+        finally:
+            server.kill()
+    wait_until(lambda: gone(process) and all(map(gone, below)))
+
+
+def test_progress_is_told():
+    lines = []
+
+    # A work that does nothing but tell: it is called with what takes the lines.
+    compute(operator.methodcaller("__call__", "a step"), tell=lines.append)
+
+    assert lines == ["a step"]
+
+
+def test_many_at_once_do_not_mix_their_results():
+    results = {}
+
+    def one(number):
+        results[number] = compute(call(pow, number, 1))
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert results == {number: number for number in range(8)}
+
+
+def test_work_leaves_no_descriptors_and_no_threads():
+    compute(call(os.getpid))
+    before = psutil.Process().num_fds(), threading.active_count()
+    for _ in range(5):
+        compute(call(os.getpid))
+
+    assert (psutil.Process().num_fds(), threading.active_count()) == before
