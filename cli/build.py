@@ -1,4 +1,4 @@
-"""`chiron build`: the images of a stack.yaml, for the embedded gateway."""
+"""`chiron build`: the images of a stack.yaml, for the embedded gateway's processes or Docker."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
-from cli.images import build_local
+from cli import options
+from cli.images import BUILDERS
 from cli.output import next_step, progress
+from gateway.names import BackendName as Backend
 from openfaas.stack import read_stack
 
 
@@ -22,14 +24,16 @@ from openfaas.stack import read_stack
     show_default=True,
     help="Which functions to build.",
 )
-def command(stack_file: Path) -> None:
-    """Build the images of a stack.yaml into the embedded gateway's store.
+@options.backend
+def command(stack_file: Path, backend: Backend | None) -> None:
+    """Build the images of a stack.yaml for the embedded gateway, into its store or into Docker.
 
     \b
     Example:
       chiron build -f build/stack.yaml
+      chiron build -f build/stack.yaml --backend docker
     """
-    build_local(stack_file)
+    BUILDERS[backend or "process"](stack_file)
     for name in read_stack(stack_file, os.environ).functions:
         progress(f"built {name}")
     next_step(f"faas-cli deploy -f {stack_file}")

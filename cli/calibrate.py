@@ -9,6 +9,7 @@ import click
 from cli import options
 from cli.output import emit, next_step, progress
 from cli.place import connect
+from gateway.names import BackendName as Backend
 from profiler.calibrate import calibrate
 
 
@@ -19,7 +20,7 @@ from profiler.calibrate import calibrate
 @options.output("platform.json")
 @options.as_json
 def command(
-    gateway: str | None, tls_no_verify: bool, local: bool, output: Path, as_json: bool
+    gateway: str | None, tls_no_verify: bool, local: Backend | None, output: Path, as_json: bool
 ) -> None:
     """Measure what invocations, processes and threads cost here, with wraps that do nothing.
 

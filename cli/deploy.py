@@ -10,6 +10,7 @@ from cli import options
 from cli.artefacts import read_platform, read_profile
 from cli.output import emit, next_step, progress, table
 from cli.place import connect
+from gateway.names import BackendName as Backend
 from services.deployment import DeploymentReport, DeploymentRequest, deploy
 from workflow.folder import WorkflowFolder
 from workflow.plan import Mechanism, Model
@@ -40,7 +41,7 @@ def command(
     platform: Path | None,
     gateway: str | None,
     tls_no_verify: bool,
-    local: bool,
+    local: Backend | None,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -67,7 +68,8 @@ def command(
     _show(report)
     if local:
         progress("the embedded gateway has ended with the command; chiron serve keeps one running")
-        next_step(f"chiron serve, then faas-cli deploy -f {output / 'build' / 'stack.yaml'}")
+        flag = f" --backend {local}" if local != "process" else ""
+        next_step(f"chiron serve{flag}, then faas-cli deploy -f {output / 'build' / 'stack.yaml'}")
     else:
         next_step(f"chiron invoke {report.plan.workflow} < {folder / 'payload.json'}")
 

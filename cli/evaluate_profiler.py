@@ -11,6 +11,7 @@ from cli import options
 from cli.output import emit, progress, table
 from cli.place import connect
 from evaluation.profiler import ProfilerReport, check_profiler
+from gateway.names import BackendName as Backend
 from generator.harness import Harness
 from profiler.launcher import SoloLauncher
 
@@ -33,7 +34,7 @@ def command(
     samples: int,
     gateway: str | None,
     tls_no_verify: bool,
-    local: bool,
+    local: Backend | None,
     harness: bool,
     output: Path,
     as_json: bool,

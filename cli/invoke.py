@@ -33,7 +33,7 @@ def command(
       chiron invoke finra < benchmarks/finra/payload.json
     """
     with (
-        connect(gateway, local=False, tls_no_verify=tls_no_verify) as launcher,
+        connect(gateway, local=None, tls_no_verify=tls_no_verify) as launcher,
         find_invoker(launcher.gateway, workflow, model) as invoker,
     ):
         answer = invoker.invoke(sys.stdin.buffer.read())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import click
 
+from gateway.names import BackendName as Backend
 from workflow.errors import ChironError
 from workflow.plan import Mechanism, Model
 from workflow.units import parse_duration_ms
@@ -36,8 +38,10 @@ workflow_folder = click.argument(
 )
 gateway = click.option("-g", "--gateway", metavar="URL", help="OpenFaaS gateway (or OPENFAAS_URL).")
 tls_no_verify = click.option("--tls-no-verify", is_flag=True, help="Do not verify certificates.")
-local = click.option(
-    "--local", is_flag=True, help="Start the embedded gateway for the length of the command."
+backend = click.option(
+    "--backend",
+    type=click.Choice(get_args(Backend)),
+    help="What runs the functions of the embedded gateway (default: process).",
 )
 as_json = click.option("-j", "--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 slo = click.option("--slo", type=Duration(), required=True, help="Latency SLO, such as 200ms.")
@@ -68,3 +72,19 @@ def output(default: str) -> Callable[[Command], Command]:
     return click.option(
         "-o", "--output", type=click.Path(path_type=Path), default=default, show_default=True
     )
+
+
+def local(command: Command) -> Command:
+    """The options --local and --backend, as one argument `local`: the backend to embed, or None."""
+
+    @click.option(
+        "--local", is_flag=True, help="Start the embedded gateway for the length of the command."
+    )
+    @backend
+    @functools.wraps(command)
+    def with_local(*arguments: Any, local: bool, backend: Backend | None, **others: Any) -> Any:
+        if backend and not local:
+            raise click.UsageError("--backend is the embedded gateway's: add --local")
+        return command(*arguments, local=(backend or "process") if local else None, **others)
+
+    return cast(Command, with_local)

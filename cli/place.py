@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cli.images import EMBEDDED_PROVIDER, build_local
+from cli.images import BUILDERS, EMBEDDED_PROVIDER
 from gateway.embedded import EmbeddedGateway
 from gateway.errors import GatewayError
+from gateway.names import BackendName as Backend
 from generator.launcher import Launcher
 from openfaas.client import Gateway
 from openfaas.credentials import credentials_for, gateway_url
@@ -17,8 +18,15 @@ from workflow.errors import ChironError
 
 
 @contextmanager
-def connect(flag: str | None, *, local: bool, tls_no_verify: bool = False) -> Iterator[Launcher]:
-    """A launcher on the gateway that flags and environment name.
+def connect(
+    flag: str | None, *, local: Backend | None, tls_no_verify: bool = False
+) -> Iterator[Launcher]:
+    """A launcher on the gateway that flags and environment name, or on one that is embedded.
+
+    Parameters
+    ----------
+    local
+        What runs the functions of the embedded gateway; None for the gateway that is named.
 
     Raises
     ------
@@ -26,8 +34,8 @@ def connect(flag: str | None, *, local: bool, tls_no_verify: bool = False) -> It
         ``no-gateway``, which offers ``--local``; ``unauthorised``.
     """
     if local:
-        with embedded_gateway() as url, Gateway(url) as gateway:
-            yield Launcher(gateway, build_local)
+        with embedded_gateway(backend=local) as url, Gateway(url) as gateway:
+            yield Launcher(gateway, BUILDERS[local])
         return
     url = gateway_url(flag, os.environ)
     with Gateway(url, credentials_for(url, os.environ), verify_tls=not tls_no_verify) as gateway:
@@ -35,10 +43,10 @@ def connect(flag: str | None, *, local: bool, tls_no_verify: bool = False) -> It
 
 
 @contextmanager
-def embedded_gateway(port: int = 0) -> Iterator[str]:
+def embedded_gateway(port: int = 0, backend: Backend = "process") -> Iterator[str]:
     """The URL of an embedded gateway for the length of the block; `port` 0 takes a free one."""
     try:
-        with EmbeddedGateway(port) as embedded:
+        with EmbeddedGateway(port, backend=backend) as embedded:
             yield embedded.url
     except GatewayError as error:
         raise ChironError(error.code, error.message, status=error.status) from None
@@ -46,8 +54,10 @@ def embedded_gateway(port: int = 0) -> Iterator[str]:
 
 def launcher_on(gateway: Gateway) -> Launcher:
     """A launcher that can build images for `gateway`."""
-    if gateway.info().provider.provider == EMBEDDED_PROVIDER:
-        return Launcher(gateway, build_local)
+    provider = gateway.info().provider
+    if provider.provider == EMBEDDED_PROVIDER:
+        docker = provider.orchestration == "docker"
+        return Launcher(gateway, BUILDERS["docker" if docker else "process"])
     return Launcher(gateway, _refuse)
 
 

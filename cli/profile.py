@@ -11,6 +11,7 @@ from cli import options
 from cli.artefacts import read_profile
 from cli.output import emit, next_step, progress, table
 from cli.place import connect
+from gateway.names import BackendName as Backend
 from generator.harness import Harness
 from profiler.chrome_trace import chrome_trace
 from profiler.compare import Changes
@@ -39,7 +40,7 @@ def command(
     folder: Path,
     gateway: str | None,
     tls_no_verify: bool,
-    local: bool,
+    local: Backend | None,
     harness: bool,
     compare: Path | None,
     trace: Path | None,

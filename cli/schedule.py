@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import get_args
 
@@ -10,6 +11,7 @@ import click
 from cli import options
 from cli.artefacts import read_platform, read_profile
 from cli.output import emit, next_step, progress, table
+from scheduler.environments import read_environments
 from scheduler.limits import COMMUNITY_EDITION_FUNCTIONS, Limits
 from scheduler.options import Job
 from scheduler.pareto import ParetoFront, pareto
@@ -87,6 +89,7 @@ def command(
     opened = WorkflowFolder.open(folder)
     functions, place = read_profile(profile), read_platform(platform)
     wishes, limits = read_wishes(folder), Limits(max_functions, node_memory)
+    environments = read_environments(opened, os.environ)
     if front:
         job = job_of(
             opened.workflow,
@@ -94,6 +97,7 @@ def command(
             place,
             slo,
             wishes=wishes,
+            environments=environments,
             limits=limits,
             headroom=headroom,
         )
@@ -108,6 +112,7 @@ def command(
         mechanism=mechanism,
         strategy=strategy,
         wishes=wishes,
+        environments=environments,
         limits=limits,
         headroom=headroom,
     )

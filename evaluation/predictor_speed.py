@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from predictor.engine import EngineName, engine
-from predictor.threads import Interpreter, Work
+from predictor.threads import Interpreter, Life, Work
 from workflow.documents import Document
 from workflow.profile import PeriodKind
 
@@ -26,10 +26,10 @@ _BUDGET_S, _FEWEST = 1.0, 20
 _LOAD = """
 import time
 from predictor.engine import engine
-from predictor.threads import Interpreter
+from predictor.threads import Interpreter, Life
 start = time.perf_counter()
 compiled = engine("compiled", {"f": (("cpu", 1.0),)}, Interpreter(5.0, 0.0, 0.0))
-compiled.ends_ms([0.0], (("f",),), 1)
+compiled.ends_ms([Life(0.0, ("f",))], 1)
 print((time.perf_counter() - start) * 1000)
 """
 _LOADS = 3
@@ -71,8 +71,8 @@ def measure_speed(seed: int = 0) -> Speeds:
 def _speed(name: EngineName, threads: int, periods: int, seed: int) -> Speed:
     works = random_works(threads, periods, seed)
     simulating = engine(name, works, _INTERPRETER)
-    process = (tuple(works),)
-    taken_us = _times_us(lambda: simulating.ends_ms([0.0], process, _CORES))
+    lives = [Life(0.0, tuple(works))]
+    taken_us = _times_us(lambda: simulating.ends_ms(lives, _CORES))
     low, median, high = statistics.quantiles(taken_us, n=4)
     return Speed(
         engine=name,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
@@ -13,6 +12,8 @@ from generator.launcher import Deployment, Launcher
 from generator.measure import WARM_UP, Measurement, checked_invoke
 from generator.reference import reference
 from predictor.predict import predict
+from profiler.drift import platform_at, profile_at
+from profiler.reference_loop import reference_ms
 from workflow.documents import Document
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan, Prediction
@@ -23,14 +24,13 @@ Progress = Callable[[str], None]
 
 #: Plans that are deployed at once: few enough for the memory of a small machine.
 BATCH = 8
-#: Turns of the loop whose time tells how fast the machine is at the moment.
-_LOOP_TURNS = 20_000
 
 
 class PredictedRow(Document):
     """One plan: what was predicted, and what was measured.
 
-    ``loop_ms`` is what a fixed loop took meanwhile, so that a slow spell of the machine shows;
+    ``loop_ms`` is what the reference loop took meanwhile; the prediction is one for that speed of
+    the machine, which drifts by more than predictions are wrong.
     ``again_ms`` is the median of the same plan deployed a second time, for one plan a batch.
     """
 
@@ -82,10 +82,11 @@ def measure_plans(
         twice = [*map(apart, batch), apart(batch[0], "again")]
         latencies, loop_ms = _measure_batch(folder, launcher, twice, samples)
         again_ms = statistics.median(latencies.pop())
+        now = profile_at(profile, loop_ms), platform_at(platform, loop_ms)
         for index, (plan, row) in enumerate(zip(batch, latencies, strict=True)):
             yield PredictedRow(
                 plan=plan,
-                predicted=predict(plan, folder.workflow, profile, platform),
+                predicted=predict(plan, folder.workflow, *now),
                 measured=Measurement.of(row),
                 loop_ms=loop_ms,
                 again_ms=again_ms if index == 0 else None,
@@ -105,7 +106,7 @@ def _measure_batch(
         latencies: list[list[float]] = [[] for _ in plans]
         loops = []
         for number in range(WARM_UP + samples):
-            loops.append(_loop_ms())
+            loops.append(reference_ms())
             for index in _order(number, deployed):
                 latencies[index].append(checked_invoke(deployed[index], body, expected))
     return [row[WARM_UP:] for row in latencies], round(statistics.median(loops), 4)
@@ -116,10 +117,3 @@ def _order(number: int, deployed: Sequence[Deployment]) -> list[int]:
     count = len(deployed)
     order = [(number + turn) % count for turn in range(count)]
     return order if number % 2 else order[::-1]
-
-
-def _loop_ms() -> float:
-    start = time.perf_counter()
-    for _ in range(_LOOP_TURNS):
-        pass
-    return (time.perf_counter() - start) * 1000

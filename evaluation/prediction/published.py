@@ -1,13 +1,21 @@
-"""Holds predictions against a published testbed's measurements, beside its authors' simulator."""
+"""Holds predictions against a published testbed's measurements, beside its authors' simulator.
+
+The testbed has no deployment twice, so nothing is known of its noise.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
+from evaluation.prediction.baselines.learning import HeldOut
+from evaluation.prediction.baselines.report import BaselineReport, compare_baselines
+from evaluation.prediction.baselines.samples import sample_of
+from evaluation.prediction.distribution import OURS, Distribution
 from evaluation.prediction.errors import ErrorSummary
 from evaluation.testbed import MeasuredRow, read_measured, read_profile
 from predictor.equations import workflow_latency_ms
@@ -44,17 +52,50 @@ class PublishedWorkflow(Document):
     published: ErrorSummary
     rows: tuple[PublishedRow, ...]
 
+    def distributions(self) -> list[Distribution]:
+        """The errors of the predictor and of the authors' simulator."""
+        errors = {
+            OURS: [row.error for row in self.rows],
+            "published": [row.published_error for row in self.rows],
+        }
+        return [
+            Distribution(
+                workflow=self.workflow,
+                mechanism="fork",
+                predictor=name,
+                errors=tuple(round(each, 6) for each in listed),
+            )
+            for name, listed in errors.items()
+        ]
+
 
 class PublishedComparison(Document):
     """All measured workflows of a testbed, with one set of constants."""
 
-    format: int = 1
+    format: Literal[1] = 1
     platform: Platform
     workflows: tuple[PublishedWorkflow, ...]
+    baselines: BaselineReport | None = None
+
+    def distributions(self) -> list[Distribution]:
+        """The errors of both simulators and of every baseline that ran."""
+        simulated = [each for workflow in self.workflows for each in workflow.distributions()]
+        return [*simulated, *(self.baselines.distributions if self.baselines else ())]
 
 
-def compare_with_testbed(folder: Path, platform: Platform) -> PublishedComparison:
+def compare_with_testbed(
+    folder: Path,
+    platform: Platform,
+    *,
+    held_out: HeldOut | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> PublishedComparison:
     """Predict every deployment that the testbed in `folder` measured.
+
+    Parameters
+    ----------
+    held_out
+        What the baselines are not to see in training; None trains none.
 
     Raises
     ------
@@ -64,10 +105,14 @@ def compare_with_testbed(folder: Path, platform: Platform) -> PublishedCompariso
     """
     profile = read_profile(folder)
     predictor = Predictor(profile, platform)
-    workflows = []
+    workflows, samples = [], []
     for name, workflow, measured in read_measured(folder):
         profile.require(workflow.functions)
         rows = tuple(_predicted(row, workflow, predictor) for row in measured)
+        samples += [
+            sample_of(name, row.plan(workflow, platform.cpus), workflow, profile, row.measured_ms)
+            for row in measured
+        ]
         workflows.append(
             PublishedWorkflow(
                 workflow=name,
@@ -76,7 +121,11 @@ def compare_with_testbed(folder: Path, platform: Platform) -> PublishedCompariso
                 rows=rows,
             )
         )
-    return PublishedComparison(platform=platform, workflows=tuple(workflows))
+    return PublishedComparison(
+        platform=platform,
+        workflows=tuple(workflows),
+        baselines=compare_baselines(samples, held_out, progress) if held_out else None,
+    )
 
 
 def as_csv(comparison: PublishedComparison) -> str:

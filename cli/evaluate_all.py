@@ -1,0 +1,149 @@
+"""`chiron evaluate all`: every experiment on every workflow, and one report of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.evaluate import command as evaluate
+from cli.evaluate_options import Wanted, measure, measuring
+from cli.output import error_line, next_step, progress, table
+from evaluation.bench.setup import PLATFORM_FILE
+from evaluation.experiments.catalogue import EXPERIMENTS
+from evaluation.experiments.recorded import read_run
+from evaluation.report.page import write_report
+from evaluation.report.summary import summary_tables
+from workflow.errors import ChironError
+from workflow.folder import WORKFLOW_FILE
+
+#: Where the workflows are that are measured if none is named.
+_BENCHMARKS = Path("benchmarks")
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another verb of `evaluate` whose result belongs to the report.
+
+    ``arguments`` makes its command line, None where it has no use. That it writes NAME.json to the
+    folder after ``-o`` is all that is expected of it; NAME.csv and NAME.png are shown as well.
+    """
+
+    name: str
+    arguments: Callable[[tuple[Path, ...], Wanted], list[str] | None]
+
+
+def _prediction(folders: tuple[Path, ...], wanted: Wanted) -> list[str]:
+    plans, samples = ("4", "8") if wanted.quick else ("24", "20")
+    chosen = folders[:1] if wanted.quick else folders
+    constants = ["--platform", str(wanted.output / PLATFORM_FILE)]
+    # Baselines learn from the other workflows, which takes several, and time.
+    baselines = [] if len(chosen) > 1 else ["--no-baselines"]
+    amount = ["--plans", plans, "--samples", samples]
+    return [*map(str, chosen), *amount, *baselines, *constants, *_place(wanted)]
+
+
+def _scheduler(_: tuple[Path, ...], wanted: Wanted) -> list[str]:
+    return ["--cases", "20", "--samples", "2", "--no-large"] if wanted.quick else []
+
+
+def _runtime(_: tuple[Path, ...], wanted: Wanted) -> list[str] | None:
+    """It measures an embedded gateway of its own."""
+    if not wanted.local:
+        return None
+    return ["--quick"] if wanted.quick else []
+
+
+def _predictor_speed(_: tuple[Path, ...], __: Wanted) -> list[str]:
+    return []
+
+
+def _place(wanted: Wanted) -> list[str]:
+    """The options that say where to deploy."""
+    gateway = ["--gateway", wanted.gateway] if wanted.gateway else []
+    local = ["--local", "--backend", wanted.local] if wanted.local else []
+    return [*gateway, *local, *(["--tls-no-verify"] if wanted.tls_no_verify else [])]
+
+
+#: A further verb plugs in here, and in `cli.evaluate`.
+OTHERS = (
+    Other("prediction", _prediction),
+    Other("scheduler", _scheduler),
+    Other("runtime", _runtime),
+    Other("predictor-speed", _predictor_speed),
+)
+
+
+@click.command("all")
+@click.option(
+    "--workflows",
+    metavar="DIR,...",
+    help=f"Folders, or names of those in {_BENCHMARKS}/; all of those where nothing is said.",
+)
+@click.option("--only-report", is_flag=True, help="Measure nothing: render what is there.")
+@measuring
+def command(workflows: str | None, only_report: bool, **wanted: Any) -> None:
+    """Measure every model on every workflow by all experiments, and write one report.
+
+    A run that was stopped goes on where it was when it is given the same output folder.
+
+    \b
+    Example:
+      chiron evaluate all --local --quick -o out/evaluation
+    """
+    asked = Wanted(**wanted)
+    if not only_report:
+        folders = find_workflows(workflows, Path.cwd())
+        measure(list(EXPERIMENTS), folders, asked, asked.scale(None))
+        for other in OTHERS:
+            _run_other(other, folders, asked)
+    report = write_report(asked.output, progress)
+    for shown in summary_tables(read_run(asked.output)):
+        table(shown.title, shown.columns, shown.rows)
+    progress(f"wrote {report}")
+    next_step(f"open {report} in a browser")
+
+
+def find_workflows(text: str | None, here: Path) -> tuple[Path, ...]:
+    """The workflow folders in a list with commas, or all of the benchmarks in the folder `here`.
+
+    Raises
+    ------
+    ChironError
+        ``no-workflows`` where there is none, ``missing-file`` where one of those named is none.
+    """
+    benchmarks = here / _BENCHMARKS
+    if text is None:
+        found = sorted(file.parent for file in benchmarks.glob(f"*/{WORKFLOW_FILE}"))
+        if not found:
+            message = f"there are no workflows in {_BENCHMARKS}/: name folders with --workflows"
+            raise ChironError("no-workflows", message)
+        return tuple(each.relative_to(here) for each in found)
+    return tuple(_folder(name.strip(), here) for name in text.split(",") if name.strip())
+
+
+def _folder(name: str, here: Path) -> Path:
+    for folder in (Path(name), _BENCHMARKS / name):
+        if (here / folder / WORKFLOW_FILE).is_file():
+            return folder
+    message = f"{name!a} is no workflow folder, and {_BENCHMARKS}/ has none of that name"
+    raise ChironError("missing-file", message)
+
+
+def _run_other(other: Other, folders: tuple[Path, ...], wanted: Wanted) -> None:
+    """Run another verb unless its result is there; one that fails does not end the others."""
+    if (wanted.output / f"{other.name}.json").exists():
+        return
+    found = evaluate.get_command(click.Context(evaluate), other.name)
+    arguments = other.arguments(folders, wanted)
+    if found is None or arguments is None:
+        return
+    progress(f"chiron evaluate {other.name}")
+    line = [*arguments, "--output", str(wanted.output)]
+    try:
+        found.main(line, prog_name=f"chiron evaluate {other.name}", standalone_mode=False)
+    except (ChironError, click.ClickException, ImportError) as error:
+        error_line(f"the report lacks {other.name}: {error}")

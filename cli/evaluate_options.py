@@ -1,0 +1,173 @@
+"""What the verbs of `evaluate` that measure deployments share: options, and how they run."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from cli import options
+from cli.artefacts import read_platform, read_profile
+from cli.output import emit, progress, table
+from cli.place import connect
+from evaluation.bench.machine import target_of, this_machine
+from evaluation.bench.settings import FULL, QUICK, Scale, Settings, open_run
+from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of
+from evaluation.bench.variants import MECHANISMS, MODELS, parse_mechanisms, parse_models
+from evaluation.experiments.catalogue import measurements_of, results_of
+from evaluation.experiments.recorded import read_run
+from evaluation.measurements.run import measure_workflow
+from evaluation.report.files import write_results
+from evaluation.report.tables import table_of
+from gateway.names import BackendName as Backend
+from scheduler.strategies import Strategy
+from workflow.documents import dump, write_atomically
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
+
+DEFAULT_MODELS = "one-to-one,sand,faastlane,pgp"
+Command = Callable[..., Any]
+_OPTIONS: tuple[Callable[[Command], Command], ...] = (
+    click.option(
+        "--models",
+        default=DEFAULT_MODELS,
+        show_default=True,
+        help=f"Of {', '.join(MODELS)}.",
+    ),
+    click.option("--mechanisms", default=",".join(MECHANISMS), show_default=True),
+    click.option("--slo", type=options.Duration(), help="Instead of faastlane's mean + 10 ms."),
+    click.option(
+        "--strategy", type=click.Choice(get_args(Strategy)), default="cost", show_default=True
+    ),
+    click.option(
+        "--headroom/--no-headroom",
+        default=True,
+        show_default=True,
+        help="Whether the high end of pgp's prediction meets the SLO.",
+    ),
+    click.option("--samples", type=click.IntRange(min=1), help="Requests one at a time."),
+    click.option("--quick", is_flag=True, help="Few samples, wide intervals."),
+    click.option("--profile", type=click.Path(path_type=Path), help="Instead of measuring it."),
+    click.option("--platform", type=click.Path(path_type=Path), help="Instead of measuring it."),
+    options.gateway,
+    options.tls_no_verify,
+    options.local,
+    options.output("out"),
+)
+
+folders_argument = click.argument(
+    "folders",
+    metavar="DIR...",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user asked for."""
+
+    models: str
+    mechanisms: str
+    slo: float | None
+    strategy: Strategy
+    headroom: bool
+    samples: int | None
+    quick: bool
+    profile: Path | None
+    platform: Path | None
+    gateway: str | None
+    tls_no_verify: bool
+    local: Backend | None
+    output: Path
+
+    @property
+    def settings(self) -> Settings:
+        """What is compared with what."""
+        return Settings(
+            models=parse_models(self.models),
+            mechanisms=parse_mechanisms(self.mechanisms),
+            strategy=self.strategy,
+            headroom=self.headroom,
+            slo_ms=self.slo,
+            quick=self.quick,
+        )
+
+    def scale(self, samples: int | None) -> Scale:
+        """How much is measured; `samples` where the user does not say."""
+        scale = QUICK if self.quick else FULL
+        requests = self.samples or (None if self.quick else samples)
+        return replace(scale, requests=requests) if requests else scale
+
+
+def measuring(command: Command) -> Command:
+    """Adds the options of `Wanted`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def measure(names: Sequence[str], folders: Sequence[Path], wanted: Wanted, scale: Scale) -> None:
+    """Measure what the experiments `names` need of the workflows in `folders`.
+
+    What the output folder has already is not measured again.
+    """
+    settings = wanted.settings
+    opened = [WorkflowFolder.open(folder) for folder in folders]
+    _require_distinct(opened)
+    _keep_given(opened, wanted)
+    with connect(
+        wanted.gateway, local=wanted.local, tls_no_verify=wanted.tls_no_verify
+    ) as launcher:
+        target = target_of(launcher.gateway)
+        run = open_run(wanted.output, settings, this_machine(), target, command_line())
+        place = place_of(launcher, wanted.output, progress)
+        for folder in opened:
+            out = wanted.output / folder.workflow.name
+            measure_workflow(folder, place, out, run, scale, measurements_of(list(names)))
+
+
+def single(
+    name: str, folders: Sequence[Path], wanted: Wanted, *, as_json: bool, samples: int | None = None
+) -> None:
+    """The verb `name`: measures, writes its results and shows them as tables."""
+    measure([name], folders, wanted, wanted.scale(samples))
+    folder = read_run(wanted.output)
+    results = results_of([name], folder)
+    write_results(results, folder, wanted.output, progress)
+    for result in results:
+        shown = table_of(result)
+        table(shown.title, shown.columns, shown.rows)
+    progress(f"wrote {', '.join(f'{wanted.output / r.experiment}.json' for r in results)}")
+    if as_json and results:
+        emit(results[0], None, as_json)
+
+
+def _keep_given(folders: Sequence[WorkflowFolder], wanted: Wanted) -> None:
+    """Put what the user has measured before where a run looks for it."""
+    if wanted.profile:
+        if len(folders) > 1:
+            message = f"{wanted.profile} is of one workflow: put each in OUTPUT/WORKFLOW/ instead"
+            raise ChironError("one-profile", message)
+        file = wanted.output / folders[0].workflow.name / PROFILE_FILE
+        write_atomically(file, dump(read_profile(wanted.profile)))
+    if wanted.platform:
+        write_atomically(wanted.output / PLATFORM_FILE, dump(read_platform(wanted.platform)))
+
+
+def command_line() -> str:
+    """The command as it was typed, to be stored with its results."""
+    return shlex.join(["chiron", *sys.argv[1:]])
+
+
+def _require_distinct(folders: Sequence[WorkflowFolder]) -> None:
+    names = [folder.workflow.name for folder in folders]
+    for name in names:
+        if names.count(name) > 1:
+            raise ChironError("same-name", f"two of the workflows are called {name}: rename one")

@@ -1,0 +1,48 @@
+"""`chiron evaluate runtime`: what the wrap runtime costs, and whether that meets its goals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cli import options
+from cli.output import emit, progress, table
+from cli.place import embedded_gateway, launcher_on
+from evaluation.runtime.report import Figure, RuntimeReport
+from evaluation.runtime.run import QUICK_ROUNDS, ROUNDS, measure_runtime
+from openfaas.client import Gateway
+
+_COLUMNS = ["what", "median", "p25", "p75", "unit", "goal", "met"]
+
+
+@click.command("runtime")
+@click.option("--quick", is_flag=True, help=f"{QUICK_ROUNDS} rounds instead of {ROUNDS}.")
+@options.output("out")
+@options.as_json
+def command(quick: bool, output: Path, as_json: bool) -> None:
+    """Measure what a wrap, its threads, workers, processes and remote wraps cost on this machine.
+
+    \b
+    Example:
+      chiron evaluate runtime --quick
+    """
+    with embedded_gateway() as url, Gateway(url) as gateway:
+        rounds = QUICK_ROUNDS if quick else ROUNDS
+        report = measure_runtime(launcher_on(gateway), rounds, progress)
+    emit(report, output / "runtime.json", as_json)
+    _show(report)
+
+
+def _show(report: RuntimeReport) -> None:
+    samples = report.figures[0].samples
+    table(f"medians of {samples} rounds", _COLUMNS, [_row(figure) for figure in report.figures])
+    missed = [figure.name for figure in report.figures if figure.met is False]
+    progress(f"goals missed: {'; '.join(missed) or 'none'}")
+
+
+def _row(figure: Figure) -> list[str]:
+    found = (f"{value:.2f}" for value in (figure.median, figure.low, figure.high))
+    goal = "" if figure.goal is None else f"≤ {figure.goal:g}"
+    met = {None: "", True: "yes", False: "no"}[figure.met]
+    return [figure.name, *found, figure.unit, goal, met]

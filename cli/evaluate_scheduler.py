@@ -1,0 +1,127 @@
+"""`chiron evaluate scheduler`: how good and how fast the scheduler's search is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cli import options
+from cli.output import emit, progress, table
+from evaluation.scheduling.exhaustive import compare_small_stages
+from evaluation.scheduling.large import schedule_large
+from evaluation.scheduling.laws import try_laws
+from evaluation.scheduling.published import compare_published
+from evaluation.scheduling.report import Requirement, SchedulingReport
+from predictor.engine import engine
+from predictor.threads import Interpreter, Life
+from workflow.errors import ChironError
+
+
+@click.command("scheduler")
+@click.option(
+    "--testbed",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder with a published testbed's profiles and workflows.",
+)
+@click.option("--cases", type=click.IntRange(min=0), default=200, show_default=True)
+@click.option("--samples", type=click.IntRange(min=2), default=5, show_default=True)
+@click.option("--large/--no-large", default=True, show_default=True, help="200 and 1000 functions.")
+@click.option("--seed", default=1, show_default=True, help="Which workflows are drawn.")
+@options.output("out")
+@options.as_json
+def command(
+    testbed: Path | None,
+    cases: int,
+    samples: int,
+    large: bool,
+    seed: int,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Compare plans with the best there are, with fixed models and with published ones.
+
+    Small random stages are compared with exhaustive search, random workflows with the fixed
+    models, large ones are timed; with --testbed, published workflows with published plans. All
+    times are of the search alone, with the compiled kernel loaded, unless they are the command's.
+
+    \b
+    Example:
+      chiron evaluate scheduler --testbed testbed
+    """
+    _load_kernel()
+    published = []
+    for case in compare_published(testbed, samples) if testbed else ():
+        progress(f"{case.workflow}: {case.search.cpu_s:.3f} s")
+        published.append(case)
+    many = []
+    for each in schedule_large(seed) if large else ():
+        progress(f"{each.functions} functions, SLO {each.slo_ms:g} ms: {each.search.cpu_s:.1f} s")
+        many.append(each)
+    progress(f"{cases} small stages, tried in all ways")
+    small = tuple(compare_small_stages(cases, seed))
+    progress(f"{cases} workflows, scheduled for several SLOs and models")
+    trials = tuple(try_laws(cases, seed))
+    report = SchedulingReport.of(tuple(published), tuple(many), small, trials)
+    emit(report, output / "scheduler.json", as_json)
+    _show(report)
+
+
+def _load_kernel() -> None:
+    try:
+        compiled = engine("compiled", {"f": (("cpu", 1.0),)}, Interpreter(5.0, 0.0, 0.0))
+        compiled.ends_ms([Life(0.0, ("f",))], 1)
+    except ImportError as error:
+        message = f"numba cannot be loaded ({error}): pip install 'chiron-openfaas[fast]'"
+        raise ChironError("no-numba", message) from None
+
+
+def _show(report: SchedulingReport) -> None:
+    if report.published:
+        _show_published(report)
+    if report.large:
+        _show_large(report)
+    columns = ["requirement", "bound", "measured", "met"]
+    table("what the scheduler has to show", columns, map(_row, report.requirements))
+
+
+def _show_published(report: SchedulingReport) -> None:
+    rows = [
+        [
+            each.workflow,
+            f"{each.slo_ms:g}",
+            f"{each.latency_ms:.1f}",
+            f"{each.processes} / {each.published_processes}",
+            f"{each.ours_at_published_ms:.1f} / {each.published_ms:.1f}",
+            f"{each.search.cpu_s:.3f}",
+            "-" if each.published_search_s is None else f"{each.published_search_s:g}",
+            f"{each.command.wall_s:.2f}",
+        ]
+        for each in report.published
+    ]
+    columns = ["workflow", "SLO ms", "ours ms", "processes", "ms at published"]
+    times = ["search s", "published s", "command s"]
+    table("ours / published", [*columns, *times], rows)
+
+
+def _show_large(report: SchedulingReport) -> None:
+    rows = [
+        [
+            f"{each.functions} in {each.stages}, {' '.join(each.kinds)}",
+            f"{each.slo_ms:g}",
+            f"{each.latency_ms:.1f}",
+            str(each.cpus),
+            str(each.wraps),
+            f"{each.search.cpu_s:.2f}",
+            f"{each.command.wall_s:.2f}",
+            f"{each.command.peak_mib:.0f}",
+        ]
+        for each in report.large
+    ]
+    columns = ["functions in stages", "SLO ms", "ours ms", "CPUs", "wraps"]
+    table("distinct functions", [*columns, "search s", "command s", "MiB"], rows)
+
+
+def _row(requirement: Requirement) -> list[str]:
+    met = "yes" if requirement.met else "NO"
+    return [requirement.name, requirement.bound, requirement.measured, met]

@@ -1,0 +1,118 @@
+"""The bench: variants of one workflow, deployed side by side for the length of a ``with`` block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from evaluation.apart import apart
+from evaluation.bench.leftovers import Leftovers
+from evaluation.bench.setup import Place
+from evaluation.bench.variants import TWIN
+from evaluation.load.route import Route, route_of
+from evaluation.usage.sandboxes import Sandboxes, Unseen, meter
+from generator.generate import Sources
+from generator.launcher import Deployment
+from generator.measure import WARM_UP, checked_invoke
+from generator.reference import reference
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
+from workflow.plan import Plan
+
+#: What concerns the gateway or the whole workflow, and not one variant.
+_FATAL = frozenset({"no-gateway", "unauthorised", "bad-gateway-url", "not-deployable"})
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A variant that is deployed, warm, and known to answer right."""
+
+    plan: Plan
+    deployment: Deployment
+    meter: Sandboxes | Unseen
+    route: Route
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The variants that answer, and why the others are not here.
+
+    Attributes
+    ----------
+    url
+        The gateway's.
+    body, expected
+        The request, and the answer of the reference executor.
+    """
+
+    url: str
+    body: bytes
+    expected: str
+    placed: Mapping[str, Placed]
+    refused: Mapping[str, str]
+
+    def turns(self, number: int) -> list[tuple[str, Placed]]:
+        """Who goes first, second, ... in a round: another one each time, and back and forth."""
+        order = list(self.placed.items())
+        start = number % len(order) if order else 0
+        turned = order[start:] + order[:start]
+        return turned if number % 2 else turned[::-1]
+
+
+@contextmanager
+def deploy(
+    folder: WorkflowFolder, place: Place, plans: Mapping[str, Plan], leftovers: Leftovers
+) -> Iterator[Bench]:
+    """Deploy `plans` side by side, and remove them again at the end.
+
+    A plan that the gateway refuses, or whose answers are wrong, is left out and its reason kept.
+
+    Raises
+    ------
+    ChironError
+        Where no gateway answers, it does not know the user, or no plan is left.
+    """
+    gateway, body = place.launcher.gateway, folder.payload()
+    deployed: dict[str, tuple[Plan, Deployment]] = {}
+    refused: dict[str, str] = {}
+    with ExitStack() as stack:
+        stack.enter_context(leftovers.removed_from(gateway))
+        for number, (label, plan) in enumerate(plans.items()):
+            place.progress(f"deploying {label}: {len(plan.wraps)} functions")
+            renamed = apart(plan, f"eval{number}")
+            leftovers.note(wrap.name for wrap in renamed.wraps)
+            try:
+                launch = place.launcher.launch(folder.workflow, folder, renamed)
+                deployed[label] = renamed, stack.enter_context(launch)
+            except ChironError as error:
+                _keep_reason(error, label, refused, place)
+        expected = reference(Sources.read(folder), body, gateway.url).output
+        placed = {}
+        for label, (plan, deployment) in deployed.items():
+            try:
+                for _ in range(WARM_UP):
+                    checked_invoke(deployment, body, expected)
+            except ChironError as error:
+                _keep_reason(error, label, refused, place)
+                continue
+            seen = meter(deployment.names, gateway.url)
+            placed[label] = Placed(plan, deployment, seen, route_of(plan, folder.workflow))
+        if not placed and refused:
+            label, reason = next(iter(refused.items()))
+            message = f"nothing can be measured; {label}: {reason}"
+            raise ChironError("nothing-deployed", message, status=502)
+        yield Bench(gateway.url, body, expected, placed, refused)
+
+
+def with_twin(plans: Mapping[str, Plan], labels: Sequence[str]) -> dict[str, Plan]:
+    """`plans` and, once more, the plan of the first of `labels` that is there."""
+    twin = next((label for label in labels if label in plans), next(iter(plans)))
+    return {**plans, f"{TWIN}{twin}": plans[twin]}
+
+
+def _keep_reason(error: ChironError, label: str, refused: dict[str, str], place: Place) -> None:
+    if error.code in _FATAL:
+        raise error
+    refused[label] = error.message
+    place.progress(f"{label} is left out: {error.message}")

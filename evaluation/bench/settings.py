@@ -1,0 +1,156 @@
+"""What a run measures and how much of it; kept in run.json, so that a run goes on as it began."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.bench.machine import Machine, Target
+from scheduler.strategies import Strategy
+from workflow.documents import Document, dump, read_document, write_atomically
+from workflow.errors import ChironError
+from workflow.plan import Mechanism, Model
+
+RUN_FILE = "run.json"
+
+
+class Settings(Document):
+    """What is compared with what.
+
+    ``slo_ms`` is None where it is Faastlane's mean and 10 ms (Chiron §6.2); ``headroom`` is
+    whether the high end of the prediction of our plan has to stay within it.
+    """
+
+    models: tuple[Model, ...]
+    mechanisms: tuple[Mechanism, ...]
+    strategy: Strategy = "cost"
+    headroom: bool = True
+    slo_ms: float | None = None
+    quick: bool = False
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured for every variant of a workflow.
+
+    Attributes
+    ----------
+    requests, block
+        Requests one at a time, and how many of them in a row before the next variant's turn.
+    baseline
+        Requests of Faastlane's for the SLO.
+    clients, closed_s, closed_rounds
+        Clients of the closed loop, seconds for each number of them, and how often.
+    rates, open_s, open_rounds
+        Arrival rates as shares of the highest throughput of all variants, and the same.
+    memory_rounds, traces
+        Looks at the memory, traced requests.
+    """
+
+    requests: int
+    block: int
+    baseline: int
+    clients: tuple[int, ...]
+    closed_s: float
+    closed_rounds: int
+    rates: tuple[float, ...]
+    open_s: float
+    open_rounds: int
+    memory_rounds: int
+    traces: int
+
+
+QUICK = Scale(
+    requests=50,
+    block=5,
+    baseline=20,
+    clients=(4, 12),
+    closed_s=0.6,
+    closed_rounds=2,
+    rates=(0.25, 0.6),
+    open_s=1.2,
+    open_rounds=1,
+    memory_rounds=2,
+    traces=5,
+)
+FULL = Scale(
+    requests=500,
+    block=5,
+    baseline=100,
+    clients=(4, 8, 16),
+    closed_s=2.0,
+    closed_rounds=3,
+    rates=(0.1, 0.25, 0.5, 0.75),
+    open_s=4.0,
+    open_rounds=1,
+    memory_rounds=5,
+    traces=20,
+)
+
+
+class Run(Document):
+    """One run: its settings, where it ran, and the command lines that it was run with."""
+
+    format: int = 1
+    settings: Settings
+    machine: Machine
+    target: Target
+    commits: tuple[str, ...]
+    commands: tuple[str, ...]
+
+
+def open_run(out: Path, settings: Settings, machine: Machine, target: Target, command: str) -> Run:
+    """The run in the folder `out`, begun or gone on with.
+
+    Raises
+    ------
+    ChironError
+        ``other-run`` where the folder has a run of other settings, or of another machine.
+    """
+    file = out / RUN_FILE
+    if file.exists():
+        before = read_document(Run, file, "run")
+        _require_same(before, settings, machine, target, out)
+        run = before.model_copy(
+            update={
+                "commits": _with(before.commits, machine.commit),
+                "commands": _with(before.commands, command),
+            }
+        )
+    else:
+        run = Run(
+            settings=settings,
+            machine=machine,
+            target=target,
+            commits=(machine.commit,),
+            commands=(command,),
+        )
+    write_atomically(file, dump(run))
+    return run
+
+
+def _require_same(
+    before: Run, settings: Settings, machine: Machine, target: Target, out: Path
+) -> None:
+    pairs = [
+        *((name, getattr(before.settings, name), now) for name, now in settings),
+        ("machine", (before.machine.cpu, before.machine.cores), (machine.cpu, machine.cores)),
+        ("gateway", before.target, target),
+    ]
+    for name, then, now in pairs:
+        if then != now:
+            raise ChironError(
+                "other-run",
+                f"{out} has a run with {name} {_shown(then)}, not {_shown(now)}: "
+                "name another folder with -o, or remove it",
+            )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Target):
+        return f"{value.provider} {value.release} {value.orchestration}".strip()
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _with(known: tuple[str, ...], one: str) -> tuple[str, ...]:
+    return known if one in known else (*known, one)

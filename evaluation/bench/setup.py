@@ -1,0 +1,148 @@
+"""What a workflow's measurements start from: its profile, its SLO and a plan of every variant."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from evaluation.apart import apart
+from evaluation.bench.settings import Scale, Settings
+from evaluation.bench.variants import Variant, variants
+from generator.generate import Sources
+from generator.launcher import Launcher
+from generator.measure import WARM_UP, checked_invoke
+from generator.reference import reference
+from profiler.calibrate import calibrate
+from profiler.profile import profile
+from scheduler.schedule import schedule
+from workflow.documents import Document, dump, read_document, write_atomically
+from workflow.folder import WorkflowFolder
+from workflow.plan import Model, Plan
+from workflow.platform import Platform
+from workflow.profile import Profile
+
+Progress = Callable[[str], None]
+Artefact = TypeVar("Artefact", bound=Document)
+
+PLATFORM_FILE, PROFILE_FILE, SETUP_FILE = "platform.json", "profile.json", "setup.json"
+#: What the paper allows on top of Faastlane's mean (Chiron §6.2).
+SLACK_MS = 10.0
+_BASELINE: Model = "faastlane"
+#: Any SLO: the plan of a fixed model does not depend on it.
+_ANY_SLO_MS = 1000.0
+
+
+class Setup(Document):
+    """The plans of one workflow, by the labels of their variants.
+
+    ``baseline_ms`` has Faastlane's mean by mechanism; ``slo_ms`` what our plans had to meet.
+    """
+
+    format: int = 1
+    workflow: str
+    stages: tuple[int, ...]
+    payload_bytes: int
+    baseline_ms: dict[str, float]
+    slo_ms: dict[str, float]
+    plans: dict[str, Plan]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where plans are deployed, and the constants of that place."""
+
+    launcher: Launcher
+    platform: Platform
+    progress: Progress
+
+
+def place_of(launcher: Launcher, out: Path, progress: Progress) -> Place:
+    """The place behind `launcher`, with its constants measured unless `out` has them."""
+    file = out / PLATFORM_FILE
+    platform = _kept(file, Platform, lambda: calibrate(launcher, progress=progress))
+    return Place(launcher, platform, progress)
+
+
+def prepare(
+    folder: WorkflowFolder, place: Place, out: Path, settings: Settings, scale: Scale
+) -> Setup:
+    """The plans of the workflow in `folder`; what `out` already has of it is kept.
+
+    Raises
+    ------
+    ChironError
+        What profiling, scheduling and deploying raise; ``wrong-output``.
+    """
+    say = place.progress
+    functions = _kept(
+        out / PROFILE_FILE, Profile, lambda: profile(folder, place.launcher, progress=say)
+    )
+    return _kept(out / SETUP_FILE, Setup, lambda: _setup(folder, place, functions, settings, scale))
+
+
+def _setup(
+    folder: WorkflowFolder, place: Place, functions: Profile, settings: Settings, scale: Scale
+) -> Setup:
+    workflow, body = folder.workflow, folder.payload()
+
+    def plan(variant: Variant, slo_ms: float) -> Plan:
+        return schedule(
+            workflow,
+            functions,
+            place.platform,
+            slo_ms,
+            model=variant.model,
+            mechanism=variant.mechanism,
+            strategy=settings.strategy,
+            headroom=settings.headroom,
+        )
+
+    baseline: dict[str, float] = {}
+    if settings.slo_ms is None:
+        plans = [plan(Variant(_BASELINE, each), _ANY_SLO_MS) for each in settings.mechanisms]
+        means = _means(folder, place, plans, body, scale.baseline)
+        baseline = dict(zip(settings.mechanisms, means, strict=True))
+    slos = dict[str, float]()
+    for each in settings.mechanisms:
+        slos[each] = settings.slo_ms or round(baseline[each] + SLACK_MS, 3)
+    chosen = variants(settings.models, settings.mechanisms)
+    return Setup(
+        workflow=workflow.name,
+        stages=tuple(len(stage) for stage in workflow.stages),
+        payload_bytes=len(body),
+        baseline_ms=baseline,
+        slo_ms=slos,
+        plans={each.label: plan(each, slos[each.mechanism]) for each in chosen},
+    )
+
+
+def _means(
+    folder: WorkflowFolder, place: Place, plans: Sequence[Plan], body: bytes, samples: int
+) -> list[float]:
+    """The mean latency of every plan in milliseconds, measured in turn."""
+    launcher = place.launcher
+    latencies: list[list[float]] = [[] for _ in plans]
+    with ExitStack() as stack:
+        place.progress(f"measuring {_BASELINE} for the SLO")
+        deployed = [
+            stack.enter_context(launcher.launch(folder.workflow, folder, apart(plan, f"slo{n}")))
+            for n, plan in enumerate(plans)
+        ]
+        expected = reference(Sources.read(folder), body, launcher.gateway.url).output
+        for _ in range(WARM_UP + samples):
+            for deployment, row in zip(deployed, latencies, strict=True):
+                row.append(checked_invoke(deployment, body, expected))
+    return [round(statistics.fmean(row[WARM_UP:]), 3) for row in latencies]
+
+
+def _kept(file: Path, artefact: type[Artefact], make: Callable[[], Artefact]) -> Artefact:
+    """The artefact in `file`, made and written there where it is missing."""
+    if file.exists():
+        return read_document(artefact, file, file.stem)
+    made = make()
+    write_atomically(file, dump(made))
+    return made

@@ -1,0 +1,182 @@
+"""A metric of every variant, and how ours relate to the others: the shape of most figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from evaluation.experiments.drift import Drift, drift_of
+from evaluation.experiments.published import published_value
+from evaluation.experiments.recorded import Recorded, RunFolder
+from evaluation.intervals import Interval, Rounds, Statistic, estimate, ratio
+from workflow.documents import Document
+
+Better = Literal["lower", "higher"]
+Verdict = Literal["better", "worse", "even"]
+
+
+class MetricRow(Document):
+    """One variant of one workflow.
+
+    Attributes
+    ----------
+    same_as
+        The variant with the same plan whose samples these are; None where it has its own.
+    value
+        The metric; None where it was not measured, for the reason in ``note``.
+    against
+        Label of ours -> ours divided by this one's.
+    published
+        What the paper reports for the system of this kind.
+    details
+        Further figures by their names.
+    """
+
+    workflow: str
+    variant: str
+    same_as: str | None = None
+    value: Interval | None = None
+    against: dict[str, Interval] = Field(default_factory=dict)
+    wraps: int
+    processes: int
+    cpus: int
+    published: float | None = None
+    details: dict[str, float] = Field(default_factory=dict)
+    note: str | None = None
+
+
+class MetricResult(Document):
+    """One figure: all workflows, with the noise floor and the machine's drift of each.
+
+    ``noise`` is one plan's second deployment divided by its first, measured in the same rounds:
+    a ratio that is nearer to 1 than that says nothing.
+    """
+
+    format: int = 1
+    experiment: str
+    metric: str
+    unit: str
+    better: Better
+    rows: tuple[MetricRow, ...]
+    noise: dict[str, Interval] = Field(default_factory=dict)
+    drift: dict[str, Drift] = Field(default_factory=dict)
+
+    def row(self, workflow: str, variant: str) -> MetricRow | None:
+        """The row of a variant."""
+        found = (row for row in self.rows if (row.workflow, row.variant) == (workflow, variant))
+        return next(found, None)
+
+    @property
+    def workflows(self) -> list[str]:
+        """The workflows, in the order of the rows."""
+        return list(dict.fromkeys(row.workflow for row in self.rows))
+
+    def verdict(self, workflow: str, against: Interval) -> Verdict:
+        """Whether ours is better than a rival, by their ratio.
+
+        Even where 1 is in its interval, or where two deployments of one plan may differ as much.
+        """
+        noise = self.noise.get(workflow)
+        floor = max(_distance(noise.low), _distance(noise.high)) if noise else 0.0
+        if not against.excludes(1.0) or _distance(against.value) <= floor:
+            return "even"
+        return "better" if (against.value < 1) == (self.better == "lower") else "worse"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a metric is found in the records of a run.
+
+    Attributes
+    ----------
+    experiment
+        The verb; also what the published figures call it.
+    rounds
+        Label -> values by round, of the variants of a workflow that were measured.
+    statistic
+        What is made of all values.
+    details
+        Label under which it was measured -> further figures, by variant.
+    loops_ms
+        The reference loop's times beside the measurement.
+    """
+
+    experiment: str
+    metric: str
+    unit: str
+    better: Better
+    statistic: Statistic
+    rounds: Callable[[RunFolder, Recorded], Mapping[str, Rounds]]
+    details: Callable[[RunFolder, Recorded], Mapping[str, dict[str, float]]]
+    loops_ms: Callable[[Recorded], Sequence[float]]
+
+    def of(self, folder: RunFolder) -> MetricResult:
+        """The metric of every variant of every workflow."""
+        rows: list[MetricRow] = []
+        noise, drift = dict[str, Interval](), dict[str, Drift]()
+        for recorded in folder.workflows:
+            rounds = self.rounds(folder, recorded)
+            details = self.details(folder, recorded)
+            rows += [self._row(recorded, label, rounds, details) for label in recorded.setup.plans]
+            pair = recorded.twin
+            if pair is not None and all(label in rounds for label in pair):
+                first, second = (rounds[label] for label in pair)
+                if found := ratio(second, first, self.statistic):
+                    noise[recorded.name] = found
+            if loops_ms := self.loops_ms(recorded):
+                drift[recorded.name] = drift_of(loops_ms)
+        return MetricResult(
+            experiment=self.experiment,
+            metric=self.metric,
+            unit=self.unit,
+            better=self.better,
+            rows=tuple(rows),
+            noise=noise,
+            drift=drift,
+        )
+
+    def _row(
+        self,
+        recorded: Recorded,
+        label: str,
+        rounds: Mapping[str, Rounds],
+        details: Mapping[str, dict[str, float]],
+    ) -> MetricRow:
+        plan, measured = recorded.setup.plans[label], recorded.first[label]
+        values = rounds.get(measured)
+        note = None if values else recorded.refused.get(measured, "not measured")
+        return MetricRow(
+            workflow=recorded.name,
+            variant=label,
+            same_as=None if measured == label else measured,
+            value=estimate(values, self.statistic) if values else None,
+            against=self._against(recorded, measured, rounds) if values else {},
+            wraps=len(plan.wraps),
+            processes=sum(max(len(s.processes) for s in wrap.stages) for wrap in plan.wraps),
+            cpus=plan.cpus,
+            published=published_value(recorded.name, label, self.experiment),
+            details=details.get(label, {}),
+            note=note,
+        )
+
+    def _against(
+        self, recorded: Recorded, measured: str, rounds: Mapping[str, Rounds]
+    ) -> dict[str, Interval]:
+        """Ours divided by what was measured under `measured`, but for the plans that it is."""
+        found = {}
+        for ours in recorded.ours:
+            first = recorded.first[ours]
+            if first == measured or first not in rounds:
+                continue
+            if against := ratio(rounds[first], rounds[measured], self.statistic):
+                found[ours] = against
+        return found
+
+
+def _distance(found: float) -> float:
+    """How far a ratio is from 1, alike for a ratio and its inverse."""
+    return abs(math.log(found)) if found > 0 else math.inf

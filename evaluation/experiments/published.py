@@ -1,0 +1,67 @@
+"""The paper's own figures, to be laid beside ours; where they are from is in data/README.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from evaluation.experiments.prices import held_usd
+from workflow.documents import read_json
+
+_FILE = Path(__file__).parent.parent / "data" / "published.json"
+#: Our variants and what the paper calls the system of that kind.
+_SYSTEMS = {
+    "one-to-one": "one-to-one",
+    "sand fork": "sand",
+    "faastlane fork": "faastlane",
+    "faastlane pool": "faastlane-pool",
+    "pgp fork": "chiron",
+    "pgp pool": "chiron-pool",
+}
+#: The clock of the paper's machines (Chiron Table 1), for its costs.
+_GHZ = 2.1
+
+
+def published_value(workflow: str, label: str, metric: str) -> float | None:
+    """What the paper reports; None where it has no such system, workflow or metric.
+
+    Latency in milliseconds, memory in MB, throughput in requests per second that a 40-core node
+    can hold by latency and CPUs, cost in USD per million requests, computed from the others.
+    """
+    systems = _published()["workflows"].get(_name(workflow), {})
+    row = systems.get(_SYSTEMS.get(label, ""), {})
+    if metric == "cost":
+        return _cost(row)
+    found: float | None = row.get(metric)
+    return found
+
+
+def published_error(workflow: str, mechanism: str, predictor: str) -> float | None:
+    """The mean prediction error that the paper reports, as a share."""
+    errors = _published()["prediction_error_percent"]
+    table = errors.get({"fork": "native"}.get(mechanism, mechanism), {})
+    found: float | None = table.get(predictor, {}).get(_name(workflow))
+    return None if found is None else found / 100
+
+
+def source() -> str:
+    """Where the figures are from."""
+    return str(_published()["source"])
+
+
+def _name(workflow: str) -> str:
+    """The paper's name for a workflow of benchmarks/."""
+    return "finra-5" if workflow == "finra" else workflow
+
+
+def _cost(row: Mapping[str, float]) -> float | None:
+    if not {"latency", "cpus", "memory"} <= row.keys():
+        return None
+    return round(held_usd(row["latency"], row["cpus"], _GHZ, row["memory"]) * 1e6, 4)
+
+
+@cache
+def _published() -> Any:
+    return read_json(_FILE, "published figures")

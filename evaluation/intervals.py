@@ -1,0 +1,114 @@
+"""Estimates with confidence intervals from measurements that were taken in rounds.
+
+What is measured in one round shares the machine's state of that moment, so it is rounds that are
+resampled (block bootstrap), and two variants are compared in the same rounds (paired).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Callable, Sequence
+
+from workflow.documents import Document
+
+#: The values of one variant: those of round 0, of round 1, and so on.
+Rounds = Sequence[Sequence[float]]
+Statistic = Callable[[Sequence[float]], float]
+
+#: Share of such intervals that hold the true value.
+CONFIDENCE = 0.95
+RESAMPLES = 400
+_SEED = 20230501
+
+
+class Interval(Document):
+    """An estimate and its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def excludes(self, value: float) -> bool:
+        """Whether `value` is outside the interval."""
+        return not self.low <= value <= self.high
+
+
+def estimate(rounds: Rounds, statistic: Statistic = statistics.median) -> Interval:
+    """`statistic` of all values of `rounds`, and its interval by the percentile bootstrap.
+
+    Parameters
+    ----------
+    rounds
+        At least one value in all.
+
+    References
+    ----------
+    Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 8 and 13.
+    """
+    draws = [statistic(_pooled(rounds, picked)) for picked in _resamples(len(rounds))]
+    return _interval(statistic(_pooled(rounds, range(len(rounds)))), draws)
+
+
+def ratio(
+    above: Rounds, below: Rounds, statistic: Statistic = statistics.median
+) -> Interval | None:
+    """How `statistic` of `above` relates to that of `below`, both resampled in the same rounds.
+
+    Rounds that only one of them has are left out. None where either is 0, such as CPU time below
+    what the kernel counts: there is nothing to be said of it.
+    """
+    count = min(len(above), len(below))
+
+    def of(picked: Sequence[int]) -> float:
+        denominator = statistic(_pooled(below, picked))
+        return statistic(_pooled(above, picked)) / denominator if denominator else math.inf
+
+    value = of(range(count))
+    if math.isinf(value) or value == 0:
+        return None
+    return _interval(value, [of(picked) for picked in _resamples(count)])
+
+
+def share(hits: int, count: int) -> Interval:
+    """The share of `hits` among `count` trials, with Wilson's interval.
+
+    References
+    ----------
+    E. B. Wilson, Probable inference, the law of succession, and statistical inference (1927).
+    """
+    z = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
+    found, scale = hits / count, 1 + z * z / count
+    centre = (found + z * z / (2 * count)) / scale
+    half = z / scale * math.sqrt(found * (1 - found) / count + z * z / (4 * count * count))
+    return _rounded(found, max(0.0, centre - half), min(1.0, centre + half))
+
+
+def product_mean(ratios: Sequence[float]) -> float:
+    """The geometric mean, which treats a ratio and its inverse alike."""
+    return math.exp(statistics.fmean(math.log(each) for each in ratios))
+
+
+def _resamples(count: int) -> list[list[int]]:
+    """Rounds drawn with replacement; the same ones for equal input, so that results repeat."""
+    draw = random.Random(_SEED)  # noqa: S311  # resampling, no secret
+    return [draw.choices(range(count), k=count) for _ in range(RESAMPLES)]
+
+
+def _pooled(rounds: Rounds, picked: Sequence[int]) -> list[float]:
+    return [value for number in picked for value in rounds[number]]
+
+
+def _interval(value: float, draws: Sequence[float]) -> Interval:
+    ordered = sorted(draws)
+    outside = (1 - CONFIDENCE) / 2
+    low = ordered[int(outside * len(ordered))]
+    high = ordered[min(len(ordered) - 1, math.ceil((1 - outside) * len(ordered)))]
+    finite = [each for each in (low, high) if math.isfinite(each)]
+    return _rounded(value, min([value, *finite]), max([value, *finite]))
+
+
+def _rounded(*values: float) -> Interval:
+    value, low, high = (round(each, 6) for each in values)
+    return Interval(value=value, low=low, high=high)

@@ -1,0 +1,75 @@
+"""One client for every model, in one thread: sends a request along its route.
+
+Load generators such as vegeta, k6, wrk and hey call one URL. In model one-to-one a request is as
+many calls as the workflow has tasks, so the same client has to do for all models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import aiohttp
+
+from evaluation.load.route import Call, Route
+from workflow.data import resolve
+
+#: Longest that one call may take, in seconds; what is slower has failed.
+TIMEOUT_S = 20.0
+
+
+class RequestError(Exception):
+    """A request that failed: no answer, another status than 200, or a wrong answer."""
+
+
+@dataclass(frozen=True)
+class Client:
+    """Sends the request `body` along `route` of the gateway at `url`."""
+
+    session: aiohttp.ClientSession
+    url: str
+    route: Route
+    body: bytes
+    expected: str
+
+    async def request(self) -> None:
+        """Send one request and wait for its answer.
+
+        Raises
+        ------
+        RequestError
+            It fails, or the answer is not the expected one.
+        """
+        text, outputs = self.body.decode(), dict[str, str]()
+        try:
+            for stage in self.route.stages:
+                answers = await asyncio.gather(*(self._call(c, text, outputs) for c in stage))
+                outputs |= {call.task: a for call, a in zip(stage, answers, strict=True)}
+        except (aiohttp.ClientError, TimeoutError, UnicodeDecodeError) as error:
+            raise RequestError(type(error).__name__) from None
+        if resolve(self.route.output, text, outputs) != self.expected:
+            raise RequestError("wrong answer")
+
+    async def _call(self, call: Call, text: str, outputs: dict[str, str]) -> str:
+        body = resolve(call.source, text, outputs).encode()
+        url = f"{self.url}/function/{quote(call.function, safe='')}"
+        async with self.session.post(url, data=body) as response:
+            answer = await response.read()
+            if response.status != 200:
+                raise RequestError(f"status {response.status}")
+            return answer.decode()
+
+
+@asynccontextmanager
+async def client_of(url: str, route: Route, body: bytes, expected: str) -> AsyncIterator[Client]:
+    """A client with connections of its own, as many as its requests need at once."""
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0),
+        timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Content-Type": "application/json"},
+    ) as session:
+        yield Client(session, url, route, body, expected)

@@ -1,0 +1,131 @@
+"""Where the time of a request goes, by the wraps' own timeline (X-Chiron-Trace)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from evaluation.bench.bench import Bench, Placed
+from evaluation.load.route import Call, Route
+from evaluation.measurements.rounds import Measurement, Round, Session
+from generator.caller import Caller
+from generator.invoke import TRACE_HEADER
+from workflow.data import resolve
+from workflow.documents import Document
+
+Span = tuple[float, float]
+Row = Mapping[str, Any]
+
+
+class Breakdown(Document):
+    """One traced request in milliseconds: its parts add up to ``latency_ms``.
+
+    Attributes
+    ----------
+    functions_ms
+        At least one handler runs.
+    starting_ms
+        No handler runs, but a process is being forked or handed its work.
+    wrap_ms
+        Neither, inside of a wrap: gathering, passing on, calls of further wraps.
+    outside_ms
+        From the client to the wraps and back: connection, gateway, HTTP.
+    waiting_ms
+        Not a part: how long handlers waited for a core or for the GIL, over all of them.
+    work_ms
+        Not a part: the handlers' times added up, whether they ran at once or in turn.
+    """
+
+    latency_ms: float
+    functions_ms: float
+    starting_ms: float
+    wrap_ms: float
+    outside_ms: float
+    waiting_ms: float
+    work_ms: float
+
+
+def break_down(latency_ms: float, timelines: Iterable[tuple[float, list[Row]]]) -> Breakdown:
+    """The parts of a request that took `latency_ms`.
+
+    Parameters
+    ----------
+    timelines
+        For every wrap that the client called, when its answer's clock began on the client's, in
+        milliseconds since the request, and its rows.
+    """
+    runs: list[Span] = []
+    starts: list[Span] = []
+    inside: list[Span] = []
+    waiting = 0.0
+    for begin_ms, rows in timelines:
+        spans = [(begin_ms + row["start_ms"], begin_ms + row["end_ms"]) for row in rows]
+        for row, span in zip(rows, spans, strict=True):
+            (runs if row["kind"] == "run" else starts).append(span)
+            waiting += float(row.get("delayed_ms", 0.0))
+        if spans:
+            inside.append((begin_ms, max(end for _, end in spans)))
+    functions = covered(runs)
+    either = covered([*runs, *starts])
+    within = min(latency_ms, covered([*inside, *runs, *starts]))
+    return Breakdown(
+        latency_ms=round(latency_ms, 3),
+        functions_ms=round(functions, 3),
+        starting_ms=round(either - functions, 3),
+        wrap_ms=round(within - either, 3),
+        outside_ms=round(latency_ms - within, 3),
+        waiting_ms=round(waiting, 3),
+        work_ms=round(sum(end - start for start, end in runs), 3),
+    )
+
+
+def covered(spans: Iterable[Span]) -> float:
+    """How much time at least one of `spans` covers."""
+    total, reached = 0.0, float("-inf")
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def _sample(session: Session, number: int) -> dict[str, tuple[Breakdown, ...]]:
+    bench, count = session.bench, session.scale.traces
+    return {label: _traced(bench, placed, count) for label, placed in bench.turns(number)}
+
+
+def _traced(bench: Bench, placed: Placed, count: int) -> tuple[Breakdown, ...]:
+    """`count` traced requests over connections that the first one, left out, has opened."""
+    widest = max(map(len, placed.route.stages))
+    with Caller(bench.url) as caller, ThreadPoolExecutor(widest) as threads:
+        found = [_trace(bench, placed.route, caller, threads) for _ in range(1 + count)]
+    return tuple(found[1:])
+
+
+def _trace(bench: Bench, route: Route, caller: Caller, threads: ThreadPoolExecutor) -> Breakdown:
+    """One request along its route, the calls of a stage at once."""
+    text, outputs = bench.body.decode(), dict[str, str]()
+    timelines: list[tuple[float, list[Row]]] = []
+    start = time.perf_counter()
+
+    def traced(call: Call) -> tuple[str, str]:
+        begin_ms = (time.perf_counter() - start) * 1000
+        body = resolve(call.source, text, outputs).encode()
+        reply = caller.call(call.function, body, {TRACE_HEADER: "1"})
+        answer = json.loads(reply.body)
+        rows = answer["timeline"]
+        # The wrap's clock starts when it has the request: half of what is not inside of it.
+        ended_ms = max((row["end_ms"] for row in rows), default=0.0)
+        timelines.append((begin_ms + (reply.latency_ms - ended_ms) / 2, rows))
+        return call.task, answer["output"]
+
+    for stage in route.stages:
+        outputs |= dict(threads.map(traced, stage))
+    return break_down((time.perf_counter() - start) * 1000, timelines)
+
+
+BREAKDOWN: Measurement[tuple[Breakdown, ...]] = Measurement(
+    "breakdown", Round[tuple[Breakdown, ...]], lambda _: 1, _sample
+)

@@ -1,0 +1,73 @@
+"""Many requests at once: as many as go through (closed loop), and at given rates (open loop)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from evaluation.bench.bench import Bench, Placed
+from evaluation.bench.settings import Scale
+from evaluation.load.arrivals import OpenSample, open_loop
+from evaluation.load.client import RequestError, client_of
+from evaluation.load.closed import ClosedSample, closed_loop
+from evaluation.measurements.rounds import Measurement, Round, Session
+
+Closed = tuple[ClosedSample, ...]
+Open = tuple[OpenSample, ...]
+
+
+def _closed(session: Session, number: int) -> dict[str, Closed]:
+    bench, scale = session.bench, session.scale
+    return {
+        label: asyncio.run(_closed_levels(bench, placed, scale))
+        for label, placed in bench.turns(number)
+    }
+
+
+async def _closed_levels(bench: Bench, placed: Placed, scale: Scale) -> Closed:
+    async with client_of(bench.url, placed.route, bench.body, bench.expected) as client:
+        return tuple([await closed_loop(client, n, scale.closed_s) for n in scale.clients])
+
+
+def _open(session: Session, number: int) -> dict[str, Open]:
+    bench, scale = session.bench, session.scale
+    rates = [share * peak_per_s(session.out) for share in scale.rates]
+    return {
+        label: asyncio.run(_open_rates(bench, placed, rates, scale.open_s))
+        for label, placed in bench.turns(number)
+    }
+
+
+async def _open_rates(bench: Bench, placed: Placed, rates: list[float], seconds: float) -> Open:
+    """A sample for every rate, up to the first that is too high."""
+    samples: list[OpenSample] = []
+    async with client_of(bench.url, placed.route, bench.body, bench.expected) as client:
+        for rate in rates:
+            samples.append(await open_loop(client, rate, seconds))
+            if samples[-1].dropped or samples[-1].errors:
+                break
+        try:
+            await client.request()  # what is still queued is served before it
+        except RequestError:
+            return tuple(samples)
+    return tuple(samples)
+
+
+def peak_per_s(out: Path) -> float:
+    """The highest throughput that any variant has reached in the closed loop; 1 without one."""
+    samples = [
+        s for row in CLOSED.journal(out).rows() for each in row.samples.values() for s in each
+    ]
+    return max((sample.per_s for sample in samples), default=0.0) or 1.0
+
+
+def _closed_rounds(scale: Scale) -> int:
+    return scale.closed_rounds
+
+
+def _open_rounds(scale: Scale) -> int:
+    return scale.open_rounds
+
+
+CLOSED: Measurement[Closed] = Measurement("closed-loop", Round[Closed], _closed_rounds, _closed)
+OPEN: Measurement[Open] = Measurement("open-loop", Round[Open], _open_rounds, _open)

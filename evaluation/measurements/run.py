@@ -1,0 +1,83 @@
+"""Measures one workflow: sets it up, deploys its variants and runs what is still missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.bench.bench import deploy, with_twin
+from evaluation.bench.groups import function_limit, groups
+from evaluation.bench.leftovers import Leftovers
+from evaluation.bench.settings import Run, Scale
+from evaluation.bench.setup import Place, Setup, prepare
+from evaluation.bench.variants import distinct, our_labels
+from evaluation.measurements.rounds import Measurement, Session
+from generator.generate import Sources
+from workflow.documents import read_json, write_atomically
+from workflow.folder import WorkflowFolder
+from workflow.plan import Plan
+
+REFUSED_FILE, _DEPLOYED_FILE = "refused.json", "deployed.json"
+
+
+def measure_workflow(
+    folder: WorkflowFolder,
+    place: Place,
+    out: Path,
+    run: Run,
+    scale: Scale,
+    measurements: Sequence[Measurement[Any]],
+) -> Setup:
+    """Bring the journals of `measurements` in the folder `out` of a workflow to their full length.
+
+    Raises
+    ------
+    ChironError
+        What setting up raises; ``nothing-deployed``; ``wrong-output``.
+    """
+    name = folder.workflow.name
+
+    def say(line: str) -> None:
+        place.progress(f"{name}: {line}")
+
+    named = Place(place.launcher, place.platform, say)
+    setup = prepare(folder, named, out, run.settings, scale)
+    first = distinct(setup.plans)
+    plans = {label: plan for label, plan in setup.plans.items() if first[label] == label}
+    plans = with_twin(plans, [first[each] for each in our_labels(run.settings.mechanisms)])
+    for number, labels in enumerate(_groups(plans, folder, named, run)):
+        missing = [m for m in measurements if m.done(out, number) < m.rounds(scale)]
+        if not missing:
+            continue
+        chosen = {label: plans[label] for label in labels}
+        with deploy(folder, named, chosen, Leftovers(out / _DEPLOYED_FILE)) as bench:
+            _keep_refused(out, bench.refused, labels)
+            session = Session(bench, number, scale, out)
+            for measurement in missing:
+                measurement.run(session, say)
+    return setup
+
+
+def refused(out: Path) -> dict[str, str]:
+    """Label -> why the gateway of the last run did not have the variant."""
+    file = out / REFUSED_FILE
+    return dict(read_json(file, "list")) if file.exists() else {}
+
+
+def _groups(
+    plans: Mapping[str, Plan], folder: WorkflowFolder, place: Place, run: Run
+) -> list[list[str]]:
+    """The variants that stand side by side on the run's gateway."""
+    limit = function_limit(run.target.provider)
+    needed = {label: len(plan.wraps) for label, plan in plans.items()}
+    if limit is None:
+        return groups(needed, None)
+    return groups(needed, limit - len(Sources.read(folder).supporting))
+
+
+def _keep_refused(out: Path, reasons: Mapping[str, str], labels: Sequence[str]) -> None:
+    """Write down why variants are missing, and forget it of those that are there by now."""
+    before = {label: why for label, why in refused(out).items() if label not in labels}
+    write_atomically(out / REFUSED_FILE, json.dumps({**before, **reasons}, indent=1) + "\n")

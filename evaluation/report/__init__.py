@@ -1,0 +1,1 @@
+"""Tables, pictures and the HTML report of a run."""

@@ -1,0 +1,1 @@
+"""What the wrap runtime costs, in the path of every request, measured in one run."""

@@ -1,0 +1,6 @@
+"""A function that does nothing: the same in the bare template and in wraps."""
+
+
+def handle(req: str) -> str:
+    """Hand on what comes."""
+    return req

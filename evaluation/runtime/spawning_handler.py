@@ -1,0 +1,32 @@
+"""A function that starts processes as Python does it: ``multiprocessing.Process`` per request.
+
+That forks the server, with all of its threads, where the wrap runtime asks a zygote.
+"""
+
+import json
+import multiprocessing
+import time
+from multiprocessing.connection import Connection
+
+_CONTEXT = multiprocessing.get_context("fork")
+
+
+def _first_instruction(answer: Connection) -> None:
+    answer.send(time.monotonic())
+
+
+def handle(req: str) -> str:
+    """Start as many processes as `req` says; when each began, in milliseconds from the first."""
+    asked = time.monotonic()
+    started = []
+    for _ in range(int(req)):
+        ours, theirs = _CONTEXT.Pipe(duplex=False)
+        process = _CONTEXT.Process(target=_first_instruction, args=(theirs,))
+        process.start()
+        theirs.close()
+        started.append((process, ours))
+    began = [answer.recv() for _, answer in started]
+    for process, answer in started:
+        process.join()
+        answer.close()
+    return json.dumps([(moment - asked) * 1000 for moment in began])

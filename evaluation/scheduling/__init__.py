@@ -1,0 +1,1 @@
+"""How good and how fast schedules are: on a published testbed, at random, and against all plans."""

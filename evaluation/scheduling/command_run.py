@@ -1,0 +1,84 @@
+"""The whole command `chiron schedule` in a process of its own: its time and its memory."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from workflow.documents import Document
+from workflow.errors import ChironError
+
+#: Says on stdout, which the command leaves empty, what it needed at most. Of a child, the kernel
+#: would count the memory of the parent, as long as both share it.
+_COMMAND = """
+import sys
+from cli.main import main
+try:
+    main()
+finally:
+    lines = open("/proc/self/status").read().splitlines()
+    print(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
+"""
+_LONGEST_S = 300
+
+
+class CommandRun(Document):
+    """Medians of wall and CPU time in seconds, and the most memory of any run."""
+
+    samples: int
+    wall_s: float
+    cpu_s: float
+    peak_mib: float
+
+
+def run_schedule(
+    workflow: str, profile: str, platform: str, slo_ms: float, samples: int
+) -> CommandRun:
+    """Schedule the given artefacts `samples` times, after once to fill the caches.
+
+    Raises
+    ------
+    ChironError
+        ``command-failed`` with the command's last line.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in (
+            ("workflow.json", workflow),
+            ("profile.json", profile),
+            ("platform.json", platform),
+        ):
+            (folder / file).write_text(text, encoding="utf-8")
+        runs = [_run(folder, slo_ms) for _ in range(1 + samples)][1:]
+    return CommandRun(
+        samples=samples,
+        wall_s=round(statistics.median(run[0] for run in runs), 3),
+        cpu_s=round(statistics.median(run[1] for run in runs), 3),
+        peak_mib=round(max(run[2] for run in runs), 1),
+    )
+
+
+def _run(folder: Path, slo_ms: float) -> tuple[float, float, float]:
+    """Wall and CPU time in seconds, and memory in MiB, of one run in `folder`."""
+    root = str(Path(__file__).parents[2])
+    before, start = os.times(), time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", _COMMAND, "schedule", ".", f"--slo={slo_ms}ms"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_LONGEST_S,
+    )
+    wall_s, after = time.perf_counter() - start, os.times()
+    if done.returncode:
+        message = done.stderr.strip().rpartition("\n")[2]
+        raise ChironError("command-failed", f"chiron schedule failed: {message}")
+    cpu_s = sum(after[2:4]) - sum(before[2:4])
+    return wall_s, cpu_s, int(done.stdout) / 1024

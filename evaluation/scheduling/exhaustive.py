@@ -1,0 +1,138 @@
+"""Small stages at random: what the search finds against the best there is, found by trying all."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import cache
+from itertools import permutations
+
+from evaluation.scheduling.random_workflows import PLATFORM, in_stages, random_profile, workflow_of
+from predictor.predict import Predictor
+from scheduler.limits import Limits
+from scheduler.schedule import schedule
+from scheduler.slots import slots
+from workflow.documents import Document
+from workflow.plan import Mechanism
+from workflow.platform import Platform
+from workflow.profile import PeriodKind, Profile
+
+#: The names of the functions of one process, in the order in which they start.
+Process = tuple[str, ...]
+#: Functions of a stage at most.
+LARGEST = 7
+_KINDS: tuple[tuple[PeriodKind, ...], ...] = (("cpu", "block"), ("cpu", "native", "block"))
+#: Where functions compete for cores every order counts, which is a hundred times the work.
+_LARGEST_COMPETING = 6
+
+
+class SmallStage(Document):
+    """One stage: the fewest processes that meet its SLO, and its latency with ours."""
+
+    functions: int
+    mechanism: Mechanism
+    slo_ms: float
+    processes: int
+    least_processes: int
+    latency_ms: float
+    least_ms: float
+
+
+def compare_small_stages(count: int, seed: int) -> Iterator[SmallStage]:
+    """`count` random stages in one wrap, each with an SLO that some number of processes meets."""
+    for number in range(count):
+        yield _compared(random.Random(f"{seed}-{number}"))  # noqa: S311  (a simulation, no secret)
+
+
+def _compared(r: random.Random) -> SmallStage:
+    kinds = r.choice(_KINDS)
+    size = r.randint(2, LARGEST if "native" not in kinds else _LARGEST_COMPETING)
+    profile = random_profile(size, kinds, r.randrange(1 << 32))
+    platform = PLATFORM.model_copy(
+        update={
+            "process_startup_ms": r.choice([1.0, 4.0, 13.0]),
+            "process_block_ms": r.choice([0.5, 1.0, 4.0]),
+        }
+    )
+    mechanism: Mechanism = r.choice(("fork", "pool"))
+    least_ms = least_latencies_ms(profile, platform, mechanism)
+    share = r.random()
+    slo_ms = round(min(least_ms) + share * (least_ms[0] - min(least_ms)) + 0.0005, 3)
+    plan = schedule(
+        workflow_of(in_stages(profile, 1)),
+        profile,
+        platform,
+        slo_ms,
+        mechanism=mechanism,
+        limits=Limits(functions=1),
+    )
+    if plan.predicted is None:
+        raise ValueError("a schedule is predicted")
+    return SmallStage(
+        functions=size,
+        mechanism=mechanism,
+        slo_ms=slo_ms,
+        processes=plan.cpus,
+        least_processes=next(n for n, ms in enumerate(least_ms, start=1) if ms <= slo_ms),
+        latency_ms=plan.predicted.latency_ms,
+        least_ms=round(least_ms[plan.cpus - 1], 4),
+    )
+
+
+def least_latencies_ms(profile: Profile, platform: Platform, mechanism: Mechanism) -> list[float]:
+    """The least latency of a stage of all functions with at most 1, 2, 3, ... processes.
+
+    Where nobody computes with the GIL released, the processes of a wrap do not influence each
+    other, so that each is tried alone and who takes longest has the slot that is ready first.
+    Else all processes are simulated together, in every order.
+    """
+    predictor = Predictor(profile, platform, engine_name="compiled")
+    names = tuple(sorted(profile.functions))
+    competing = any(function.time_ms("native") for function in profile.functions.values())
+    least_ms = [float("inf")] * len(names)
+
+    @cache
+    def alone_ms(members: Process) -> float:
+        orders = permutations(members)
+        return min(predictor.simulate((order,), 1, mechanism)[0] for order in orders)
+
+    offsets = [slots((n + 1,), 0, mechanism, platform).offsets_ms for n in range(len(names))]
+    for processes in _partitions(names):
+        count = len(processes)
+        if not competing or count in (1, len(names)):
+            times = sorted(map(alone_ms, processes), reverse=True)
+            ends = zip(times, sorted(offsets[count - 1]), strict=True)
+            latency_ms = max(map(sum, ends))
+        else:
+            latency_ms = min(
+                predictor.stage_ms([(ordered, count)], mechanism, local=True)
+                for ordered in _orders(processes)
+            )
+        least_ms[count - 1] = min(least_ms[count - 1], latency_ms)
+    return [min(least_ms[: n + 1]) for n in range(len(names))]
+
+
+def _partitions(names: Process) -> Iterator[tuple[Process, ...]]:
+    """Every way to put `names` into processes."""
+    if not names:
+        yield ()
+        return
+    for rest in _partitions(names[1:]):
+        yield ((names[0],), *rest)
+        for place, members in enumerate(rest):
+            yield (*rest[:place], (names[0], *members), *rest[place + 1 :])
+
+
+def _orders(processes: tuple[Process, ...]) -> Iterator[tuple[Process, ...]]:
+    """Every order of the processes, and of the functions in each."""
+    for arranged in permutations(processes):
+        yield from _ordered(arranged)
+
+
+def _ordered(processes: tuple[Process, ...]) -> Iterator[tuple[Process, ...]]:
+    if not processes:
+        yield ()
+        return
+    for first in permutations(processes[0]):
+        for rest in _ordered(processes[1:]):
+            yield (first, *rest)

@@ -1,0 +1,1 @@
+"""What sandboxes use: CPU time and memory of their process trees."""

@@ -1,0 +1,30 @@
+"""`chiron evaluate scheduler` prints what the scheduler has to show and writes it as JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("numba")
+
+
+def test_requirements_are_printed_and_written(chiron, tmp_path):
+    result = chiron("evaluate", "scheduler", "--cases=4", "--no-large", "-o", "figures")
+    assert (result.status, result.stdout) == (0, "")
+    written = json.loads((tmp_path / "figures" / "scheduler.json").read_text())
+    assert len(written["small_stages"]) == len(written["trials"]) == 4
+    names = [requirement["name"] for requirement in written["requirements"]]
+    assert names and all(name in result.stderr for name in names)
+
+
+def test_a_folder_that_is_no_testbed_is_named(chiron, tmp_path):
+    (tmp_path / "empty").mkdir()
+    result = chiron("evaluate", "scheduler", "--testbed=empty", "--cases=0", "--no-large")
+    assert result.status == 2
+    assert "empty/profiles.json" in result.error()
+
+
+def test_the_help_has_an_example(chiron):
+    shown = chiron("evaluate", "scheduler", "--help").stdout
+    assert "Example:\n    chiron evaluate scheduler" in shown

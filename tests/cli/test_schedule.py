@@ -1,0 +1,135 @@
+"""`chiron schedule` with every option, and `chiron diff`, as a stranger uses them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+def planned(chiron, folder, *options: str, slo: str = "20ms"):
+    result = chiron("schedule", folder, f"--slo={slo}", "--json", *options)
+    assert result.status == 0, result.stderr
+    return result.json
+
+
+@pytest.fixture
+def wish(artefacts):
+    """Writes wishes.json into the workflow's folder."""
+
+    def write(**fields):
+        (artefacts / "wishes.json").write_text(json.dumps({"format": 1, **fields}))
+
+    return write
+
+
+def test_a_mechanism_is_taken_as_asked_or_the_better_one(chiron, artefacts):
+    plans = {
+        m: planned(chiron, artefacts, f"--mechanism={m}", slo="50ms")
+        for m in ("fork", "pool", "auto")
+    }
+    assert [plans[m]["mechanism"] for m in ("fork", "pool")] == ["fork", "pool"]
+    assert plans["auto"]["cpus"] == min(plan["cpus"] for plan in plans.values())
+
+
+def test_the_fastest_plan_takes_no_longer_and_the_cheapest_no_more_cpus(chiron, artefacts):
+    plans = [
+        planned(chiron, artefacts, f"--strategy={s}", slo="50ms")
+        for s in ("cost", "balanced", "latency")
+    ]
+    cpus = [plan["cpus"] for plan in plans]
+    latencies = [plan["predicted"]["latency_ms"] for plan in plans]
+    assert cpus[0] == min(cpus) and latencies[2] == min(latencies)
+
+
+def test_headroom_is_about_the_high_end(chiron, artefacts):
+    profile = json.loads((artefacts.parent / "profile.json").read_text())
+    for function in profile["functions"].values():
+        function["spread_ms"] = [4.0, 8.0]
+    (artefacts.parent / "profile.json").write_text(json.dumps(profile))
+    predicted = planned(chiron, artefacts)["predicted"]
+    slo = f"{(predicted['latency_ms'] + predicted['high_ms']) / 2:.3f}ms"
+    assert planned(chiron, artefacts, slo=slo)["meets_slo"]
+    high = planned(chiron, artefacts, "--headroom", slo=slo)
+    assert high["meets_slo"] == (high["predicted"]["high_ms"] <= float(slo.removesuffix("ms")))
+    assert "at the high end" in high["why"][0]
+
+
+def test_a_front_is_written_as_json_and_drawn(chiron, artefacts, tmp_path):
+    pytest.importorskip("matplotlib")
+    result = chiron("schedule", artefacts, "--slo=20ms", "--pareto", "-o", "front.png")
+    assert (result.status, result.stdout) == (0, "")
+    assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
+    front = json.loads((tmp_path / "front.json").read_text())
+    assert front["plans"] and all(len(each["plan"]["wraps"]) for each in front["plans"])
+    assert "plans that no other one dominates" in " ".join(result.stderr.split())
+
+
+def test_wishes_of_the_folder_are_kept(chiron, artefacts, wish):
+    assert len(planned(chiron, artefacts, slo="1s")["wraps"]) == 1
+    wish(isolate={"wave": "wrap"})
+    plan = planned(chiron, artefacts, slo="1s")
+    assert len(plan["wraps"]) == 2
+    assert any("wishes.json wants wave in a wrap of its own" in line for line in plan["why"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"isolate": {"nobody": "wrap"}}, "nobody"),
+        (
+            {"isolate": {"wave": "wrap"}, "together": [["wave", "join"]]},
+            "take them out of together",
+        ),
+        ({"isolate": {"wave": "planet"}}, "isolate.wave"),
+        ({"together": [["wave"]]}, "together[0]"),
+        ({"alone": ["wave"]}, "alone"),
+    ],
+)
+def test_a_wish_that_is_wrong_is_one_line(chiron, artefacts, wish, fields, said):
+    wish(**fields)
+    result = chiron("schedule", artefacts, "--slo=20ms")
+    assert result.status == 2
+    assert said in result.error()
+
+
+def test_variables_of_the_stack_file_keep_functions_apart(chiron, artefacts):
+    stack = json.loads((artefacts / "stack.yaml").read_text())
+    for name, level in (("wave", "1"), ("mirror", "2")):
+        stack["functions"][name]["environment"] = {"LEVEL": level}
+    (artefacts / "stack.yaml").write_text(json.dumps(stack))
+    plan = planned(chiron, artefacts, slo="1s")
+    assert len(plan["wraps"]) == 2
+    assert any("different values of LEVEL" in line for line in plan["why"])
+
+
+def test_limits_that_cannot_be_kept_are_said_with_the_plan(chiron, artefacts, wish):
+    wish(isolate={"wave": "wrap", "join": "wrap"})
+    plan = planned(chiron, artefacts, "--max-functions=2", "--node-memory=10", slo="1s")
+    limits = [line for line in plan["why"] if line.startswith("limit: ")]
+    assert "3 functions to deploy, 2 allowed" in limits[0]
+    assert all("a node has 10" in line for line in limits[1:]) and len(limits) == 4
+
+
+@pytest.mark.parametrize("option", ["--max-functions=0", "--node-memory=0", "--strategy=luck"])
+def test_an_option_out_of_range_is_one_line(chiron, artefacts, option):
+    result = chiron("schedule", artefacts, "--slo=20ms", option)
+    assert result.status == 2
+    assert option.partition("=")[0] in result.error()
+
+
+def test_a_plan_is_compared_with_another(chiron, artefacts):
+    planned(chiron, artefacts, "-o", "old.json", slo="1s")
+    planned(chiron, artefacts, "-o", "new.json", "--mechanism=pool", slo="20ms")
+    result = chiron("diff", "old.json", "new.json")
+    assert (result.status, result.stdout) == (0, "")
+    assert "mechanism: fork -> pool" in result.stderr
+    assert "SLO: 1000 ms -> 20 ms" in result.stderr
+    assert chiron("diff", "old.json", "new.json", "--json").json[:1] == ["mechanism: fork -> pool"]
+    assert "no difference" in chiron("diff", "old.json", "old.json").stderr
+
+
+def test_what_is_no_plan_is_one_line(chiron, artefacts):
+    planned(chiron, artefacts, "-o", "old.json")
+    assert "missing.json" in chiron("diff", "old.json", "missing.json").error()
+    assert "profile.json" in chiron("diff", "old.json", "profile.json").error()

@@ -1,0 +1,181 @@
+"""Baselines learn what can be learnt, never see what they are asked about, and say why not."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+
+import pytest
+
+from evaluation.prediction.baselines import registry
+from evaluation.prediction.baselines.function_features import NAMES, function_features
+from evaluation.prediction.baselines.graph import plan_graph, plan_sequence
+from evaluation.prediction.baselines.learning import (
+    Baseline,
+    Candidate,
+    choose,
+    folds,
+    predict_held_out,
+)
+from evaluation.prediction.baselines.plan_features import plan_features
+from evaluation.prediction.baselines.report import compare_baselines
+from evaluation.prediction.baselines.samples import Sample, WrapShape, sample_of
+from scheduler.layout import plan_from_layout
+from workflow.folder import parse_workflow
+from workflow.profile import FunctionProfile, Period
+
+
+def function(cpu_ms: float) -> FunctionProfile:
+    """One that only computes."""
+    period = Period(kind="cpu", start_ms=0.0, duration_ms=cpu_ms)
+    return FunctionProfile(latency_ms=cpu_ms, periods=(period,))
+
+
+def sample(workflow: str, cpu_ms: float, *threads: int) -> Sample:
+    """A stage of equal functions: every process but the first costs 4 ms, every thread 1 ms."""
+    processes = tuple((function(cpu_ms),) * count for count in threads)
+    shape = WrapShape(cpus=len(threads), remote=False, processes=processes)
+    measured_ms = cpu_ms + 4 * (len(threads) - 1) + sum(threads)
+    return Sample(workflow, "fork", ((shape,),), measured_ms)
+
+
+def learnable() -> list[Sample]:
+    """Three workflows of unlike functions in the same divisions, where the delay is the same."""
+    divisions = [
+        threads
+        for count in (1, 2, 3)
+        for threads in itertools.combinations_with_replacement((1, 2, 3, 4), count)
+    ]
+    return [
+        sample(name, cpu_ms, *threads)
+        for name, cpu_ms in (("short", 10.0), ("middle", 20.0), ("long", 30.0))
+        for threads in divisions
+    ]
+
+
+def mean_error(samples: list[Sample], predicted_ms: list[float]) -> float:
+    pairs = zip(predicted_ms, samples, strict=True)
+    return statistics.fmean(abs(latency / each.measured_ms - 1) for latency, each in pairs)
+
+
+def silent(line: str) -> None:
+    """Progress that nobody reads."""
+
+
+def constant(latency_ms: float) -> Candidate:
+    return Candidate(
+        f"always {latency_ms:g}", lambda train: lambda asked: [latency_ms] * len(asked)
+    )
+
+
+@pytest.mark.parametrize("name", ["RFR", "LSTM", "GNN"])
+def test_a_baseline_learns_delays_that_do_not_depend_on_the_workflow(name):
+    runnable, missing = registry.available()
+    if name in missing:
+        pytest.skip(missing[name])
+    (baseline,) = (each for each in runnable if each.name == name)
+    cheap = Baseline(name, baseline.candidates[:1])
+    samples = learnable()
+    learned = predict_held_out(cheap, samples, "workflow", silent)
+    again = predict_held_out(cheap, samples, "workflow", silent)
+    assert learned.predicted_ms == again.predicted_ms
+    assert mean_error(samples, learned.predicted_ms) < 0.06
+    middle_ms = statistics.fmean(each.measured_ms for each in samples)
+    assert mean_error(samples, [middle_ms] * len(samples)) > 0.2
+
+
+@pytest.mark.parametrize("held_out", ["workflow", "structure"])
+def test_no_sample_is_predicted_by_a_model_that_saw_its_group(held_out):
+    samples = learnable()
+    seen = []
+
+    def fit(train):
+        known = {getattr(each, held_out) for each in train}
+        seen.append(known)
+
+        def predict(asked):
+            assert known.isdisjoint(getattr(each, held_out) for each in asked)
+            return [each.measured_ms for each in asked]
+
+        return predict
+
+    learned = predict_held_out(Baseline("spy", (Candidate("-", fit),)), samples, held_out, silent)
+    assert learned.predicted_ms == [each.measured_ms for each in samples]
+    assert len(seen) == len(learned.chosen) == (3 if held_out == "workflow" else 5)
+
+
+def test_settings_are_chosen_by_what_they_do_on_inner_folds():
+    samples = learnable()
+    middle_ms = statistics.median(each.measured_ms for each in samples)
+    baseline = Baseline("constant", (constant(1000.0), constant(middle_ms), constant(1.0)))
+    assert choose(baseline, samples).settings == f"always {middle_ms:g}"
+
+
+def test_folds_divide_no_group_and_leave_nothing_out():
+    samples = learnable()
+    parts = list(folds(samples, lambda each: each.structure, 4))
+    assert sorted(index for fold in parts for index in fold.test) == list(range(len(samples)))
+    for fold in parts:
+        assert sorted(fold.train + fold.test) == list(range(len(samples)))
+        train, test = ({samples[i].structure for i in part} for part in (fold.train, fold.test))
+        assert train.isdisjoint(test)
+    with pytest.raises(ValueError, match="one group"):
+        list(folds(samples, lambda each: "all", 4))
+
+
+def test_a_structure_is_what_remains_without_functions_and_without_order():
+    assert sample("a", 1.0, 2, 1).structure == sample("a", 9.0, 1, 2).structure
+    assert sample("a", 1.0, 2, 1).structure != sample("a", 1.0, 2, 2).structure
+    assert sample("a", 1.0, 2, 1).structure != sample("b", 1.0, 2, 1).structure
+
+
+def test_a_sample_has_the_functions_of_its_plan(profile_of):
+    document = {"tasks": {"a": "f", "b": "g", "c": "f"}, "edges": [["a", "c"], ["b", "c"]]}
+    workflow = parse_workflow(document)
+    profile = profile_of(workflow)
+    layout = (((("a",),), (("b",),)), ((("c",),),))
+    plan = plan_from_layout(layout, workflow, profile, model="pgp", mechanism="pool")
+    made = sample_of("mine", plan, workflow, profile, 12.0)
+    assert (made.workflow, made.mechanism, made.measured_ms) == ("mine", "pool", 12.0)
+    assert [[wrap.remote for wrap in stage] for stage in made.stages] == [[False, True], [False]]
+    assert made.solo_ms == 8.0  # two stages of 4 ms
+
+
+def test_vectors_have_one_length_and_tell_functions_apart():
+    vectors = [plan_features(each) for each in learnable()]
+    assert len({len(vector) for vector in vectors}) == 1
+    assert plan_features(sample("a", 1.0, 2)) != plan_features(sample("a", 1.5, 2))
+    assert plan_features(sample("a", 1.0, 2)) != plan_features(sample("a", 1.0, 1, 1))
+    assert len(function_features(function(1.0))) == len(NAMES)
+
+
+def test_a_graph_is_a_tree_from_the_workflow_to_its_tasks():
+    graph = plan_graph(sample("a", 1.0, 2, 1))
+    children = [child for child, _ in graph.edges]
+    assert len(graph.nodes) == 1 + 1 + 1 + 2 + 3  # workflow, stage, wrap, processes, tasks
+    assert sorted(children) == list(range(1, len(graph.nodes)))
+    assert all(parent < child for child, parent in graph.edges)
+    assert len({len(row) for row in graph.nodes}) == 1
+
+
+def test_a_sequence_has_a_row_for_every_task():
+    rows = plan_sequence(sample("a", 1.0, 2, 1)).nodes
+    assert len(rows) == 3
+    assert len({tuple(row) for row in rows}) == 3  # each knows its place
+
+
+def test_one_workflow_alone_is_nothing_to_learn_from():
+    report = compare_baselines([sample("a", 1.0, 1), sample("a", 1.0, 2)], "workflow", silent)
+    assert report.distributions == ()
+    assert set(report.not_run) == {"RFR", "LSTM", "GNN"}
+    installed = set(report.not_run) - set(registry.available()[1])
+    assert all("--held-out structure" in report.not_run[name] for name in installed)
+
+
+def test_what_is_not_installed_is_reported_with_the_line_that_installs_it(monkeypatch):
+    monkeypatch.setattr(registry, "find_spec", lambda library: None)
+    report = compare_baselines(learnable(), "workflow", silent)
+    assert report.distributions == ()
+    assert "pip install 'chiron-openfaas[evaluation]'" in report.not_run["RFR"]
+    assert "pip install 'chiron-openfaas[baselines]'" in report.not_run["LSTM"]
+    assert report.not_run["GNN"] == report.not_run["LSTM"]

@@ -1,0 +1,158 @@
+"""What a run remembers: rounds, settings, deployed functions; and which variants there are."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluation.bench.groups import function_limit, groups
+from evaluation.bench.journal import Journal
+from evaluation.bench.machine import Machine, Target, this_machine
+from evaluation.bench.settings import Settings, open_run
+from evaluation.bench.variants import (
+    distinct,
+    our_labels,
+    parse_mechanisms,
+    parse_models,
+    variants,
+)
+from scheduler.schedule import schedule
+from workflow.documents import Document
+from workflow.errors import ChironError
+
+SETTINGS = Settings(models=("one-to-one", "pgp"), mechanisms=("fork",))
+TARGET = Target(provider="here")
+
+
+class Line(Document):
+    """A row of a journal."""
+
+    number: int
+
+
+@pytest.fixture
+def journal(tmp_path) -> Journal[Line]:
+    return Journal(tmp_path / "deep" / "lines.jsonl", Line)
+
+
+def test_a_journal_that_is_not_there_is_empty(journal):
+    assert journal.rows() == []
+
+
+def test_a_journal_keeps_the_order(journal):
+    for number in range(3):
+        journal.append(Line(number=number))
+    assert [row.number for row in journal.rows()] == [0, 1, 2]
+
+
+def test_half_a_line_of_a_run_that_was_killed_does_not_count_and_does_not_stay(journal):
+    journal.append(Line(number=0))
+    with journal.path.open("ab") as file:
+        file.write(b'{"num')
+    assert [row.number for row in journal.rows()] == [0]
+    journal.append(Line(number=1))
+    assert [row.number for row in journal.rows()] == [0, 1]
+
+
+def test_a_line_of_something_else_is_refused(journal):
+    journal.append(Line(number=0))
+    with journal.path.open("ab") as file:
+        file.write(b'{"letter":"a"}\n')
+    with pytest.raises(ChironError, match=r"lines\.jsonl"):
+        journal.rows()
+
+
+def test_a_run_goes_on_with_the_commands_of_both(tmp_path):
+    machine = this_machine()
+    open_run(tmp_path, SETTINGS, machine, TARGET, "first")
+    open_run(tmp_path, SETTINGS, machine, TARGET, "first")
+    assert open_run(tmp_path, SETTINGS, machine, TARGET, "then").commands == ("first", "then")
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"models": ("pgp",)}, "models one-to-one, pgp, not pgp"),
+        ({"slo_ms": 5.0}, "slo_ms None, not 5.0"),
+        ({"quick": True}, "quick False, not True"),
+    ],
+)
+def test_a_run_of_other_settings_is_not_gone_on_with(change, word, tmp_path):
+    open_run(tmp_path, SETTINGS, this_machine(), TARGET, "")
+    with pytest.raises(ChironError) as error:
+        open_run(tmp_path, SETTINGS.model_copy(update=change), this_machine(), TARGET, "")
+    assert error.value.code == "other-run"
+    assert word in error.value.message
+
+
+def test_a_run_of_another_machine_or_gateway_is_not_gone_on_with(tmp_path):
+    machine: Machine = this_machine()
+    open_run(tmp_path, SETTINGS, machine, TARGET, "")
+    other = machine.model_copy(update={"cores": machine.cores + 1})
+    with pytest.raises(ChironError, match="machine"):
+        open_run(tmp_path, SETTINGS, other, TARGET, "")
+    with pytest.raises(ChironError, match="faasd"):
+        open_run(tmp_path, SETTINGS, machine, Target(provider="faasd"), "")
+
+
+def test_the_machine_says_what_is_needed_to_judge_figures():
+    machine = this_machine()
+    assert machine.cpu
+    assert machine.cores >= 1
+    assert machine.memory_mib > 100
+    assert machine.python.startswith("CPython 3.")
+    assert "flask" in machine.packages
+
+
+def test_models_without_further_processes_are_one_variant():
+    found = variants(("one-to-one", "sand", "faastlane-t", "pgp"), ("fork", "pool"))
+    assert [each.label for each in found] == [
+        "one-to-one", "sand fork", "sand pool", "faastlane-t", "pgp fork", "pgp pool",
+    ]  # fmt: skip
+    assert our_labels(("pool",)) == ["pgp pool"]
+
+
+def test_equal_plans_are_measured_once(small, profile_of, platform):
+    plans = {
+        label: schedule(small.workflow, profile_of(small.workflow), platform, 1e3, model=model,
+                        mechanism=mechanism)
+        for label, model, mechanism in [
+            ("faastlane fork", "faastlane", "fork"),
+            ("faastlane+ fork", "faastlane+", "fork"),
+            ("faastlane pool", "faastlane", "pool"),
+            ("sand fork", "sand", "fork"),
+        ]
+    }  # fmt: skip
+    assert distinct(plans) == {
+        "faastlane fork": "faastlane fork",
+        "faastlane+ fork": "faastlane fork",  # no stage has more than five tasks
+        "faastlane pool": "faastlane pool",
+        "sand fork": "sand fork",
+    }
+
+
+def test_lists_on_the_command_line_are_in_the_order_of_the_models():
+    assert parse_models("pgp, one-to-one") == ("one-to-one", "pgp")
+    assert parse_mechanisms("pool,fork") == ("fork", "pool")
+    with pytest.raises(ChironError, match="'mine'"):
+        parse_models("mine")
+    with pytest.raises(ChironError, match="'magic'"):
+        parse_mechanisms("fork,magic")
+
+
+def test_all_variants_stand_side_by_side_where_there_is_room():
+    needed = {"one-to-one": 10, "sand": 1, "pgp": 1}
+    assert groups(needed, None) == [["one-to-one", "sand", "pgp"]]
+    assert groups(needed, 12) == [["one-to-one", "sand", "pgp"]]
+
+
+def test_variants_that_do_not_fit_together_stand_in_groups():
+    assert groups({"a": 6, "b": 6, "c": 6, "d": 1}, 13) == [["a", "b", "d"], ["c"]]
+
+
+def test_a_variant_that_is_too_large_is_a_group_of_its_own():
+    assert groups({"large": 50, "small": 1}, 15) == [["large"], ["small"]]
+
+
+def test_the_community_edition_holds_15_functions_and_the_embedded_gateway_any_number():
+    assert function_limit("faasd") == 15
+    assert function_limit("chiron-embedded") is None

@@ -1,0 +1,139 @@
+"""The client, the closed loop and the open loop, against a server that is known."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+from aiohttp import web
+
+from evaluation.load.arrivals import MOST_UNDER_WAY, open_loop
+from evaluation.load.client import Client, RequestError, client_of
+from evaluation.load.closed import closed_loop
+from evaluation.load.route import Call, Route, route_of
+from scheduler.schedule import schedule
+
+Result = TypeVar("Result")
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+ONE = Route(((Call("f", "f", None),),), "f")
+
+
+def against(
+    handler: Handler, use: Callable[[Client], Awaitable[Result]], route: Route = ONE
+) -> Result:
+    """What `use` does with a client of a server that answers by `handler`; it expects ``yes``."""
+
+    async def run() -> Result:
+        app = web.Application()
+        app.router.add_post("/function/{name}", handler)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        try:
+            async with client_of(f"http://127.0.0.1:{port}", route, b"request", "yes") as client:
+                return await use(client)
+        finally:
+            await runner.cleanup()
+
+    return asyncio.run(run())
+
+
+async def yes(_: web.Request) -> web.Response:
+    await asyncio.sleep(0.01)
+    return web.Response(text="yes")
+
+
+async def refuse(_: web.Request) -> web.Response:
+    return web.Response(status=429, text="full")
+
+
+async def echo(request: web.Request) -> web.Response:
+    return web.Response(text=f"{request.match_info['name']}({await request.text()})")
+
+
+def test_a_closed_loop_counts_what_is_answered():
+    found = against(yes, lambda client: closed_loop(client, 3, 0.4))
+    assert (found.clients, found.errors) == (3, 0)
+    assert 0 < found.per_s <= 300  # three clients, 10 ms each
+    assert found.p50_ms >= 10
+    assert found.p95_ms >= found.p50_ms
+
+
+def test_a_closed_loop_of_failures_has_no_throughput_and_says_why():
+    found = against(refuse, lambda client: closed_loop(client, 2, 0.2))
+    assert (found.per_s, found.p50_ms) == (0.0, None)
+    assert found.errors > 0
+    assert found.error == "status 429"
+
+
+def test_an_open_loop_sends_what_is_due():
+    found = against(yes, lambda client: open_loop(client, 50, 0.4))
+    assert (found.arrived, found.dropped, found.errors) == (20, 0, 0)
+    assert len(found.latencies_ms) == 20
+    assert min(found.latencies_ms) >= 10
+
+
+def test_a_latency_counts_from_when_the_request_was_due():
+    async def stall(client: Client):
+        task = asyncio.create_task(open_loop(client, 100, 0.5))
+        await asyncio.sleep(0.1)
+        stalled = asyncio.get_running_loop().time() + 0.2
+        while asyncio.get_running_loop().time() < stalled:
+            pass  # the client itself hangs: what is due meanwhile is sent late
+        return await task
+
+    found = against(yes, stall)
+    assert len(found.latencies_ms) == 50
+    assert sum(ms > 50 for ms in found.latencies_ms) >= 10
+
+
+def test_an_open_loop_drops_what_is_too_much():
+    async def never(_: web.Request) -> web.Response:
+        await asyncio.sleep(0.5)
+        return web.Response(text="yes")
+
+    found = against(never, lambda client: open_loop(client, 1000, 0.2))
+    assert (found.arrived, found.dropped) == (200, 200 - MOST_UNDER_WAY)
+    assert len(found.latencies_ms) == MOST_UNDER_WAY
+
+
+def test_a_wrong_answer_fails():
+    async def wrong(_: web.Request) -> web.Response:
+        return web.Response(text="no")
+
+    async def request(client: Client) -> str:
+        with pytest.raises(RequestError) as error:
+            await client.request()
+        return str(error.value)
+
+    assert against(wrong, request) == "wrong answer"
+
+
+def test_a_route_passes_outputs_on():
+    stages = (
+        (Call("first", "A", None), Call("second", "B", None)),
+        (Call("last", "C", ("A", "B")),),
+    )
+
+    async def request(client: Client) -> None:
+        expected = 'last(["first(request)","second(request)"])'
+        await Client(client.session, client.url, client.route, client.body, expected).request()
+
+    against(echo, request, Route(stages, "C"))
+
+
+def test_one_to_one_is_called_task_by_task_and_every_other_model_once(small, profile_of, platform):
+    profile = profile_of(small.workflow)
+
+    def route(model):
+        plan = schedule(small.workflow, profile, platform, 100.0, model=model)
+        return route_of(plan, small.workflow)
+
+    assert [len(stage) for stage in route("one-to-one").stages] == [1, 2, 2, 1]
+    tasks = {call.task for stage in route("one-to-one").stages for call in stage}
+    assert tasks == set(small.workflow.by_name)
+    assert [len(stage) for stage in route("sand").stages] == [1]

@@ -1,0 +1,133 @@
+"""A workflow is measured on a real gateway: all variants, what they use, and after a stop."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from evaluation.bench.machine import target_of, this_machine
+from evaluation.bench.settings import QUICK, Settings, open_run
+from evaluation.bench.setup import Place
+from evaluation.experiments.latency import LATENCY
+from evaluation.experiments.recorded import read_run
+from evaluation.measurements.breakdown import BREAKDOWN
+from evaluation.measurements.load import CLOSED, OPEN
+from evaluation.measurements.memory import MEMORY
+from evaluation.measurements.requests import REQUESTS
+from evaluation.measurements.run import measure_workflow, refused
+from scheduler.schedule import schedule
+from workflow.documents import dump, write_atomically
+from workflow.errors import ChironError
+
+TINY = {"name": "tiny", "tasks": {"a": "greet", "b": "greet", "c": "greet"}, "edges": [["a", "c"]]}
+GREET = {"greet": "def handle(req):\n    return req + '!'\n"}
+UNSTABLE = {"greet": "import time\n\n\ndef handle(req):\n    return str(time.time_ns())\n"}
+SCALE = replace(
+    QUICK, requests=4, block=2, baseline=2, clients=(2,), closed_s=0.2, closed_rounds=1,
+    rates=(0.5,), open_s=0.2, memory_rounds=1, traces=2,
+)  # fmt: skip
+EVERYTHING = (REQUESTS, MEMORY, CLOSED, OPEN, BREAKDOWN)
+
+
+@pytest.fixture
+def measure(launcher, write_folder, profile_of, platform, tmp_path):
+    """Measures a tiny workflow into the folder ``run``, with a profile made by hand."""
+
+    def go(measurements=EVERYTHING, functions=GREET, scale=SCALE, launcher=launcher, say=None):
+        out = tmp_path / "run"
+        folder = write_folder(tmp_path / "tiny", TINY, functions, {})
+        settings = Settings(
+            models=("one-to-one", "faastlane", "pgp"), mechanisms=("fork",), slo_ms=500.0
+        )
+        run = open_run(out, settings, this_machine(), target_of(launcher.gateway), "here")
+        write_atomically(out / "platform.json", dump(platform))
+        profile = out / "tiny" / "profile.json"
+        write_atomically(profile, dump(profile_of(folder.workflow)))
+        place = Place(launcher, platform, say or (lambda _: None))
+        measure_workflow(folder, place, out / "tiny", run, scale, measurements)
+        return out
+
+    return go
+
+
+def test_every_variant_is_measured_and_nothing_stays_deployed(measure, launcher):
+    out = measure()
+    (recorded,) = read_run(out).workflows
+    requests = recorded.samples(REQUESTS)
+    assert {"one-to-one", "faastlane fork"} <= set(requests)
+    assert all(len(each.latencies_ms) == 2 for found in requests.values() for each in found)
+    assert all(each.cpu_s >= 0 for found in requests.values() for each in found)
+    memory = {label: found[0].busy_mib for label, found in recorded.samples(MEMORY).items()}
+    assert memory["one-to-one"] > memory["faastlane fork"] > 5  # three sandboxes against one
+    closed = recorded.samples(CLOSED)["one-to-one"][0][0]
+    assert (closed.per_s > 0, closed.errors) == (True, 0)
+    assert recorded.samples(OPEN)["faastlane fork"][0][0].latencies_ms
+    for (
+        trace,
+        *_,
+    ) in recorded.samples(BREAKDOWN).values():
+        assert len(trace) == 2
+        assert all(0 < each.functions_ms < each.latency_ms for each in trace)
+    assert launcher.gateway.functions() == []
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(measure, launcher, tmp_path):
+    def stop_at_the_second_round(line: str) -> None:
+        if "round 2" in line:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure((REQUESTS,), say=stop_at_the_second_round)
+    assert launcher.gateway.functions() == []
+    journal = REQUESTS.journal(tmp_path / "run" / "tiny").path
+    first = journal.read_text()
+    assert first.count("\n") == 1
+    measure((REQUESTS,))
+    assert journal.read_text().startswith(first)
+    assert journal.read_text().count("\n") == 2
+
+
+def test_what_is_measured_is_not_measured_again(measure, launcher):
+    measure((REQUESTS,))
+    said: list[str] = []
+    measure((REQUESTS,), say=said.append)
+    assert said == []
+
+
+def test_what_a_killed_run_has_left_is_removed(
+    measure, launcher, write_folder, profile_of, platform, tmp_path
+):
+    folder = write_folder(tmp_path / "tiny", TINY, GREET, {})
+    plan = schedule(folder.workflow, profile_of(folder.workflow), platform, 500.0, model="sand")
+    noted = tmp_path / "run" / "tiny" / "deployed.json"
+    with launcher.launch(folder.workflow, folder, plan) as left:
+        assert [function.name for function in launcher.gateway.functions()] == list(left.names)
+        write_atomically(noted, json.dumps(left.names))
+        measure((REQUESTS,))
+        assert launcher.gateway.functions() == []
+    assert not noted.exists()
+
+
+def test_a_variant_that_is_refused_is_left_out_with_its_reason(measure, launcher, monkeypatch):
+    gateway = launcher.gateway
+    accept = type(gateway).deploy
+
+    def deploy(self, spec):
+        if "wrap" not in spec.service:
+            raise ChironError("gateway-error", "no more than 15 functions", status=400)
+        accept(self, spec)
+
+    monkeypatch.setattr(type(gateway), "deploy", deploy)
+    out = measure((REQUESTS,))
+    assert refused(out / "tiny") == {"one-to-one": "no more than 15 functions"}
+    row = LATENCY.of(read_run(out)).row("tiny", "one-to-one")
+    assert (row.value, row.note) == (None, "no more than 15 functions")
+
+
+def test_answers_that_differ_are_not_measured(measure, launcher):
+    with pytest.raises(ChironError) as wrong:
+        measure((REQUESTS,), functions=UNSTABLE)
+    assert "reference executor" in wrong.value.message
+    assert launcher.gateway.functions() == []

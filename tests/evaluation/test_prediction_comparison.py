@@ -1,0 +1,172 @@
+"""Stored rows are predicted again, held against baselines, listed and drawn."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from cli.evaluate_prediction import command
+from evaluation.prediction.comparison import as_csv, compare_stored
+from evaluation.prediction.distribution import OURS, Distribution, by_place
+from evaluation.prediction.measured import PredictedRow
+from evaluation.prediction.plots import error_boxes
+from evaluation.prediction.random_plans import random_plans
+from evaluation.prediction.stored import add_row, add_workflow, begin, read_rows
+from generator.measure import Measurement
+from predictor.predict import predict
+from workflow.errors import ChironError
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def silent(line: str) -> None:
+    """Progress that nobody reads."""
+
+
+@pytest.fixture
+def stored(write_folder, profile_of, platform, tmp_path):
+    """Rows of two workflows, measured by hand as half as long again as predicted."""
+    path = tmp_path / "rows"
+    begin(path, platform)
+    for name, count in (("three", 3), ("four", 4)):
+        tasks = {f"t{n}": "greet" for n in range(count)}
+        document = {"name": name, "tasks": tasks, "edges": []}
+        code = {"greet": "def handle(req):\n    return req\n"}
+        folder = write_folder(tmp_path / name, document, code, {})
+        profile = profile_of(folder.workflow)
+        add_workflow(path, folder, profile)
+        for mechanism in ("fork", "pool"):
+            drawn = random_plans(
+                folder.workflow, profile, mechanism, count=4, most_processes=3, seed=1
+            )
+            for index, plan in enumerate(drawn):
+                predicted = predict(plan, folder.workflow, profile, platform)
+                latency_ms = predicted.latency_ms * 1.5
+                row = PredictedRow(
+                    plan=plan,
+                    predicted=predicted.model_copy(update={"latency_ms": 1.0}),
+                    measured=Measurement.of([latency_ms]),
+                    loop_ms=1.0,
+                    again_ms=None if index else latency_ms,
+                )
+                add_row(path, name, row)
+    return path
+
+
+def test_what_was_stored_is_read_back(stored, platform):
+    place, (four, three) = read_rows(stored)
+    assert place == platform
+    assert (four.name, three.name) == ("four", "three")
+    assert [row.plan.mechanism for row in four.rows] == ["fork"] * 4 + ["pool"] * 4
+    assert len(four.workflow.tasks) == 4
+
+
+def test_a_new_run_replaces_the_rows_of_the_last(stored, platform):
+    begin(stored, platform)
+    assert list(stored.glob("*.rows.jsonl")) == []
+
+
+def test_rows_are_predicted_again(stored):
+    compared = compare_stored(stored, silent, held_out=None)
+    assert compared.baselines is None
+    assert [(each.workflow, each.mechanism) for each in compared.workflows] == [
+        ("four", "fork"), ("four", "pool"), ("three", "fork"), ("three", "pool")
+    ]  # fmt: skip
+    for each in compared.workflows:
+        assert each.errors.mean_absolute == pytest.approx(1 / 3, abs=1e-3)
+        assert each.noise == pytest.approx(0.0, abs=1e-3)
+        assert each.inside == 0.0
+
+
+def test_other_constants_may_be_tried_on_stored_rows(stored, platform):
+    slow = platform.model_copy(update={"request_ms": 100.0})
+    compared = compare_stored(stored, silent, held_out=None, platform=slow)
+    assert all(each.errors.bias > 0 for each in compared.workflows)
+
+
+def test_every_predictor_has_an_error_for_every_row(stored):
+    compared = compare_stored(stored, silent, held_out="workflow")
+    assert compared.baselines is not None
+    ran = {each.predictor for each in compared.baselines.distributions}
+    assert ran | set(compared.baselines.not_run) == {"RFR", "LSTM", "GNN"}
+    lines = list(csv.DictReader(io.StringIO(as_csv(compared))))
+    assert len(lines) == 16
+    for each in compared.distributions():
+        column = "error" if each.predictor == OURS else f"{each.predictor}_error"
+        listed = [
+            float(line[column])
+            for line in lines
+            if (line["workflow"], line["mechanism"]) == each.place
+        ]
+        assert listed == pytest.approx(each.errors)
+
+
+def test_predictors_of_one_workflow_and_mechanism_stand_side_by_side():
+    errors = [
+        Distribution(workflow=workflow, mechanism="fork", predictor=name, errors=(0.1, -0.2))
+        for name in ("chiron", "RFR")
+        for workflow in ("a", "b")
+    ]
+    places = by_place(errors)
+    assert [[each.predictor for each in place] for place in places] == [["chiron", "RFR"]] * 2
+    assert [place[0].workflow for place in places] == ["a", "b"]
+
+
+def test_the_picture_is_a_png_and_the_same_each_time(stored):
+    pytest.importorskip("matplotlib", reason="the extra evaluation draws")
+    drawn = compare_stored(stored, silent, held_out=None).distributions()
+    picture = error_boxes(drawn, "errors")
+    assert picture.startswith(PNG)
+    assert picture == error_boxes(drawn, "errors")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "code"),
+    [
+        ("platform.json", None, "missing-file"),
+        ("four.profile.json", None, "missing-file"),
+        ("four.workflow.json", None, "missing-file"),
+        ("four.rows.jsonl", "", "missing-file"),
+        ("four.rows.jsonl", "{}\n", "bad-document"),
+        ("four.rows.jsonl", "{\n", "bad-json"),
+    ],
+)
+def test_a_folder_that_lacks_something_is_refused(stored, file, text, code):
+    (stored / file).unlink()
+    if text is not None:
+        (stored / file).write_text(text)
+    with pytest.raises(ChironError) as error:
+        read_rows(stored)
+    assert error.value.code == code
+    assert file in error.value.message
+
+
+def test_a_folder_without_rows_is_refused(stored):
+    for file in stored.glob("*.rows.jsonl"):
+        file.unlink()
+    with pytest.raises(ChironError) as error:
+        read_rows(stored)
+    assert error.value.code == "missing-file"
+
+
+def test_the_verb_evaluates_stored_rows_into_files(stored, tmp_path):
+    out = tmp_path / "out"
+    ran = CliRunner().invoke(
+        command, ["--rows", str(stored), "-o", str(out), "--json", "--no-baselines"]
+    )
+    assert ran.exit_code == 0, ran.output
+    written = json.loads((out / "prediction.json").read_text())
+    assert json.loads(ran.stdout) == written
+    assert [each["workflow"] for each in written["workflows"]] == ["four", "four", "three", "three"]
+    assert (out / "prediction.csv").read_text().count("\n") == 17
+
+
+@pytest.mark.parametrize("arguments", [[], ["--rows", "a", "--testbed", "b"], ["a", "--rows", "b"]])
+def test_the_verb_takes_one_source_of_rows(arguments):
+    ran = CliRunner().invoke(command, arguments)
+    assert ran.exit_code == 2
+    assert "either workflow folders, --testbed or --rows" in ran.output

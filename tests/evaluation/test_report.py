@@ -1,0 +1,266 @@
+"""Figures and report of a run that is made by hand, with some of it missing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from evaluation.bench.machine import Target, this_machine
+from evaluation.bench.settings import Run, Settings
+from evaluation.bench.setup import Setup
+from evaluation.experiments.catalogue import EXPERIMENTS, results_of
+from evaluation.experiments.cost import COST
+from evaluation.experiments.cpu import CPU
+from evaluation.experiments.explain import explain
+from evaluation.experiments.goals import verdicts
+from evaluation.experiments.latency import LATENCY
+from evaluation.experiments.memory import MEMORY_USE
+from evaluation.experiments.prices import held_usd, used_usd
+from evaluation.experiments.published import published_error, published_value
+from evaluation.experiments.recorded import read_run
+from evaluation.experiments.slo import slo
+from evaluation.experiments.throughput import THROUGHPUT
+from evaluation.intervals import Interval
+from evaluation.load.arrivals import OpenSample
+from evaluation.load.closed import ClosedSample
+from evaluation.measurements.breakdown import BREAKDOWN, break_down
+from evaluation.measurements.load import CLOSED, OPEN
+from evaluation.measurements.memory import MEMORY, MemorySample
+from evaluation.measurements.requests import REQUESTS, RequestsSample
+from evaluation.report.glance import averages, cell
+from evaluation.report.page import write_report
+from scheduler.schedule import schedule
+from workflow.documents import dump, write_atomically
+from workflow.errors import ChironError
+
+#: Label -> latency in ms, CPU in s a request, memory in MiB, requests per second.
+KNOWN = {
+    "one-to-one": (40.0, 0.02, 200.0, 50.0),
+    "sand fork": (80.0, 0.04, 50.0, 25.0),
+    "faastlane fork": (20.0, 0.03, 60.0, 40.0),
+    "pgp fork": (20.0, 0.01, 40.0, 100.0),
+    "twin of pgp fork": (20.2, 0.01, 40.0, 100.0),
+}
+SPANS = [{"kind": "fork", "start_ms": 0.0, "end_ms": 3.0},
+         {"kind": "run", "start_ms": 2.0, "end_ms": 12.0, "delayed_ms": 1.5},
+         {"kind": "run", "start_ms": 5.0, "end_ms": 15.0}]  # fmt: skip
+
+
+@pytest.fixture
+def run_folder(small, profile_of, platform, tmp_path) -> Path:
+    """A run that is set up, of one workflow, of which nothing is measured yet."""
+    profile, out = profile_of(small.workflow), tmp_path / "run"
+    plans = {
+        label: schedule(small.workflow, profile, platform, 30.0, model=label.split()[0])
+        for label in KNOWN
+        if not label.startswith("twin")
+    }
+    plans["pgp fork"] = plans["pgp fork"].model_copy(
+        update={"wraps": tuple(w.model_copy(update={"memory_mib": 999}) for w in
+                               plans["pgp fork"].wraps)}
+    )  # another plan than that of any other model, whatever the search has found  # fmt: skip
+    settings = Settings(models=("one-to-one", "sand", "faastlane", "pgp"), mechanisms=("fork",))
+    run = Run(settings=settings, machine=this_machine(), target=Target(provider="by-hand"),
+              commits=("abc",), commands=("chiron evaluate all <now>",))  # fmt: skip
+    setup = Setup(workflow="finra", stages=(1, 2, 2, 1), payload_bytes=9, slo_ms={"fork": 30.0},
+                  baseline_ms={"fork": 20.0}, plans=plans)  # fmt: skip
+    write_atomically(out / "run.json", dump(run))
+    write_atomically(out / "platform.json", dump(platform))
+    write_atomically(out / "finra" / "setup.json", dump(setup))
+    return out
+
+
+def write_rounds(out: Path, measurement, sample_of, count: int = 6) -> None:
+    for number in range(count):
+        samples = {label: sample_of(*known) for label, known in KNOWN.items()}
+        row = measurement.row(number=number, group=0, loop_ms=1.0 + number / 10, samples=samples)
+        measurement.journal(out / "finra").append(row)
+
+
+def requests_sample(ms: float, cpu_s: float, *_: float) -> RequestsSample:
+    return RequestsSample(latencies_ms=(ms, ms, ms + 15), cpu_s=3 * cpu_s)
+
+
+@pytest.fixture
+def measured(run_folder) -> Path:
+    """A run of which all is measured."""
+    write_rounds(run_folder, REQUESTS, requests_sample)
+    write_rounds(run_folder, MEMORY,
+                 lambda *k: MemorySample(idle_mib=k[2] - 5, busy_mib=k[2]))  # fmt: skip
+    write_rounds(run_folder, CLOSED, lambda *k: tuple(
+        ClosedSample(clients=n, per_s=k[3] * share, p50_ms=1.0, p95_ms=2.0, errors=0)
+        for n, share in ((4, 0.5), (8, 1.0))))  # fmt: skip
+    write_rounds(run_folder, OPEN, lambda *k: (
+        OpenSample(per_s=5.0, arrived=3, dropped=1, errors=0, latencies_ms=(k[0], k[0])),
+    ), 1)  # fmt: skip
+    write_rounds(run_folder, BREAKDOWN, lambda *_: (break_down(20.0, [(1.0, SPANS)]),), 1)
+    return run_folder
+
+
+def test_ratios_are_of_ours_to_the_others(measured):
+    result = LATENCY.of(read_run(measured))
+    row = result.row("finra", "one-to-one")
+    assert (row.value.value, row.against["pgp fork"].value) == (40.0, 0.5)
+    assert result.row("finra", "pgp fork").against == {}
+    assert result.noise["finra"].value == pytest.approx(1.01)
+    assert result.drift["finra"].trend > 1
+    assert row.details["requests"] == 18
+
+
+def test_cpu_time_is_by_request(measured):
+    assert CPU.of(read_run(measured)).row("finra", "sand fork").value.value == pytest.approx(40.0)
+
+
+def test_throughput_is_that_of_the_best_number_of_clients(measured):
+    row = THROUGHPUT.of(read_run(measured)).row("finra", "pgp fork")
+    assert (row.value.value, row.details["clients"]) == (100.0, 8.0)
+
+
+def test_a_request_pays_for_what_it_holds():
+    assert held_usd(1000, 2, 2.0, 0) == pytest.approx(4e-5)
+    assert held_usd(1000, 0, 2.0, 1e9 / 2**20) == pytest.approx(2.5e-6)
+    assert used_usd(1000, 0.5, 2.0, 0) == pytest.approx(1e-5)
+
+
+def test_one_to_one_alone_pays_for_transitions(measured):
+    result = COST.of(read_run(measured))
+    assert result.row("finra", "one-to-one").details["transitions"] == pytest.approx(150)
+    assert "transitions" not in result.row("finra", "pgp fork").details
+
+
+def test_violations_are_counted_against_both_slos(measured):
+    rows = {row.variant: row for row in slo(read_run(measured)).rows}
+    assert rows["one-to-one"].violations.value == 1.0
+    ours = rows["pgp fork"]
+    assert ours.violations.value == pytest.approx(1 / 3)  # 35 ms of 20, 20 and 35
+    assert ours.same_run_slo_ms == 35.0
+    assert ours.same_run_violations.value == 0.0
+
+
+def test_usage_that_cannot_be_read_is_said_and_not_guessed(run_folder):
+    write_rounds(run_folder, REQUESTS, lambda *k: RequestsSample(latencies_ms=(k[0],)))
+    write_rounds(run_folder, MEMORY, lambda *_: MemorySample())
+    folder = read_run(run_folder)
+    for metric in (CPU, MEMORY_USE, COST):
+        row = metric.of(folder).row("finra", "pgp fork")
+        assert (row.value, row.note) == (None, "not measured")
+
+
+def test_a_variant_that_the_gateway_refused_is_a_row_that_says_so(run_folder):
+    refused = {"one-to-one": "the gateway holds 15 functions"}
+    (run_folder / "finra" / "refused.json").write_text(json.dumps(refused))
+    known = {label: value for label, value in KNOWN.items() if label != "one-to-one"}
+    samples = {label: requests_sample(*value) for label, value in known.items()}
+    row = REQUESTS.row(number=0, group=0, loop_ms=1.0, samples=samples)
+    REQUESTS.journal(run_folder / "finra").append(row)
+    result = LATENCY.of(read_run(run_folder))
+    assert result.row("finra", "one-to-one").note == "the gateway holds 15 functions"
+    assert result.row("finra", "pgp fork").value.value == 20.0
+
+
+def test_who_wins_and_who_is_even(measured):
+    folder = read_run(measured)
+    throughput = cell(THROUGHPUT.of(folder), "finra", ["pgp fork"])
+    assert (throughput.best, throughput.standing) == ("pgp fork", "wins")
+    latency = LATENCY.of(folder)
+    assert cell(latency, "finra", ["pgp fork"]).standing == "even"  # with faastlane
+    found = {each.rival: each for each in averages(latency, ["pgp fork"])}
+    assert (found["sand fork"].better, found["faastlane fork"].even) == (1, 1)
+    other = cell(latency, "finra", ["one-to-one"])
+    assert (other.ours, other.standing) == ("one-to-one", "even")  # nothing is compared with it
+
+
+def test_a_ratio_within_the_noise_of_one_plan_is_even(measured):
+    result = LATENCY.of(read_run(measured))
+    ratio = result.row("finra", "one-to-one").against["pgp fork"]  # 0.5
+    assert result.verdict("finra", ratio) == "better"
+    loud = result.model_copy(update={"noise": {"finra": Interval(value=2.5, low=2.0, high=3.0)}})
+    assert loud.verdict("finra", ratio) == "even"
+
+
+def test_where_ours_loses_it_is_said_to_whom(measured):
+    result = LATENCY.of(read_run(measured))
+    swapped = result.model_copy(update={"better": "higher"})
+    lost = cell(swapped, "finra", ["pgp fork"])
+    assert lost.standing == "loses"
+    assert [loss.rival for loss in lost.losses] == ["one-to-one", "sand fork"]
+
+
+def test_goals_are_judged_and_misses_explained(measured):
+    folder = read_run(measured)
+    results = {m.experiment: m.of(folder) for m in (LATENCY, CPU, MEMORY_USE, THROUGHPUT)}
+    found = {(v.metric, v.rival): v for v in verdicts(results, slo(folder), ["pgp fork"])}
+    assert found["latency", "one-to-one"].met is True  # 0.5
+    assert found["latency", "faastlane fork"].met is False
+    missed = found["throughput", "faastlane fork"]  # 2.5 times, not 4
+    assert (missed.met, missed.missed, missed.reached) == (False, ("finra",), 2.5)
+    (line,) = explain(missed, results, None)
+    assert "pgp fork answers 100/s at 10.0 ms" in line
+    assert found["slo", "SLO"].reached == pytest.approx(1 / 3)
+
+
+def test_too_few_requests_keep_no_promise_about_the_slo(run_folder):
+    write_rounds(run_folder, REQUESTS, lambda *k: RequestsSample(latencies_ms=(k[0],)), 3)
+    folder = read_run(run_folder)
+    (found,) = (v for v in verdicts({}, slo(folder), ["pgp fork"]) if v.metric == "slo")
+    assert (found.reached, found.met) == (0.0, None)
+
+
+def test_the_papers_figures_are_found_by_our_names():
+    assert published_value("finra", "pgp fork", "latency") == 90
+    assert published_value("slapp", "faastlane pool", "memory") == 48
+    assert published_value("finra", "faastlane-t", "latency") is None
+    assert published_value("somebody-elses", "pgp fork", "latency") is None
+    assert published_value("finra-50", "one-to-one", "cost") == pytest.approx(327.9, rel=0.01)
+    assert published_error("slapp", "fork", "gnn") == pytest.approx(0.117)
+
+
+def test_the_report_has_everything_in_one_file(measured):
+    pytest.importorskip("matplotlib")
+    page = write_report(measured, print).read_text()
+    assert page.count("data:image/png;base64,") >= 8
+    assert 'src="http' not in page
+    assert "chiron evaluate all &lt;now&gt;" in page
+    for name in ("latency", "cpu", "memory", "throughput", "cost", "slo", "load", "breakdown"):
+        assert f'id="{name}"' in page
+        assert json.loads((measured / f"{name}.json").read_text())["experiment"] == name
+    rows = list(csv.DictReader(io.StringIO((measured / "latency.csv").read_text())))
+    assert {row["variant"] for row in rows} == {*KNOWN} - {"twin of pgp fork"}
+    assert (measured / "latency.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("measurement", [None, REQUESTS, MEMORY, CLOSED])
+def test_the_report_leaves_out_what_was_not_measured(measurement, run_folder, measured, tmp_path):
+    for each in (REQUESTS, MEMORY, CLOSED, OPEN, BREAKDOWN):
+        if each is not measurement:
+            each.journal(measured / "finra").path.unlink()
+    page = write_report(measured, lambda _: None).read_text()
+    present = [name for name in EXPERIMENTS if f'id="{name}"' in page]
+    assert present == {None: [], REQUESTS: ["latency", "slo", "cpu"], MEMORY: ["memory"],
+                       CLOSED: ["throughput"]}[measurement]  # fmt: skip
+
+
+def test_what_other_verbs_have_left_is_shown(measured):
+    (measured / "runtime.csv").write_text("what,ms\n<noop>,1.5\n")
+    (measured / "prediction.csv").write_text(
+        "workflow,mechanism,error\nfinra,fork,0.05\nfinra,fork,-0.02\n"
+    )
+    figures = [{"name": "hop", "median": 0.25, "met": True, "plan": {"wraps": []}}]
+    (measured / "scheduler.json").write_text(json.dumps({"format": 1, "figures": figures}))
+    page = write_report(measured, lambda _: None).read_text()
+    assert "&lt;noop&gt;" in page
+    assert "<td>hop</td><td>0.25</td><td>yes</td>" in page
+    assert 'id="prediction"' in page
+
+
+def test_a_folder_without_a_run_is_said_to_have_none(tmp_path):
+    with pytest.raises(ChironError, match=r"run\.json"):
+        write_report(tmp_path, print)
+
+
+def test_results_without_figures_are_left_out(run_folder):
+    assert results_of(list(EXPERIMENTS), read_run(run_folder)) == []

@@ -1,0 +1,151 @@
+"""The scheduler's evaluation: its baselines are what they claim, and its verdicts follow."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+
+import pytest
+
+from evaluation.scheduling.command_run import run_schedule
+from evaluation.scheduling.exhaustive import (
+    SmallStage,
+    compare_small_stages,
+    least_latencies_ms,
+)
+from evaluation.scheduling.laws import Trial, rank, try_laws
+from evaluation.scheduling.published import published_ms
+from evaluation.scheduling.random_workflows import (
+    PLATFORM,
+    in_stages,
+    random_profile,
+    states_of,
+    workflow_of,
+)
+from evaluation.scheduling.report import SchedulingReport
+from evaluation.scheduling.timing import duration, timed
+from predictor.predict import Predictor
+from scheduler.options import Options
+from scheduler.schedule import job_of, schedule
+from workflow.documents import dump
+from workflow.errors import ChironError
+
+#: A place where a fork costs next to nothing.
+CHEAP = PLATFORM.model_copy(update={"process_startup_ms": 0.5, "process_block_ms": 0.5})
+
+
+def test_random_functions_are_distinct_and_the_same_for_a_seed():
+    profile = random_profile(20, ("cpu", "block"), seed=3)
+    assert profile == random_profile(20, ("cpu", "block"), seed=3)
+    assert profile != random_profile(20, ("cpu", "block"), seed=4)
+    assert len({function.periods for function in profile.functions.values()}) == 20
+
+
+def test_stages_hold_every_function_once_and_follow_one_another():
+    profile = random_profile(10, ("cpu",), seed=1)
+    workflow = workflow_of(in_stages(profile, 4))
+    assert [len(stage) for stage in workflow.stages] == [3, 3, 3, 1]
+    assert sorted(workflow.functions) == sorted(profile.functions)
+
+
+def test_no_plan_of_a_small_stage_is_faster_than_the_exhaustive_search():
+    pytest.importorskip("numba")
+    stages = list(compare_small_stages(12, seed=5))
+    assert all(stage.latency_ms >= stage.least_ms - 0.001 for stage in stages)
+    assert all(stage.processes >= stage.least_processes for stage in stages)
+    assert {stage.mechanism for stage in stages} == {"fork", "pool"}
+
+
+@pytest.mark.parametrize("kinds", [("cpu", "block"), ("native", "cpu")])
+def test_the_least_latency_of_one_process_is_that_of_its_best_order(kinds):
+    pytest.importorskip("numba")
+    profile = random_profile(3, kinds, seed=2)
+    predictor = Predictor(profile, PLATFORM)
+    best_ms = min(
+        predictor.stage_ms([((order,), 1)], "fork", local=True)
+        for order in permutations(profile.functions)
+    )
+    least_ms = least_latencies_ms(profile, PLATFORM, "fork")
+    assert least_ms[0] == pytest.approx(best_ms, abs=1e-4)
+    assert least_ms == sorted(least_ms, reverse=True)
+
+
+def test_the_published_algorithm_puts_waiting_functions_with_computing_ones():
+    """What is dealt out in turn is one process of two that compute, and one of two that wait."""
+    profile = random_profile(4, ("cpu",), seed=1)
+    busy, idle = profile.functions["f0000"], profile.functions["f0001"]
+    waits = tuple(p.model_copy(update={"kind": "block"}) for p in idle.periods)
+    functions = {
+        "f0000": busy,
+        "f0001": idle.model_copy(update={"periods": waits}),
+        "f0002": busy,
+        "f0003": idle.model_copy(update={"periods": waits}),
+    }
+    profile = profile.model_copy(update={"functions": functions})
+    workflow = workflow_of(in_stages(profile, 1))
+    options = Options.of(job_of(workflow, profile, CHEAP, 100.0), "fork")
+    dealt = (("f0000", "f0002"), ("f0001", "f0003"))
+    dealt_ms = Predictor(profile, CHEAP).stage_ms([(dealt, 2)], "fork", local=True)
+    assert published_ms(options, 2) < dealt_ms
+
+
+def test_random_workflows_obey_the_laws():
+    for trial in try_laws(5, seed=3):
+        assert trial.schedules >= 3
+        assert trial.better_models == ()
+
+
+def test_plans_rank_by_the_slo_then_cpus_then_latency():
+    profile = random_profile(6, ("cpu",), seed=1)
+    workflow = workflow_of(in_stages(profile, 1))
+    cheap = schedule(workflow, profile, PLATFORM, 1e6)
+    fast = schedule(workflow, profile, PLATFORM, 0.1)
+    assert rank(cheap, 1e6) < rank(fast, 1e6)
+    assert rank(fast, fast.predicted.latency_ms) < rank(cheap, fast.predicted.latency_ms)
+    assert rank(fast, 0.1) < rank(cheap, 0.1)
+
+
+def test_the_whole_command_is_timed_with_its_own_memory():
+    profile = random_profile(3, ("cpu",), seed=1)
+    states = json.dumps(states_of(in_stages(profile, 1)))
+    run = run_schedule(states, dump(profile), dump(PLATFORM), 50.0, samples=1)
+    assert run.cpu_s > 0 and run.wall_s > 0
+    assert 10 < run.peak_mib < 300
+
+
+def test_a_command_that_fails_says_why():
+    with pytest.raises(ChironError, match=r"chiron schedule failed: error: "):
+        run_schedule("{}", "{}", "{}", 50.0, samples=1)
+
+
+def test_times_are_medians_with_quartiles():
+    found = duration([3.0, 1.0, 2.0], [30.0, 10.0, 20.0])
+    assert (found.low_s, found.cpu_s, found.high_s, found.wall_s) == (1.5, 2.0, 2.5, 20.0)
+    taken, result = timed(lambda: "done", samples=2)
+    assert (taken.samples, result) == (2, "done")
+
+
+def test_a_requirement_is_met_exactly_within_its_bound():
+    def stage(processes: int, latency_ms: float) -> SmallStage:
+        return SmallStage(
+            functions=3,
+            mechanism="fork",
+            slo_ms=10.0,
+            processes=processes,
+            least_processes=1,
+            latency_ms=latency_ms,
+            least_ms=100.0,
+        )
+
+    def trial(*dearer_ms: float) -> Trial:
+        return Trial(
+            tasks=3, mechanism="fork", schedules=2, better_models=(), dearer_slos_ms=dearer_ms
+        )
+
+    def verdicts(small: list[SmallStage], *trials: Trial) -> list[bool]:
+        report = SchedulingReport.of((), (), tuple(small), trials)
+        return [requirement.met for requirement in report.requirements]
+
+    assert verdicts([stage(1, 101.0)] * 50, trial()) == [True, True, True, True]
+    assert verdicts([stage(1, 103.0)] * 50, trial(5.0)) == [True, False, True, False]
+    assert verdicts([stage(1, 100.0)] * 48 + [stage(2, 100.0)] * 2) == [False, True]

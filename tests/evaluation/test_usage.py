@@ -1,0 +1,130 @@
+"""CPU and memory of processes that are known to compute and to hold memory."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from evaluation.usage.memory import memory_mib
+from evaluation.usage.sandboxes import Sandboxes, Unseen, meter
+from evaluation.usage.tree import cpu_s, trees
+from workflow.errors import ChironError
+
+BURN = "end = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n"
+FORK = f"""
+import os, sys, time
+for line in sys.stdin:
+    if line == "fork\\n":
+        child = os.fork()
+        if not child:
+            {BURN.replace(chr(10), chr(10) + " " * 12)}
+            os._exit(0)
+        os.waitpid(child, 0)
+    elif line == "hold\\n":
+        held = bytearray(b"x" * (40 << 20))
+    elif line == "share\\n":
+        if not os.fork():
+            time.sleep(60)
+            os._exit(0)
+    print("done", flush=True)
+"""
+
+
+@pytest.fixture
+def worker() -> Iterator[tuple[int, Callable[[str], None]]]:
+    """A process, and what tells it to do something and waits until it is done."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", FORK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+    def tell(word: str) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{word}\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "done\n"
+
+    tell("")
+    yield process.pid, tell
+    for each in trees([process.pid]).values():
+        with contextlib.suppress(Exception):
+            each.kill()
+    process.communicate()
+
+
+def test_the_cpu_time_of_a_forked_child_that_has_ended_counts(worker):
+    pid, tell = worker
+    before = cpu_s([pid])
+    tell("fork")
+    assert len(trees([pid])) == 1  # it is gone
+    assert cpu_s([pid]) - before >= 0.25
+
+
+def test_a_process_that_waits_uses_no_cpu_time(worker):
+    pid, _ = worker
+    before = cpu_s([pid])
+    time.sleep(0.1)
+    assert cpu_s([pid]) - before <= 0.02
+
+
+def test_the_trees_of_several_processes_are_added_up(worker):
+    pid, tell = worker
+    tell("share")
+    assert len(trees([pid])) == 2
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        assert set(trees([pid, other.pid])) == {*trees([pid]), other.pid}
+
+
+def test_a_process_that_has_ended_is_said_to_be_gone(worker):
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    with pytest.raises(ChironError) as gone:
+        cpu_s([worker[0], ended.pid])
+    assert gone.value.code == "process-gone"
+
+
+def test_memory_grows_by_what_a_process_holds(worker):
+    pid, tell = worker
+    before = memory_mib([pid])
+    tell("hold")
+    assert memory_mib([pid]) - before == pytest.approx(40, abs=4)
+
+
+def test_pages_that_a_child_shares_are_counted_once(worker):
+    pid, tell = worker
+    tell("hold")
+    alone = memory_mib([pid])
+    tell("share")
+    together = Sandboxes((pid,)).memory_mib()
+    assert together == pytest.approx(alone, abs=8)  # and not 40 MiB more
+
+
+def test_memory_does_not_depend_on_who_else_maps_the_same_files(worker):
+    pid, _ = worker
+    before = memory_mib([pid])
+    others = [
+        subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) for _ in range(3)
+    ]
+    try:
+        assert memory_mib([pid]) == pytest.approx(before, abs=1)
+    finally:
+        for other in others:
+            other.communicate()
+
+
+def test_processes_that_are_not_there_have_no_memory():
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    assert memory_mib([ended.pid]) == 0.0
+
+
+def test_sandboxes_of_another_machine_are_said_to_be_unseen_and_not_guessed():
+    found = meter(["nobody-has-this-function"], "http://127.0.0.1:1")
+    assert isinstance(found, Unseen)
+    assert "nobody-has-this-function" in found.reason
+    assert (found.cpu_s(), found.memory_mib()) == (None, None)
