@@ -1,0 +1,239 @@
+"""The parsers of what users write, as one function of bytes each; fuzzed with atheris when run.
+
+Usage: fuzz_parsers.py PARSER SCRATCH [libFuzzer's options], such as -runs=100000 -timeout=10.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from generator.requirements import read_requirements
+from openfaas.stack import read_stack
+from profiler.strace_text import parse as parse_strace
+from workflow.documents import parse_json, validate
+from workflow.errors import ChironError
+from workflow.folder import parse_workflow
+from workflow.plan import Plan
+from workflow.profile import Profile
+
+Parser = Callable[[bytes, Path], Any]
+
+
+def parse_workflow_bytes(data: bytes, _: Path) -> Any:
+    """Either form of workflow.json."""
+    return parse_workflow(parse_json(data, "workflow"))
+
+
+def parse_profile(data: bytes, _: Path) -> Any:
+    """profile.json."""
+    return validate(Profile, parse_json(data, "profile"), "profile")
+
+
+def parse_plan(data: bytes, _: Path) -> Any:
+    """plan.json, held against a workflow."""
+    plan = validate(Plan, parse_json(data, "plan"), "plan")
+    plan.check_against(parse_workflow({"tasks": {"a": "f", "b": "g"}, "edges": [["a", "b"]]}))
+    return plan
+
+
+def parse_stack(data: bytes, scratch: Path) -> Any:
+    """stack.yaml, with its variables."""
+    file = scratch / "stack.yaml"
+    file.write_bytes(data)
+    return read_stack(file, {"HOME": "/home/me"})
+
+
+def parse_requirements(data: bytes, scratch: Path) -> Any:
+    """requirements.txt."""
+    (scratch / "requirements.txt").write_bytes(data)
+    return read_requirements("f", scratch)
+
+
+def parse_trace(data: bytes, _: Path) -> Any:
+    """What strace wrote, which is read with whatever is no UTF-8 replaced."""
+    return parse_strace(data.decode(errors="replace"))
+
+
+_STATES = {
+    "Comment": "c",
+    "Name": "n",
+    "StartAt": "A",
+    "States": {
+        "A": {"Type": "Pass", "Next": "B"},
+        "B": {
+            "Type": "Parallel",
+            "Branches": [
+                {
+                    "StartAt": "C",
+                    "States": {"C": {"Type": "Task", "Resource": "f", "End": True}},
+                }
+            ],
+            "Next": "D",
+        },
+        "D": {"Type": "Fail", "Error": "e", "Cause": "c"},
+    },
+}
+_PROFILE = {
+    "format": 1,
+    "workflow": "w",
+    "functions": {
+        "f": {
+            "latency_ms": 2.0,
+            "periods": [{"kind": "cpu", "start_ms": 0.0, "duration_ms": 2.0}],
+            "spread_ms": [1.0, 3.0],
+            "requirements": ["numpy==1.0"],
+        }
+    },
+}
+_PLAN = {
+    "format": 1,
+    "workflow": "w",
+    "model": "pgp",
+    "mechanism": "fork",
+    "wraps": [
+        {
+            "name": "w",
+            "cpus": 1,
+            "memory_mib": 64,
+            "stages": [
+                {"stage": 0, "processes": [["a"]]},
+                {"stage": 1, "processes": [["b"]]},
+            ],
+        }
+    ],
+    "cpus": 1,
+}
+_STACK = b"""version: "1.0"
+provider: {name: openfaas, gateway: "${HOME:-http://x}"}
+functions:
+  f:
+    lang: python3-http
+    handler: ./f
+    image: f:latest
+    environment:
+      x: 'y'
+      z: |
+        text
+    secrets: [s]
+    limits: {memory: 128Mi, cpu: "0.5"}
+"""
+_TRACE = b"""12 1700000000.1 openat(AT_FDCWD, "/etc/hosts", O_RDONLY) = 3</etc/hosts> <0.000012>
+12 1700000000.2 futex(0x7f, FUTEX_WAIT, 0, NULL <unfinished ...>
+13 1700000000.3 --- SIGCHLD {si_signo=SIGCHLD} ---
+12 1700000000.4 <... futex resumed>) = -1 EAGAIN (Resource temporarily unavailable) <0.1>
+12 1700000000.5 +++ exited with 0 +++
+"""
+_REQUIREMENTS = (
+    b"numpy>=1.0,<2 ; python_version < '4'\n# c\nx[y] @ https://z/x.whl\nrequests==2.*  # c\n"
+)
+_DAG = {"name": "w", "tasks": {"a": "f", "b": "g"}, "edges": [["a", "b"]]}
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+#: Parser and an input that it takes, by name.
+PARSERS: dict[str, tuple[Parser, bytes]] = {
+    "asl": (parse_workflow_bytes, _json(_STATES)),
+    "dag": (parse_workflow_bytes, _json(_DAG)),
+    "profile": (parse_profile, _json(_PROFILE)),
+    "plan": (parse_plan, _json(_PLAN)),
+    "stack": (parse_stack, _STACK),
+    "requirements": (parse_requirements, _REQUIREMENTS),
+    "strace": (parse_trace, _TRACE),
+}
+
+
+def check(parser: Parser, data: bytes, scratch: Path) -> None:
+    """Parse; the only error there may be is one that a terminal can show on a line."""
+    try:
+        parser(data, scratch)
+    except ChironError as error:
+        assert str(error).isprintable(), repr(error)
+        assert error.code and len(str(error)) < 5000, repr(error)
+
+
+def mutated(seed: bytes, number: random.Random) -> bytes:
+    """`seed` with up to six pieces changed: of its bytes or, of JSON mostly, of its values."""
+    if seed.startswith(b"{") and number.random() < 0.9:
+        value = json.loads(seed)
+        for _ in range(number.randint(1, 6)):
+            value = _changed(value, number)
+        return json.dumps(value).encode()
+    data = bytearray(seed)
+    for _ in range(number.randint(1, 6)):
+        start = number.randrange(len(data) + 1)
+        end = min(len(data), start + int(number.paretovariate(0.7)))
+        piece = data[start:end]
+        choice = number.randrange(5)
+        if choice == 0:
+            data[start:end] = b""
+        elif choice == 1:
+            data[start:start] = piece * number.randint(1, 4)
+        elif choice == 2:
+            other = number.randrange(len(data) + 1)
+            data[other:other] = piece
+        elif choice == 3:
+            data[start:end] = number.choice(_NASTY)
+        else:
+            data[start:end] = bytes(number.randrange(256) for _ in piece[:8])
+    return bytes(data)
+
+
+def _changed(value: Any, number: random.Random) -> Any:
+    """A JSON value with one place in it changed."""
+    inner = list(value.items()) if isinstance(value, dict) else []
+    inner = list(enumerate(value)) if isinstance(value, list) else inner
+    if not inner or number.random() < 0.1:
+        return number.choice([*_NASTY_VALUES, {"A": value}, [value], [value, value]])
+    key, below = number.choice(inner)
+    copy = value.copy()
+    choice = number.random()
+    if choice < 0.1:
+        del copy[key]
+    elif choice < 0.3 and isinstance(copy, dict):
+        copy[number.choice([*(k for k, _ in inner), *map(str, _NASTY_VALUES)])] = below
+    elif choice < 0.3:
+        copy.insert(number.randrange(len(copy) + 1), below)
+    else:
+        copy[key] = _changed(below, number)
+    return copy
+
+
+_NASTY_VALUES = [
+    None, True, 0, -1, 1, 2, 0.5, -0.0, 1e308, 2**63, 10**400, float("nan"), float("inf"), "", " ",
+    "A", "B", "a", "b", "f", "w", "Task", "Parallel", "Fail", "Pass", "Choice", "\0", "a\nb",
+    "\ud800", "\u202e", "\uff41", "a" * 100, "${HOME}", "../x", "'", '"', [], {}, [[]], ["a", "b"],
+]  # fmt: skip
+_NASTY = [
+    b"\0", b"\xff\xfe", b"\xed\xa0\x80", "\u202e".encode(), "\u2028".encode(), b"\x1b[2J", b"\r\n",
+    b"${", b"${A:-${B}}", b"$$", b"\\", b"'", b'"', b"{{7*7}}", b"*a", b"&a", b"!!python/object:x",
+    b"<<: *a", b"---", b"- - -", b"[" * 100, b"{\"a\":" * 100, b"(" * 100, b"9" * 5000, b"1e999",
+    b"-0", b"NaN", b"null", b"true", b"[]", b"{}", b"../../etc/passwd", b"-r x", b"--", b";", b"#",
+    b" = 0 <1.0>", b" <unfinished ...>", b"<... x resumed>", "\u0661".encode(), b"a" * 3000,
+]  # fmt: skip
+
+
+def main(name: str, scratch: Path, options: list[str]) -> None:
+    """Fuzz a parser, guided by what of its code the inputs reach."""
+    import atheris
+
+    parser, seed = PARSERS[name]
+    seeds = scratch / "seeds"
+    seeds.mkdir(parents=True)
+    number = random.Random(name)
+    for index, data in enumerate([seed, *(mutated(seed, number) for _ in range(200))]):
+        (seeds / str(index)).write_bytes(data)
+    atheris.instrument_all()
+    atheris.Setup([name, str(seeds), *options], lambda data: check(parser, data, scratch))
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])
