@@ -4,17 +4,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint setup faas-cli clean
+.PHONY: help demo test soak lint setup faas-cli clean
 
 help: ## Show the tasks
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | column -t -s "$$(printf '\t')"
 
 demo: .venv/installed ## Profile, plan, deploy and compare the FINRA workflow; leaves nothing running
 	@$(BIN)/python -m installation strace
-	@$(BIN)/chiron evaluate latency benchmarks/finra --slo 100ms --local --output out/demo
+	@$(BIN)/chiron evaluate latency benchmarks/finra --slo 100ms --mechanisms fork --local --output out/demo
 
 test: .venv/developing ## Run all tests
 	@$(BIN)/pytest
+
+soak: .venv/developing ## Run the tests that take minutes: load, faults, fuzzing
+	@$(BIN)/pytest -m soak --timeout 1800
 
 lint: .venv/developing ## Check style, types and the direction of imports
 	@$(BIN)/ruff check .
@@ -35,7 +38,7 @@ faas-cli: .venv/installed ## Build the real faas-cli into .venv (needs Go)
 	@touch $@
 
 .venv/developing: .venv/installed
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,docker,evaluation,fast]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[benchmarks,dev,docker,evaluation,fast]'
 	@touch $@
 
 clean: ## Remove .venv and everything that was generated

@@ -17,6 +17,16 @@ from workflow.profile import FunctionProfile, Period, Profile
 
 MakeFolder = Callable[..., WorkflowFolder]
 
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that take minutes run where they are asked for."""
+    if "soak" in config.option.markexpr:
+        return
+    for item in items:
+        if item.get_closest_marker("soak"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes: run with -m soak"))
+
+
 #: How its functions answer shows the input, the order and the handler style of every task.
 SMALL_FUNCTIONS = {
     "split": 'def handle(req):\n    return \'{ "split" :\' + (req or "null") + "  }"\n',

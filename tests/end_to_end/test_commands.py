@@ -77,5 +77,6 @@ def test_evaluate_compares_models_and_leaves_the_figures(chiron, tmp_path):
     )  # fmt: skip
     assert status == 0, stderr
     assert json.loads(stdout) == json.loads((tmp_path / "out" / "latency.json").read_text())
-    assert [row["plan"]["model"] for row in json.loads(stdout)["rows"]] == ["sand", "pgp"]
+    variants = [row["variant"] for row in json.loads(stdout)["rows"]]
+    assert variants == ["sand fork", "sand pool", "pgp fork", "pgp pool"]
     assert "…" not in stderr  # no figure is cut
