@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from generator.annotations import MODEL, WORKFLOW
+from generator.unchanged import unchanged
 from openfaas.client import Gateway
 from openfaas.stack import StackFile, deployment, read_stack
 from workflow.errors import ChironError
@@ -22,7 +23,8 @@ _PARALLEL = 8
 def deploy_stack(gateway: Gateway, stack_file: Path) -> list[str]:
     """Deploy the functions of a generated stack.yaml and wait until they answer.
 
-    Where something fails, what was created here is removed again.
+    Supporting functions that run unchanged are left alone. Where something fails, what was created
+    here is removed again.
 
     Returns
     -------
@@ -30,13 +32,16 @@ def deploy_stack(gateway: Gateway, stack_file: Path) -> list[str]:
         The functions that were created and not merely updated.
     """
     stack = read_stack(stack_file, {})
-    existing = {function.name for function in gateway.functions()}
+    existing = {function.name: function for function in gateway.functions()}
     created: list[str] = []
     try:
         for name in stack.functions:
+            spec = deployment(stack, name, stack_file.parent)
+            if unchanged(spec, existing):
+                continue
             if name not in existing:
                 created.append(name)  # before the call: one that times out may still create it
-            gateway.deploy(deployment(stack, name, stack_file.parent))
+            gateway.deploy(spec)
         with ThreadPoolExecutor(_PARALLEL) as threads:
             list(threads.map(lambda n: gateway.wait_ready(n, _READY_TIMEOUT_S), stack.functions))
     except BaseException:

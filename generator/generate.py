@@ -15,6 +15,7 @@ from generator.environment import merge_environments
 from generator.render import render_handler
 from generator.requirements import merge_requirements
 from generator.settings import function_timeouts_s, timeout_s, wrap_environment
+from generator.unchanged import with_definition
 from openfaas.handlers import STYLES, Handler, find_handler, there
 from openfaas.stack import (
     StackFile,
@@ -196,7 +197,8 @@ def _copied(sources: Sources, name: str, draft: Path) -> StackFunction:
         settings["handler"] = f"./{name}"
     if not function.fprocess and function.lang in STYLES:
         settings["fprocess"] = _FPROCESS
-    return function.model_copy(update=settings)
+    copied = function.model_copy(update=settings)
+    return with_definition(copied, draft / name if function.handler else None)
 
 
 def _copy_handler(name: str, folder: Path, target: Path) -> None:

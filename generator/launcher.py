@@ -50,8 +50,8 @@ class Launcher:
     ) -> Iterator[Deployment]:
         """`plan` of `workflow`, with the code of `folder`, deployed for the length of the block.
 
-        The supporting functions of the folder's stack.yaml are deployed too. Functions that were
-        there before stay.
+        The supporting functions of the folder's stack.yaml are deployed too, unless they run
+        unchanged. Functions that were there before stay.
         """
         with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
             created = self._deploy(workflow, folder, plan, Path(scratch) / "build")

@@ -91,7 +91,7 @@ def test_deployed_workflow_answers_as_the_reference_does(
 
 
 @pytest.mark.redis
-def test_deployment_goes_on_when_another_one_deploys_the_store_again(
+def test_another_deployment_leaves_the_store_and_its_data_alone(
     benchmarks: Path,
     gateway: EmbeddedGateway,
     plan_of: Callable[..., Plan],
@@ -105,9 +105,11 @@ def test_deployment_goes_on_when_another_one_deploys_the_store_again(
         first, second = (plan_of(folder, model, "fork") for model in ("pgp", "sand"))
         with launcher.launch(folder.workflow, folder, first) as running:
             expected = running.invoke(body).output
+            started = servers(gateway)
             with launcher.launch(folder.workflow, folder, second) as other:
                 assert running.invoke(body).output == expected
                 assert other.invoke(body).output == expected
+                assert servers(gateway) == started
             assert running.invoke(body).output == expected
-            started = servers(gateway)
+            assert servers(gateway) == started
     assert none_left(started)
