@@ -120,7 +120,7 @@ def measure(names: Sequence[str], folders: Sequence[Path], wanted: Wanted, scale
     """
     settings = wanted.settings
     opened = [WorkflowFolder.open(folder) for folder in folders]
-    _require_distinct(opened)
+    require_distinct(opened)
     _keep_given(opened, wanted)
     with connect(
         wanted.gateway, local=wanted.local, tls_no_verify=wanted.tls_no_verify
@@ -166,7 +166,8 @@ def command_line() -> str:
     return shlex.join(["chiron", *sys.argv[1:]])
 
 
-def _require_distinct(folders: Sequence[WorkflowFolder]) -> None:
+def require_distinct(folders: Sequence[WorkflowFolder]) -> None:
+    """Raise ``same-name`` where results of two workflows would have one name."""
     names = [folder.workflow.name for folder in folders]
     for name in names:
         if names.count(name) > 1:

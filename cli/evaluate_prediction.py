@@ -19,9 +19,9 @@ from evaluation.prediction.comparison import compare_stored
 from evaluation.prediction.distribution import Distribution
 from evaluation.prediction.plots import error_boxes
 from evaluation.prediction.published import compare_with_testbed
+from evaluation.prediction.stored import RowSettings
 from evaluation.testbed import read_platform as read_testbed_platform
 from gateway.names import BackendName as Backend
-from profiler.calibrate import calibrate
 from workflow.documents import write_atomically
 from workflow.folder import WorkflowFolder
 
@@ -73,8 +73,9 @@ def command(
 ) -> None:
     """Measure plans at random of the workflows in DIR... and compare them with their predictions.
 
-    With --testbed, compare predictions with what a published testbed measured instead, beside
-    what its authors predicted. With --rows, predict the rows of an earlier run again. Baselines
+    A run that was stopped goes on where it was when it is given the same output folder. With
+    --testbed, compare predictions with what a published testbed measured instead, beside what
+    its authors predicted. With --rows, predict the rows of an earlier run again. Baselines
     (random forest, LSTM, GNN) are trained on other workflows than they are asked about.
 
     \b
@@ -97,9 +98,9 @@ def command(
     if rows is None:
         rows = output / "prediction-rows"
         opened = [WorkflowFolder.open(folder) for folder in folders]
+        settings = RowSettings(samples=samples, seed=seed)
         with connect(gateway, local=local, tls_no_verify=tls_no_verify) as launcher:
-            place = given or calibrate(launcher, progress=progress)
-            measure_rows(rows, opened, launcher, place, plans=plans, samples=samples, seed=seed)
+            measure_rows(rows, opened, launcher, settings, plans=plans, platform=given)
     measured = compare_stored(rows, progress, held_out=kept_back, platform=given)
     name = measured.platform.name
     _write(output, comparison.as_csv(measured), measured.distributions(), name)

@@ -30,8 +30,7 @@ class Journal(Generic[Row]):
         if not self.path.exists():
             return []
         lines = self.path.read_bytes().split(b"\n")[:-1]
-        what = f"line of {self.path.name}"
-        return [validate(self.row, parse_json(line, what), what) for line in lines]
+        return [self._row(line, number) for number, line in enumerate(lines, start=1)]
 
     def append(self, row: Row) -> None:
         """Add a row; once this returns, no end of the process or the machine takes it away."""
@@ -41,6 +40,10 @@ class Journal(Generic[Row]):
             file.write(row.model_dump_json(exclude_none=True).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+
+    def _row(self, line: bytes, number: int) -> Row:
+        what = f"line {number} of {self.path}"
+        return validate(self.row, parse_json(line, what), what)
 
 
 def _cut_half_line(descriptor: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from evaluation.bench.machine import Machine, Target
 from scheduler.strategies import Strategy
@@ -12,6 +13,8 @@ from workflow.errors import ChironError
 from workflow.plan import Mechanism, Model
 
 RUN_FILE = "run.json"
+
+Chosen = TypeVar("Chosen", bound=Document)
 
 
 class Settings(Document):
@@ -88,18 +91,20 @@ FULL = Scale(
 )
 
 
-class Run(Document):
+class Run(Document, Generic[Chosen]):
     """One run: its settings, where it ran, and the command lines that it was run with."""
 
     format: int = 1
-    settings: Settings
+    settings: Chosen
     machine: Machine
     target: Target
     commits: tuple[str, ...]
     commands: tuple[str, ...]
 
 
-def open_run(out: Path, settings: Settings, machine: Machine, target: Target, command: str) -> Run:
+def open_run(
+    out: Path, settings: Chosen, machine: Machine, target: Target, command: str
+) -> Run[Chosen]:
     """The run in the folder `out`, begun or gone on with.
 
     Raises
@@ -108,8 +113,9 @@ def open_run(out: Path, settings: Settings, machine: Machine, target: Target, co
         ``other-run`` where the folder has a run of other settings, or of another machine.
     """
     file = out / RUN_FILE
+    kind: type[Run[Chosen]] = Run[type(settings)]  # type: ignore[assignment, misc]
     if file.exists():
-        before = read_document(Run, file, "run")
+        before = read_document(kind, file, "run")
         _require_same(before, settings, machine, target, out)
         run = before.model_copy(
             update={
@@ -118,7 +124,7 @@ def open_run(out: Path, settings: Settings, machine: Machine, target: Target, co
             }
         )
     else:
-        run = Run(
+        run = kind(
             settings=settings,
             machine=machine,
             target=target,
@@ -130,7 +136,7 @@ def open_run(out: Path, settings: Settings, machine: Machine, target: Target, co
 
 
 def _require_same(
-    before: Run, settings: Settings, machine: Machine, target: Target, out: Path
+    before: Run[Chosen], settings: Chosen, machine: Machine, target: Target, out: Path
 ) -> None:
     pairs = [
         *((name, getattr(before.settings, name), now) for name, now in settings),

@@ -63,7 +63,7 @@ class Place:
 def place_of(launcher: Launcher, out: Path, progress: Progress) -> Place:
     """The place behind `launcher`, with its constants measured unless `out` has them."""
     file = out / PLATFORM_FILE
-    platform = _kept(file, Platform, lambda: calibrate(launcher, progress=progress))
+    platform = kept(file, Platform, lambda: calibrate(launcher, progress=progress))
     return Place(launcher, platform, progress)
 
 
@@ -78,10 +78,10 @@ def prepare(
         What profiling, scheduling and deploying raise; ``wrong-output``.
     """
     say = place.progress
-    functions = _kept(
+    functions = kept(
         out / PROFILE_FILE, Profile, lambda: profile(folder, place.launcher, progress=say)
     )
-    return _kept(out / SETUP_FILE, Setup, lambda: _setup(folder, place, functions, settings, scale))
+    return kept(out / SETUP_FILE, Setup, lambda: _setup(folder, place, functions, settings, scale))
 
 
 def _setup(
@@ -139,8 +139,8 @@ def _means(
     return [round(statistics.fmean(row[WARM_UP:]), 3) for row in latencies]
 
 
-def _kept(file: Path, artefact: type[Artefact], make: Callable[[], Artefact]) -> Artefact:
-    """The artefact in `file`, made and written there where it is missing."""
+def kept(file: Path, artefact: type[Artefact], make: Callable[[], Artefact]) -> Artefact:
+    """The artefact in `file`; it is made and written there where it is missing."""
     if file.exists():
         return read_document(artefact, file, file.stem)
     made = make()

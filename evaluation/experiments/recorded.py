@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from evaluation.bench.settings import RUN_FILE, Run
+from evaluation.bench.settings import RUN_FILE, Run, Settings
 from evaluation.bench.setup import PLATFORM_FILE, SETUP_FILE, Setup
 from evaluation.bench.variants import TWIN, distinct, our_labels
 from evaluation.measurements.rounds import Measurement, by_label
@@ -60,7 +60,7 @@ class Recorded:
 class RunFolder:
     """A run on disk."""
 
-    run: Run
+    run: Run[Settings]
     platform: Platform
     workflows: tuple[Recorded, ...]
 
@@ -73,7 +73,7 @@ def read_run(out: Path) -> RunFolder:
     ChironError
         ``missing-file`` where there is none, ``bad-document`` where it cannot be understood.
     """
-    run = read_document(Run, out / RUN_FILE, "run")
+    run = read_document(Run[Settings], out / RUN_FILE, "run")
     platform = read_document(Platform, out / PLATFORM_FILE, "platform")
     ours = tuple(our_labels(run.settings.mechanisms)) if "pgp" in run.settings.models else ()
     found = []

@@ -10,7 +10,7 @@ from typing import Any
 from evaluation.bench.bench import deploy, with_twin
 from evaluation.bench.groups import function_limit, groups
 from evaluation.bench.leftovers import Leftovers
-from evaluation.bench.settings import Run, Scale
+from evaluation.bench.settings import Run, Scale, Settings
 from evaluation.bench.setup import Place, Setup, prepare
 from evaluation.bench.variants import distinct, our_labels
 from evaluation.measurements.rounds import Measurement, Session
@@ -26,7 +26,7 @@ def measure_workflow(
     folder: WorkflowFolder,
     place: Place,
     out: Path,
-    run: Run,
+    run: Run[Settings],
     scale: Scale,
     measurements: Sequence[Measurement[Any]],
 ) -> Setup:
@@ -67,7 +67,7 @@ def refused(out: Path) -> dict[str, str]:
 
 
 def _groups(
-    plans: Mapping[str, Plan], folder: WorkflowFolder, place: Place, run: Run
+    plans: Mapping[str, Plan], folder: WorkflowFolder, place: Place, run: Run[Settings]
 ) -> list[list[str]]:
     """The variants that stand side by side on the run's gateway."""
     limit = function_limit(run.target.provider)

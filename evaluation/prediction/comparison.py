@@ -15,9 +15,8 @@ from evaluation.prediction.baselines.report import BaselineReport, compare_basel
 from evaluation.prediction.baselines.samples import Sample, sample_of
 from evaluation.prediction.distribution import OURS, Distribution
 from evaluation.prediction.errors import ErrorSummary
-from evaluation.prediction.measured import PredictedRow
+from evaluation.prediction.measured import MeasuredRow, PredictedRow
 from evaluation.prediction.stored import StoredWorkflow, read_rows
-from predictor.predict import predict
 from workflow.documents import Document
 from workflow.plan import Mechanism
 from workflow.platform import Platform
@@ -85,7 +84,7 @@ def compare_stored(
     held_out: HeldOut | None,
     platform: Platform | None = None,
 ) -> MeasuredComparison:
-    """Predict the stored rows in the folder `path` again and hold them against what was measured.
+    """Predict the rows in the folder `path`, each at the speed that the machine then had.
 
     Parameters
     ----------
@@ -137,9 +136,7 @@ def as_csv(comparison: MeasuredComparison) -> str:
 def _summaries(stored: StoredWorkflow, platform: Platform) -> Iterator[MeasuredWorkflow]:
     for mechanism in get_args(Mechanism):
         rows = [
-            row.model_copy(
-                update={"predicted": predict(row.plan, stored.workflow, stored.profile, platform)}
-            )
+            PredictedRow.of(row, stored.workflow, stored.profile, platform)
             for row in _of(stored, mechanism)
         ]
         if rows:
@@ -149,10 +146,9 @@ def _summaries(stored: StoredWorkflow, platform: Platform) -> Iterator[MeasuredW
 def _samples(stored: StoredWorkflow) -> Iterator[Sample]:
     for mechanism in get_args(Mechanism):
         for row in _of(stored, mechanism):
-            yield sample_of(
-                stored.name, row.plan, stored.workflow, stored.profile, row.measured.p50_ms
-            )
+            functions = row.profile(stored.profile)
+            yield sample_of(stored.name, row.plan, stored.workflow, functions, row.measured.p50_ms)
 
 
-def _of(stored: StoredWorkflow, mechanism: Mechanism) -> list[PredictedRow]:
+def _of(stored: StoredWorkflow, mechanism: Mechanism) -> list[MeasuredRow]:
     return [row for row in stored.rows if row.plan.mechanism == mechanism]

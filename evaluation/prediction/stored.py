@@ -1,24 +1,20 @@
-"""Measured plans on disk: rows as JSON lines beside all that is needed to predict them again.
+"""Measured plans on disk: rows as JSON lines beside all that is needed to predict them.
 
 A folder of rows has ``platform.json`` and, for every workflow, ``NAME.workflow.json``,
-``NAME.profile.json`` and ``NAME.rows.jsonl`` with plans of both mechanisms.
+``NAME.profile.json`` and ``NAME.rows.jsonl`` with plans of both mechanisms. ``run.json`` says how
+they were measured, so that a stopped run goes on as it began.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.prediction.measured import PredictedRow
-from workflow.documents import (
-    dump,
-    parse_json,
-    read_document,
-    read_json,
-    validate,
-    write_atomically,
-)
+from evaluation.bench.journal import Journal
+from evaluation.bench.setup import PLATFORM_FILE, kept
+from evaluation.prediction.measured import MeasuredRow
+from workflow.documents import Document, read_document, read_json, write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WORKFLOW_FILE, WorkflowFolder, parse_workflow
 from workflow.model import Workflow
@@ -28,6 +24,13 @@ from workflow.profile import Profile
 _ROWS = ".rows.jsonl"
 
 
+class RowSettings(Document):
+    """How the rows of a folder are measured: requests for each plan, and which plans are drawn."""
+
+    samples: int
+    seed: int
+
+
 @dataclass(frozen=True)
 class StoredWorkflow:
     """One workflow with at least one measured plan."""
@@ -35,28 +38,28 @@ class StoredWorkflow:
     name: str
     workflow: Workflow
     profile: Profile
-    rows: tuple[PredictedRow, ...]
+    rows: tuple[MeasuredRow, ...]
 
 
-def begin(path: Path, platform: Platform) -> None:
-    """Make the folder of rows at `path`, without the rows of an earlier run."""
-    for earlier in path.glob("*" + _ROWS):
-        earlier.unlink()
-    write_atomically(path / "platform.json", dump(platform))
+def keep_workflow(
+    path: Path, folder: WorkflowFolder, measure: Callable[[], Profile]
+) -> tuple[Profile, Journal[MeasuredRow]]:
+    """What the rows of a workflow need, and where they go; profiled by `measure` only once.
 
-
-def add_workflow(path: Path, folder: WorkflowFolder, profile: Profile) -> None:
-    """Store what the rows of a workflow need, before its first row."""
+    Raises
+    ------
+    ChironError
+        ``other-run`` where the folder has rows of another workflow of that name.
+    """
     name = folder.workflow.name
+    file = path / f"{name}.workflow.json"
     text = (folder.path / WORKFLOW_FILE).read_text(encoding="utf-8")
-    write_atomically(path / f"{name}.workflow.json", text)
-    write_atomically(path / f"{name}.profile.json", dump(profile))
-
-
-def add_row(path: Path, name: str, row: PredictedRow) -> None:
-    """Store one row of the workflow `name` at once: what is measured outlives an interruption."""
-    with (path / f"{name}{_ROWS}").open("a", encoding="utf-8") as file:
-        file.write(row.model_dump_json() + "\n")
+    if file.exists() and file.read_text(encoding="utf-8") != text:
+        message = f"{path} has rows of another {name}: name another folder with -o, or remove it"
+        raise ChironError("other-run", message)
+    write_atomically(file, text)
+    profile = kept(path / f"{name}.profile.json", Profile, measure)
+    return profile, Journal(path / f"{name}{_ROWS}", MeasuredRow)
 
 
 def read_rows(path: Path) -> tuple[Platform, list[StoredWorkflow]]:
@@ -68,7 +71,7 @@ def read_rows(path: Path) -> tuple[Platform, list[StoredWorkflow]]:
         ``missing-file`` where it is no such folder, ``bad-json`` or ``bad-document`` with file,
         line and path, and what plans of other tasks or functions without profile raise.
     """
-    platform = read_document(Platform, path / "platform.json", "platform")
+    platform = read_document(Platform, path / PLATFORM_FILE, "platform")
     files = sorted(path.glob("*" + _ROWS))
     if not files:
         raise ChironError("missing-file", f"{path} has no NAME{_ROWS}: name a folder of rows")
@@ -80,15 +83,9 @@ def _read(path: Path, file: Path) -> StoredWorkflow:
     workflow = parse_workflow(read_json(path / f"{name}.workflow.json", "workflow"), name)
     profile = read_document(Profile, path / f"{name}.profile.json", "profile")
     profile.require(workflow.functions)
-    rows = tuple(_rows(file))
+    rows = tuple(Journal(file, MeasuredRow).rows())
     if not rows:
         raise ChironError("missing-file", f"{file} has no row: measure again")
     for row in rows:
         row.plan.check_against(workflow)
     return StoredWorkflow(name, workflow, profile, rows)
-
-
-def _rows(file: Path) -> Iterator[PredictedRow]:
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-        what = f"line {number} of {file}"
-        yield validate(PredictedRow, parse_json(line, what), what)

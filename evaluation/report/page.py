@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from evaluation.bench.machine import Machine
-from evaluation.bench.settings import Run
+from evaluation.bench.settings import Run, Settings
 from evaluation.experiments.breakdown import BreakdownResult
 from evaluation.experiments.catalogue import EXPERIMENTS, Result, results_of
 from evaluation.experiments.explain import explain
@@ -40,7 +40,7 @@ class Explanation:
 class Page:
     """What the template shows; ``cells`` has a row a workflow and a column a metric."""
 
-    run: Run
+    run: Run[Settings]
     machine: Machine
     workflows: tuple[str, ...]
     headline: str

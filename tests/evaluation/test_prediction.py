@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.prediction.measured import BATCH, PredictedRow, measure_plans
+from evaluation.bench.leftovers import Leftovers
+from evaluation.bench.setup import Place
+from evaluation.prediction.batches import BATCH, measure_batch, missing_batches
+from evaluation.prediction.measured import MeasuredRow, PredictedRow
 from evaluation.prediction.random_plans import random_plans
 from generator.measure import Measurement
+from predictor.predict import predict
+from profiler.drift import platform_at, profile_at
 from workflow.folder import parse_workflow
 from workflow.plan import Prediction
 
@@ -72,18 +77,52 @@ def test_error_noise_and_range_by_hand(profile_of):
     assert not row.inside
 
 
+def test_a_row_is_predicted_for_the_speed_it_was_measured_at(profile_of, platform):
+    workflow = parse_workflow(WIDE)
+    profile = profile_of(workflow)
+    functions = {
+        name: function.model_copy(update={"reference_ms": 1.0})
+        for name, function in profile.functions.items()
+    }
+    profile = profile.model_copy(update={"functions": functions})
+    place = platform.model_copy(update={"reference_ms": 1.0})
+    plan = plans(profile_of, count=1)[0]
+    rows = [
+        MeasuredRow(plan=plan, measured=Measurement.of([10.0]), loop_ms=loop_ms)
+        for loop_ms in (1.0, 1.25)
+    ]
+    then, slower = (PredictedRow.of(row, workflow, profile, place).predicted for row in rows)
+    assert then == predict(plan, workflow, profile, place)
+    now = profile_at(profile, 1.25), platform_at(place, 1.25)
+    assert slower == predict(plan, workflow, *now)
+    assert slower.latency_ms > then.latency_ms
+
+
+def test_batches_have_what_is_not_measured_yet(profile_of):
+    drawn = plans(profile_of, count=2 * BATCH + 2)
+    whole = list(missing_batches(drawn, []))
+    assert [list(batch.values()) for batch in whole] == [
+        drawn[:BATCH], drawn[BATCH : 2 * BATCH], drawn[2 * BATCH :]
+    ]  # fmt: skip
+    rest = list(missing_batches(drawn, [*drawn[:BATCH], drawn[BATCH + 1]]))
+    assert [plan for batch in rest for plan in batch.values()] == [
+        drawn[BATCH], *drawn[BATCH + 2 :]
+    ]  # fmt: skip
+    assert list(missing_batches(drawn, drawn)) == []
+
+
 def test_plans_are_measured_and_one_of_a_batch_twice(
     launcher, write_folder, profile_of, platform, tmp_path
 ):
     folder = write_folder(tmp_path / "tiny", TINY, GREET, {})
     profile = profile_of(folder.workflow)
     drawn = list(random_plans(folder.workflow, profile, "pool", count=3, most_processes=2, seed=1))
-    rows = list(
-        measure_plans(
-            folder, launcher, drawn, profile, platform, samples=3, progress=lambda line: None
-        )
-    )
+    (batch,) = missing_batches(drawn, [])
+    place = Place(launcher, platform, lambda line: None)
+    leftovers = Leftovers(tmp_path / "deployed.json")
+    rows = measure_batch(folder, place, batch, leftovers, samples=3)
     assert [row.plan for row in rows] == drawn
     assert all(row.measured.samples == 3 for row in rows)
-    assert [row.again_ms is not None for row in rows] == [n % BATCH == 0 for n in range(len(rows))]
+    assert [row.again_ms is not None for row in rows] == [True, *[False] * (len(rows) - 1)]
     assert launcher.gateway.functions() == []
+    assert not leftovers.file.exists()

@@ -12,13 +12,15 @@ from click.testing import CliRunner
 from cli.evaluate_prediction import command
 from evaluation.prediction.comparison import as_csv, compare_stored
 from evaluation.prediction.distribution import OURS, Distribution, by_place
-from evaluation.prediction.measured import PredictedRow
+from evaluation.prediction.measured import MeasuredRow
 from evaluation.prediction.plots import error_boxes
 from evaluation.prediction.random_plans import random_plans
-from evaluation.prediction.stored import add_row, add_workflow, begin, read_rows
+from evaluation.prediction.stored import keep_workflow, read_rows
 from generator.measure import Measurement
 from predictor.predict import predict
+from workflow.documents import dump, write_atomically
 from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -31,29 +33,26 @@ def silent(line: str) -> None:
 def stored(write_folder, profile_of, platform, tmp_path):
     """Rows of two workflows, measured by hand as half as long again as predicted."""
     path = tmp_path / "rows"
-    begin(path, platform)
+    write_atomically(path / "platform.json", dump(platform))
     for name, count in (("three", 3), ("four", 4)):
         tasks = {f"t{n}": "greet" for n in range(count)}
         document = {"name": name, "tasks": tasks, "edges": []}
         code = {"greet": "def handle(req):\n    return req\n"}
         folder = write_folder(tmp_path / name, document, code, {})
-        profile = profile_of(folder.workflow)
-        add_workflow(path, folder, profile)
+        profile, journal = keep_workflow(path, folder, lambda of=folder: profile_of(of.workflow))
         for mechanism in ("fork", "pool"):
             drawn = random_plans(
                 folder.workflow, profile, mechanism, count=4, most_processes=3, seed=1
             )
             for index, plan in enumerate(drawn):
-                predicted = predict(plan, folder.workflow, profile, platform)
-                latency_ms = predicted.latency_ms * 1.5
-                row = PredictedRow(
+                latency_ms = predict(plan, folder.workflow, profile, platform).latency_ms * 1.5
+                row = MeasuredRow(
                     plan=plan,
-                    predicted=predicted.model_copy(update={"latency_ms": 1.0}),
                     measured=Measurement.of([latency_ms]),
                     loop_ms=1.0,
                     again_ms=None if index else latency_ms,
                 )
-                add_row(path, name, row)
+                journal.append(row)
     return path
 
 
@@ -65,9 +64,23 @@ def test_what_was_stored_is_read_back(stored, platform):
     assert len(four.workflow.tasks) == 4
 
 
-def test_a_new_run_replaces_the_rows_of_the_last(stored, platform):
-    begin(stored, platform)
-    assert list(stored.glob("*.rows.jsonl")) == []
+def test_a_workflow_is_profiled_once(stored, tmp_path):
+    def profile_again():
+        raise AssertionError("it was profiled already")
+
+    folder = WorkflowFolder.open(tmp_path / "four")
+    profile, journal = keep_workflow(stored, folder, profile_again)
+    assert set(profile.functions) == {"greet"}
+    assert len(journal.rows()) == 8
+
+
+def test_rows_of_another_workflow_of_that_name_are_not_gone_on_with(stored, tmp_path, write_folder):
+    document = {"name": "four", "tasks": {"a": "greet"}, "edges": []}
+    code = {"greet": "def handle(req):\n    return req\n"}
+    folder = write_folder(tmp_path / "other", document, code, {})
+    with pytest.raises(ChironError) as error:
+        keep_workflow(stored, folder, pytest.fail)
+    assert error.value.code == "other-run"
 
 
 def test_rows_are_predicted_again(stored):

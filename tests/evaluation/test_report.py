@@ -64,8 +64,10 @@ def run_folder(small, profile_of, platform, tmp_path) -> Path:
                                plans["pgp fork"].wraps)}
     )  # another plan than that of any other model, whatever the search has found  # fmt: skip
     settings = Settings(models=("one-to-one", "sand", "faastlane", "pgp"), mechanisms=("fork",))
-    run = Run(settings=settings, machine=this_machine(), target=Target(provider="by-hand"),
-              commits=("abc",), commands=("chiron evaluate all <now>",))  # fmt: skip
+    run = Run[Settings](
+        settings=settings, machine=this_machine(), target=Target(provider="by-hand"),
+        commits=("abc",), commands=("chiron evaluate all <now>",),
+    )  # fmt: skip
     setup = Setup(workflow="finra", stages=(1, 2, 2, 1), payload_bytes=9, slo_ms={"fork": 30.0},
                   baseline_ms={"fork": 20.0}, plans=plans)  # fmt: skip
     write_atomically(out / "run.json", dump(run))
