@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -21,11 +22,12 @@ from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of
 from evaluation.bench.variants import MECHANISMS, MODELS, parse_mechanisms, parse_models
 from evaluation.experiments.catalogue import measurements_of, results_of
 from evaluation.experiments.recorded import read_run
+from evaluation.measurements.forecast import forecast, in_words
 from evaluation.measurements.run import measure_workflow
 from evaluation.report.files import write_results
 from evaluation.report.tables import table_of
 from gateway.names import BackendName as Backend
-from scheduler.strategies import Strategy
+from scheduler.choices import Strategy
 from workflow.documents import dump, write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
@@ -100,10 +102,11 @@ class Wanted:
         )
 
     def scale(self, samples: int | None) -> Scale:
-        """How much is measured; `samples` where the user does not say."""
+        """How much is measured; `samples` where the user does not say, who gets all of them."""
         scale = QUICK if self.quick else FULL
-        requests = self.samples or (None if self.quick else samples)
-        return replace(scale, requests=requests) if requests else scale
+        if self.samples:
+            return replace(scale, requests=self.samples, requests_s=math.inf)
+        return scale if self.quick or samples is None else replace(scale, requests=samples)
 
 
 def measuring(command: Command) -> Command:
@@ -113,15 +116,24 @@ def measuring(command: Command) -> Command:
     return command
 
 
-def measure(names: Sequence[str], folders: Sequence[Path], wanted: Wanted, scale: Scale) -> None:
+def measure(
+    names: Sequence[str],
+    folders: Sequence[Path],
+    wanted: Wanted,
+    scale: Scale,
+    further_s: Mapping[str, float] | None = None,
+) -> None:
     """Measure what the experiments `names` need of the workflows in `folders`.
 
-    What the output folder has already is not measured again.
+    What the output folder has already is not measured again. `further_s` has the seconds of what
+    the caller does afterwards, for the forecast.
     """
-    settings = wanted.settings
+    settings, measurements = wanted.settings, measurements_of(list(names))
     opened = [WorkflowFolder.open(folder) for folder in folders]
     require_distinct(opened)
     _keep_given(opened, wanted)
+    parts = forecast([each.workflow for each in opened], settings, scale, measurements)
+    progress(in_words({**parts, **(further_s or {})}))
     with connect(
         wanted.gateway, local=wanted.local, tls_no_verify=wanted.tls_no_verify
     ) as launcher:
@@ -130,7 +142,7 @@ def measure(names: Sequence[str], folders: Sequence[Path], wanted: Wanted, scale
         place = place_of(launcher, wanted.output, progress)
         for folder in opened:
             out = wanted.output / folder.workflow.name
-            measure_workflow(folder, place, out, run, scale, measurements_of(list(names)))
+            measure_workflow(folder, place, out, run, scale, measurements)
 
 
 def single(

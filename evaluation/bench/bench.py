@@ -52,6 +52,11 @@ class Bench:
     placed: Mapping[str, Placed]
     refused: Mapping[str, str]
 
+    @property
+    def variants(self) -> int:
+        """How many stand here, those counted that were refused."""
+        return len(self.placed) + len(self.refused)
+
     def turns(self, number: int) -> list[tuple[str, Placed]]:
         """Who goes first, second, ... in a round: another one each time, and back and forth."""
         order = list(self.placed.items())

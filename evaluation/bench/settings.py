@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from evaluation.bench.machine import Machine, Target
-from scheduler.strategies import Strategy
+from scheduler.choices import Strategy
 from workflow.documents import Document, dump, read_document, write_atomically
 from workflow.errors import ChironError
 from workflow.plan import Mechanism, Model
@@ -40,18 +40,23 @@ class Scale:
     ----------
     requests, block
         Requests one at a time, and how many of them in a row before the next variant's turn.
+    requests_s
+        Seconds after which no further round of them is begun.
     baseline
         Requests of Faastlane's for the SLO.
     clients, closed_s, closed_rounds
         Clients of the closed loop, seconds for each number of them, and how often.
     rates, open_s, open_rounds
         Arrival rates as shares of the highest throughput of all variants, and the same.
-    memory_rounds, traces
-        Looks at the memory, traced requests.
+    memory_rounds, memory_s
+        Looks at the memory: how often, and seconds each while requests run.
+    traces
+        Traced requests.
     """
 
     requests: int
     block: int
+    requests_s: float
     baseline: int
     clients: tuple[int, ...]
     closed_s: float
@@ -60,33 +65,38 @@ class Scale:
     open_s: float
     open_rounds: int
     memory_rounds: int
+    memory_s: float
     traces: int
 
 
 QUICK = Scale(
     requests=50,
     block=5,
+    requests_s=12.0,
     baseline=20,
-    clients=(4, 12),
-    closed_s=0.6,
+    clients=(8,),
+    closed_s=0.4,
     closed_rounds=2,
-    rates=(0.25, 0.6),
-    open_s=1.2,
+    rates=(0.5,),
+    open_s=0.8,
     open_rounds=1,
     memory_rounds=2,
-    traces=5,
+    memory_s=0.15,
+    traces=2,
 )
 FULL = Scale(
     requests=500,
     block=5,
+    requests_s=300.0,
     baseline=100,
     clients=(4, 8, 16),
-    closed_s=2.0,
+    closed_s=1.5,
     closed_rounds=3,
-    rates=(0.1, 0.25, 0.5, 0.75),
-    open_s=4.0,
+    rates=(0.25, 0.5, 0.75),
+    open_s=3.0,
     open_rounds=1,
     memory_rounds=5,
+    memory_s=0.8,
     traces=20,
 )
 

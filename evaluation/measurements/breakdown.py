@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from evaluation.bench.bench import Bench, Placed
+from evaluation.bench.settings import Scale
 from evaluation.load.route import Call, Route
 from evaluation.measurements.rounds import Measurement, Round, Session
 from generator.caller import Caller
@@ -16,6 +17,8 @@ from generator.invoke import TRACE_HEADER
 from workflow.data import resolve
 from workflow.documents import Document
 
+#: What a traced request takes, for the forecast.
+_TRACE_S = 0.1
 Span = tuple[float, float]
 Row = Mapping[str, Any]
 
@@ -91,6 +94,10 @@ def covered(spans: Iterable[Span]) -> float:
     return total
 
 
+def _seconds(scale: Scale, variants: int) -> float:
+    return variants * (1 + scale.traces) * _TRACE_S
+
+
 def _sample(session: Session, number: int) -> dict[str, tuple[Breakdown, ...]]:
     bench, count = session.bench, session.scale.traces
     return {label: _traced(bench, placed, count) for label, placed in bench.turns(number)}
@@ -127,5 +134,5 @@ def _trace(bench: Bench, route: Route, caller: Caller, threads: ThreadPoolExecut
 
 
 BREAKDOWN: Measurement[tuple[Breakdown, ...]] = Measurement(
-    "breakdown", Round[tuple[Breakdown, ...]], lambda _: 1, _sample
+    "breakdown", Round[tuple[Breakdown, ...]], lambda _: 1, _seconds, _sample
 )

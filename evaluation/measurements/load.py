@@ -9,9 +9,11 @@ from evaluation.bench.bench import Bench, Placed
 from evaluation.bench.settings import Scale
 from evaluation.load.arrivals import OpenSample, open_loop
 from evaluation.load.client import RequestError, client_of
-from evaluation.load.closed import ClosedSample, closed_loop
+from evaluation.load.closed import WARM_UP_S, ClosedSample, closed_loop
 from evaluation.measurements.rounds import Measurement, Round, Session
 
+#: Until the last answers of a sample are there, for the forecast.
+_TAIL_S = 0.2
 Closed = tuple[ClosedSample, ...]
 Open = tuple[OpenSample, ...]
 
@@ -69,5 +71,16 @@ def _open_rounds(scale: Scale) -> int:
     return scale.open_rounds
 
 
-CLOSED: Measurement[Closed] = Measurement("closed-loop", Round[Closed], _closed_rounds, _closed)
-OPEN: Measurement[Open] = Measurement("open-loop", Round[Open], _open_rounds, _open)
+def _closed_seconds(scale: Scale, variants: int) -> float:
+    level_s = WARM_UP_S + scale.closed_s + _TAIL_S
+    return scale.closed_rounds * variants * len(scale.clients) * level_s
+
+
+def _open_seconds(scale: Scale, variants: int) -> float:
+    return scale.open_rounds * variants * len(scale.rates) * (scale.open_s + _TAIL_S)
+
+
+CLOSED: Measurement[Closed] = Measurement(
+    "closed-loop", Round[Closed], _closed_rounds, _closed_seconds, _closed
+)
+OPEN: Measurement[Open] = Measurement("open-loop", Round[Open], _open_rounds, _open_seconds, _open)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
+import time
 
 from evaluation.bench.bench import Bench, Placed
+from evaluation.bench.settings import Scale
 from evaluation.measurements.rounds import Measurement, Round, Session
 from generator.measure import checked_invoke
 from workflow.documents import Document
 from workflow.errors import ChironError
 
-#: Looks at idle sandboxes, and looks while requests run.
-_IDLE_LOOKS, _BUSY_LOOKS = 3, 12
+#: What a look at an idle variant and the last request take, for the forecast.
+_AROUND_S = 0.3
 
 
 class MemorySample(Document):
@@ -25,22 +26,25 @@ class MemorySample(Document):
     busy_mib: float | None = None
 
 
+def _seconds(scale: Scale, variants: int) -> float:
+    return scale.memory_rounds * variants * (scale.memory_s + _AROUND_S)
+
+
 def _sample(session: Session, number: int) -> dict[str, MemorySample]:
-    return {label: _looks(session.bench, each) for label, each in session.bench.turns(number)}
+    bench, busy_s = session.bench, session.scale.memory_s
+    return {label: _looks(bench, placed, busy_s) for label, placed in bench.turns(number)}
 
 
-def _looks(bench: Bench, placed: Placed) -> MemorySample:
-    idle = [mib for _ in range(_IDLE_LOOKS) if (mib := placed.meter.memory_mib()) is not None]
-    if not idle:
+def _looks(bench: Bench, placed: Placed, busy_s: float) -> MemorySample:
+    idle = placed.meter.memory_mib()
+    if idle is None:
         return MemorySample()
-    busy = _while_busy(bench, placed)
-    return MemorySample(
-        idle_mib=round(statistics.median(idle), 3), busy_mib=round(max(*idle, *busy), 3)
-    )
+    busy = _while_busy(bench, placed, busy_s)
+    return MemorySample(idle_mib=round(idle, 3), busy_mib=round(max(idle, *busy), 3))
 
 
-def _while_busy(bench: Bench, placed: Placed) -> list[float]:
-    """Looks while another thread sends one request after another."""
+def _while_busy(bench: Bench, placed: Placed, seconds: float) -> list[float]:
+    """Looks for so many seconds while another thread sends one request after another."""
     enough = threading.Event()
     failures: list[ChironError] = []
 
@@ -54,7 +58,10 @@ def _while_busy(bench: Bench, placed: Placed) -> list[float]:
     sender = threading.Thread(target=send)
     sender.start()
     try:
-        found = [mib for _ in range(_BUSY_LOOKS) if (mib := placed.meter.memory_mib()) is not None]
+        found = []
+        end = time.monotonic() + seconds
+        while not found or time.monotonic() < end:
+            found.append(placed.meter.memory_mib() or 0.0)
     finally:
         enough.set()
         sender.join()
@@ -64,5 +71,5 @@ def _while_busy(bench: Bench, placed: Placed) -> list[float]:
 
 
 MEMORY: Measurement[MemorySample] = Measurement(
-    "memory", Round[MemorySample], lambda scale: scale.memory_rounds, _sample
+    "memory", Round[MemorySample], lambda scale: scale.memory_rounds, _seconds, _sample
 )

@@ -36,5 +36,5 @@ def _block(bench: Bench, placed: Placed, count: int) -> RequestsSample:
 
 
 REQUESTS: Measurement[RequestsSample] = Measurement(
-    "requests", Round[RequestsSample], _rounds, _sample
+    "requests", Round[RequestsSample], _rounds, lambda scale, _: scale.requests_s, _sample
 )

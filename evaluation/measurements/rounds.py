@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +20,14 @@ Sample = TypeVar("Sample")
 class Round(Document, Generic[Sample]):
     """One turn of every variant of a group.
 
-    ``loop_ms`` is what a fixed loop took right before, so that a slow spell of the machine shows.
+    ``loop_ms`` is what a fixed loop took right before, so that a slow spell of the machine shows;
+    ``took_s`` is what the round took.
     """
 
     number: int
     group: int
     loop_ms: float
+    took_s: float
     samples: dict[str, Sample]
 
 
@@ -50,6 +53,9 @@ class Measurement(Generic[Sample]):
         The type of its lines.
     rounds
         How many of them there are.
+    seconds
+        How long they may take for so many variants: no round is begun after that, so that a slow
+        machine measures less and not longer.
     sample
         Every variant's sample of the round of a number.
     """
@@ -57,26 +63,35 @@ class Measurement(Generic[Sample]):
     name: str
     row: type[Round[Sample]]
     rounds: Callable[[Scale], int]
+    seconds: Callable[[Scale, int], float]
     sample: Callable[[Session, int], dict[str, Sample]]
 
     def journal(self, out: Path) -> Journal[Round[Sample]]:
         """The journal in the folder `out` of a workflow."""
         return Journal(out / f"{self.name}.jsonl", self.row)
 
-    def done(self, out: Path, group: int) -> int:
-        """How many rounds of `group` are measured already."""
-        return sum(1 for row in self.journal(out).rows() if row.group == group)
+    def missing(self, out: Path, group: int, scale: Scale, variants: int) -> range:
+        """The numbers of the rounds of `group` that are still to be measured."""
+        done = [row for row in self.journal(out).rows() if row.group == group]
+        if sum(row.took_s for row in done) >= self.seconds(scale, variants):
+            return range(0)
+        return range(len(done), self.rounds(scale))
 
     def run(self, session: Session, say: Callable[[str], None]) -> None:
         """Measure the rounds that are missing, and write each down before the next begins."""
-        count, journal = self.rounds(session.scale), self.journal(session.out)
-        for number in range(self.done(session.out, session.group), count):
-            say(f"{self.name}: round {number + 1} of {count}")
-            loop_ms = round(reference_ms(), 4)
-            samples = self.sample(session, number)
-            journal.append(
-                self.row(number=number, group=session.group, loop_ms=loop_ms, samples=samples)
+        scale, variants = session.scale, session.bench.variants
+        while left := self.missing(session.out, session.group, scale, variants):
+            say(f"{self.name}: round {left.start + 1} of {left.stop}")
+            begin, loop_ms = time.perf_counter(), reference_ms()
+            samples = self.sample(session, left.start)
+            row = self.row(
+                number=left.start,
+                group=session.group,
+                loop_ms=round(loop_ms, 4),
+                took_s=round(time.perf_counter() - begin, 3),
+                samples=samples,
             )
+            self.journal(session.out).append(row)
 
 
 def by_label(rows: Sequence[Round[Sample]]) -> dict[str, list[Sample]]:

@@ -48,7 +48,7 @@ def measure_workflow(
     plans = {label: plan for label, plan in setup.plans.items() if first[label] == label}
     plans = with_twin(plans, [first[each] for each in our_labels(run.settings.mechanisms)])
     for number, labels in enumerate(_groups(plans, folder, named, run)):
-        missing = [m for m in measurements if m.done(out, number) < m.rounds(scale)]
+        missing = [m for m in measurements if m.missing(out, number, scale, len(labels))]
         if not missing:
             continue
         chosen = {label: plans[label] for label in labels}

@@ -131,3 +131,8 @@ def test_answers_that_differ_are_not_measured(measure, launcher):
         measure((REQUESTS,), functions=UNSTABLE)
     assert "reference executor" in wrong.value.message
     assert launcher.gateway.functions() == []
+
+
+def test_no_round_is_begun_when_the_time_is_up(measure, tmp_path):
+    measure((REQUESTS,), scale=replace(SCALE, requests=1000, requests_s=0.0))
+    assert len(REQUESTS.journal(tmp_path / "run" / "tiny").rows()) == 1

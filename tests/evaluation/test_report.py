@@ -79,7 +79,9 @@ def run_folder(small, profile_of, platform, tmp_path) -> Path:
 def write_rounds(out: Path, measurement, sample_of, count: int = 6) -> None:
     for number in range(count):
         samples = {label: sample_of(*known) for label, known in KNOWN.items()}
-        row = measurement.row(number=number, group=0, loop_ms=1.0 + number / 10, samples=samples)
+        row = measurement.row(
+            number=number, group=0, loop_ms=1.0 + number / 10, took_s=1.0, samples=samples
+        )
         measurement.journal(out / "finra").append(row)
 
 
@@ -157,7 +159,7 @@ def test_a_variant_that_the_gateway_refused_is_a_row_that_says_so(run_folder):
     (run_folder / "finra" / "refused.json").write_text(json.dumps(refused))
     known = {label: value for label, value in KNOWN.items() if label != "one-to-one"}
     samples = {label: requests_sample(*value) for label, value in known.items()}
-    row = REQUESTS.row(number=0, group=0, loop_ms=1.0, samples=samples)
+    row = REQUESTS.row(number=0, group=0, loop_ms=1.0, took_s=1.0, samples=samples)
     REQUESTS.journal(run_folder / "finra").append(row)
     result = LATENCY.of(read_run(run_folder))
     assert result.row("finra", "one-to-one").note == "the gateway holds 15 functions"
