@@ -8,19 +8,19 @@ import click
 
 from cli import options
 from cli.artefacts import read_platform, read_profile
+from cli.choices import choices
 from cli.output import emit, next_step, progress, table
 from cli.place import connect
 from gateway.names import BackendName as Backend
+from scheduler.choices import Choices
 from services.deployment import DeploymentReport, DeploymentRequest, deploy
 from workflow.folder import WorkflowFolder
-from workflow.plan import Mechanism, Model
 
 
 @click.command("deploy")
 @options.workflow_folder
 @options.slo
-@options.model
-@options.mechanism
+@choices
 @click.option(
     "--profile", type=click.Path(path_type=Path), help="Use this profile instead of measuring."
 )
@@ -35,8 +35,7 @@ from workflow.plan import Mechanism, Model
 def command(
     folder: Path,
     slo: float,
-    model: Model,
-    mechanism: Mechanism,
+    choices: Choices,
     profile: Path | None,
     platform: Path | None,
     gateway: str | None,
@@ -56,8 +55,7 @@ def command(
     request = DeploymentRequest(
         folder=WorkflowFolder.open(folder),
         slo_ms=slo,
-        model=model,
-        mechanism=mechanism,
+        choices=choices,
         profile=read_profile(profile) if profile else None,
         platform=read_platform(platform) if platform else None,
     )

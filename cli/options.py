@@ -11,7 +11,6 @@ import click
 
 from gateway.names import BackendName as Backend
 from workflow.errors import ChironError
-from workflow.plan import Mechanism, Model
 from workflow.units import parse_duration_ms
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -45,12 +44,6 @@ backend = click.option(
 )
 as_json = click.option("-j", "--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 slo = click.option("--slo", type=Duration(), required=True, help="Latency SLO, such as 200ms.")
-model = click.option(
-    "--model", type=click.Choice(get_args(Model)), default="pgp", show_default=True
-)
-mechanism = click.option(
-    "--mechanism", type=click.Choice(get_args(Mechanism)), default="fork", show_default=True
-)
 profile = click.option(
     "--profile",
     type=click.Path(path_type=Path),

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import get_args
 
 import click
 
 from cli import options
 from cli.artefacts import read_platform, read_profile
+from cli.choices import choices
 from cli.output import emit, next_step, progress, table
-from scheduler.environments import read_environments
-from scheduler.limits import COMMUNITY_EDITION_FUNCTIONS, Limits
+from scheduler.choices import Choices, MechanismChoice
+from scheduler.folder_settings import read_settings
 from scheduler.options import Job
 from scheduler.pareto import ParetoFront, pareto
 from scheduler.pareto_picture import draw
-from scheduler.schedule import MechanismChoice, job_of, schedule
-from scheduler.strategies import Strategy
-from scheduler.wishes import read_wishes
+from scheduler.schedule import job_of, schedule_as
 from workflow.folder import WorkflowFolder
-from workflow.plan import Mechanism, Model
 
 _COLUMNS = ["plan", "latency", "CPUs", "MiB", "wraps", "SLO"]
 
@@ -30,30 +27,7 @@ _COLUMNS = ["plan", "latency", "CPUs", "MiB", "wraps", "SLO"]
 @options.slo
 @options.profile
 @options.platform
-@options.model
-@click.option(
-    "--mechanism",
-    type=click.Choice([*get_args(Mechanism), "auto"]),
-    default="fork",
-    show_default=True,
-    help="auto: whichever gives the better plan.",
-)
-@click.option(
-    "--strategy",
-    type=click.Choice(get_args(Strategy)),
-    default="cost",
-    show_default=True,
-    help="Of the plans that meet the SLO: fewest CPUs, least CPUs x latency, or fastest.",
-)
-@click.option("--headroom", is_flag=True, help="The high end of the prediction meets the SLO too.")
-@click.option(
-    "--max-functions",
-    type=click.IntRange(min=1),
-    default=COMMUNITY_EDITION_FUNCTIONS,
-    show_default=True,
-    help="How many functions OpenFaaS deploys.",
-)
-@click.option("--node-memory", type=click.IntRange(min=1), metavar="MIB", help="Memory of a node.")
+@choices
 @click.option("--pareto", "front", is_flag=True, help="All plans that no other one dominates.")
 @click.option(
     "-o",
@@ -67,12 +41,7 @@ def command(
     slo: float,
     profile: Path,
     platform: Path,
-    model: Model,
-    mechanism: MechanismChoice,
-    strategy: Strategy,
-    headroom: bool,
-    max_functions: int,
-    node_memory: int | None,
+    choices: Choices,
     front: bool,
     output: Path | None,
     as_json: bool,
@@ -88,34 +57,22 @@ def command(
     """
     opened = WorkflowFolder.open(folder)
     functions, place = read_profile(profile), read_platform(platform)
-    wishes, limits = read_wishes(folder), Limits(max_functions, node_memory)
-    environments = read_environments(opened, os.environ)
+    settings = read_settings(opened, os.environ)
     if front:
         job = job_of(
             opened.workflow,
             functions,
             place,
             slo,
-            wishes=wishes,
-            environments=environments,
-            limits=limits,
-            headroom=headroom,
+            wishes=settings.wishes,
+            environments=settings.environments,
+            secrets=settings.secrets,
+            limits=choices.limits,
+            headroom=choices.headroom,
         )
-        _pareto(job, slo, mechanism, output or Path("pareto.json"), as_json)
+        _pareto(job, slo, choices.mechanism, output or Path("pareto.json"), as_json)
         return
-    plan = schedule(
-        opened.workflow,
-        functions,
-        place,
-        slo,
-        model=model,
-        mechanism=mechanism,
-        strategy=strategy,
-        wishes=wishes,
-        environments=environments,
-        limits=limits,
-        headroom=headroom,
-    )
+    plan = schedule_as(opened.workflow, functions, place, slo, choices, settings)
     for line in plan.why:
         progress(line)
     output = output or Path("plan.json")

@@ -49,5 +49,10 @@ def read_environments(folder: WorkflowFolder, variables: Mapping[str, str]) -> E
             given = environment(functions[name], folder.path)
             if STYLES.get(functions[name].lang) == "flask":
                 given = {_RAW_BODY: "false"} | given
-            found[name] = {key: given[key] for key in given.keys() - OF_WRAPS}
+            found[name] = without_wraps_own(given)
     return found
+
+
+def without_wraps_own(variables: Mapping[str, str]) -> dict[str, str]:
+    """`variables` but those that every wrap has its own values of."""
+    return {key: variables[key] for key in variables.keys() - OF_WRAPS}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from scheduler.choices import Strategy
 from scheduler.conflicts import Conflicts, Pair
 from scheduler.limits import exceeded
 from scheduler.options import Job
-from scheduler.strategies import Strategy
+from scheduler.secrets import widened_secrets
 from workflow.plan import Mechanism, Plan, Wrap, WrapStage
 
 _MODELS = {
@@ -31,7 +32,7 @@ _MOST_NAMES = 4
 def explain(
     plan: Plan, job: Job, strategy: Strategy = "cost", fewer_ms: float | None = None
 ) -> tuple[str, ...]:
-    """The verdict, the rule, and a line for every wrap, shared process, conflict and limit.
+    """The verdict, the rule, and a line for every wrap, shared process, conflict, secret and limit.
 
     Parameters
     ----------
@@ -46,6 +47,7 @@ def explain(
     lines += _wraps(plan, job)
     lines += _some(list(_processes(plan, job)), "processes")
     lines += _some(_conflicts(plan, job), "conflicts")
+    lines += widened_secrets(plan, job.workflow, job.secrets)
     return (*lines, *exceeded(plan, job.limits))
 
 

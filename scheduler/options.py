@@ -14,6 +14,7 @@ from scheduler.limits import Limits, fits
 from scheduler.models import faastlane, faastlane_plus, faastlane_t
 from scheduler.pgp import Candidate, Search
 from scheduler.problem import Problem
+from scheduler.secrets import Secrets
 from workflow.model import Workflow
 from workflow.plan import Mechanism, Plan
 from workflow.platform import Platform
@@ -33,6 +34,7 @@ class Job:
     conflicts: Conflicts
     limits: Limits = field(default_factory=Limits)
     headroom: bool = False
+    secrets: Secrets = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
+from scheduler.choices import MechanismChoice
 from scheduler.options import Job, Option, Options
-from scheduler.schedule import MechanismChoice, assess, mechanisms_of
+from scheduler.schedule import assess, mechanisms_of
 from scheduler.strategies import every, memory_mib
 from workflow.documents import Document
 from workflow.plan import Plan

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import get_args
 
 from predictor.predict import predict
+from scheduler.choices import Choices, MechanismChoice, Strategy
 from scheduler.conflict_rules import find_conflicts
 from scheduler.environments import Environments
 from scheduler.explain import explain
+from scheduler.folder_settings import FolderSettings
 from scheduler.layout import plan_from_layout
 from scheduler.limits import Limits
 from scheduler.models import faastlane, faastlane_plus, faastlane_t, one_to_one, sand
 from scheduler.options import Job, Options
-from scheduler.strategies import Strategy, better, choose
+from scheduler.secrets import Secrets
+from scheduler.strategies import better, choose
 from scheduler.wishes import NO_WISHES, Wishes
 from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.plan import Mechanism, Model, Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
-
-#: A mechanism, or the one whose plan is better.
-MechanismChoice = Mechanism | Literal["auto"]
 
 _FIXED_LAYOUTS = {
     "sand": sand,
@@ -43,6 +43,7 @@ def schedule(
     strategy: Strategy = "cost",
     wishes: Wishes = NO_WISHES,
     environments: Environments | None = None,
+    secrets: Secrets | None = None,
     limits: Limits | None = None,
     headroom: bool = False,
 ) -> Plan:
@@ -61,6 +62,8 @@ def schedule(
     wishes, environments, limits
         What the user wants kept apart or together, the variables of each function, and what the
         cluster bears. The fixed models cannot respect them; ``why`` says where they do not.
+    secrets
+        The names of each function's secrets: ``why`` says who else can read them.
     headroom
         Whether the high end of the prediction has to stay within the SLO, not its middle.
 
@@ -77,6 +80,7 @@ def schedule(
         slo_ms,
         wishes=wishes,
         environments=environments,
+        secrets=secrets,
         limits=limits,
         headroom=headroom,
     )
@@ -93,6 +97,31 @@ def schedule(
     return assess(best, job, slo_ms, strategy, fewer_ms)
 
 
+def schedule_as(
+    workflow: Workflow,
+    profile: Profile,
+    platform: Platform,
+    slo_ms: float,
+    choices: Choices,
+    settings: FolderSettings,
+) -> Plan:
+    """What `schedule` plans with the user's `choices` and the `settings` of the folder."""
+    return schedule(
+        workflow,
+        profile,
+        platform,
+        slo_ms,
+        model=choices.model,
+        mechanism=choices.mechanism,
+        strategy=choices.strategy,
+        wishes=settings.wishes,
+        environments=settings.environments,
+        secrets=settings.secrets,
+        limits=choices.limits,
+        headroom=choices.headroom,
+    )
+
+
 def mechanisms_of(choice: MechanismChoice) -> tuple[Mechanism, ...]:
     """The mechanisms that a choice stands for."""
     return get_args(Mechanism) if choice == "auto" else (choice,)
@@ -106,6 +135,7 @@ def job_of(
     *,
     wishes: Wishes = NO_WISHES,
     environments: Environments | None = None,
+    secrets: Secrets | None = None,
     limits: Limits | None = None,
     headroom: bool = False,
 ) -> Job:
@@ -116,7 +146,8 @@ def job_of(
         )
     profile.require(workflow.functions)
     conflicts = find_conflicts(workflow.functions, profile, wishes, environments or {})
-    return Job(workflow, profile, platform, conflicts, limits or Limits(), headroom)
+    limits = limits or Limits()
+    return Job(workflow, profile, platform, conflicts, limits, headroom, secrets or {})
 
 
 def assess(

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Protocol, cast
 
 from flask import Response, current_app, jsonify
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
+from pydantic import Field
 
-from scheduler.schedule import schedule
-from workflow.documents import Document
+from scheduler.choices import Choices
+from scheduler.environments import without_wraps_own
+from scheduler.folder_settings import FolderSettings
+from scheduler.schedule import schedule_as
+from scheduler.wishes import NO_WISHES, Wishes
+from workflow.errors import ChironError
 from workflow.folder import parse_workflow
-from workflow.plan import Mechanism, Model, Plan
+from workflow.model import Workflow
+from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
 from workflow.units import parse_duration_ms
@@ -32,15 +38,20 @@ class Host(Protocol):
         """What the function returns, computed within limits."""
 
 
-class ScheduleRequest(Document):
-    """The content of workflow.json, profile.json and platform.json, and the SLO with its unit."""
+class ScheduleRequest(Choices):
+    """The content of workflow.json, profile.json and platform.json, and the SLO with its unit.
+
+    Where functions have wishes, variables or secrets: the content of wishes.json, and by function
+    what its stack.yaml has for ``environment`` and ``secrets``.
+    """
 
     workflow: dict[str, Any]
     profile: Profile
     platform: Platform
     slo: str
-    model: Model = "pgp"
-    mechanism: Mechanism = "fork"
+    wishes: Wishes = NO_WISHES
+    environments: dict[str, dict[str, str]] = Field(default_factory=dict)
+    secrets: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
 @api.post("/schedule", responses={200: Plan})
@@ -52,12 +63,26 @@ def post_schedule(body: ScheduleRequest) -> Response:
 
 def answer(body: ScheduleRequest) -> dict[str, Any]:
     """What `post_schedule` answers."""
-    plan = schedule(
-        parse_workflow(body.workflow),
-        body.profile,
-        body.platform,
-        parse_duration_ms(body.slo, "slo"),
-        model=body.model,
-        mechanism=body.mechanism,
+    workflow = parse_workflow(body.workflow)
+    for field, named in (("environments", body.environments), ("secrets", body.secrets)):
+        _require_known(field, named, workflow)
+    settings = FolderSettings(
+        wishes=body.wishes,
+        environments={f: without_wraps_own(given) for f, given in body.environments.items()},
+        secrets=body.secrets,
     )
+    slo_ms = parse_duration_ms(body.slo, "slo")
+    plan = schedule_as(workflow, body.profile, body.platform, slo_ms, body, settings)
     return plan.model_dump(mode="json")
+
+
+def _require_known(field: str, functions: Collection[str], workflow: Workflow) -> None:
+    unknown = sorted(set(functions).difference(workflow.functions))
+    if unknown:
+        raise ChironError(
+            "unknown-function",
+            f"{field} has {', '.join(unknown[:8])}, which the workflow does not use: correct the "
+            "name or leave it out",
+            path=field,
+            functions=unknown,
+        )

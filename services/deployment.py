@@ -14,12 +14,12 @@ from generator.measure import Measurement, measure
 from generator.reference import reference
 from profiler.calibrate import calibrate
 from profiler.profile import profile as profile_functions
-from scheduler.environments import read_environments
-from scheduler.schedule import schedule
-from scheduler.wishes import read_wishes
+from scheduler.choices import Choices
+from scheduler.folder_settings import read_settings
+from scheduler.schedule import schedule_as
 from workflow.documents import Document, dump, write_atomically
 from workflow.folder import WorkflowFolder
-from workflow.plan import Mechanism, Model, Plan
+from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
 
@@ -44,8 +44,7 @@ class DeploymentRequest:
 
     folder: WorkflowFolder
     slo_ms: float
-    model: Model = "pgp"
-    mechanism: Mechanism = "fork"
+    choices: Choices = field(default_factory=Choices)
     profile: Profile | None = None
     platform: Platform | None = None
     samples: int = field(default=SAMPLES)
@@ -68,24 +67,8 @@ def deploy(
     ChironError
         Of whichever step fails; nothing stays half-deployed.
     """
-    folder = request.folder
-    sources = Sources.read(folder)
-    profile = request.profile or profile_functions(folder, launcher, progress=progress)
-    write_atomically(out / "profile.json", dump(profile))
-    platform = request.platform or calibrate(launcher, progress=progress)
-    write_atomically(out / "platform.json", dump(platform))
-    progress(f"scheduling: {request.model}, {request.mechanism}, SLO {request.slo_ms:g} ms")
-    plan = schedule(
-        folder.workflow,
-        profile,
-        platform,
-        request.slo_ms,
-        model=request.model,
-        mechanism=request.mechanism,
-        wishes=read_wishes(folder.path),
-        environments=read_environments(folder, os.environ),
-    )
-    write_atomically(out / "plan.json", dump(plan))
+    sources = Sources.read(request.folder)
+    plan = find_plan(request, launcher, out, progress)
     stack_file = generate(plan, sources, out / "build")
     progress(f"building and deploying {len(plan.wraps)} wraps")
     launcher.build(stack_file)
@@ -103,6 +86,26 @@ def deploy(
         functions=tuple(wrap.name for wrap in plan.wraps),
         slo_met=measured.p95_ms <= request.slo_ms,
     )
+
+
+def find_plan(
+    request: DeploymentRequest, launcher: Launcher, out: Path, progress: Progress
+) -> Plan:
+    """The plan for `request`; measures first what it does not bring.
+
+    Writes profile.json, platform.json and plan.json to `out`.
+    """
+    folder = request.folder
+    profile = request.profile or profile_functions(folder, launcher, progress=progress)
+    write_atomically(out / "profile.json", dump(profile))
+    platform = request.platform or calibrate(launcher, progress=progress)
+    write_atomically(out / "platform.json", dump(platform))
+    choices = request.choices
+    progress(f"scheduling: {choices.model}, {choices.mechanism}, SLO {request.slo_ms:g} ms")
+    settings = read_settings(folder, os.environ)
+    plan = schedule_as(folder.workflow, profile, platform, request.slo_ms, choices, settings)
+    write_atomically(out / "plan.json", dump(plan))
+    return plan
 
 
 def _measured(request: DeploymentRequest, sources: Sources, plan: Plan, url: str) -> Measurement:

@@ -14,12 +14,12 @@ from pydantic import Field
 
 from generator.launcher import Launcher
 from profiler.permission import require_tracing
+from scheduler.choices import Choices
 from services.deployment import SAMPLES, DeploymentReport, DeploymentRequest, Progress, deploy
 from services.host import Host
 from services.job import Job, JobSummary
 from workflow.documents import Document, validate
 from workflow.folder import WorkflowFolder
-from workflow.plan import Mechanism, Model
 from workflow.platform import Platform
 from workflow.profile import Profile
 from workflow.units import parse_duration_ms
@@ -35,7 +35,7 @@ api = APIBlueprint(
 )
 
 
-class DeploymentBody(Document):
+class DeploymentBody(Choices):
     """What to deploy; the workflow is a folder below the server's root, or the form's archive.
 
     Without a profile or a platform they are measured first.
@@ -43,8 +43,6 @@ class DeploymentBody(Document):
 
     slo: str
     directory: str | None = None
-    model: Model = "pgp"
-    mechanism: Mechanism = "fork"
     profile: Profile | None = None
     platform: Platform | None = None
     samples: Annotated[int, Field(ge=1, le=1000)] = SAMPLES
@@ -109,8 +107,7 @@ def run_deployment(
     request = DeploymentRequest(
         folder=WorkflowFolder.open(Path(params["folder"])),
         slo_ms=parse_duration_ms(body.slo, "slo"),
-        model=body.model,
-        mechanism=body.mechanism,
+        choices=body,
         profile=body.profile,
         platform=body.platform,
         samples=body.samples,

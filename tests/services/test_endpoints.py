@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 
 import profiler.service
+import services.deployments
 from openfaas.stack import read_stack
 from services.app import create_app
+from services.deployment import find_plan
+from services.deployments import run_deployment
 from workflow.documents import validate
 from workflow.plan import Plan
 from workflow.platform import Platform
@@ -210,3 +213,79 @@ def test_health_says_what_is_missing_and_the_mend(client):
     assert "chiron serve" in gateway["fix"]
     required = [finding["ok"] for finding in health.json["findings"] if finding["required"]]
     assert health.json["ok"] is all(required)
+
+
+def test_schedule_takes_what_the_verb_has_options_and_files_for(client, inputs):
+    given = {
+        "slo": "200ms",
+        "mechanism": "auto",
+        "strategy": "latency",
+        "headroom": True,
+        "max_functions": 1,
+        "node_memory_mib": 64,
+        "wishes": {"format": 1, "isolate": {"first": "wrap"}},
+        "secrets": {"first": ["key"]},
+    }
+
+    plan = client.post("/scheduler/schedule", json={**inputs, **given}).json
+
+    why = " | ".join(plan["why"])
+    assert len(plan["wraps"]) == 2
+    assert "at the high end" in plan["why"][0]
+    assert "2 functions to deploy, 1 allowed" in why
+    assert "a node has 64" in why
+    assert "wishes.json wants first in a wrap of its own" in why
+    assert "secret" not in why
+
+
+def test_schedule_says_what_variables_and_secrets_do_without_wishes(client, inputs):
+    ask = {**inputs, "slo": "200ms"}
+    shared = client.post("/scheduler/schedule", json={**ask, "secrets": {"first": ["key"]}}).json
+    levels = {"first": {"LEVEL": "1"}, "second": {"LEVEL": "2"}}
+    apart = client.post("/scheduler/schedule", json={**ask, "environments": levels}).json
+    own = {"first": {"exec_timeout": "1s"}, "second": {"exec_timeout": "2s"}}
+    together = client.post("/scheduler/schedule", json={**ask, "environments": own}).json
+
+    assert any("gives the secret key of first" in line for line in shared["why"])
+    assert any("different values of LEVEL" in line for line in apart["why"])
+    assert [len(plan["wraps"]) for plan in (shared, apart, together)] == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code", "path"),
+    [
+        ("environments", {"third": {}}, "unknown-function", "environments"),
+        ("secrets", {"third": ["key"]}, "unknown-function", "secrets"),
+        ("wishes", {"format": 1, "isolate": {"third": "wrap"}}, "unknown-function", None),
+        ("max_functions", 0, "bad-request", "max_functions"),
+        ("strategy", "luck", "bad-request", "strategy"),
+    ],
+)
+def test_schedule_names_what_is_wrong_with_a_choice(refused, inputs, field, value, code, path):
+    body = {**inputs, "slo": "200ms", field: value}
+
+    status, error = refused("/scheduler/schedule", json=body)
+
+    assert 400 <= status < 500
+    assert (error["code"], error["path"]) == (code, path)
+
+
+def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployment):
+    """What the body chooses reaches the plan, with the wishes and secrets of the folder."""
+    wishes = {"format": 1, "isolate": {"first": "wrap"}}
+    (root / "demo" / "wishes.json").write_text(json.dumps(wishes))
+    chosen = {"mechanism": "pool", "headroom": True, "max_functions": 1, "node_memory_mib": 64}
+    lines: list[str] = []
+
+    def deploy(request, launcher, out, progress):
+        return find_plan(request, launcher, out, progress)
+
+    monkeypatch.setattr(services.deployments, "deploy", deploy)
+    params = {"folder": str(root / "demo"), "workspace": str(tmp_path)}
+    plan = run_deployment({**params, "request": deployment | chosen}, None, lines.append)
+
+    why = " | ".join(plan["why"])
+    assert plan["mechanism"] == "pool" and len(plan["wraps"]) == 2
+    assert "at the high end" in plan["why"][0]
+    assert "2 functions to deploy, 1 allowed" in why and "a node has 64" in why
+    assert lines == ["scheduling: pgp, pool, SLO 200 ms"]
