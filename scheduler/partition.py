@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from statistics import fmean
 
 from scheduler.kernighan_lin import Estimate, Exchange, Functions, exchanged, kernighan_lin
@@ -248,22 +249,33 @@ def fill(
     With the partition comes when its last process would end if threads did nothing but compute.
     """
     contents: list[list[int]] = [[] for _ in offsets_ms]
-    busy_ms, latest_ms, empty = list(offsets_ms), list(offsets_ms), len(offsets_ms)
+    busy_ms, latest_ms, empty = list(offsets_ms), 0.0, len(offsets_ms)
+    by_offset = sorted(range(len(offsets_ms)), key=lambda slot: (offsets_ms[slot], slot))
+    by_work = [(offsets_ms[slot], slot) for slot in by_offset]  # a heap; what is outdated stays
+
+    def fitting(n: int, scarce: bool) -> tuple[float, int]:
+        """The end and the slot that are best for n; where slots are scarce, of the empty ones."""
+        kind, best = problem.kinds[n], (math.inf, 0)
+        for slot in by_offset:
+            alone_ms = offsets_ms[slot] + kind.latency_ms
+            if alone_ms >= best[0]:
+                break
+            end_ms = max(busy_ms[slot] + kind.core_ms, alone_ms)
+            free = not (scarce and contents[slot]) and problem.can_share((*contents[slot], n))
+            if free and end_ms < best[0]:
+                best = end_ms, slot
+        return best
+
     for place, n in enumerate(order):
-        kind = problem.kinds[n]
-        ends = [
-            max(busy + kind.core_ms, offset + kind.latency_ms)
-            for busy, offset in zip(busy_ms, offsets_ms, strict=True)
-        ]
-        if problem.apart or empty == len(order) - place:
-            for slot, content in enumerate(contents):
-                needless = bool(content) and empty == len(order) - place
-                if needless or not problem.can_share((*content, n)):
-                    ends[slot] = math.inf
-        end_ms = min(ends)
-        slot = ends.index(end_ms)
+        kind, scarce = problem.kinds[n], empty == len(order) - place
+        while by_work[0][0] < busy_ms[by_work[0][1]]:
+            heappop(by_work)
+        end_ms, slot = by_work[0][0] + kind.core_ms, by_work[0][1]
+        if problem.apart or scarce or end_ms < offsets_ms[slot] + kind.latency_ms:
+            end_ms, slot = fitting(n, scarce)
         empty -= not contents[slot]
         contents[slot].append(n)
         busy_ms[slot] += kind.core_ms
-        latest_ms[slot] = max(latest_ms[slot], end_ms)
-    return max(latest_ms), tuple(tuple(sorted(content)) for content in contents)
+        heappush(by_work, (busy_ms[slot], slot))
+        latest_ms = max(latest_ms, end_ms)
+    return latest_ms, tuple(tuple(sorted(content)) for content in contents)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from heapq import nsmallest
+from heapq import heapify, heappop, heappush, nsmallest
 from itertools import compress
 
 from predictor.equations import workflow_latency_ms
@@ -19,7 +19,7 @@ from scheduler.layout import Layout, StageLayout, WrapProcesses
 from scheduler.limits import Limits
 from scheduler.partition import SMALL, Partition, fill, partition
 from scheduler.problem import Problem, separated
-from scheduler.shapes import Shape, bound_ms, least_cpus, shapes, slots_of
+from scheduler.shapes import Shape, bounds_ms, least_cpus, shapes, slots_of
 from scheduler.slots import Slots, by_wrap, water_level_ms
 
 #: How many numbers of processes are looked at in a stage that may have more, from few to all,
@@ -60,6 +60,18 @@ class Candidate:
     def layout(self, below_ms: float = math.inf) -> Layout | None:
         """The fastest layout found, None as soon as it is clear that it takes over `below_ms`."""
         return self.search.layout(self.shape, self.stages_ms, below_ms)
+
+
+def by_estimate(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+    """`candidates` by rising estimate; those whose bound never comes up are not estimated."""
+    waiting = [(candidate.bound_ms, place, False) for place, candidate in enumerate(candidates)]
+    heapify(waiting)
+    while waiting:
+        _, place, estimated = heappop(waiting)
+        if estimated:
+            yield candidates[place]
+        else:
+            heappush(waiting, (candidates[place].estimate_ms, place, True))
 
 
 @dataclass(frozen=True)
@@ -142,16 +154,20 @@ class Search:
 
     def _stage_estimate_ms(self, stage: Sequence[Functions], shape: Shape) -> float:
         return max(
-            min(self._guess_ms(functions, o) for o in self._options(functions, group, shape))
+            self._guess_ms(functions, self._options(functions, group, shape))
             for group, functions in enumerate(stage)
             if functions
         )
 
-    def _guess_ms(self, functions: Functions, option: tuple[float, Slots]) -> float:
-        bound, places = option
+    def _guess_ms(self, functions: Functions, options: list[tuple[float, Slots]]) -> float:
         if len(functions) <= SMALL:
-            return bound
-        return fill(self.problem, functions, places.offsets_ms)[0]
+            return min(bound for bound, _ in options)
+        least_ms = math.inf
+        for bound, places in options:
+            if bound < least_ms:
+                guess_ms = fill(self.problem, functions, places.offsets_ms)[0]
+                least_ms = min(least_ms, guess_ms)
+        return least_ms
 
     def _options(self, functions: Functions, group: int, shape: Shape) -> list[tuple[float, Slots]]:
         """Slots for 1, 2, 3, ... processes of a stage's group, with the lower bounds they give.
@@ -162,13 +178,13 @@ class Search:
         least = len(separated(self.problem, functions)) if self.problem.apart else 1
         step = max(1, -(-(most - least) // COUNTS))
         counts = sorted({*range(least, most, step), most})
-        every = (slots_of(self.problem, shape, group, count) for count in counts)
-        bounds = [(bound_ms(self.problem, functions, places), places) for places in every]
+        every = [slots_of(self.problem, shape, group, count) for count in counts]
+        bounds = list(zip(bounds_ms(self.problem, functions, every), every, strict=True))
         if len(functions) <= SMALL:
             return sorted(bounds, key=lambda o: (o[0], len(o[1].offsets_ms)))
         work_ms = self.problem.core_ms(functions)
         return nsmallest(
-            SEARCHED, bounds, key=lambda o: max(o[0], water_level_ms(work_ms, o[1].offsets_ms))
+            SEARCHED, bounds, key=lambda o: max(o[0], water_level_ms(work_ms, o[1].by_offset_ms))
         )
 
     def _fastest(

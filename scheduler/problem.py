@@ -12,6 +12,7 @@ from predictor.predict import Predictor
 from scheduler.conflicts import Conflicts
 from scheduler.engines import predictor_for
 from scheduler.kernighan_lin import Functions
+from scheduler.slots import Slots, slots
 from workflow.model import Workflow
 from workflow.plan import Mechanism
 from workflow.platform import Platform
@@ -22,6 +23,8 @@ Value = TypeVar("Value")
 
 #: How many processes are remembered before all are forgotten again: about 30 MiB.
 REMEMBERED = 50_000
+#: How many slots are: those of a few shapes, some MiB.
+REMEMBERED_SLOTS = 500
 #: Up to so many threads of a process their order is worth a search: among 6 the best one is 2 %
 #: faster than the worst in the mean, among 30 it is 0.2 %.
 FEW_THREADS = 10
@@ -67,6 +70,7 @@ class Problem:
     single: frozenset[int]
     _alone: dict[Functions, tuple[float, Functions]] = field(default_factory=dict, repr=False)
     _together: dict[tuple[Functions, ...], list[float]] = field(default_factory=dict, repr=False)
+    _slots: dict[tuple[tuple[int, ...], int], Slots] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -109,6 +113,14 @@ class Problem:
         """The functions of those tasks of a stage that belong to `group`, sorted."""
         numbers = (self.number_of[self.workflow.function_of(task)] for task in stage)
         return tuple(sorted(n for n in numbers if self.kinds[n].group == group))
+
+    def slots(self, sizes: tuple[int, ...], before: int) -> Slots:
+        """The slots of consecutive wraps: all stages ask for the same ones in turn."""
+        key = sizes, before
+        if key not in self._slots:
+            places = slots(sizes, before, self.mechanism, self.platform)
+            _remember(self._slots, key, places, REMEMBERED_SLOTS)
+        return self._slots[key]
 
     def alone_ms(self, functions: Functions) -> float:
         """How long a process takes that runs `functions` on a core of its own."""
@@ -173,13 +185,12 @@ class Problem:
         return found
 
     def _simulated_ms(self, order: Functions) -> float:
-        names = tuple(self.kinds[n].name for n in order)
-        return self.predictor.simulate((names,), 1, self.mechanism)[0]
+        return self.predictor.process_ms(tuple(self.kinds[n].name for n in order))
 
 
-def _remember(found: dict[Key, Value], key: Key, value: Value) -> None:
+def _remember(found: dict[Key, Value], key: Key, value: Value, most: int = REMEMBERED) -> None:
     """Keep `value`, and the memory of a long search within bounds."""
-    if len(found) >= REMEMBERED:
+    if len(found) >= most:
         found.clear()
     found[key] = value
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from scheduler.kernighan_lin import Functions
 from scheduler.limits import Limits
 from scheduler.problem import Problem, separated
-from scheduler.slots import Slots, slots, water_level_ms
+from scheduler.slots import Slots, water_level_ms
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,21 @@ def least_cpus(problem: Problem, stages: Sequence[Sequence[Functions]]) -> list[
 def slots_of(problem: Problem, shape: Shape, group: int, count: int) -> Slots:
     """The slots of `count` processes of `group` when the groups before it use all their wraps."""
     before = sum(map(len, shape.groups[:group]))
-    return slots(shape.part(group, count), before, problem.mechanism, problem.platform)
+    return problem.slots(shape.part(group, count), before)
 
 
-def bound_ms(problem: Problem, functions: Functions, places: Slots) -> float:
-    """A lower bound of the latency of `functions` over `places`: all GIL time, the longest solo."""
+def bounds_ms(problem: Problem, functions: Functions, every: Sequence[Slots]) -> list[float]:
+    """Lower bounds of the latency of `functions` over some slots: GIL time, the longest solo."""
     if not functions:
-        return 0.0
-    longest_ms = min(places.offsets_ms) + problem.kinds[functions[0]].latency_ms
-    return max(longest_ms, water_level_ms(problem.gil_ms(functions), places.offsets_ms))
+        return [0.0] * len(every)
+    longest_ms, gil_ms = problem.kinds[functions[0]].latency_ms, problem.gil_ms(functions)
+    return [
+        max(
+            places.by_offset_ms[0] + longest_ms,
+            water_level_ms(gil_ms, places.by_offset_ms),
+        )
+        for places in every
+    ]
 
 
 def _fewest_wraps(problem: Problem, shares: Sequence[int], most_wraps: int) -> list[int]:
@@ -148,10 +154,9 @@ def _sizes(
         others = [rest // (wraps - 1) + (k < rest % (wraps - 1)) for k in range(wraps - 1)]
         if 1 <= first <= most and others[0] <= limit and others[-1] >= 1:
             options.add((first, *others))
-    return min(
-        (sum(_least_bound_ms(problem, stage, sizes, before) for stage in stages), sizes)
-        for sizes in options
-    )[1]
+    ordered = sorted(options)
+    bounds = [_least_bounds_ms(problem, stage, ordered, before) for stage in stages]
+    return min(zip(map(sum, zip(*bounds, strict=True)), ordered, strict=True))[1]
 
 
 def _filled(cpus: int, wraps: int, limit: int) -> tuple[int, ...]:
@@ -162,11 +167,9 @@ def _filled(cpus: int, wraps: int, limit: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _least_bound_ms(
-    problem: Problem, functions: Functions, sizes: tuple[int, ...], before: int
-) -> float:
-    if not functions:
-        return 0.0
-    shape = Shape((sizes,))
-    part = shape.part(0, min(len(functions), sum(sizes)))
-    return bound_ms(problem, functions, slots(part, before, problem.mechanism, problem.platform))
+def _least_bounds_ms(
+    problem: Problem, functions: Functions, options: Sequence[tuple[int, ...]], before: int
+) -> list[float]:
+    """The bound for each of some sizes, with as many processes as they and the stage allow."""
+    parts = (Shape((sizes,)).part(0, min(len(functions), sum(sizes))) for sizes in options)
+    return bounds_ms(problem, functions, [problem.slots(part, before) for part in parts])

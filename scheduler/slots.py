@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, islice
 
 from predictor.equations import gathering_ms, process_computing_ms, process_starts_ms
@@ -31,13 +32,18 @@ class Slots:
     arrivals_ms: tuple[float, ...]
     offsets_ms: tuple[float, ...]
 
+    @cached_property
+    def by_offset_ms(self) -> tuple[float, ...]:
+        """The offsets, the least one first."""
+        return tuple(sorted(self.offsets_ms))
+
     @property
     def further(self) -> tuple[bool, ...]:
         """Which slots are no main process, but one that is forked or waits in a pool."""
         return tuple(place > 0 for size in self.sizes for place in range(size))
 
 
-def slots(sizes: Sequence[int], before: int, mechanism: Mechanism, platform: Platform) -> Slots:
+def slots(sizes: tuple[int, ...], before: int, mechanism: Mechanism, platform: Platform) -> Slots:
     """The slots of consecutive wraps of a stage after `before` others.
 
     Equations (2)-(4) of Chiron say what calls and forks cost. The entry wrap, the first of a stage
@@ -50,7 +56,7 @@ def slots(sizes: Sequence[int], before: int, mechanism: Mechanism, platform: Pla
         starts = process_starts_ms(size, mechanism, platform)
         computing = process_computing_ms(size, mechanism, platform)
         offsets += [arrivals[-1] + s + c for s, c in zip(starts, computing, strict=True)]
-    return Slots(tuple(sizes), tuple(arrivals), tuple(offsets))
+    return Slots(sizes, tuple(arrivals), tuple(offsets))
 
 
 def by_wrap(processes: Sequence[Functions], sizes: Sequence[int]) -> list[tuple[Functions, ...]]:

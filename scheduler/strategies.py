@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Literal
 
+from scheduler.choices import Strategy
 from scheduler.options import Option, Options
+from scheduler.pgp import ESTIMATE_MARGIN, by_estimate
 from workflow.plan import Plan
-
-Strategy = Literal["cost", "balanced", "latency"]
 
 
 def choose(options: Options, strategy: Strategy, slo_ms: float) -> Option:
@@ -51,8 +50,10 @@ def cheapest(options: Options, slo_ms: float) -> Option | None:
 def fastest(options: Options) -> Option | None:
     """The option with the lowest latency that the search finds, of equal ones the cheapest."""
     best = min(filter(options.counts, options.rivals), key=_speed, default=None)
-    for candidate in sorted(options.candidates(), key=lambda c: c.estimate_ms):
+    for candidate in by_estimate(options.candidates()):
         below_ms = math.inf if best is None else best.judged_ms
+        if candidate.estimate_ms > ESTIMATE_MARGIN * below_ms:
+            break
         option = options.made(candidate, below_ms) if candidate.may_reach(below_ms) else None
         if option is not None and options.counts(option):
             best = min(best or option, option, key=_speed)
