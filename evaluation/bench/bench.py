@@ -11,6 +11,7 @@ from evaluation.bench.leftovers import Leftovers
 from evaluation.bench.setup import Place
 from evaluation.bench.variants import TWIN
 from evaluation.load.route import Route, route_of
+from evaluation.usage.around import Around, around
 from evaluation.usage.sandboxes import Sandboxes, Unseen, meter
 from generator.generate import Sources
 from generator.launcher import Deployment
@@ -31,6 +32,7 @@ class Placed:
     plan: Plan
     deployment: Deployment
     meter: Sandboxes | Unseen
+    around: Around
     route: Route
 
 
@@ -92,7 +94,8 @@ def deploy(
                 deployed[label] = renamed, stack.enter_context(launch)
             except ChironError as error:
                 _keep_reason(error, label, refused, place)
-        expected = reference(Sources.read(folder), body, gateway.url).output
+        sources = Sources.read(folder)
+        expected = reference(sources, body, gateway.url).output
         placed = {}
         for label, (plan, deployment) in deployed.items():
             try:
@@ -102,7 +105,8 @@ def deploy(
                 _keep_reason(error, label, refused, place)
                 continue
             seen = meter(deployment.names, gateway.url)
-            placed[label] = Placed(plan, deployment, seen, route_of(plan, folder.workflow))
+            beside = around(sources.supporting, gateway.url, seen)
+            placed[label] = Placed(plan, deployment, seen, beside, route_of(plan, folder.workflow))
         if not placed and refused:
             label, reason = next(iter(refused.items()))
             message = f"nothing can be measured; {label}: {reason}"

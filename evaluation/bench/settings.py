@@ -46,6 +46,8 @@ class Scale:
         Requests of Faastlane's for the SLO.
     clients, closed_s, closed_rounds
         Clients of the closed loop, seconds for each number of them, and how often.
+    checks
+        Rounds of the closed loop by another client, where one is installed.
     rates, open_s, open_rounds
         Arrival rates as shares of the highest throughput of all variants, and the same.
     memory_rounds, memory_s
@@ -61,6 +63,7 @@ class Scale:
     clients: tuple[int, ...]
     closed_s: float
     closed_rounds: int
+    checks: int
     rates: tuple[float, ...]
     open_s: float
     open_rounds: int
@@ -72,13 +75,14 @@ class Scale:
 QUICK = Scale(
     requests=50,
     block=5,
-    requests_s=12.0,
+    requests_s=9.0,
     baseline=20,
     clients=(8,),
-    closed_s=0.4,
+    closed_s=0.7,
     closed_rounds=2,
+    checks=0,
     rates=(0.5,),
-    open_s=0.8,
+    open_s=0.6,
     open_rounds=1,
     memory_rounds=2,
     memory_s=0.15,
@@ -92,6 +96,7 @@ FULL = Scale(
     clients=(4, 8, 16),
     closed_s=1.5,
     closed_rounds=3,
+    checks=1,
     rates=(0.25, 0.5, 0.75),
     open_s=3.0,
     open_rounds=1,

@@ -17,6 +17,7 @@ from evaluation.experiments.recorded import RunFolder
 from evaluation.experiments.slo import SloResult, slo
 from evaluation.experiments.throughput import THROUGHPUT
 from evaluation.measurements.breakdown import BREAKDOWN
+from evaluation.measurements.check import CHECK
 from evaluation.measurements.load import CLOSED, OPEN
 from evaluation.measurements.memory import MEMORY
 from evaluation.measurements.requests import REQUESTS
@@ -38,7 +39,7 @@ EXPERIMENTS = {
     "slo": Experiment((REQUESTS,), (slo,)),
     "cpu": Experiment((REQUESTS,), (CPU.of,)),
     "memory": Experiment((MEMORY,), (MEMORY_USE.of,)),
-    "throughput": Experiment((CLOSED, OPEN), (THROUGHPUT.of, load)),
+    "throughput": Experiment((CLOSED, CHECK, OPEN), (THROUGHPUT.of, load)),
     "cost": Experiment((REQUESTS, MEMORY), (COST.of,)),
 }
 

@@ -8,6 +8,7 @@ from evaluation.experiments.breakdown import BreakdownResult
 from evaluation.experiments.goals import Verdict
 from evaluation.experiments.metric import MetricResult, MetricRow
 from evaluation.measurements.breakdown import Breakdown
+from evaluation.usage.around import PARTS
 
 
 def explain(
@@ -17,7 +18,9 @@ def explain(
     if verdict.metric == "latency" and parts is not None:
         lines = [_latency(verdict, workflow, parts) for workflow in verdict.missed]
     elif verdict.metric == "throughput":
-        lines = [_throughput(verdict, workflow, results) for workflow in verdict.missed]
+        lines = [
+            _throughput(verdict, workflow, results["throughput"]) for workflow in verdict.missed
+        ]
     elif verdict.metric == "memory":
         lines = [_memory(verdict, workflow, results["memory"]) for workflow in verdict.missed]
     else:
@@ -26,36 +29,45 @@ def explain(
 
 
 def _latency(verdict: Verdict, workflow: str, parts: BreakdownResult) -> str:
-    """What of ours and of the rival's time is not the functions' own."""
+    """The parts of ours' and of the rival's time, and what ours would be without all but one."""
     ours, rival = (_typical(parts, workflow, label) for label in (verdict.ours, verdict.rival))
     if ours is None or rival is None:
         return ""
-    own, other = ours.latency_ms - ours.functions_ms, rival.latency_ms - rival.functions_ms
     best = ours.functions_ms / rival.latency_ms
     return (
-        f"{workflow}: functions run for {ours.functions_ms:.1f} of ours' {ours.latency_ms:.1f} ms "
-        f"and for {rival.functions_ms:.1f} of {verdict.rival}'s {rival.latency_ms:.1f}; all else "
-        f"is {own:.1f} against {other:.1f} ms, so that with nothing but functions ours would be "
-        f"at {best:.2f} of it"
+        f"{workflow}: {verdict.ours} takes {_parts(ours)}; {verdict.rival} {_parts(rival)}. "
+        f"With nothing but its functions {verdict.ours} would be at {best:.2f} of {verdict.rival}"
     )
 
 
-def _throughput(verdict: Verdict, workflow: str, results: Mapping[str, MetricResult]) -> str:
-    """How busy the CPUs of either are at the maximum: who is not busy waits for something."""
-    cpu = results.get("cpu")
-    if cpu is None:
-        return ""
-    said = []
-    for label in (verdict.ours, verdict.rival):
-        rate, use = (r.row(workflow, label) for r in (results["throughput"], cpu))
-        if rate is None or use is None or rate.value is None or use.value is None:
-            return ""
-        busy = rate.value.value * use.value.value / 1000
-        said.append(
-            f"{label} answers {rate.value.value:.0f}/s at {use.value.value:.1f} ms of CPU each, "
-            f"which keeps {busy:.1f} of its {rate.cpus} CPUs busy"
-        )
+def _parts(typical: Breakdown) -> str:
+    """A request's time as a sum; waiting is inside of what the functions take."""
+    return (
+        f"{typical.latency_ms:.1f} ms = {typical.functions_ms:.1f} functions "
+        f"(who wait {typical.waiting_ms:.1f} for a core or the GIL, added up) "
+        f"+ {typical.starting_ms:.1f} starting processes + {typical.wrap_ms:.1f} inside the wrap "
+        f"+ {typical.outside_ms:.1f} gateway and HTTP"
+    )
+
+
+def _throughput(verdict: Verdict, workflow: str, result: MetricResult) -> str:
+    """What a request takes from the CPUs, by who takes it: who is not busy waits for something."""
+    rows = [result.row(workflow, label) for label in (verdict.ours, verdict.rival)]
+    said = [_at_work(row) for row in rows if row is not None and row.value is not None]
     return f"{workflow}: {'; '.join(said)}"
+
+
+def _at_work(row: MetricRow) -> str:
+    rate = row.value.value if row.value else 0.0
+    used_ms = {part: row.details[name] for part in PARTS if (name := f"{part} ms") in row.details}
+    if not used_ms:
+        return f"{row.variant} answers {rate:.0f}/s"
+    named = ", ".join(f"{part} {each:.1f}" for part, each in used_ms.items())
+    busy = rate * sum(used_ms.values()) / 1000
+    return (
+        f"{row.variant} answers {rate:.0f}/s, each for {sum(used_ms.values()):.1f} ms of CPU "
+        f"({named}), which keeps {busy:.1f} CPUs busy"
+    )
 
 
 def _memory(verdict: Verdict, workflow: str, result: MetricResult) -> str:

@@ -9,6 +9,7 @@ from evaluation.experiments.metric import Metric
 from evaluation.experiments.recorded import Recorded, RunFolder
 from evaluation.intervals import Rounds
 from evaluation.load.closed import ClosedSample
+from evaluation.measurements.check import CHECK
 from evaluation.measurements.load import CLOSED, Closed
 
 
@@ -17,9 +18,11 @@ def _rounds(_: RunFolder, recorded: Recorded) -> dict[str, Rounds]:
 
 
 def _details(_: RunFolder, recorded: Recorded) -> dict[str, dict[str, float]]:
-    best = _best(recorded)
+    best, checked = _best(recorded), recorded.samples(CHECK)
     return {
-        label: _figures(best[first]) for label, first in recorded.first.items() if first in best
+        label: _figures(best[first], checked.get(first, ()))
+        for label, first in recorded.first.items()
+        if first in best
     }
 
 
@@ -34,13 +37,21 @@ def most(rounds: Sequence[Closed]) -> list[ClosedSample]:
     return list(max(levels, key=lambda level: statistics.fmean(each.per_s for each in level)))
 
 
-def _figures(samples: Sequence[ClosedSample]) -> dict[str, float]:
+def _figures(samples: Sequence[ClosedSample], by_wrk: Sequence[ClosedSample]) -> dict[str, float]:
     found = {
         "clients": float(samples[0].clients),
         "errors": float(sum(each.errors for each in samples)),
     }
     p95 = [each.p95_ms for each in samples if each.p95_ms is not None]
-    return found | ({"p95_ms": round(statistics.median(p95), 3)} if p95 else {})
+    if p95:
+        found["p95_ms"] = round(statistics.median(p95), 3)
+    cpu_ms = [each.cpu_ms for each in samples if each.cpu_ms is not None]
+    for part in cpu_ms[0] if cpu_ms else ():
+        seen = [each[part] for each in cpu_ms if part in each]
+        found[f"{part} ms"] = round(statistics.fmean(seen), 3)
+    if by_wrk:
+        found["wrk_per_s"] = round(statistics.fmean(each.per_s for each in by_wrk), 3)
+    return found
 
 
 def _loops_ms(recorded: Recorded) -> list[float]:

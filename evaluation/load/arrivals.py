@@ -9,7 +9,7 @@ from evaluation.load.client import Client, RequestError
 from workflow.documents import Document
 
 #: Requests under way at most; what arrives beyond is dropped, since a client has an end, too.
-MOST_UNDER_WAY = 64
+MOST_UNDER_WAY = 32
 
 
 class OpenSample(Document):

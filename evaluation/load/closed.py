@@ -15,14 +15,20 @@ _AFTER_FAILURE_S = 0.02
 
 
 class ClosedSample(Document):
-    """What one variant answered while `clients` clients were at it."""
+    """What one variant answered while `clients` clients were at it.
+
+    ``cpu_ms`` is the CPU time of a request by part, the client's among them, over all that were
+    answered, those before and after the time that counts included; None where it is not to be seen.
+    """
 
     clients: int
     per_s: float
+    answered: int
     p50_ms: float | None = None
     p95_ms: float | None = None
     errors: int
     error: str | None = None
+    cpu_ms: dict[str, float] | None = None
 
 
 async def closed_loop(client: Client, clients: int, seconds: float) -> ClosedSample:
@@ -31,8 +37,10 @@ async def closed_loop(client: Client, clients: int, seconds: float) -> ClosedSam
     end = begin + seconds
     latencies_ms: list[float] = []
     errors: list[str] = []
+    answered = 0
 
     async def one() -> None:
+        nonlocal answered
         while (start := time.perf_counter()) < end:
             try:
                 await client.request()
@@ -40,6 +48,7 @@ async def closed_loop(client: Client, clients: int, seconds: float) -> ClosedSam
                 errors.append(str(error))
                 await asyncio.sleep(_AFTER_FAILURE_S)
                 continue
+            answered += 1
             now = time.perf_counter()
             if begin <= now < end:
                 latencies_ms.append((now - start) * 1000)
@@ -49,6 +58,7 @@ async def closed_loop(client: Client, clients: int, seconds: float) -> ClosedSam
     return ClosedSample(
         clients=clients,
         per_s=round(len(ordered) / seconds, 3),
+        answered=answered,
         p50_ms=round(ordered[len(ordered) // 2], 3) if ordered else None,
         p95_ms=round(ordered[int(0.95 * (len(ordered) - 1))], 3) if ordered else None,
         errors=len(errors),

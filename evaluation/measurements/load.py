@@ -8,12 +8,13 @@ from pathlib import Path
 from evaluation.bench.bench import Bench, Placed
 from evaluation.bench.settings import Scale
 from evaluation.load.arrivals import OpenSample, open_loop
-from evaluation.load.client import RequestError, client_of
+from evaluation.load.client import Client, RequestError, client_of
 from evaluation.load.closed import WARM_UP_S, ClosedSample, closed_loop
 from evaluation.measurements.rounds import Measurement, Round, Session
 
-#: Until the last answers of a sample are there, for the forecast.
-_TAIL_S = 0.2
+#: Until the last answers of a sample are there, for the forecast: of so many clients, and of the
+#: most requests that may be under way.
+_CLOSED_TAIL_S, _OPEN_TAIL_S = 0.2, 1.0
 Closed = tuple[ClosedSample, ...]
 Open = tuple[OpenSample, ...]
 
@@ -28,7 +29,19 @@ def _closed(session: Session, number: int) -> dict[str, Closed]:
 
 async def _closed_levels(bench: Bench, placed: Placed, scale: Scale) -> Closed:
     async with client_of(bench.url, placed.route, bench.body, bench.expected) as client:
-        return tuple([await closed_loop(client, n, scale.closed_s) for n in scale.clients])
+        return tuple([await _closed_level(client, placed, n, scale) for n in scale.clients])
+
+
+async def _closed_level(client: Client, placed: Placed, clients: int, scale: Scale) -> ClosedSample:
+    """A sample with the CPU time of its requests."""
+    before = placed.around.cpu_s(placed.meter)
+    sample = await closed_loop(client, clients, scale.closed_s)
+    after = placed.around.cpu_s(placed.meter)
+    if not before or not after or not sample.answered:
+        return sample
+    used_ms = {part: 1000 * (after[part] - before[part]) / sample.answered for part in before}
+    rounded = {part: round(each, 3) for part, each in used_ms.items()}
+    return sample.model_copy(update={"cpu_ms": rounded})
 
 
 def _open(session: Session, number: int) -> dict[str, Open]:
@@ -72,12 +85,12 @@ def _open_rounds(scale: Scale) -> int:
 
 
 def _closed_seconds(scale: Scale, variants: int) -> float:
-    level_s = WARM_UP_S + scale.closed_s + _TAIL_S
+    level_s = WARM_UP_S + scale.closed_s + _CLOSED_TAIL_S
     return scale.closed_rounds * variants * len(scale.clients) * level_s
 
 
 def _open_seconds(scale: Scale, variants: int) -> float:
-    return scale.open_rounds * variants * len(scale.rates) * (scale.open_s + _TAIL_S)
+    return scale.open_rounds * variants * len(scale.rates) * (scale.open_s + _OPEN_TAIL_S)
 
 
 CLOSED: Measurement[Closed] = Measurement(

@@ -62,7 +62,8 @@ def test_every_variant_is_measured_and_nothing_stays_deployed(measure, launcher)
     memory = {label: found[0].busy_mib for label, found in recorded.samples(MEMORY).items()}
     assert memory["one-to-one"] > memory["faastlane fork"] > 5  # three sandboxes against one
     closed = recorded.samples(CLOSED)["one-to-one"][0][0]
-    assert (closed.per_s > 0, closed.errors) == (True, 0)
+    assert (closed.answered > 0, closed.errors) == (True, 0)
+    assert closed.cpu_ms.keys() == {"sandboxes", "gateway", "client"}
     assert recorded.samples(OPEN)["faastlane fork"][0][0].latencies_ms
     for (
         trace,

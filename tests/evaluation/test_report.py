@@ -12,6 +12,7 @@ import pytest
 from evaluation.bench.machine import Target, this_machine
 from evaluation.bench.settings import Run, Settings
 from evaluation.bench.setup import Setup
+from evaluation.experiments.breakdown import breakdown
 from evaluation.experiments.catalogue import EXPERIMENTS, results_of
 from evaluation.experiments.cost import COST
 from evaluation.experiments.cpu import CPU
@@ -96,7 +97,8 @@ def measured(run_folder) -> Path:
     write_rounds(run_folder, MEMORY,
                  lambda *k: MemorySample(idle_mib=k[2] - 5, busy_mib=k[2]))  # fmt: skip
     write_rounds(run_folder, CLOSED, lambda *k: tuple(
-        ClosedSample(clients=n, per_s=k[3] * share, p50_ms=1.0, p95_ms=2.0, errors=0)
+        ClosedSample(clients=n, per_s=k[3] * share, answered=9, p50_ms=1.0, p95_ms=2.0, errors=0,
+                     cpu_ms={"sandboxes": 10.0, "client": 2.0})
         for n, share in ((4, 0.5), (8, 1.0))))  # fmt: skip
     write_rounds(run_folder, OPEN, lambda *k: (
         OpenSample(per_s=5.0, arrived=3, dropped=1, errors=0, latencies_ms=(k[0], k[0])),
@@ -199,11 +201,16 @@ def test_goals_are_judged_and_misses_explained(measured):
     results = {m.experiment: m.of(folder) for m in (LATENCY, CPU, MEMORY_USE, THROUGHPUT)}
     found = {(v.metric, v.rival): v for v in verdicts(results, slo(folder), ["pgp fork"])}
     assert found["latency", "one-to-one"].met is True  # 0.5
-    assert found["latency", "faastlane fork"].met is False
+    slow = found["latency", "faastlane fork"]
+    assert slow.met is False
+    (line,) = explain(slow, results, breakdown(folder))
+    assert "starting processes" in line
+    assert "gateway and HTTP" in line
     missed = found["throughput", "faastlane fork"]  # 2.5 times, not 4
     assert (missed.met, missed.missed, missed.reached) == (False, ("finra",), 2.5)
     (line,) = explain(missed, results, None)
-    assert "pgp fork answers 100/s at 10.0 ms" in line
+    assert "pgp fork answers 100/s, each for 12.0 ms of CPU (sandboxes 10.0, client 2.0)" in line
+    assert "which keeps 1.2 CPUs busy" in line
     assert found["slo", "SLO"].reached == pytest.approx(1 / 3)
 
 
