@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -32,7 +33,7 @@ class Conflicts:
         """A group for every function so that those of one group can share a wrap.
 
         Functions that conflict with many choose first, each the lowest group that it gets on
-        with; so group 0, that of the entry wrap, has the most.
+        with. Group 0, that of the entry wrap, which need not be called, has the most functions.
 
         Raises
         ------
@@ -57,7 +58,9 @@ class Conflicts:
         for unit in sorted(units, key=lambda unit: (-len(enemies[unit]), unit)):
             taken = {group[enemy] for enemy in enemies[unit] if enemy in group}
             group[unit] = next(g for g in range(len(units)) if g not in taken)
-        return {function: group[unit] for function, unit in unit_of.items()}
+        sizes = Counter(group[unit] for unit in unit_of.values())
+        number = {g: place for place, (g, _) in enumerate(sizes.most_common())}
+        return {function: number[group[unit]] for function, unit in unit_of.items()}
 
     def _units(self) -> list[tuple[str, ...]]:
         """The functions, those that have to share a wrap as one."""

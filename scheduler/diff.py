@@ -24,7 +24,7 @@ class _Place:
 
 
 def compare(old: Plan, new: Plan) -> tuple[str, ...]:
-    """A line for every figure that changed, and for every task that has other company.
+    """A line for every figure that changed, and for tasks that went from one process to another.
 
     A process of the new plan counts as that of the old plan with which it has most tasks in
     common, so that a mere change of numbers or names does not show as a move.
@@ -53,13 +53,21 @@ def _moves(old: list[_Place], new: list[_Place]) -> Iterator[str]:
     before = {task: place for place in old for task in place.tasks}
     after = {task: place for place in new for task in place.tasks}
     same = _matched(old, new)
+    moved: dict[tuple[_Place, _Place], list[str]] = {}
     for task, place in sorted(before.items()):
         if task not in after:
             yield f"{task}: only in the old plan"
         elif same.get(after[task]) != place:
-            yield f"{task}: {place} -> {after[task]}"
+            moved.setdefault((place, after[task]), []).append(task)
+    for (left, joined), tasks in moved.items():
+        yield f"{', '.join(tasks)}: {left} -> {_named(joined, left)}"
     for task in sorted(after.keys() - before.keys()):
         yield f"{task}: only in the new plan"
+
+
+def _named(joined: _Place, left: _Place) -> str:
+    """The process that tasks came to; one of the same number as before is another all the same."""
+    return f"{joined}, which is another now" if str(joined) == str(left) else str(joined)
 
 
 def _matched(old: list[_Place], new: list[_Place]) -> dict[_Place, _Place]:

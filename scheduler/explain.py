@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from scheduler.choices import Strategy
 from scheduler.conflicts import Conflicts, Pair
-from scheduler.limits import exceeded
+from scheduler.limits import Limits, exceeded
 from scheduler.options import Job
 from scheduler.secrets import widened_secrets
 from workflow.plan import Mechanism, Plan, Wrap, WrapStage
@@ -65,7 +65,8 @@ def _verdict(plan: Plan, job: Job) -> str:
     if plan.meets_slo:
         return f"{latency}, within the SLO of {plan.slo_ms:g} ms"
     if plan.model == "pgp":
-        return f"{latency} is the best found; an SLO of {plan.slo_ms:g} ms is out of reach"
+        within = "" if job.limits == Limits() else " within --max-functions and --node-memory"
+        return f"{latency} is the best found{within}; an SLO of {plan.slo_ms:g} ms is out of reach"
     return f"{latency}, over the SLO of {plan.slo_ms:g} ms"
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from statistics import fmean
 
+from scheduler.fill import fill
 from scheduler.kernighan_lin import Estimate, Exchange, Functions, exchanged, kernighan_lin
 from scheduler.pair_latency import pair_latency
 from scheduler.problem import Problem, separated
@@ -239,43 +239,3 @@ def _split(processes: list[Functions], count: int) -> Partition:
         processes.remove(fullest)
         processes += [fullest[::2], fullest[1::2]]
     return tuple(processes)
-
-
-def fill(
-    problem: Problem, order: Sequence[int], offsets_ms: Sequence[float]
-) -> tuple[float, Partition]:
-    """Each function in turn to the process that would end first with it, none left without.
-
-    With the partition comes when its last process would end if threads did nothing but compute.
-    """
-    contents: list[list[int]] = [[] for _ in offsets_ms]
-    busy_ms, latest_ms, empty = list(offsets_ms), 0.0, len(offsets_ms)
-    by_offset = sorted(range(len(offsets_ms)), key=lambda slot: (offsets_ms[slot], slot))
-    by_work = [(offsets_ms[slot], slot) for slot in by_offset]  # a heap; what is outdated stays
-
-    def fitting(n: int, scarce: bool) -> tuple[float, int]:
-        """The end and the slot that are best for n; where slots are scarce, of the empty ones."""
-        kind, best = problem.kinds[n], (math.inf, 0)
-        for slot in by_offset:
-            alone_ms = offsets_ms[slot] + kind.latency_ms
-            if alone_ms >= best[0]:
-                break
-            end_ms = max(busy_ms[slot] + kind.core_ms, alone_ms)
-            free = not (scarce and contents[slot]) and problem.can_share((*contents[slot], n))
-            if free and end_ms < best[0]:
-                best = end_ms, slot
-        return best
-
-    for place, n in enumerate(order):
-        kind, scarce = problem.kinds[n], empty == len(order) - place
-        while by_work[0][0] < busy_ms[by_work[0][1]]:
-            heappop(by_work)
-        end_ms, slot = by_work[0][0] + kind.core_ms, by_work[0][1]
-        if problem.apart or scarce or end_ms < offsets_ms[slot] + kind.latency_ms:
-            end_ms, slot = fitting(n, scarce)
-        empty -= not contents[slot]
-        contents[slot].append(n)
-        busy_ms[slot] += kind.core_ms
-        heappush(by_work, (busy_ms[slot], slot))
-        latest_ms = max(latest_ms, end_ms)
-    return latest_ms, tuple(tuple(sorted(content)) for content in contents)

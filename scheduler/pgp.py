@@ -14,10 +14,11 @@ from heapq import heapify, heappop, heappush, nsmallest
 from itertools import compress
 
 from predictor.equations import workflow_latency_ms
+from scheduler.fill import fill
 from scheduler.kernighan_lin import Functions
 from scheduler.layout import Layout, StageLayout, WrapProcesses
 from scheduler.limits import Limits
-from scheduler.partition import SMALL, Partition, fill, partition
+from scheduler.partition import SMALL, Partition, partition
 from scheduler.problem import Problem, separated
 from scheduler.shapes import Shape, bounds_ms, least_cpus, shapes, slots_of
 from scheduler.slots import Slots, by_wrap, water_level_ms

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import TypeVar
@@ -153,6 +153,10 @@ class Problem:
             for pair in combinations_with_replacement(several, 2)
         )
 
+    def gets_on(self, n: int, functions: Iterable[int]) -> bool:
+        """Whether a process that runs `functions`, which may share it, may run `n` too."""
+        return not any((n, other) in self.apart for other in functions)
+
     def gil_ms(self, functions: Functions) -> float:
         """How long a process that runs `functions` holds the GIL: it takes no less."""
         return sum(self.kinds[n].gil_ms for n in functions)
@@ -201,7 +205,7 @@ def separated(problem: Problem, functions: Functions) -> list[Functions]:
         return [functions]
     contents = list[list[int]]()
     for n in functions:
-        fitting = (content for content in contents if problem.can_share((*content, n)))
+        fitting = (content for content in contents if problem.gets_on(n, content))
         content = next(fitting, None)
         if content is None:
             contents.append([n])

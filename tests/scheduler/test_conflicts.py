@@ -254,3 +254,21 @@ def test_functions_with_conflicts_go_to_further_wraps_and_the_rest_stays(workflo
     uses = workflow("a b c d").function_of
     assert [sorted(map(uses, wrap.tasks)) for wrap in plan.wraps] == [["a", "c", "d"], ["b"]]
     assert any("a needs python3.11 and b python3.12" in line for line in plan.why)
+
+
+def test_a_process_of_its_own_for_a_brief_function_costs_one_cpu(workflow, profile, platform):
+    """The long functions come first and must not take every process."""
+    functions = profile(long="cpu 70", brief="cpu 1")
+    known = workflow("long " * 8 + "brief " * 8)
+    free = schedule(known, functions, platform(), 320.0)
+    wishes = Wishes(format=1, isolate={"brief": "process"})
+    apart = schedule(known, functions, platform(), 320.0, wishes=wishes)
+    assert free.meets_slo and apart.meets_slo
+    assert (free.cpus, apart.cpus) == (2, 3)
+
+
+def test_the_entry_wrap_has_the_many_and_only_the_one_apart_is_called(workflow, profile, platform):
+    functions = profile(a="cpu 1", b="cpu 1", c="cpu 1", z="cpu 1")
+    wishes = Wishes(format=1, isolate={"z": "wrap"})
+    plan = schedule(workflow("a b c z"), functions, platform(), 99.0, wishes=wishes)
+    assert [len(wrap.tasks) for wrap in plan.wraps] == [3, 1]

@@ -34,6 +34,17 @@ def test_a_task_with_other_company_is_said_with_both_places():
     )
 
 
+def test_tasks_that_move_together_share_a_line_and_other_processes_of_a_number_are_told_apart():
+    old = plan(("a", "b", "c", "d"), ("e", "f"))
+    new = plan(("e", "f", "a"), ("b", "c", "d"))
+    assert compare(old, new) == (
+        "a: the main process of demo-wrap1 -> the main process of demo-wrap1, which is another now",
+    )
+    assert compare(old, plan(("a", "b"), ("c", "d", "e", "f"))) == (
+        "c, d: the main process of demo-wrap1 -> process 2 of demo-wrap1",
+    )
+
+
 def test_figures_that_changed_are_said(workflow, profile, platform):
     known, functions = workflow("a a"), profile(a="cpu 10")
     one = schedule(known, functions, platform(), 50.0)

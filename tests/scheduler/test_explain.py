@@ -21,6 +21,13 @@ def test_an_slo_out_of_reach_is_called_so_for_pgp_alone(workflow, profile, platf
     assert "over the SLO" in sand.why[0] and "out of reach" not in sand.why[0]
 
 
+def test_limits_that_may_keep_the_slo_out_of_reach_are_named(workflow, profile, platform):
+    known, functions = workflow("a"), profile(a="cpu 10")
+    tight = schedule(known, functions, platform(), 5.0, limits=Limits(functions=1))
+    assert "within --max-functions and --node-memory" in tight.why[0]
+    assert "--max-functions" not in schedule(known, functions, platform(), 5.0).why[0]
+
+
 def test_every_process_of_several_tasks_has_a_line_with_its_gil_time(workflow, profile, platform):
     functions = profile(a="cpu 10 block 5", b="cpu 1")
     plan = schedule(workflow("a a b", "b"), functions, platform(), 1000.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from itertools import pairwise
@@ -11,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.conflict_rules import find_conflicts
-from scheduler.partition import Costs, Partition, fill, partition
-from scheduler.problem import Problem
+from scheduler.fill import fill
+from scheduler.partition import Costs, Partition, partition
+from scheduler.problem import Problem, separated
 from scheduler.shapes import Shape, bounds_ms, slots_of
 from scheduler.slots import Slots, water_level_ms
 from scheduler.wishes import NO_WISHES
@@ -61,6 +63,28 @@ def partitions(functions: tuple[int, ...], count: int) -> Iterator[Partition]:
             yield from extended(rest[1:], (*contents, (rest[0],)))
 
     yield from extended(functions, ())
+
+
+@several
+@given(profiles, stages, st.lists(st.sampled_from("abcd"), max_size=2), st.integers(0, 3))
+def test_a_greedy_partition_breaks_no_conflict_as_long_as_there_are_enough_processes(
+    workflow, profile, platform, functions, stage, unshareable, more
+):
+    known, measured = workflow(stage), profile(**functions)
+    calls = {"unshareable": ("os.chdir",)}
+    told = {
+        n: f.model_copy(update=calls if n in unshareable else {})
+        for n, f in measured.functions.items()
+    }
+    measured = measured.model_copy(update={"functions": told})
+    conflicts = find_conflicts(known.functions, measured, NO_WISHES, {})
+    problem = Problem.of(known, measured, platform(), "fork", conflicts)
+    numbers = stage_of(problem)
+    count = min(len(numbers), len(separated(problem, numbers)) + more)
+    latency_ms, contents = fill(problem, numbers, [2.0 * place for place in range(count)])
+    assert latency_ms < math.inf
+    assert all(contents) and all(map(problem.can_share, contents))
+    assert sorted(n for content in contents for n in content) == sorted(numbers)
 
 
 def random_problem(seed: int, problem) -> tuple[Problem, float]:

@@ -1,0 +1,110 @@
+"""Greedy partitions: each function in turn goes to the process that would end first with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from scheduler.kernighan_lin import Functions
+from scheduler.problem import Problem, separated
+
+
+def fill(
+    problem: Problem, order: Sequence[int], offsets_ms: Sequence[float]
+) -> tuple[float, tuple[Functions, ...]]:
+    """The functions in that order over processes that start at `offsets_ms`, none left empty.
+
+    With the partition comes when its last process would end if threads did nothing but compute.
+    No two functions share a process that must not, if there are as many processes as
+    `separated` makes.
+    """
+    filling = _Filling(problem, order, offsets_ms)
+    for place, n in enumerate(order):
+        filling.put(n, scarce=filling.empty == len(order) - place)
+    return filling.latest_ms, tuple(tuple(sorted(content)) for content in filling.contents)
+
+
+class _Filling:
+    """Processes while they are filled."""
+
+    def __init__(self, problem: Problem, order: Sequence[int], offsets_ms: Sequence[float]) -> None:
+        self.contents: list[list[int]] = [[] for _ in offsets_ms]
+        self.empty, self.latest_ms = len(offsets_ms), 0.0
+        self._problem, self._offsets_ms = problem, offsets_ms
+        self._busy_ms = list(offsets_ms)
+        self._by_offset = sorted(range(len(offsets_ms)), key=lambda s: (offsets_ms[s], s))
+        self._by_work = [(offsets_ms[s], s) for s in self._by_offset]  # a heap, with old entries
+        self._colours = _Colours(problem, order, len(offsets_ms)) if problem.apart else None
+
+    def put(self, n: int, *, scarce: bool) -> None:
+        """Put `n` where it ends first; where functions are `scarce`, where none is yet."""
+        kind, busy_ms, waiting = self._problem.kinds[n], self._busy_ms, self._by_work
+        while waiting[0][0] < busy_ms[waiting[0][1]]:
+            heappop(waiting)
+        end_ms, slot = waiting[0][0] + kind.core_ms, waiting[0][1]
+        if self._colours or scarce or end_ms < self._offsets_ms[slot] + kind.latency_ms:
+            end_ms, slot = self._first_end(n, scarce)
+        if not self.contents[slot]:
+            self.empty -= 1
+            if self._colours:
+                self._colours.open(slot, n)
+        self.contents[slot].append(n)
+        busy_ms[slot] += kind.core_ms
+        heappush(waiting, (busy_ms[slot], slot))
+        self.latest_ms = max(self.latest_ms, end_ms)
+
+    def _first_end(self, n: int, scarce: bool) -> tuple[float, int]:
+        """When `n` ends at the earliest, and where; infinite where it must not be anywhere."""
+        kind, best = self._problem.kinds[n], (math.inf, 0)
+        for slot in self._by_offset:
+            alone_ms = self._offsets_ms[slot] + kind.latency_ms
+            if alone_ms >= best[0]:
+                break
+            end_ms = max(self._busy_ms[slot] + kind.core_ms, alone_ms)
+            if end_ms < best[0] and self._free(slot, n, scarce):
+                best = end_ms, slot
+        return best
+
+    def _free(self, slot: int, n: int, scarce: bool) -> bool:
+        content = self.contents[slot]
+        if scarce or self._colours is None:
+            return not (scarce and content)
+        if not content:
+            return self._colours.may_open(n, self.empty)
+        return self._problem.gets_on(n, content) and self._colours.may_join(slot, n)
+
+
+class _Colours:
+    """The colour of every process that has begun: each function finds one of its own.
+
+    A colour is a set of functions that may share a process. A process of a colour also takes
+    others, but only such as get on with all functions of the colour; and processes are kept for
+    colours that have none yet.
+    """
+
+    def __init__(self, problem: Problem, order: Sequence[int], count: int) -> None:
+        self._problem = problem
+        self._functions = separated(problem, tuple(sorted(order)))
+        self._unopened = dict.fromkeys(range(len(self._functions)))
+        self._of_slot: list[Functions] = [()] * count
+
+    def may_open(self, n: int, empty: int) -> bool:
+        """Whether `n` may begin one of the `empty` processes."""
+        return empty > len(self._unopened) or self._own(n) in self._unopened
+
+    def open(self, slot: int, n: int) -> None:
+        """A process begins with `n`, and has its colour."""
+        colour = self._own(n)
+        self._unopened.pop(colour, None)
+        self._of_slot[slot] = self._functions[colour]
+
+    def may_join(self, slot: int, n: int) -> bool:
+        """Whether a process that `n` joins stays open for all functions of its colour."""
+        colour = self._of_slot[slot]
+        return n in colour or self._problem.gets_on(n, colour)
+
+    def _own(self, n: int) -> int:
+        """A colour of `n`, which has several where its own tasks are apart: one without process."""
+        own = [c for c, functions in enumerate(self._functions) if n in functions]
+        return next((c for c in own if c in self._unopened), own[0])
