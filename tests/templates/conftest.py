@@ -24,6 +24,8 @@ import psutil
 import pytest
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+#: Longest wait for what takes a moment, in seconds; only what is broken reaches it.
+BOUND_S = 60
 sys.path.append(str(TEMPLATES / "python3-wrap"))  # it is no package of ours, but shipped as it is
 
 
@@ -55,7 +57,7 @@ class Server:
     def request(
         self, method: str = "POST", path: str = "/", body: bytes | str = b"", **headers: str
     ) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=BOUND_S)
         try:
             data = body.encode() if isinstance(body, str) else body
             names = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -80,15 +82,15 @@ class Server:
 
     def terminate(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(BOUND_S)
 
 
 Start = Callable[..., Server]
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
-    """Whether `holds` within `seconds`."""
-    end = time.monotonic() + seconds
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Whether it `holds` before long, as it does unless something is broken."""
+    end = time.monotonic() + BOUND_S
     while not holds():
         if time.monotonic() > end:
             return False
@@ -117,7 +119,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     for server in servers:
         if server.process.poll() is None:
             server.process.kill()
-            server.process.wait(10)
+            server.process.wait(BOUND_S)
 
 
 @pytest.fixture
@@ -127,7 +129,7 @@ def run_to_end(tmp_path: Path) -> Callable[..., tuple[int, str]]:
     def run(image: Path, **settings: str) -> tuple[int, str]:
         server = _start(image, tmp_path / "log", settings)
         try:
-            return server.process.wait(20), server.log.read_text()
+            return server.process.wait(BOUND_S), server.log.read_text()
         finally:
             server.process.kill()
 
@@ -235,11 +237,12 @@ def _write(folder: Path, files: dict[str, str]) -> None:
 
 @dataclass
 class FakeGateway:
-    """Passes POST /function/NAME on to a port, as the gateway does."""
+    """Passes POST /function/NAME on to a port, as the gateway does; counts what it has hung up."""
 
     url: str
     ports: dict[str, int] = field(default_factory=dict)
     hangs_up: bool = False
+    closed: int = 0
 
 
 @pytest.fixture
@@ -256,7 +259,7 @@ def gateway() -> Iterator[FakeGateway]:
             if name not in fake.ports:
                 self._send(404, b"no such function", "text/plain")
                 return
-            connection = http.client.HTTPConnection("127.0.0.1", fake.ports[name], timeout=30)
+            connection = http.client.HTTPConnection("127.0.0.1", fake.ports[name], timeout=BOUND_S)
             try:
                 connection.request("POST", "/", body, dict(self.headers))
                 response = connection.getresponse()
@@ -275,8 +278,14 @@ def gateway() -> Iterator[FakeGateway]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    class CountingServer(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def shutdown_request(self, request: Any) -> None:
+            super().shutdown_request(request)
+            fake.closed += 1
+
+    server = CountingServer(("127.0.0.1", 0), Handler)
     fake.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

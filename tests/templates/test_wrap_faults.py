@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +15,7 @@ BAD = """
     def handle(req):
         if req == "sleeps":
             print("sleeping", flush=True)
-            time.sleep(4)
-            print("woke", flush=True)
+            time.sleep(60)
         if req == "loops":
             while True:
                 pass
@@ -27,7 +25,7 @@ BAD = """
         return req
 """
 GOOD = "def handle(req):\n    return req.upper()\n"
-TIMEOUT_S = 2.0
+TIMEOUT_S = 30.0
 HANDLERS = {"good": GOOD, "bad": BAD}
 ENTRY: dict[str, Any] = {"inputs": {0: None, 1: None}, "output": [0, 1]}
 
@@ -98,7 +96,7 @@ def test_a_loop_in_the_main_process_is_interrupted_at_the_deadline(
 ) -> None:
     deployment = deploy("main")
     server = psutil.Process(deployment.entry.process.pid)
-    deployment.entry.request(body="loops")
+    deployment.entry.request(body="loops", X_Chiron_Timeout="1")
     assert deployment.is_right()
 
     def is_idle() -> bool:
@@ -116,13 +114,13 @@ def test_the_death_of_the_zygote_loses_only_what_it_held(
     zygote, workers = family[0], family[1:]
     zygote.kill()
     assert eventually(lambda: zygote.status() == psutil.STATUS_ZOMBIE)
-    _, alive = psutil.wait_procs(workers, timeout=10)
+    _, alive = psutil.wait_procs(workers, timeout=60)
     assert not alive
     assert all(deployment.is_right() for _ in range(5))
     held = in_background(deployment.entry.request, body="sleeps")
     assert eventually(lambda: "sleeping" in deployment.entry.log.read_text())
     deployment.entry.zygote().kill()
-    error = held.result(10).json
+    error = held.result(60).json
     assert (error["code"], error["function"]) == ("process-died", "bad")
     assert all(deployment.is_right() for _ in range(5))
 
@@ -133,7 +131,7 @@ def test_sigterm_leaves_no_process(place: str, deploy: Deploy) -> None:
     family = deployment.entry.family()
     assert family
     assert deployment.entry.terminate() == 0
-    _, alive = psutil.wait_procs(family, timeout=10)
+    _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
 
 
@@ -146,19 +144,20 @@ def test_kill_9_of_the_server_leaves_no_process(
     assert eventually(lambda: "sleeping" in deployment.entry.log.read_text())
     family = deployment.entry.family()
     deployment.entry.process.kill()
-    assert request.exception(10) is not None
-    _, alive = psutil.wait_procs(family, timeout=10)
+    assert request.exception(60) is not None
+    _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
 
 
 def test_connections_that_the_gateway_has_closed_are_opened_anew(
-    deploy: Deploy, gateway: Any
+    deploy: Deploy, gateway: Any, eventually: Any
 ) -> None:
     deployment = deploy("remote")
     gateway.hangs_up = True
     for _ in range(5):
+        before = gateway.closed
         assert deployment.is_right()
-        time.sleep(0.05)  # until it has hung up
+        assert eventually(lambda before=before: gateway.closed > before)
 
 
 def test_a_remote_wrap_that_is_not_there_is_named(deploy: Deploy, gateway: Any) -> None:

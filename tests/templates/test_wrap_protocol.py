@@ -168,7 +168,7 @@ def test_a_traced_request_tells_what_ran_when(start: Any, wrap_image: Any, gatew
     }
     for row in answer["timeline"]:
         assert 0 <= row["start_ms"] <= row["end_ms"] <= whole_ms
-        assert row["kind"] == "fork" or row["end_ms"] - row["start_ms"] >= 50
+        assert row["kind"] == "fork" or row["end_ms"] - row["start_ms"] >= 49
 
 
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
@@ -181,7 +181,7 @@ def test_concurrent_requests_do_not_mix(
     server = start(image, pool_concurrency="2", WAITRESS_THREADS="8")
     answers = {n: in_background(server.request, body=str(n)) for n in range(200)}
     for number, answer in answers.items():
-        assert answer.result(30).json == [number, number]
+        assert answer.result(60).json == [number, number]
 
 
 def test_sigterm_lets_the_request_in_flight_finish(
@@ -201,7 +201,7 @@ def test_sigterm_lets_the_request_in_flight_finish(
     answer = in_background(server.request)
     assert eventually((image / "began").exists)
     assert server.terminate() == 0
-    assert answer.result(10).text == "done"
+    assert answer.result(60).text == "done"
 
 
 @pytest.mark.parametrize(
