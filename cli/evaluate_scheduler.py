@@ -7,15 +7,15 @@ from pathlib import Path
 import click
 
 from cli import options
+from cli.evaluate_options import command_line
 from cli.output import emit, progress, table
+from evaluation.bench.machine import this_machine
 from evaluation.scheduling.exhaustive import compare_small_stages
+from evaluation.scheduling.kernel import load_kernel
 from evaluation.scheduling.large import schedule_large
 from evaluation.scheduling.laws import try_laws
 from evaluation.scheduling.published import compare_published
 from evaluation.scheduling.report import Requirement, SchedulingReport
-from predictor.engine import engine
-from predictor.threads import Interpreter, Life
-from workflow.errors import ChironError
 
 
 @click.command("scheduler")
@@ -49,31 +49,24 @@ def command(
     Example:
       chiron evaluate scheduler --testbed testbed
     """
-    _load_kernel()
+    load_kernel()
     published = []
     for case in compare_published(testbed, samples) if testbed else ():
         progress(f"{case.workflow}: {case.search.cpu_s:.3f} s")
         published.append(case)
     many = []
     for each in schedule_large(seed) if large else ():
-        progress(f"{each.functions} functions, SLO {each.slo_ms:g} ms: {each.search.cpu_s:.1f} s")
+        progress(f"{each.functions} functions, SLO {each.slo_ms:g} ms: {each.search_s:.1f} s")
         many.append(each)
     progress(f"{cases} small stages, tried in all ways")
     small = tuple(compare_small_stages(cases, seed))
     progress(f"{cases} workflows, scheduled for several SLOs and models")
     trials = tuple(try_laws(cases, seed))
-    report = SchedulingReport.of(tuple(published), tuple(many), small, trials)
+    report = SchedulingReport.of(
+        this_machine(), command_line(), tuple(published), tuple(many), small, trials
+    )
     emit(report, output / "scheduler.json", as_json)
     _show(report)
-
-
-def _load_kernel() -> None:
-    try:
-        compiled = engine("compiled", {"f": (("cpu", 1.0),)}, Interpreter(5.0, 0.0, 0.0))
-        compiled.ends_ms([Life(0.0, ("f",))], 1)
-    except ImportError as error:
-        message = f"numba cannot be loaded ({error}): pip install 'chiron-openfaas[fast]'"
-        raise ChironError("no-numba", message) from None
 
 
 def _show(report: SchedulingReport) -> None:
@@ -112,14 +105,17 @@ def _show_large(report: SchedulingReport) -> None:
             f"{each.latency_ms:.1f}",
             str(each.cpus),
             str(each.wraps),
-            f"{each.search.cpu_s:.2f}",
+            f"{each.search_s:.2f}",
             f"{each.command.wall_s:.2f}",
+            f"{each.search_mib:.0f}",
             f"{each.command.peak_mib:.0f}",
         ]
         for each in report.large
     ]
     columns = ["functions in stages", "SLO ms", "ours ms", "CPUs", "wraps"]
-    table("distinct functions", [*columns, "search s", "command s", "MiB"], rows)
+    table(
+        "distinct functions", [*columns, "search s", "command s", "search MiB", "command MiB"], rows
+    )
 
 
 def _row(requirement: Requirement) -> list[str]:

@@ -8,21 +8,22 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from workflow.documents import Document
 from workflow.errors import ChironError
 
-#: Says on stdout, which the command leaves empty, what it needed at most. Of a child, the kernel
-#: would count the memory of the parent, as long as both share it.
+#: Says on stdout, which the command leaves empty, how much memory it needed at most.
 _COMMAND = """
 import sys
 from cli.main import main
 try:
     main()
 finally:
-    lines = open("/proc/self/status").read().splitlines()
-    print(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
+    from evaluation.scheduling.memory import peak_mib
+    print(peak_mib())
 """
 _LONGEST_S = 300
 
@@ -36,16 +37,9 @@ class CommandRun(Document):
     peak_mib: float
 
 
-def run_schedule(
-    workflow: str, profile: str, platform: str, slo_ms: float, samples: int
-) -> CommandRun:
-    """Schedule the given artefacts `samples` times, after once to fill the caches.
-
-    Raises
-    ------
-    ChironError
-        ``command-failed`` with the command's last line.
-    """
+@contextmanager
+def artefacts(workflow: str, profile: str, platform: str) -> Iterator[Path]:
+    """A folder with these, for the length of the block."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file, text in (
@@ -54,7 +48,18 @@ def run_schedule(
             ("platform.json", platform),
         ):
             (folder / file).write_text(text, encoding="utf-8")
-        runs = [_run(folder, slo_ms) for _ in range(1 + samples)][1:]
+        yield folder
+
+
+def run_schedule(folder: Path, slo_ms: float, samples: int, warm_ups: int = 1) -> CommandRun:
+    """Schedule the artefacts in `folder` `samples` times, after some to fill the caches.
+
+    Raises
+    ------
+    ChironError
+        ``command-failed`` with the command's last line.
+    """
+    runs = [_run(folder, slo_ms) for _ in range(warm_ups + samples)][warm_ups:]
     return CommandRun(
         samples=samples,
         wall_s=round(statistics.median(run[0] for run in runs), 3),
@@ -81,4 +86,4 @@ def _run(folder: Path, slo_ms: float) -> tuple[float, float, float]:
         message = done.stderr.strip().rpartition("\n")[2]
         raise ChironError("command-failed", f"chiron schedule failed: {message}")
     cpu_s = sum(after[2:4]) - sum(before[2:4])
-    return wall_s, cpu_s, int(done.stdout) / 1024
+    return wall_s, cpu_s, float(done.stdout)

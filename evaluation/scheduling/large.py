@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evaluation.scheduling.command_run import CommandRun, run_schedule
+from evaluation.scheduling.command_run import CommandRun, artefacts, run_schedule
 from evaluation.scheduling.random_workflows import (
     PLATFORM,
     in_stages,
@@ -14,7 +14,7 @@ from evaluation.scheduling.random_workflows import (
     states_of,
     workflow_of,
 )
-from evaluation.scheduling.timing import Duration, timed
+from evaluation.scheduling.search_run import run_search
 from scheduler.schedule import schedule
 from workflow.documents import Document, dump
 from workflow.profile import PeriodKind
@@ -36,12 +36,14 @@ KINDS: tuple[tuple[PeriodKind, ...], ...] = (("cpu", "block"), ("cpu", "native",
 #: fastest one is asked for.
 SPEEDUPS = (4.0, 8.0, None)
 _OUT_OF_REACH_MS = 1.0
-#: Searches of this length need not be repeated for a median.
-_SAMPLES = 2
 
 
 class LargeCase(Document):
-    """One workflow and SLO: the plan, the search, and the whole command."""
+    """One workflow and SLO: the plan, the search, and the whole command, each run once.
+
+    ``search_s`` is CPU time; ``search_mib`` and ``command.peak_mib`` are the most memory of a
+    process that only searches, and of one that is the whole command.
+    """
 
     functions: int
     stages: int
@@ -52,7 +54,8 @@ class LargeCase(Document):
     cpus: int
     wraps: int
     bound_s: float
-    search: Duration
+    search_s: float
+    search_mib: float
     command: CommandRun
 
 
@@ -74,7 +77,11 @@ def _scheduled(
     if one is None:
         raise ValueError("a schedule is predicted")
     slo_ms = round(one.latency_ms / speedup, 1) if speedup else _OUT_OF_REACH_MS
-    search, plan = timed(lambda: schedule(workflow, profile, PLATFORM, slo_ms), _SAMPLES)
+    text = json.dumps(states_of(stages))
+    with artefacts(text, dump(profile), dump(PLATFORM)) as folder:
+        search = run_search(folder, slo_ms)
+        command = run_schedule(folder, slo_ms, samples=1, warm_ups=0)
+    plan = search.plan
     return LargeCase(
         functions=case.functions,
         stages=case.stages,
@@ -85,8 +92,7 @@ def _scheduled(
         cpus=plan.cpus,
         wraps=len(plan.wraps),
         bound_s=case.bound_s,
-        search=search,
-        command=run_schedule(
-            json.dumps(states_of(stages)), dump(profile), dump(PLATFORM), slo_ms, samples=1
-        ),
+        search_s=search.cpu_s,
+        search_mib=search.peak_mib,
+        command=command,
     )

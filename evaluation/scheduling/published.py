@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.scheduling.command_run import CommandRun, run_schedule
+from evaluation.scheduling.command_run import CommandRun, artefacts, run_schedule
 from evaluation.scheduling.published_search import published_stage
 from evaluation.scheduling.timing import Duration, timed
 from evaluation.testbed import read_platform, read_profile
@@ -82,6 +82,8 @@ def _compared(case: Case, folder: Path, samples: int) -> PublishedCase:
     search, plan = timed(lambda: schedule(workflow, profile, platform, case.slo_ms), samples)
     options = Options.of(job_of(workflow, profile, platform, case.slo_ms), "fork")
     text = (folder / f"{case.workflow}.workflow.json").read_text(encoding="utf-8")
+    with artefacts(text, dump(profile), dump(platform)) as files:
+        command = run_schedule(files, case.slo_ms, samples)
     return PublishedCase(
         workflow=case.workflow,
         slo_ms=case.slo_ms,
@@ -95,7 +97,7 @@ def _compared(case: Case, folder: Path, samples: int) -> PublishedCase:
         published_search_s=case.search_s,
         bound_s=case.bound_s,
         search=search,
-        command=run_schedule(text, dump(profile), dump(platform), case.slo_ms, samples),
+        command=command,
     )
 
 

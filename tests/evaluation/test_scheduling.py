@@ -7,7 +7,8 @@ from itertools import permutations
 
 import pytest
 
-from evaluation.scheduling.command_run import run_schedule
+from evaluation.bench.machine import this_machine
+from evaluation.scheduling.command_run import artefacts, run_schedule
 from evaluation.scheduling.exhaustive import (
     SmallStage,
     compare_small_stages,
@@ -23,6 +24,7 @@ from evaluation.scheduling.random_workflows import (
     workflow_of,
 )
 from evaluation.scheduling.report import SchedulingReport
+from evaluation.scheduling.search_run import run_search
 from evaluation.scheduling.timing import duration, timed
 from predictor.predict import Predictor
 from scheduler.options import Options
@@ -108,14 +110,28 @@ def test_plans_rank_by_the_slo_then_cpus_then_latency():
 def test_the_whole_command_is_timed_with_its_own_memory():
     profile = random_profile(3, ("cpu",), seed=1)
     states = json.dumps(states_of(in_stages(profile, 1)))
-    run = run_schedule(states, dump(profile), dump(PLATFORM), 50.0, samples=1)
+    with artefacts(states, dump(profile), dump(PLATFORM)) as folder:
+        run = run_schedule(folder, 50.0, samples=1)
     assert run.cpu_s > 0 and run.wall_s > 0
-    assert 10 < run.peak_mib < 300
+    assert 10 < run.peak_mib < 2000
 
 
 def test_a_command_that_fails_says_why():
-    with pytest.raises(ChironError, match=r"chiron schedule failed: error: "):
-        run_schedule("{}", "{}", "{}", 50.0, samples=1)
+    with artefacts("{}", "{}", "{}") as folder:
+        with pytest.raises(ChironError, match=r"chiron schedule failed: error: "):
+            run_schedule(folder, 50.0, samples=1)
+        with pytest.raises(ChironError, match="the search failed: "):
+            run_search(folder, 50.0)
+
+
+def test_a_search_of_its_own_finds_the_plan_and_says_what_it_took():
+    pytest.importorskip("numba")
+    profile = random_profile(3, ("cpu",), seed=1)
+    stages = in_stages(profile, 1)
+    with artefacts(json.dumps(states_of(stages)), dump(profile), dump(PLATFORM)) as folder:
+        run = run_search(folder, 50.0)
+    assert run.plan.wraps == schedule(workflow_of(stages), profile, PLATFORM, 50.0).wraps
+    assert run.cpu_s > 0 and 10 < run.peak_mib < 2000
 
 
 def test_times_are_medians_with_quartiles():
@@ -143,7 +159,7 @@ def test_a_requirement_is_met_exactly_within_its_bound():
         )
 
     def verdicts(small: list[SmallStage], *trials: Trial) -> list[bool]:
-        report = SchedulingReport.of((), (), tuple(small), trials)
+        report = SchedulingReport.of(this_machine(), "", (), (), tuple(small), trials)
         return [requirement.met for requirement in report.requirements]
 
     assert verdicts([stage(1, 101.0)] * 50, trial()) == [True, True, True, True]
