@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from scheduler.kernighan_lin import Functions
-from scheduler.problem import Problem, separated
+from scheduler.problem import Problem
 
 
 def fill(
@@ -85,9 +85,10 @@ class _Colours:
 
     def __init__(self, problem: Problem, order: Sequence[int], count: int) -> None:
         self._problem = problem
-        self._functions = separated(problem, tuple(sorted(order)))
+        self._functions = problem.separated(tuple(sorted(order)))
         self._unopened = dict.fromkeys(range(len(self._functions)))
-        self._of_slot: list[Functions] = [()] * count
+        self._of_slot = [-1] * count
+        self._may_join: dict[tuple[int, int], bool] = {}
 
     def may_open(self, n: int, empty: int) -> bool:
         """Whether `n` may begin one of the `empty` processes."""
@@ -97,12 +98,15 @@ class _Colours:
         """A process begins with `n`, and has its colour."""
         colour = self._own(n)
         self._unopened.pop(colour, None)
-        self._of_slot[slot] = self._functions[colour]
+        self._of_slot[slot] = colour
 
     def may_join(self, slot: int, n: int) -> bool:
         """Whether a process that `n` joins stays open for all functions of its colour."""
-        colour = self._of_slot[slot]
-        return n in colour or self._problem.gets_on(n, colour)
+        key = self._of_slot[slot], n
+        if key not in self._may_join:
+            colour = self._functions[key[0]]
+            self._may_join[key] = n in colour or self._problem.gets_on(n, colour)
+        return self._may_join[key]
 
     def _own(self, n: int) -> int:
         """A colour of `n`, which has several where its own tasks are apart: one without process."""

@@ -10,7 +10,7 @@ from statistics import fmean
 from scheduler.fill import fill
 from scheduler.kernighan_lin import Estimate, Exchange, Functions, exchanged, kernighan_lin
 from scheduler.pair_latency import pair_latency
-from scheduler.problem import Problem, separated
+from scheduler.problem import Problem
 from scheduler.slots import Slots, by_wrap
 
 #: The functions of every process of one stage and group, in the order of the slots.
@@ -208,8 +208,7 @@ def _after(problem: Problem, functions: Functions) -> Callable[[int | None, int 
     over_ms = problem.alone_ms(functions) - max(core_ms, kinds[longest].latency_ms)
 
     def cost(out: int | None, into: int | None) -> float:
-        new = into is not None and problem.apart
-        if new and not problem.can_share(exchanged(functions, out, into)):
+        if into in problem.apart and not problem.gets_on(into, _without(functions, out)):
             return math.inf
         left = kinds[second if out == longest else longest].latency_ms
         total = core_ms - (0.0 if out is None else kinds[out].core_ms)
@@ -220,11 +219,16 @@ def _after(problem: Problem, functions: Functions) -> Callable[[int | None, int 
     return cost
 
 
+def _without(functions: Functions, out: int | None) -> Functions:
+    """`functions` without one `out`."""
+    return functions if out is None else exchanged(functions, out, None)
+
+
 def _starts(costs: Costs, functions: Functions) -> Iterator[Partition]:
     """Functions dealt out in turn (Algorithm 2, line 9), and each to who would end first."""
     count, kinds = len(costs.slots.offsets_ms), costs.problem.kinds
     if costs.problem.apart:
-        yield _split(separated(costs.problem, functions), count)
+        yield _split(costs.problem.separated(functions), count)
     else:
         yield tuple(functions[start::count] for start in range(count))
     by_work = sorted(functions, key=lambda n: (-kinds[n].core_ms, n))
@@ -232,8 +236,9 @@ def _starts(costs: Costs, functions: Functions) -> Iterator[Partition]:
         yield fill(costs.problem, order, costs.slots.offsets_ms)[1]
 
 
-def _split(processes: list[Functions], count: int) -> Partition:
-    """`processes` with the fullest cut in two until there are `count`."""
+def _split(whole: Sequence[Functions], count: int) -> Partition:
+    """The processes of `whole` with the fullest cut in two until there are `count`."""
+    processes = list(whole)
     while len(processes) < count:
         fullest = max(processes, key=len)
         processes.remove(fullest)

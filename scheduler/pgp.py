@@ -19,7 +19,7 @@ from scheduler.kernighan_lin import Functions
 from scheduler.layout import Layout, StageLayout, WrapProcesses
 from scheduler.limits import Limits
 from scheduler.partition import SMALL, Partition, partition
-from scheduler.problem import Problem, separated
+from scheduler.problem import Problem
 from scheduler.shapes import Shape, bounds_ms, least_cpus, shapes, slots_of
 from scheduler.slots import Slots, by_wrap, water_level_ms
 
@@ -176,7 +176,7 @@ class Search:
         Of a large stage only those that promise most, as if each process had one core.
         """
         most = min(len(functions), sum(shape.groups[group]))
-        least = len(separated(self.problem, functions)) if self.problem.apart else 1
+        least = len(self.problem.separated(functions))
         step = max(1, -(-(most - least) // COUNTS))
         counts = sorted({*range(least, most, step), most})
         every = [slots_of(self.problem, shape, group, count) for count in counts]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations_with_replacement
 from typing import TypeVar
 
 from predictor.predict import Predictor
@@ -53,8 +51,9 @@ class Kind:
 class Problem:
     """A workflow's functions as numbers, and the latency of a process that runs some of them.
 
-    Numbers rise with falling solo latency. ``apart`` are pairs that must not share a process (of
-    a number with itself: no two of it must), ``single`` the groups that have to be one wrap.
+    Numbers rise with falling solo latency. ``apart`` are, for those that have any, the numbers
+    that must not share a process with one (with itself: no two of it must), ``single`` the groups
+    that have to be one wrap.
 
     What a process takes by itself is simulated once for every multiset of functions: as long as a
     wrap has a core for each process and no function computes with the GIL released, the processes
@@ -66,10 +65,11 @@ class Problem:
     mechanism: Mechanism
     kinds: tuple[Kind, ...]
     number_of: Mapping[str, int]
-    apart: frozenset[tuple[int, int]]
+    apart: Mapping[int, frozenset[int]]
     single: frozenset[int]
     _alone: dict[Functions, tuple[float, Functions]] = field(default_factory=dict, repr=False)
     _together: dict[tuple[Functions, ...], list[float]] = field(default_factory=dict, repr=False)
+    _separated: dict[Functions, tuple[Functions, ...]] = field(default_factory=dict, repr=False)
     _slots: dict[tuple[tuple[int, ...], int], Slots] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -95,14 +95,14 @@ class Problem:
         classes = sorted(alike.values(), key=lambda c: (-profile.functions[c[0]].latency_ms, c[0]))
         number_of = {name: number for number, c in enumerate(classes) for name in c}
         kinds = tuple(_kind(c[0], profile.functions[c[0]], platform, groups[c[0]]) for c in classes)
-        apart = {
-            (number_of[a], number_of[b])
-            for pair in conflicts.process
-            for a, b in (pair, pair[::-1])
-        }
+        apart: dict[int, set[int]] = {}
+        for a, b in conflicts.process:
+            for one, other in ((a, b), (b, a)):
+                apart.setdefault(number_of[one], set()).add(number_of[other])
         predictor = predictor_for(workflow, profile, platform)
         single = frozenset(groups[name] for wish in conflicts.together for name in wish)
-        return cls(workflow, predictor, mechanism, kinds, number_of, frozenset(apart), single)
+        enemies = {number: frozenset(others) for number, others in apart.items()}
+        return cls(workflow, predictor, mechanism, kinds, number_of, enemies, single)
 
     @property
     def platform(self) -> Platform:
@@ -145,17 +145,21 @@ class Problem:
 
     def can_share(self, functions: Functions) -> bool:
         """Whether one process may run all of `functions`."""
-        if not self.apart:
-            return True
-        several = Counter(functions)
-        return not any(
-            pair in self.apart and (pair[0] != pair[1] or several[pair[0]] > 1)
-            for pair in combinations_with_replacement(several, 2)
+        return not self.apart or all(
+            self.gets_on(n, functions[:place]) for place, n in enumerate(functions)
         )
 
     def gets_on(self, n: int, functions: Iterable[int]) -> bool:
         """Whether a process that runs `functions`, which may share it, may run `n` too."""
-        return not any((n, other) in self.apart for other in functions)
+        return n not in self.apart or self.apart[n].isdisjoint(functions)
+
+    def separated(self, functions: Functions) -> tuple[Functions, ...]:
+        """`functions` in few processes, so that none share one that must not: greedy colouring."""
+        if not self.apart:
+            return (functions,)
+        if functions not in self._separated:
+            _remember(self._separated, functions, _coloured(self, functions))
+        return self._separated[functions]
 
     def gil_ms(self, functions: Functions) -> float:
         """How long a process that runs `functions` holds the GIL: it takes no less."""
@@ -199,10 +203,8 @@ def _remember(found: dict[Key, Value], key: Key, value: Value, most: int = REMEM
     found[key] = value
 
 
-def separated(problem: Problem, functions: Functions) -> list[Functions]:
-    """`functions` in few processes so that none are in one that must not be: greedy colouring."""
-    if not problem.apart:
-        return [functions]
+def _coloured(problem: Problem, functions: Functions) -> tuple[Functions, ...]:
+    """Each function in turn to the first process that takes it."""
     contents = list[list[int]]()
     for n in functions:
         fitting = (content for content in contents if problem.gets_on(n, content))
@@ -211,7 +213,7 @@ def separated(problem: Problem, functions: Functions) -> list[Functions]:
             contents.append([n])
         else:
             content.append(n)
-    return [tuple(content) for content in contents]
+    return tuple(map(tuple, contents))
 
 
 def _kind(name: str, function: FunctionProfile, platform: Platform, group: int) -> Kind:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scheduler.kernighan_lin import Functions
 from scheduler.limits import Limits
-from scheduler.problem import Problem, separated
+from scheduler.problem import Problem
 from scheduler.slots import Slots, water_level_ms
 
 
@@ -77,9 +77,7 @@ def shapes(
 def least_cpus(problem: Problem, stages: Sequence[Sequence[Functions]]) -> list[int]:
     """The fewest CPUs of each group with which functions that must not share a process do not."""
     groups = range(len(stages[0]))
-    return [
-        max(1, *(len(separated(problem, stage[group])) for stage in stages)) for group in groups
-    ]
+    return [max(1, *(len(problem.separated(stage[group])) for stage in stages)) for group in groups]
 
 
 def slots_of(problem: Problem, shape: Shape, group: int, count: int) -> Slots:

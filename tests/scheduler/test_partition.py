@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scheduler.conflict_rules import find_conflicts
 from scheduler.fill import fill
 from scheduler.partition import Costs, Partition, partition
-from scheduler.problem import Problem, separated
+from scheduler.problem import Problem
 from scheduler.shapes import Shape, bounds_ms, slots_of
 from scheduler.slots import Slots, water_level_ms
 from scheduler.wishes import NO_WISHES
@@ -80,7 +80,7 @@ def test_a_greedy_partition_breaks_no_conflict_as_long_as_there_are_enough_proce
     conflicts = find_conflicts(known.functions, measured, NO_WISHES, {})
     problem = Problem.of(known, measured, platform(), "fork", conflicts)
     numbers = stage_of(problem)
-    count = min(len(numbers), len(separated(problem, numbers)) + more)
+    count = min(len(numbers), len(problem.separated(numbers)) + more)
     latency_ms, contents = fill(problem, numbers, [2.0 * place for place in range(count)])
     assert latency_ms < math.inf
     assert all(contents) and all(map(problem.can_share, contents))
