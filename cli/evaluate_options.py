@@ -50,7 +50,8 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
         "--headroom/--no-headroom",
         default=True,
         show_default=True,
-        help="Whether the high end of pgp's prediction meets the SLO.",
+        help="Whether the high end of pgp's prediction, and what was missed of Faastlane's latency "
+        "on top, meets the SLO.",
     ),
     click.option("--samples", type=click.IntRange(min=1), help="Requests one at a time."),
     click.option("--quick", is_flag=True, help="Few samples, wide intervals."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,9 @@ from generator.launcher import Launcher
 from generator.measure import WARM_UP, checked_invoke
 from generator.reference import reference
 from profiler.calibrate import calibrate
+from profiler.drift import platform_at, profile_at
 from profiler.profile import profile
+from profiler.reference_loop import reference_ms
 from scheduler.schedule import schedule
 from workflow.documents import Document, dump, read_document, write_atomically
 from workflow.folder import WorkflowFolder
@@ -39,7 +41,15 @@ _ANY_SLO_MS = 1000.0
 class Setup(Document):
     """The plans of one workflow, by the labels of their variants.
 
-    ``baseline_ms`` has Faastlane's mean by mechanism; ``slo_ms`` what our plans had to meet.
+    Attributes
+    ----------
+    baseline_ms
+        Faastlane's mean by mechanism; empty where the SLO was given.
+    missed
+        That mean divided by its prediction, where it is more.
+    slo_ms
+        What requests have to meet. Our plans were made for an SLO that is tighter by ``missed``
+        where they have headroom: what the model does not see of Faastlane it does not see of ours.
     """
 
     format: int = 1
@@ -47,6 +57,7 @@ class Setup(Document):
     stages: tuple[int, ...]
     payload_bytes: int
     baseline_ms: dict[str, float]
+    missed: dict[str, float]
     slo_ms: dict[str, float]
     plans: dict[str, Plan]
 
@@ -88,12 +99,13 @@ def _setup(
     folder: WorkflowFolder, place: Place, functions: Profile, settings: Settings, scale: Scale
 ) -> Setup:
     workflow, body = folder.workflow, folder.payload()
+    platform = place.platform
 
     def plan(variant: Variant, slo_ms: float) -> Plan:
         return schedule(
             workflow,
             functions,
-            place.platform,
+            platform,
             slo_ms,
             model=variant.model,
             mechanism=variant.mechanism,
@@ -101,42 +113,66 @@ def _setup(
             headroom=settings.headroom,
         )
 
-    baseline: dict[str, float] = {}
+    def baseline_plans() -> dict[str, Plan]:
+        return {each: plan(Variant(_BASELINE, each), _ANY_SLO_MS) for each in settings.mechanisms}
+
+    baseline, missed = dict[str, float](), dict[str, float]()
     if settings.slo_ms is None:
-        plans = [plan(Variant(_BASELINE, each), _ANY_SLO_MS) for each in settings.mechanisms]
-        means = _means(folder, place, plans, body, scale.baseline)
-        baseline = dict(zip(settings.mechanisms, means, strict=True))
+        baseline, loop_ms = _means(folder, place, baseline_plans(), body, scale.baseline)
+        # The machine may be slower by now than when functions and platform were measured.
+        functions, platform = profile_at(functions, loop_ms), platform_at(platform, loop_ms)
+        missed = {each: _missed(baseline[each], now) for each, now in baseline_plans().items()}
     slos = dict[str, float]()
     for each in settings.mechanisms:
         slos[each] = settings.slo_ms or round(baseline[each] + SLACK_MS, 3)
+    tighter = missed if settings.headroom else {}
     chosen = variants(settings.models, settings.mechanisms)
     return Setup(
         workflow=workflow.name,
         stages=tuple(len(stage) for stage in workflow.stages),
         payload_bytes=len(body),
         baseline_ms=baseline,
+        missed=missed,
         slo_ms=slos,
-        plans={each.label: plan(each, slos[each.mechanism]) for each in chosen},
+        plans={
+            each.label: plan(each, slos[each.mechanism] / tighter.get(each.mechanism, 1.0))
+            for each in chosen
+        },
     )
 
 
+def _missed(measured_ms: float, baseline: Plan) -> float:
+    """What a measured mean is more than its prediction, as a factor; 1 where it is not more."""
+    if baseline.predicted is None:
+        return 1.0
+    return round(max(1.0, measured_ms / baseline.predicted.latency_ms), 4)
+
+
 def _means(
-    folder: WorkflowFolder, place: Place, plans: Sequence[Plan], body: bytes, samples: int
-) -> list[float]:
-    """The mean latency of every plan in milliseconds, measured in turn."""
+    folder: WorkflowFolder, place: Place, plans: Mapping[str, Plan], body: bytes, samples: int
+) -> tuple[dict[str, float], float]:
+    """The mean latency of every plan, measured in turn, and what the reference loop took beside it.
+
+    All in milliseconds, the loop's the median.
+    """
     launcher = place.launcher
-    latencies: list[list[float]] = [[] for _ in plans]
+    latencies: dict[str, list[float]] = {name: [] for name in plans}
+    loops: list[float] = []
     with ExitStack() as stack:
         place.progress(f"measuring {_BASELINE} for the SLO")
-        deployed = [
-            stack.enter_context(launcher.launch(folder.workflow, folder, apart(plan, f"slo{n}")))
-            for n, plan in enumerate(plans)
-        ]
+        deployed = {
+            name: stack.enter_context(
+                launcher.launch(folder.workflow, folder, apart(plan, f"slo-{name}"))
+            )
+            for name, plan in plans.items()
+        }
         expected = reference(Sources.read(folder), body, launcher.gateway.url).output
         for _ in range(WARM_UP + samples):
-            for deployment, row in zip(deployed, latencies, strict=True):
-                row.append(checked_invoke(deployment, body, expected))
-    return [round(statistics.fmean(row[WARM_UP:]), 3) for row in latencies]
+            loops.append(reference_ms())
+            for name, deployment in deployed.items():
+                latencies[name].append(checked_invoke(deployment, body, expected))
+    means = {name: round(statistics.fmean(row[WARM_UP:]), 3) for name, row in latencies.items()}
+    return means, statistics.median(loops)
 
 
 def kept(file: Path, artefact: type[Artefact], make: Callable[[], Artefact]) -> Artefact:

@@ -73,7 +73,7 @@ class Measurement(Generic[Sample]):
     def missing(self, out: Path, group: int, scale: Scale, variants: int) -> range:
         """The numbers of the rounds of `group` that are still to be measured."""
         done = [row for row in self.journal(out).rows() if row.group == group]
-        if sum(row.took_s for row in done) >= self.seconds(scale, variants):
+        if done and sum(row.took_s for row in done) >= self.seconds(scale, variants):
             return range(0)
         return range(len(done), self.rounds(scale))
 

@@ -35,11 +35,14 @@ EVERYTHING = (REQUESTS, MEMORY, CLOSED, OPEN, BREAKDOWN)
 def measure(launcher, write_folder, profile_of, platform, tmp_path):
     """Measures a tiny workflow into the folder ``run``, with a profile made by hand."""
 
-    def go(measurements=EVERYTHING, functions=GREET, scale=SCALE, launcher=launcher, say=None):
+    def go(
+        measurements=EVERYTHING, functions=GREET, scale=SCALE, launcher=launcher, say=None,
+        slo_ms=500.0,
+    ):  # fmt: skip
         out = tmp_path / "run"
         folder = write_folder(tmp_path / "tiny", TINY, functions, {})
         settings = Settings(
-            models=("one-to-one", "faastlane", "pgp"), mechanisms=("fork",), slo_ms=500.0
+            models=("one-to-one", "faastlane", "pgp"), mechanisms=("fork",), slo_ms=slo_ms
         )
         run = open_run(out, settings, this_machine(), target_of(launcher.gateway), "here")
         write_atomically(out / "platform.json", dump(platform))
@@ -137,3 +140,12 @@ def test_answers_that_differ_are_not_measured(measure, launcher):
 def test_no_round_is_begun_when_the_time_is_up(measure, tmp_path):
     measure((REQUESTS,), scale=replace(SCALE, requests=1000, requests_s=0.0))
     assert len(REQUESTS.journal(tmp_path / "run" / "tiny").rows()) == 1
+
+
+def test_our_plans_keep_what_the_prediction_missed_of_faastlane_as_headroom(measure):
+    (recorded,) = read_run(measure((), slo_ms=None)).workflows
+    setup = recorded.setup
+    assert setup.slo_ms["fork"] == pytest.approx(setup.baseline_ms["fork"] + 10)
+    assert setup.missed["fork"] >= 1
+    tighter = setup.slo_ms["fork"] / setup.missed["fork"]
+    assert setup.plans["pgp fork"].slo_ms == pytest.approx(tighter)

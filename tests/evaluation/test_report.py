@@ -70,7 +70,7 @@ def run_folder(small, profile_of, platform, tmp_path) -> Path:
         commits=("abc",), commands=("chiron evaluate all <now>",),
     )  # fmt: skip
     setup = Setup(workflow="finra", stages=(1, 2, 2, 1), payload_bytes=9, slo_ms={"fork": 30.0},
-                  baseline_ms={"fork": 20.0}, plans=plans)  # fmt: skip
+                  baseline_ms={"fork": 20.0}, missed={"fork": 1.2}, plans=plans)  # fmt: skip
     write_atomically(out / "run.json", dump(run))
     write_atomically(out / "platform.json", dump(platform))
     write_atomically(out / "finra" / "setup.json", dump(setup))
