@@ -18,6 +18,7 @@ from predictor.trace import chrome_trace
 from workflow.documents import parse_json, validate, write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
+from workflow.model import Workflow
 from workflow.plan import Plan, Prediction
 
 _PARTS = tuple(Parts.model_fields)
@@ -61,10 +62,10 @@ def command(
     functions = read_profile(profile)
     place = read_platform(platform)
     if plans_file is not None:
-        for plan in _lines(plans_file):
+        for plan in _lines(plans_file, workflow):
             click.echo(predict(plan, workflow, functions, place).model_dump_json())
     elif plan_file is not None:
-        plan = read_plan(plan_file)
+        plan = _checked(read_plan(plan_file), workflow, f"plan {plan_file}")
         prediction = predict(plan, workflow, functions, place)
         timeline = plan_timeline(plan, workflow, Predictor(functions, place))
         explanation = Explanation(
@@ -83,7 +84,8 @@ def command(
                 _show_explanation(explanation)
 
 
-def _lines(path: Path) -> Iterator[Plan]:
+def _lines(path: Path, workflow: Workflow) -> Iterator[Plan]:
+    """The plans of a file with one a line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -92,7 +94,17 @@ def _lines(path: Path) -> Iterator[Plan]:
     for number, line in enumerate(lines, start=1):
         if line.strip():
             what = f"line {number} of {path}"
-            yield validate(Plan, parse_json(line, what), what)
+            yield _checked(validate(Plan, parse_json(line, what), what), workflow, what)
+
+
+def _checked(plan: Plan, workflow: Workflow, what: str) -> Plan:
+    """`plan`, if it is one of `workflow`; else the error says which of many it is."""
+    try:
+        plan.check_against(workflow)
+    except ChironError as error:
+        message = f"{what}: {error.message}"
+        raise ChironError(error.code, message, path=error.path, functions=error.functions) from None
+    return plan
 
 
 def _show(plan: Plan, prediction: Prediction) -> None:

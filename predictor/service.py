@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
 from flask import Response, current_app, jsonify
@@ -12,7 +12,9 @@ from pydantic import Field, RootModel, model_validator
 
 from predictor.predict import predict
 from workflow.documents import Document
+from workflow.errors import ChironError
 from workflow.folder import parse_workflow
+from workflow.model import Workflow
 from workflow.plan import Plan, Prediction
 from workflow.platform import Platform
 from workflow.profile import Profile
@@ -68,7 +70,24 @@ def post_predict(body: PredictRequest) -> Response:
 def answer(body: PredictRequest) -> dict[str, Any]:
     """What `post_predict` answers."""
     workflow = parse_workflow(body.workflow)
-    plans = [body.plan] if body.plan is not None else body.plans or ()
-    found = [predict(plan, workflow, body.profile, body.platform) for plan in plans]
+    plans = {"plan": body.plan} if body.plan is not None else _numbered(body.plans or ())
+    for path, plan in plans.items():
+        _check(plan, workflow, path)
+    found = [predict(plan, workflow, body.profile, body.platform) for plan in plans.values()]
     told = found[0] if body.plan is not None else Predictions(predictions=tuple(found))
     return told.model_dump(mode="json")
+
+
+def _numbered(plans: Sequence[Plan]) -> dict[str, Plan]:
+    return {f"plans[{index}]": plan for index, plan in enumerate(plans)}
+
+
+def _check(plan: Plan, workflow: Workflow, path: str) -> None:
+    """Raise what `Plan.check_against` raises, with the path from the body's top."""
+    try:
+        plan.check_against(workflow)
+    except ChironError as error:
+        where = f"{path}.{error.path}"
+        raise ChironError(
+            error.code, error.message, path=where, functions=error.functions
+        ) from None

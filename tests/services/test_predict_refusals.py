@@ -1,0 +1,154 @@
+"""What cannot be predicted is refused with the path to the field, by the service and the verb."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cli.main import main
+
+Artefacts = dict[str, Any]
+HOUR_MS = 3_600_000.0
+
+
+def period(start_ms: float, duration_ms: float) -> Artefacts:
+    return {"kind": "cpu", "start_ms": start_ms, "duration_ms": duration_ms}
+
+
+def periods(*times: tuple[float, float], latency_ms: float = 10.0) -> Callable[[Artefacts], None]:
+    """Gives the function `first` other periods."""
+
+    def change(of: Artefacts) -> None:
+        function = of["profile"]["functions"]["first"]
+        function |= {"latency_ms": latency_ms, "periods": [period(*each) for each in times]}
+
+    return change
+
+
+def plan(*stages: tuple[int, list[list[str]]], cpus: int = 1) -> Callable[[Artefacts], None]:
+    """Gives the plan's only wrap other stages and CPUs."""
+
+    def change(of: Artefacts) -> None:
+        parts = [{"stage": number, "processes": processes} for number, processes in stages]
+        of["plan"]["wraps"][0] |= {"cpus": cpus, "stages": parts}
+        of["plan"]["cpus"] = cpus
+
+    return change
+
+
+def constant(name: str, value: float) -> Callable[[Artefacts], None]:
+    """Gives the platform another constant."""
+    return lambda of: of["platform"].update({name: value})
+
+
+FIRST = "profile.functions.first.periods"
+PROCESS = "plan.wraps[0].stages[0].processes[0]"
+BAD = {
+    "an overlap": (periods((0, 6), (5, 5)), FIRST, "period 1 overlaps"),
+    "a gap": (periods((0, 4), (5, 5)), FIRST, "period 1 leaves a gap"),
+    "a late start": (periods((1, 9)), FIRST, "period 0 leaves a gap"),
+    "too short": (periods((0, 9)), FIRST, "they have to cover it exactly"),
+    "no periods": (periods(), FIRST, "they have to cover it exactly"),
+    "a negative period": (periods((0, 11), (11, -1)), f"{FIRST}[1].duration_ms", "greater than"),
+    "a negative start": (periods((-1, 11)), f"{FIRST}[0].start_ms", "greater than"),
+    "NaN": (periods((0, math.nan)), f"{FIRST}[0].duration_ms", "NaN"),
+    "infinite": (periods((0, math.inf)), f"{FIRST}[0].duration_ms", "Infinity"),
+    "over an hour": (periods((0, HOUR_MS + 1)), f"{FIRST}[0].duration_ms", "less than or equal"),
+    "a latency over an hour": (
+        periods((0, HOUR_MS), latency_ms=HOUR_MS + 1),
+        "profile.functions.first.latency_ms",
+        "less than or equal",
+    ),
+    "no core": (constant("cpus", 0), "platform.cpus", "greater than"),
+    "a negative constant": (constant("rpc_ms", -1.0), "platform.rpc_ms", "greater than"),
+    "a constant of NaN": (constant("ipc_ms", math.nan), "platform.ipc_ms", "NaN"),
+    "a wrap without a core": (
+        plan((0, [["First"]]), (1, [["Second"]]), cpus=0), "plan.wraps[0].cpus", "greater than"
+    ),
+    "a missing task": (plan((0, [["First"]])), "plan.wraps", "leaves out Second"),
+    "a task twice": (
+        plan((0, [["First", "First"]]), (1, [["Second"]])), PROCESS, "'First' is in the plan twice"
+    ),
+    "a task of another workflow": (
+        plan((0, [["Third", "First"]]), (1, [["Second"]])), PROCESS, "no task 'Third'"
+    ),
+    "a task in another stage": (
+        plan((0, [["First", "Second"]])), PROCESS, "'Second' belongs to stage 1"
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def artefacts(workflow, profile, platform) -> Artefacts:
+    """The body of a prediction that can be made."""
+    stages = [{"stage": number, "processes": [[task]]} for number, task in enumerate(
+        ("First", "Second"))]  # fmt: skip
+    wrap = {"name": "demo-wrap1", "cpus": 1, "memory_mib": 64, "stages": stages}
+    made = {"format": 1, "workflow": "demo", "model": "pgp", "mechanism": "fork",
+            "wraps": [wrap], "cpus": 1}  # fmt: skip
+    return {"workflow": workflow, "profile": profile, "platform": platform, "plan": made}
+
+
+@pytest.fixture
+def predict(artefacts, tmp_path, monkeypatch, capsys) -> Callable[..., tuple[Any, str]]:
+    """Runs the verb on the artefacts as they are then; its exit status and what stderr says."""
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # the test's own stay as they are
+
+    def run(*arguments: str) -> tuple[Any, str]:
+        folder = tmp_path / "demo"
+        folder.mkdir()
+        for name, document in artefacts.items():
+            place = folder if name == "workflow" else tmp_path
+            (place / f"{name}.json").write_text(json.dumps(document))
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(SystemExit) as ended:
+            main(["predict", "demo", *(arguments or ("--plan", "plan.json"))])
+        return ended.value.code, capsys.readouterr().err
+
+    return run
+
+
+def test_what_is_right_is_predicted(client, artefacts, predict):
+    assert client.post("/predictor/predict", json=artefacts).json["latency_ms"] > 0
+    assert predict()[0] == 0
+
+
+@pytest.mark.parametrize(("change", "path", "words"), BAD.values(), ids=BAD)
+def test_the_service_names_the_field(change, path, words, artefacts, refused):
+    change(artefacts)
+    status, error = refused("/predictor/predict", json=artefacts)
+    assert (status, error["path"]) == (400, path)
+    assert words in error["message"]
+
+
+@pytest.mark.parametrize(("change", "path", "words"), BAD.values(), ids=BAD)
+def test_the_verb_names_the_file_and_the_field(change, path, words, artefacts, predict):
+    change(artefacts)
+    status, said = predict()
+    file, _, field = path.partition(".")
+    assert status == 2
+    assert said.count("\n") == 1
+    assert file in said
+    assert f"(at {field})" in said
+    assert words in said
+
+
+def test_the_service_counts_the_plans(artefacts, refused):
+    good = artefacts.pop("plan")
+    bad = json.loads(json.dumps(good))
+    bad["wraps"][0]["stages"].pop()
+    _, error = refused("/predictor/predict", json=artefacts | {"plans": [good, bad]})
+    assert (error["code"], error["path"]) == ("missing-task", "plans[1].wraps")
+
+
+def test_the_verb_counts_the_lines(artefacts, predict, tmp_path):
+    plan((0, [["First"]]))(artefacts)
+    (tmp_path / "plans.jsonl").write_text("\n" + json.dumps(artefacts["plan"]) + "\n")
+    status, said = predict("--plans", "plans.jsonl")
+    assert status == 2
+    assert "line 2 of plans.jsonl: the plan leaves out Second (at wraps)" in said
