@@ -97,11 +97,14 @@ def test_killing_the_guardian_ends_the_gateway_and_its_containers(engine, runnin
     [guardian] = psutil.Process(running.pid).children()
     guardian.kill()
     wait_until(lambda: engine.containers(NAME) == [])
-    wait_until(lambda: not psutil.pid_exists(running.pid) or is_zombie(running.pid))
+    wait_until(lambda: has_ended(running.pid))
 
 
-def is_zombie(pid: int) -> bool:
-    return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+def has_ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def test_what_a_killed_gateway_and_guardian_left_is_removed_by_the_next_gateway(engine, running):

@@ -100,10 +100,10 @@ def test_a_function_that_ends_is_started_again(deploy, wait_until):
     assert again.text != first
 
 
-def test_a_handler_that_cannot_be_imported_says_why(deploy):
+def test_a_handler_that_cannot_be_imported_says_why(deploy, wait_until):
     function = deploy("broken", "raise RuntimeError('no such luck')\nhandle = None")
     assert function.post().status_code == 503
-    assert "no such luck" in function.logs()
+    wait_until(lambda: "no such luck" in function.logs())
 
 
 def test_a_redeployment_under_requests_loses_none(deploy, make_image, backend, wait_until):

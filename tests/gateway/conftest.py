@@ -24,7 +24,7 @@ ECHO = """
     def handle(request):
         return request.body
 """
-_TIMEOUT_S = 30
+_TIMEOUT_S = 60
 
 
 @dataclass
@@ -68,7 +68,14 @@ def wait_until() -> Callable[[Callable[[], Any]], None]:
 @pytest.fixture(scope="session")
 def alive() -> Callable[[int], bool]:
     """Whether a process runs; one that has ended and is not reaped does not."""
-    return lambda pid: psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"
+
+    def is_alive(pid: int) -> bool:
+        try:
+            return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    return is_alive
 
 
 @pytest.fixture

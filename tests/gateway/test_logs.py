@@ -69,7 +69,7 @@ def test_following_sees_new_lines_and_ends_with_the_function(deploy, wait_until)
 def test_only_the_latest_lines_are_kept_and_long_ones_are_broken_up(deploy, wait_until):
     function = deploy(PRINTER)
     function.post("\n".join(f"line {n}" for n in range(5000)))
-    wait_until(lambda: read(function, tail=1)[0]["text"] == "line 4999")
+    wait_until(lambda: [line["text"] for line in read(function, tail=1)] == ["line 4999"])
     assert len(read(function)) == 2000
     function.post("x" * 40_000)
     wait_until(lambda: "".join(line["text"] for line in read(function, tail=3)) == "x" * 40_000)

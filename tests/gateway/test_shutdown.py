@@ -53,10 +53,10 @@ def everything_below(pid: int) -> list[int]:
     return [process.pid for process in psutil.Process(pid).children(recursive=True)]
 
 
-def test_leaving_the_block_ends_every_process(store, family, alive):
+def test_leaving_the_block_ends_every_process(store, family, alive, wait_until):
     with EmbeddedGateway(images=store.root) as gateway:
         pids = family(gateway) + everything_below(gateway.pid)
-    assert not [pid for pid in [*pids, gateway.pid] if alive(pid)]
+    wait_until(lambda: not any(alive(pid) for pid in [*pids, gateway.pid]))
 
 
 def test_sigterm_ends_every_process_and_the_temporary_files(store, family, alive, wait_until):
