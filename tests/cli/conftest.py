@@ -68,7 +68,7 @@ def chiron(environment: dict[str, str], tmp_path: Path) -> Chiron:
             cwd=tmp_path,
             env=environment | variables,
             capture_output=True,
-            timeout=90,
+            timeout=200,
             check=False,
         )
         result = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -92,7 +92,7 @@ class Running:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self.pid = process.pid
-        self._killer = threading.Timer(60, process.kill)  # a silent one would be awaited for ever
+        self._killer = threading.Timer(200, process.kill)  # a silent one would be awaited for ever
         self._killer.start()
 
     def wait_for(self, pattern: re.Pattern[str]) -> str:
@@ -108,7 +108,7 @@ class Running:
     def end(self, number: signal.Signals) -> int:
         """Send a signal; the exit status."""
         self._process.send_signal(number)
-        _, said = self._process.communicate(timeout=30)
+        _, said = self._process.communicate(timeout=60)
         assert "Traceback" not in said, said
         return self._process.returncode
 

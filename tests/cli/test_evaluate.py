@@ -77,7 +77,7 @@ def test_a_stop_leaves_nothing_running_and_what_was_measured(number, start, arte
     below = psutil.Process(running.pid).children(recursive=True)
     assert below
     assert running.end(number) in (130, 128 + number)
-    _, alive = psutil.wait_procs(below, timeout=10)
+    _, alive = psutil.wait_procs(below, timeout=60)
     assert alive == []
     assert (tmp_path / "found" / "small" / "requests.jsonl").read_text().count("\n") >= 2
 

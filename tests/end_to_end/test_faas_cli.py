@@ -108,9 +108,9 @@ def generated(sources, run, profile_of, platform, tmp_path) -> list[str]:
     return [wrap.name for wrap in plan.wraps]
 
 
-def within_seconds(read: Callable[[], str]) -> str:
+def eventually(read: Callable[[], str]) -> str:
     """What `read` returns once that is not empty: logs take a moment to arrive."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not (text := read()) and time.monotonic() < end:
         time.sleep(0.1)
     return text
@@ -132,7 +132,7 @@ def test_a_generated_stack_goes_through_all_verbs(faas, generated, sources, guar
     described = faas("describe", entry)
     for shown in ("Ready", f"{entry}:latest", "chiron.workflow: small", "chiron.role: entry"):
         assert shown in described
-    logged = within_seconds(lambda: faas("logs", entry, "--tail=false", "--since=1h"))
+    logged = eventually(lambda: faas("logs", entry, "--tail=false", "--since=1h"))
     assert "to be joined:" in logged
     with Gateway(guarded.url, credentials_for(guarded.url, environment)) as gateway:
         told = gateway.describe(entry)

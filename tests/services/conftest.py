@@ -21,7 +21,7 @@ from services.child import Failed, Progress, Stop
 from services.child_process import Limits, Work, partial_result
 from workflow.errors import ChironError
 
-_BOUND_S = 30
+_BOUND_S = 60
 _HANDLER = "def handle(req):\n    return req\n"
 
 
