@@ -69,7 +69,7 @@ def test_a_process_that_waits_uses_no_cpu_time(worker):
     pid, _ = worker
     before = cpu_s([pid])
     time.sleep(0.1)
-    assert cpu_s([pid]) - before <= 0.02
+    assert cpu_s([pid]) - before <= 0.05
 
 
 def test_the_trees_of_several_processes_are_added_up(worker):
@@ -92,7 +92,7 @@ def test_memory_grows_by_what_a_process_holds(worker):
     pid, tell = worker
     before = memory_mib([pid])
     tell("hold")
-    assert memory_mib([pid]) - before == pytest.approx(40, abs=4)
+    assert memory_mib([pid]) - before == pytest.approx(40, abs=8)
 
 
 def test_pages_that_a_child_shares_are_counted_once(worker):
@@ -101,7 +101,7 @@ def test_pages_that_a_child_shares_are_counted_once(worker):
     alone = memory_mib([pid])
     tell("share")
     together = Sandboxes((pid,)).memory_mib()
-    assert together == pytest.approx(alone, abs=8)  # and not 40 MiB more
+    assert together == pytest.approx(alone, abs=16)  # and not 40 MiB more
 
 
 def test_memory_does_not_depend_on_who_else_maps_the_same_files(worker):
@@ -111,7 +111,7 @@ def test_memory_does_not_depend_on_who_else_maps_the_same_files(worker):
         subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) for _ in range(3)
     ]
     try:
-        assert memory_mib([pid]) == pytest.approx(before, abs=1)
+        assert memory_mib([pid]) == pytest.approx(before, abs=2)
     finally:
         for other in others:
             other.communicate()

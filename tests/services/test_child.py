@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
 import subprocess
@@ -58,7 +59,10 @@ def daemon(tmp_path, wait_until):
 
 
 def gone(process):
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def test_work_is_done_in_another_process():
@@ -123,12 +127,13 @@ finally:
     assert (tmp_path / "cleaned").exists()
 
 
-def test_what_work_has_started_ends_with_it(daemon):
+def test_what_work_has_started_ends_with_it(daemon, wait_until):
     code, started = daemon
     compute(call(exec, code))
 
-    with pytest.raises(psutil.NoSuchProcess):
-        started()
+    with contextlib.suppress(psutil.NoSuchProcess):  # it has ended, or is about to
+        process = started()
+        wait_until(lambda: gone(process))
 
 
 def test_what_work_has_started_ends_with_the_server(daemon, wait_until):
@@ -174,8 +179,9 @@ def test_many_at_once_do_not_mix_their_results():
 
 def test_work_leaves_no_descriptors_and_no_threads():
     compute(call(os.getpid))
-    before = psutil.Process().num_fds(), threading.active_count()
+    descriptors, threads = psutil.Process().num_fds(), threading.active_count()
     for _ in range(5):
         compute(call(os.getpid))
 
-    assert (psutil.Process().num_fds(), threading.active_count()) == before
+    assert psutil.Process().num_fds() <= descriptors
+    assert threading.active_count() <= threads
