@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from generator.declaration import NumberedSource, numbered, task_numbers
-from workflow.documents import parse_json
+from workflow.documents import Document, parse_json, validate
 from workflow.model import Workflow
-from workflow.plan import Plan
+from workflow.plan import Milliseconds, Plan
 
 _PREFIX = "chiron."
 WORKFLOW = f"{_PREFIX}workflow"
 MODEL = f"{_PREFIX}model"
 ROLE = f"{_PREFIX}role"
 FLOW = f"{_PREFIX}flow"
+PROMISE = f"{_PREFIX}promise"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,15 @@ class TaskFlow:
     source: NumberedSource
     output: NumberedSource
     fail: list[str] | None = None
+
+
+class Promise(Document):
+    """What a plan promises: its CPUs, and the predicted end-to-end latency with its range."""
+
+    cpus: int
+    latency_ms: Milliseconds
+    low_ms: Milliseconds
+    high_ms: Milliseconds
 
 
 def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
@@ -48,9 +58,24 @@ def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
             "fail": [failure.error, failure.cause] if failure else None,
         }
         return annotations | {ROLE: "task", FLOW: json.dumps(flow)}
-    return annotations | {ROLE: "entry"} if index == 0 else annotations
+    return annotations | {ROLE: "entry"} | _promised(plan) if index == 0 else annotations
 
 
 def read_flow(annotations: Mapping[str, str]) -> TaskFlow:
     """The flow that `annotate` wrote."""
     return TaskFlow(**parse_json(annotations[FLOW], "annotation chiron.flow"))
+
+
+def read_promise(annotations: Mapping[str, str]) -> Promise | None:
+    """The promise that `annotate` wrote; None where nothing was predicted."""
+    if PROMISE not in annotations:
+        return None
+    what = f"annotation {PROMISE}"
+    return validate(Promise, parse_json(annotations[PROMISE], what), what)
+
+
+def _promised(plan: Plan) -> dict[str, str]:
+    if plan.predicted is None:
+        return {}
+    predicted = plan.predicted.model_dump(include={"latency_ms", "low_ms", "high_ms"})
+    return {PROMISE: json.dumps({"cpus": plan.cpus} | predicted)}

@@ -139,6 +139,11 @@ class Gateway:
             timeout_s=timeout_s,
         )
 
+    def get(self, name: str, path: str, timeout_s: float | None = None) -> Response:
+        """The answer of the function `name` to GET of `path`, whatever its status."""
+        url = f"/function/{quote(name, safe='')}{path}"
+        return self._transport.function("GET", url, timeout_s=timeout_s)
+
     def wait_ready(self, name: str, timeout_s: float = 30.0) -> None:
         """Return once the function `name` answers; ``not-ready`` after `timeout_s` seconds."""
         readiness.wait_ready(self._transport, self.describe, name, timeout_s)

@@ -217,6 +217,14 @@ def test_invoke_returns_any_answer_of_the_function(client, gateway):
     assert gateway.calls[1].body == b"in"
 
 
+def test_get_asks_a_function_for_a_path_and_returns_any_answer(client, gateway):
+    gateway.answer("GET /function/side/_/wrap", (405, b"no"), (200, b"side"))
+
+    assert client.get("side", "/_/wrap").status_code == 405
+    assert client.get("side", "/_/wrap").text == "side"
+    assert "authorization" not in gateway.calls[0].headers
+
+
 def test_only_the_gateways_own_api_sees_credentials(client, gateway, monkeypatch, tmp_path: Path):
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login other password secret\n")

@@ -131,6 +131,11 @@ def test_a_stage_call_that_is_none_is_refused(
     assert (answer.status, answer.json["code"]) == (400, code)
 
 
+def test_a_wrap_tells_its_name(start: Any, wrap_image: Any) -> None:
+    server = start(wrap_image({"echo": ECHO}, name="test-wrap1-v2"))
+    assert server.request("GET", "/_/wrap").text == "test-wrap1-v2"
+
+
 def test_a_wrap_of_another_plan_is_noticed(start: Any, wrap_image: Any, gateway: Any) -> None:
     entry = {"inputs": {0: None, 1: None}, "output": 0, "stages": [{"test-wrap2": [0, 1]}]}
     server = start(wrap_image({}, {}, entry=entry), gateway_url=gateway.url)

@@ -31,6 +31,10 @@ def create_app(runtime: Runtime) -> Flask:
     def health() -> str:
         return "OK"
 
+    @app.get("/_/wrap")
+    def name() -> str:
+        return runtime.wrap.name
+
     @app.post("/", defaults={"path": ""})
     @app.post("/<path:path>")
     def run(path: str) -> Response:
