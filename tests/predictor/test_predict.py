@@ -30,6 +30,41 @@ Wraps = list[dict[int, list[str]]]
 TWO_WRAPS: Wraps = [{0: ["a", "b"], 1: ["d"]}, {0: ["c"]}]
 
 
+times = st.floats(0.0, 30.0).map(lambda time: round(time, 3))
+
+
+@st.composite
+def functions(draw: st.DrawFn) -> FunctionProfile:
+    start, periods = 0.0, []
+    for kind in draw(st.lists(st.sampled_from(["cpu", "native", "block"]), max_size=4)):
+        duration = draw(times)
+        periods.append(Period(kind=kind, start_ms=start, duration_ms=duration))
+        start += duration
+    spread = draw(st.none() | st.tuples(times, times))
+    return FunctionProfile(latency_ms=start, periods=tuple(periods), spread_ms=spread)
+
+
+profiles = st.fixed_dictionaries({name: functions() for name in "abcd"}).map(
+    lambda known: Profile(format=1, workflow="demo", functions=known)
+)
+constants = st.fixed_dictionaries(
+    {
+        name: st.sampled_from([0.0, 1.0]) | times
+        for name in Platform.model_fields
+        if name.endswith("_ms") and name not in ("switch_interval_ms", "process_compute_ms")
+    }
+)
+shapes = st.sampled_from(
+    [
+        TWO_WRAPS,
+        [{0: ["abc"], 1: ["d"]}],
+        [{0: ["ab"], 1: ["d"]}, {0: ["c"]}],
+        [{0: ["", "a", "b", "c"], 1: ["", "d"]}],
+        [{0: ["a"]}, {0: ["b", "c"], 1: ["d"]}],
+    ]
+)
+
+
 @pytest.fixture
 def costs(platform) -> Platform:
     return platform(
@@ -166,12 +201,22 @@ def test_a_plan_of_another_workflow_is_refused(costs, profile, wraps, code):
     assert error.code == code
 
 
-def test_the_order_of_tasks_of_one_function_makes_no_difference(costs, profile):
-    twice = Workflow("demo", tuple(Task(t, "abb"[i], None) for i, t in enumerate("xyz")), None)
-    functions = profile(a="cpu 10", b="cpu 4 block 2")
-    one = predict(plan([{0: ["xy", "z"]}]), twice, functions, costs)
-    other = predict(plan([{0: ["xz", "y"]}]), twice, functions, costs)
-    assert one == other
+@settings(deadline=None, max_examples=100)
+@given(st.data())
+def test_tasks_of_one_function_may_change_places(data):
+    tasks = "uvwxyz"
+    of = {task: data.draw(st.sampled_from("ab")) for task in tasks}
+    parallel = Workflow("demo", tuple(Task(t, of[t], None) for t in tasks), None)
+    known = Profile(format=1, workflow="demo", functions={n: data.draw(functions()) for n in "ab"})
+    platform = Platform(format=1, name="test", cpus=2, **data.draw(constants))
+    layout = data.draw(st.sampled_from([["uvwxyz"], ["uv", "wx", "yz"], ["uvw", "x", "yz"]]))
+    other = dict[str, str]()
+    for name in "ab":
+        own = [task for task in tasks if of[task] == name]
+        other |= zip(own, data.draw(st.permutations(own)), strict=True)
+    moved = ["".join(other[task] for task in process) for process in layout]
+    one = predict(plan([{0: layout}]), parallel, known, platform)
+    assert predict(plan([{0: moved}]), parallel, known, platform) == one
 
 
 def test_the_spans_of_a_wrap_end_where_its_processes_end(costs, profile):
@@ -213,41 +258,6 @@ def test_a_process_that_is_forked_keeps_a_core_busy_meanwhile(platform, profile)
         plan([{0: ["a", "b"], 1: ["d"]}, {0: ["c"]}], cpus=1), WORKFLOW, profile(**FUNCTIONS), costs
     )
     assert prediction.stages_ms == (17.0, 2.0)
-
-
-times = st.floats(0.0, 30.0).map(lambda time: round(time, 3))
-
-
-@st.composite
-def functions(draw: st.DrawFn) -> FunctionProfile:
-    start, periods = 0.0, []
-    for kind in draw(st.lists(st.sampled_from(["cpu", "native", "block"]), max_size=4)):
-        duration = draw(times)
-        periods.append(Period(kind=kind, start_ms=start, duration_ms=duration))
-        start += duration
-    spread = draw(st.none() | st.tuples(times, times))
-    return FunctionProfile(latency_ms=start, periods=tuple(periods), spread_ms=spread)
-
-
-profiles = st.fixed_dictionaries({name: functions() for name in "abcd"}).map(
-    lambda known: Profile(format=1, workflow="demo", functions=known)
-)
-constants = st.fixed_dictionaries(
-    {
-        name: st.sampled_from([0.0, 1.0]) | times
-        for name in Platform.model_fields
-        if name.endswith("_ms") and name not in ("switch_interval_ms", "process_compute_ms")
-    }
-)
-shapes = st.sampled_from(
-    [
-        TWO_WRAPS,
-        [{0: ["abc"], 1: ["d"]}],
-        [{0: ["ab"], 1: ["d"]}, {0: ["c"]}],
-        [{0: ["", "a", "b", "c"], 1: ["", "d"]}],
-        [{0: ["a"]}, {0: ["b", "c"], 1: ["d"]}],
-    ]
-)
 
 
 @settings(deadline=None, max_examples=100)
