@@ -39,7 +39,7 @@ def test_a_stop_leaves_nothing_running_and_the_next_call_goes_on(start, chiron, 
     below = psutil.Process(running.pid).children(recursive=True)
     assert below
     assert running.end(signal.SIGTERM) == 128 + signal.SIGTERM
-    _, alive = psutil.wait_procs(below, timeout=10)
+    _, alive = psutil.wait_procs(below, timeout=60)
     assert alive == []
     first = rows()
     assert [json.loads(row)["plan"]["mechanism"] for row in first] == ["fork"]

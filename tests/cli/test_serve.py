@@ -10,7 +10,7 @@ import psutil
 import pytest
 import requests
 
-_TIMEOUT_S = 30
+_TIMEOUT_S = 60
 SERVICES = re.compile(r"services on (http://127\.0\.0\.1:\d+)")
 GATEWAY = re.compile(r"embedded gateway on (http://127\.0\.0\.1:\d+)")
 

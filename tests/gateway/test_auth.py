@@ -8,7 +8,7 @@ import requests
 from gateway.auth import Credentials
 from gateway.embedded import EmbeddedGateway
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 PASSWORD = "pässword:1"  # noqa: S105
 
 

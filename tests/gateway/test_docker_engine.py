@@ -15,7 +15,7 @@ from gateway.embedded import EmbeddedGateway
 from gateway.errors import GatewayError
 
 docker = pytest.importorskip("docker")
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 def test_docker_py_that_is_missing(monkeypatch):

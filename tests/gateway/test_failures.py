@@ -118,8 +118,8 @@ def test_a_function_that_never_answers_its_health_check_is_not_ready(store, make
     make_image("sleeper", "import time\ntime.sleep(600)\nhandle = None")
     with EmbeddedGateway(images=store.root, ready_timeout_s=0.5) as gateway:
         body = {"service": "sleeper", "image": "sleeper"}
-        requests.post(f"{gateway.url}/system/functions", json=body, timeout=30)
-        answer = requests.post(f"{gateway.url}/function/sleeper", timeout=30)
+        requests.post(f"{gateway.url}/system/functions", json=body, timeout=60)
+        answer = requests.post(f"{gateway.url}/function/sleeper", timeout=60)
     assert answer.status_code == 503
     assert "no answer to /_/health within 0.5 s" in answer.text
 

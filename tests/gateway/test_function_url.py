@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 MIRROR = """
     import json
 

@@ -6,7 +6,7 @@ import os
 
 import requests
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 PID = """
     import os
 

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 import requests
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 PRINTER = """
     def handle(request):
         print(request.body.decode())

@@ -6,7 +6,7 @@ import threading
 
 import requests
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 def version(text: str) -> str:

@@ -8,7 +8,7 @@ import json
 import pytest
 import requests
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 @pytest.fixture

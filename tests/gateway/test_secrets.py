@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import requests
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 READER = """
     import json, os, stat
     from pathlib import Path

@@ -16,7 +16,7 @@ import requests
 from gateway.embedded import EmbeddedGateway
 from gateway.errors import GatewayError
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 FAMILY = """
     import os, signal, subprocess, sys
 

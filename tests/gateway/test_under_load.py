@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import requests
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 CLIENTS = 6
 
 ANSWERING = """

@@ -74,7 +74,7 @@ def test_the_declaration_is_one_that_the_runtime_takes(generated):
         cwd=TEMPLATES / "python3-wrap",
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert done.stdout.split() == [handler.parent.name for handler in handlers], done.stderr

@@ -21,7 +21,7 @@ def without_go(tmp_path):
 
 def run(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     command = ["/bin/sh", str(SCRIPT), *arguments]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_without_go_it_says_so_and_builds_nothing(without_go, tmp_path):

@@ -115,7 +115,7 @@ def test_what_faas_cli_login_saves_lets_the_client_in(gateway, faas_cli, tmp_pat
         env=variables,
         check=True,
         capture_output=True,
-        timeout=30,
+        timeout=60,
     )
 
     with Gateway(gateway.url, credentials_for(gateway.url, variables)) as client:

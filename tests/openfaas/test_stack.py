@@ -213,7 +213,7 @@ def deploy_with_faas_cli(faas_cli: str, path: Path, url: str, *, variables: dict
         env={"HOME": str(path.parent), "PATH": ""} | variables,
         check=True,
         capture_output=True,
-        timeout=30,
+        timeout=60,
     )
 
 

@@ -18,7 +18,7 @@ from services.jobs import JobStore
 from services.serve import listen
 from workflow.errors import ChironError
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def trace(tmp_path: Path, eventually: Any) -> Any:
 
         def seen() -> str:
             tracer.send_signal(signal.SIGTERM)
-            tracer.wait(10)
+            tracer.wait(60)
             return log.read_text()
 
         return seen
@@ -44,7 +44,7 @@ def trace(tmp_path: Path, eventually: Any) -> Any:
     for tracer in tracers:
         if tracer.poll() is None:
             tracer.kill()
-            tracer.wait(10)
+            tracer.wait(60)
 
 
 @pytest.mark.parametrize("processes", [[[7]], [[], [7]]], ids=["main", "further"])
