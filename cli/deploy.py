@@ -21,6 +21,7 @@ from workflow.folder import WorkflowFolder
 @options.workflow_folder
 @options.slo
 @choices
+@options.timeout
 @click.option(
     "--profile", type=click.Path(path_type=Path), help="Use this profile instead of measuring."
 )
@@ -36,6 +37,7 @@ def command(
     folder: Path,
     slo: float,
     choices: Choices,
+    timeout: float | None,
     profile: Path | None,
     platform: Path | None,
     gateway: str | None,
@@ -58,6 +60,7 @@ def command(
         choices=choices,
         profile=read_profile(profile) if profile else None,
         platform=read_platform(platform) if platform else None,
+        timeout_s=options.seconds(timeout),
     )
     with connect(gateway, local=local, tls_no_verify=tls_no_verify) as launcher:
         report = deploy(request, launcher, output, progress)

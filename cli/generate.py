@@ -27,8 +27,9 @@ _NEARBY = ("", "*/", "*/*/")
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the workflow; where not given, the one nearby that has the plan's tasks.",
 )
+@options.timeout
 @options.output("build")
-def command(plan_file: Path, folder: Path | None, output: Path) -> None:
+def command(plan_file: Path, folder: Path | None, timeout: float | None, output: Path) -> None:
     """Turn PLAN into ordinary OpenFaaS functions: stack.yaml and a folder for every wrap.
 
     \b
@@ -38,7 +39,7 @@ def command(plan_file: Path, folder: Path | None, output: Path) -> None:
     plan = read_plan(plan_file)
     opened = WorkflowFolder.open(folder) if folder else _find(plan, plan_file)
     progress(f"workflow {opened.path}")
-    stack_file = generate(plan, Sources.read(opened), output)
+    stack_file = generate(plan, Sources.read(opened), output, options.seconds(timeout))
     progress(f"wrote {output}: {len(plan.wraps)} wraps")
     next_step(f"chiron build -f {stack_file} && faas-cli deploy -f {stack_file}")
 

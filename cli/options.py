@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast, get_args
 import click
 
 from gateway.names import BackendName as Backend
+from generator.settings import SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR
 from workflow.errors import ChironError
 from workflow.units import parse_duration_ms
 
@@ -32,6 +33,11 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic from click
             self.fail(error.message, param, ctx)
 
 
+def seconds(duration_ms: float | None) -> float | None:
+    """What a duration option has, in seconds; None where it was left out."""
+    return None if duration_ms is None else duration_ms / 1000
+
+
 workflow_folder = click.argument(
     "folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False)
 )
@@ -44,6 +50,12 @@ backend = click.option(
 )
 as_json = click.option("-j", "--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 slo = click.option("--slo", type=Duration(), required=True, help="Latency SLO, such as 200ms.")
+timeout = click.option(
+    "--timeout",
+    type=Duration(),
+    help=f"Most that a request may take (default: {TIMEOUT_FACTOR:g} times the highest latency "
+    f"predicted, and {SHORTEST_TIMEOUT_S:g} s at least).",
+)
 profile = click.option(
     "--profile",
     type=click.Path(path_type=Path),

@@ -71,9 +71,14 @@ class Launcher:
         return deploy_stack(self.gateway, stack_file)
 
 
-def invoker_for(plan: Plan, workflow: Workflow, url: str) -> Invoker:
-    """What runs `plan` of `workflow` once it is deployed behind the gateway at `url`."""
-    timeout_s = client_timeout_s(wrap_environment(plan, plan.wraps[0]))
+def invoker_for(
+    plan: Plan, workflow: Workflow, url: str, given_timeout_s: float | None = None
+) -> Invoker:
+    """What runs `plan` of `workflow` once it is deployed behind the gateway at `url`.
+
+    `given_timeout_s` is as it was given to `generate`.
+    """
+    timeout_s = client_timeout_s(wrap_environment(plan, plan.wraps[0], given_timeout_s))
     if not plan.called_by_client:
         return EntryInvoker(url, plan.wraps[0].name, timeout_s)
     flows = {

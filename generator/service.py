@@ -15,6 +15,7 @@ from generator.generate import Sources, generate
 from workflow.documents import Document
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan
+from workflow.units import parse_timeout_s
 
 _BUILD = "build"
 _GZIP = "application/gzip"
@@ -41,9 +42,13 @@ class Host(Protocol):
 
 
 class GenerateRequest(Document):
-    """The content of plan.json; the workflow is a folder below the root, or the form's archive."""
+    """The content of plan.json; the workflow is a folder below the root, or the form's archive.
+
+    A request to what is generated may take `timeout`, a duration with its unit.
+    """
 
     plan: Plan
+    timeout: str | None = None
     directory: str | None = None
 
 
@@ -60,13 +65,15 @@ def post_generate(body: GenerateRequest) -> Response:
     """Turn a plan into the folder that faas-cli builds and deploys."""
     host = cast(Host, current_app.extensions["chiron"])
     folder = host.open_folder(body.directory)
-    archive = host.compute(write_archive, body.plan, folder.path, host.workspace() / _BUILD)
+    out = host.workspace() / _BUILD
+    limit_s = parse_timeout_s(body.timeout)
+    archive = host.compute(write_archive, body.plan, folder.path, out, limit_s)
     return send_file(archive, mimetype=_GZIP, as_attachment=True, download_name="build.tar.gz")
 
 
-def write_archive(plan: Plan, folder: Path, out: Path) -> str:
+def write_archive(plan: Plan, folder: Path, out: Path, timeout_s: float | None) -> str:
     """Generate `plan` of the workflow in `folder` into `out`; returns the path of its archive."""
-    generate(plan, Sources.read(WorkflowFolder.open(folder)), out)
+    generate(plan, Sources.read(WorkflowFolder.open(folder)), out, timeout_s)
     archive = out.with_name("build.tar.gz")
     with tarfile.open(archive, mode="w:gz") as tar:
         tar.add(out, arcname=out.name, filter=_anonymous)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 
@@ -15,11 +16,17 @@ SHORTEST_TIMEOUT_S = 10.0
 DEFAULT_TIMEOUT_S = 60.0
 #: What each party allows on top of the one that it calls: function < watchdog < client.
 TIMEOUT_STEP_S = 2.0
-#: Requests that a wrap runs at once for each CPU of the plan's widest wrap.
-THREADS_PER_CPU = 4
+#: Requests that a wrap runs at once for each CPU of the plan's widest wrap: at least, which is what
+#: it gets where nothing is known of its functions, and at most.
+FEWEST_PER_CPU, MOST_PER_CPU = 4, 32
+#: Requests come and go irregularly: twice as many as would do else keep the CPUs busy.
+SLACK = 2.0
+#: What a wrap takes before it runs anything, and a process for one request, with room to breathe:
+#: 24 and 2 MiB measured, 34 with the watchdog.
+IDLE_MIB, PROCESS_MIB = 48.0, 4.0
 #: Most requests that a wrap takes in: below the connections that its server accepts.
 MOST_INFLIGHT = 512
-#: Workers in each place of a pool: while one waits, another can compute.
+#: Workers in each place of a pool, at least: while one waits, another can compute.
 POOL_CONCURRENCY = 2
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|us|h|m|s)", re.ASCII)
 _SECONDS_PER_UNIT = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -42,15 +49,15 @@ def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> di
     """The variables of a wrap, each of which agrees with the others.
 
     - Timeouts: a function's is below its watchdog's, which is below its client's.
-    - Threads: all wraps of a plan have as many, as each may be called by every request that the
-      entry runs.
+    - Threads: all wraps of a plan have as many (`concurrency`), as each may be called by every
+      request that the entry runs. A pool may have a worker for each in every place.
     - ``max_inflight``: as many requests as can be answered before they time out where they come
       all at once. More would be taken in only to fail.
     - ``WRAP_CPUS``: the cores that the wrap keeps to where its sandbox has more.
     """
     seconds = timeout_s(plan, given_s)
-    outer = f"{seconds + TIMEOUT_STEP_S:g}s"
-    threads = THREADS_PER_CPU * max(each.cpus for each in plan.wraps)
+    outer = f"{seconds + TIMEOUT_STEP_S:.3f}".rstrip("0").rstrip(".") + "s"
+    threads = concurrency(plan)
     variables = {
         "exec_timeout": outer,
         "read_timeout": outer,
@@ -60,15 +67,46 @@ def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> di
         "WRAP_CPUS": str(wrap.cpus),
     }
     if plan.mechanism == "pool":
-        variables["pool_concurrency"] = str(max(POOL_CONCURRENCY, wrap.cpus))
+        workers = min(threads, _fitting(wrap)) if wrap.demand else 0
+        variables["pool_concurrency"] = str(max(POOL_CONCURRENCY, wrap.cpus, workers))
     return variables
+
+
+def concurrency(plan: Plan) -> int:
+    """How many requests each wrap of `plan` runs at once.
+
+    As many as keep its CPUs busy: by Little's law, the requests/s that the wrap with the least CPU
+    for its functions can do, times the seconds that one takes. Functions that wait leave their
+    CPU to other requests. No more than fit into the memory that the plan gives each wrap.
+    """
+    widest = max(wrap.cpus for wrap in plan.wraps)
+    rate = _requests_per_ms(plan)
+    if rate is None or plan.predicted is None:
+        return FEWEST_PER_CPU * widest
+    wanted = math.ceil(SLACK * rate * plan.predicted.latency_ms)
+    bounded = min(wanted, MOST_PER_CPU * widest, *map(_fitting, plan.wraps))
+    return max(FEWEST_PER_CPU * widest, bounded)
+
+
+def _requests_per_ms(plan: Plan) -> float | None:
+    """What the CPUs of the busiest wrap can do; None where its demand is not known, or nothing."""
+    demands = [(wrap.cpus, wrap.demand.cpu_ms) for wrap in plan.wraps if wrap.demand]
+    return min((cpus / cpu_ms for cpus, cpu_ms in demands if cpu_ms), default=None)
+
+
+def _fitting(wrap: Wrap) -> int:
+    """How many requests at once have room in the wrap's memory."""
+    further = max(len(stage.processes) - 1 for stage in wrap.stages)
+    functions_mib = wrap.demand.memory_mib if wrap.demand else 0.0
+    return int((wrap.memory_mib - IDLE_MIB) / max(1.0, functions_mib + PROCESS_MIB * further))
 
 
 def _most_inflight(plan: Plan, seconds: float, threads: int) -> int:
     if plan.predicted is None:
         return max(threads, MOST_INFLIGHT)
-    one_after_another = int(1000 * seconds / max(plan.predicted.high_ms, 1.0))
-    return max(threads, min(MOST_INFLIGHT, one_after_another))
+    one_after_another = 1 / max(plan.predicted.high_ms, 1.0)
+    in_time = int(1000 * seconds * max(one_after_another, _requests_per_ms(plan) or 0.0))
+    return max(threads, min(MOST_INFLIGHT, in_time))
 
 
 def duration_s(text: str) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workflow.model import Workflow
-from workflow.plan import Mechanism, Model, Plan, Wrap, WrapStage
+from workflow.plan import Demand, Mechanism, Model, Plan, Wrap, WrapStage
 from workflow.profile import Profile
 
 #: The tasks of one process, of the processes of one wrap, of the wraps of one stage.
@@ -88,15 +88,20 @@ def _wrap(
     profile: Profile,
     node_cpus: int | None,
 ) -> Wrap:
-    def stage_mib(processes: WrapProcesses) -> float:
-        functions = [workflow.function_of(task) for process in processes for task in process]
-        running = sum(profile.functions[function].memory_mib for function in functions)
-        return running + PROCESS_MEMORY_MIB * (len(processes) - 1)
-
-    memory_mib = BASE_MEMORY_MIB + max(stage_mib(processes) for _, processes in stages)
+    running = [
+        [profile.functions[workflow.function_of(task)] for each in processes for task in each]
+        for _, processes in stages
+    ]
+    running_mib = [sum(function.memory_mib for function in stage) for stage in running]
+    memory_mib = BASE_MEMORY_MIB + max(
+        mib + PROCESS_MEMORY_MIB * (len(processes) - 1)
+        for mib, (_, processes) in zip(running_mib, stages, strict=True)
+    )
+    cpu_ms = sum(f.time_ms("cpu") + f.time_ms("native") for stage in running for f in stage)
     return Wrap(
         name=name,
         cpus=min(widest(stages), node_cpus or widest(stages)),
         memory_mib=int(-(-memory_mib // 16) * 16),
+        demand=Demand(cpu_ms=round(cpu_ms, 4), memory_mib=round(max(running_mib), 2)),
         stages=tuple(WrapStage(stage=n, processes=processes) for n, processes in stages),
     )

@@ -40,13 +40,17 @@ class DeploymentReport(Document):
 
 @dataclass(frozen=True)
 class DeploymentRequest:
-    """What to deploy: a workflow folder, an SLO, and what need not be measured again."""
+    """What to deploy: a workflow folder, an SLO, and what need not be measured again.
+
+    A request to what is deployed may take `timeout_s`, or what follows from the prediction.
+    """
 
     folder: WorkflowFolder
     slo_ms: float
     choices: Choices = field(default_factory=Choices)
     profile: Profile | None = None
     platform: Platform | None = None
+    timeout_s: float | None = None
     samples: int = field(default=SAMPLES)
 
 
@@ -69,7 +73,7 @@ def deploy(
     """
     sources = Sources.read(request.folder)
     plan = find_plan(request, launcher, out, progress)
-    stack_file = generate(plan, sources, out / "build")
+    stack_file = generate(plan, sources, out / "build", request.timeout_s)
     progress(f"building and deploying {len(plan.wraps)} wraps")
     launcher.build(stack_file)
     created = deploy_stack(launcher.gateway, stack_file)
@@ -112,5 +116,5 @@ def _measured(request: DeploymentRequest, sources: Sources, plan: Plan, url: str
     """What the deployed plan's requests take, each answer held against the reference's."""
     body = request.folder.payload()
     expected = reference(sources, body, url).output
-    with invoker_for(plan, request.folder.workflow, url) as invoker:
+    with invoker_for(plan, request.folder.workflow, url, request.timeout_s) as invoker:
         return measure(invoker, body, request.samples, expected)

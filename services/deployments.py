@@ -22,7 +22,7 @@ from workflow.documents import Document, validate
 from workflow.folder import WorkflowFolder
 from workflow.platform import Platform
 from workflow.profile import Profile
-from workflow.units import parse_duration_ms
+from workflow.units import parse_duration_ms, parse_timeout_s
 
 #: The kind of a deployment's job.
 DEPLOYMENT = "deployment"
@@ -42,6 +42,7 @@ class DeploymentBody(Choices):
     """
 
     slo: str
+    timeout: str | None = None
     directory: str | None = None
     profile: Profile | None = None
     platform: Platform | None = None
@@ -71,6 +72,7 @@ def post_deployment(body: DeploymentBody) -> Response:
     """Find, generate, deploy and measure the cheapest deployment that meets the SLO."""
     host = _host()
     parse_duration_ms(body.slo, "slo")
+    parse_timeout_s(body.timeout)
     if body.profile is None:
         require_tracing(os.environ)
     folder = host.open_folder(body.directory)
@@ -110,6 +112,7 @@ def run_deployment(
         choices=body,
         profile=body.profile,
         platform=body.platform,
+        timeout_s=parse_timeout_s(body.timeout),
         samples=body.samples,
     )
     report = deploy(request, launcher, Path(params["workspace"]) / "out", progress)

@@ -34,12 +34,20 @@ class WrapStage(Document):
         return self
 
 
+class Demand(Document):
+    """What a wrap's functions take for one request: CPU time, and memory in the widest stage."""
+
+    cpu_ms: Milliseconds
+    memory_mib: Annotated[float, Field(ge=0)]
+
+
 class Wrap(Document):
-    """Tasks deployed together as one OpenFaaS function."""
+    """Tasks deployed together as one OpenFaaS function; `demand` is there where it was profiled."""
 
     name: Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
     cpus: Annotated[int, Field(ge=1)]
     memory_mib: Annotated[int, Field(ge=1)]
+    demand: Demand | None = None
     stages: Annotated[tuple[WrapStage, ...], Field(min_length=1)]
 
     @property

@@ -35,3 +35,8 @@ def parse_duration_ms(text: str, what: str = "duration") -> float:
     if not 0 < value_ms < math.inf:
         raise ChironError("bad-duration", f"{what} {text[:40]!r} has to be greater than 0: 200ms")
     return value_ms
+
+
+def parse_timeout_s(text: str | None) -> float | None:
+    """The seconds of a timeout that may be left out. Raises as `parse_duration_ms` does."""
+    return None if text is None else parse_duration_ms(text, "timeout") / 1000

@@ -122,6 +122,16 @@ def test_a_plan_finds_its_workflow_nearby_and_becomes_a_folder(chiron, artefacts
     assert last == "next: chiron build -f build/stack.yaml && faas-cli deploy -f build/stack.yaml"
 
 
+def test_a_timeout_that_is_given_is_in_every_setting(chiron, artefacts, tmp_path):
+    assert chiron("schedule", artefacts, "--slo=200ms").status == 0
+    assert chiron("generate", "plan.json", "--timeout=2m").status == 0
+    for name, function in read_stack(tmp_path / "build" / "stack.yaml", {}).functions.items():
+        limits = {function.environment[f"{kind}_timeout"] for kind in ("exec", "read", "write")}
+        assert limits == {"122s"}
+        assert "timeout_s=120.0" in (tmp_path / "build" / name / "handler.py").read_text()
+    assert chiron("generate", "plan.json", "--timeout=0s").status == 2
+
+
 def test_a_plan_that_fits_two_folders_asks_which(chiron, artefacts, write_folder, tmp_path):
     write_folder(tmp_path / "copy")
     assert chiron("schedule", artefacts, "--slo=200ms").status == 0

@@ -9,12 +9,13 @@ import pytest
 from generator.annotations import TaskFlow, annotate, read_flow
 from generator.settings import (
     client_timeout_s,
+    concurrency,
     function_timeouts_s,
     timeout_s,
     wrap_environment,
 )
 from workflow.model import Failure, Task, Workflow
-from workflow.plan import Plan, Prediction
+from workflow.plan import Demand, Plan, Prediction, WrapStage
 
 
 def predicted(plan: Plan, high_ms: float) -> Plan:
@@ -71,7 +72,52 @@ def test_a_function_without_a_duration_has_no_timeout_of_its_own(text):
 
 def test_a_timeout_that_is_given_stands(plan):
     assert timeout_s(predicted(plan, 60_000.0), 2.5) == 2.5
-    assert wrap_environment(plan, plan.wraps[0], 2.5)["exec_timeout"] == "4.5s"
+    for seconds, written in ((2.5, "4.5s"), (0.0004, "2s"), (8e6, "8000002s")):
+        assert wrap_environment(plan, plan.wraps[0], seconds)["exec_timeout"] == written
+
+
+def demanding(plan: Plan, cpu_ms: float, latency_ms: float, **wrap: object) -> Plan:
+    """`plan` with functions that compute for `cpu_ms` of the predicted `latency_ms`."""
+    demand = Demand(cpu_ms=cpu_ms, memory_mib=10.0)
+    changed = plan.wraps[0].model_copy(update={"demand": demand, "memory_mib": 8192, **wrap})
+    prediction = Prediction(
+        latency_ms=latency_ms, low_ms=latency_ms, high_ms=latency_ms, stages_ms=(latency_ms,)
+    )
+    return plan.model_copy(update={"wraps": (changed,), "predicted": prediction})
+
+
+@pytest.mark.parametrize(
+    ("cpu_ms", "cpus", "threads"),
+    [
+        (50.0, 1, 4),  # always computing: two would do, four are the least
+        (10.0, 1, 10),  # waits four fifths of the time: five keep the CPU busy, twice as many do
+        (5.0, 1, 20),
+        (5.0, 2, 40),
+        (0.01, 2, 64),
+        (0.0, 2, 8),  # nothing is known of what it takes
+    ],
+)
+def test_requests_that_wait_leave_their_cpu_to_others(cpu_ms, cpus, threads, plan):
+    assert concurrency(demanding(plan, cpu_ms, 50.0, cpus=cpus)) == threads
+
+
+def test_the_wrap_with_the_least_cpu_says_how_many_requests_the_others_run(plan):
+    light = demanding(plan, 1.0, 50.0).wraps[0]
+    both = demanding(plan, 10.0, 50.0)
+    both = both.model_copy(update={"wraps": (light, *both.wraps)})
+    assert [wrap_environment(both, wrap)["WAITRESS_THREADS"] for wrap in both.wraps] == ["10"] * 2
+
+
+def test_no_more_requests_run_at_once_than_have_room(plan):
+    assert concurrency(demanding(plan, 1.0, 50.0, memory_mib=128)) == 8
+
+
+@pytest.mark.parametrize(("memory_mib", "workers"), [(128, "4"), (8192, "20")])
+def test_a_pool_has_workers_for_as_many_requests_as_have_room(memory_mib, workers, plan):
+    pool = plan.model_copy(update={"mechanism": "pool"})
+    stages = (WrapStage(stage=0, processes=((), ("t",), ("u",))),)
+    chosen = demanding(pool, 5.0, 50.0, memory_mib=memory_mib, stages=stages)
+    assert wrap_environment(chosen, chosen.wraps[0])["pool_concurrency"] == workers
 
 
 def test_all_wraps_serve_four_requests_for_each_cpu_of_the_widest(plan):

@@ -50,6 +50,14 @@ def test_memory_is_for_all_that_runs_at_once_in_steps_of_16(workflow, profile):
     assert memory_mib == {"a": 144, "b": 208}
 
 
+def test_a_wrap_says_what_its_functions_take_for_a_request(workflow, profile):
+    functions = profile(a="cpu 3 block 40 native 2")
+    layout = (((("s0t0",), ("s0t1",)),), ((("s1t0",),),))
+    plan = plan_from_layout(layout, workflow("a a", "a"), functions, model="pgp", mechanism="fork")
+    assert plan.wraps[0].demand is not None
+    assert plan.wraps[0].demand.cpu_ms == 15.0
+
+
 @pytest.mark.parametrize(
     ("workflow", "suffix", "name"),
     [

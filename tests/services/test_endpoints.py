@@ -114,6 +114,18 @@ def test_generate_answers_with_a_folder_for_faas_cli(client, plan, tmp_path):
     assert list(stack.functions) == [wrap["name"] for wrap in plan["wraps"]]
 
 
+def test_generate_takes_a_timeout_with_its_unit(client, plan, tmp_path):
+    body = {"plan": plan, "directory": "demo", "timeout": "2m"}
+    answer = client.post("/generator/generate", json=body)
+    with tarfile.open(fileobj=io.BytesIO(answer.data)) as archive:
+        archive.extractall(tmp_path / "out", filter="data")
+    functions = read_stack(tmp_path / "out" / "build" / "stack.yaml", {}).functions.values()
+    assert {function.environment["exec_timeout"] for function in functions} == {"122s"}
+
+    refused = client.post("/generator/generate", json={**body, "timeout": "2"})
+    assert (refused.status_code, refused.json["code"]) == (400, "bad-duration")
+
+
 @pytest.mark.parametrize("top", ["", "demo"])
 @pytest.mark.parametrize("name", ["demo.tar.gz", "build.zip", "upload", "out", "archive"])
 def test_generate_takes_an_uploaded_folder_and_keeps_nothing_of_it(
