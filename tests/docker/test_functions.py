@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 
 import requests
 
@@ -106,9 +109,9 @@ def test_a_handler_that_cannot_be_imported_says_why(deploy, wait_until):
     wait_until(lambda: "no such luck" in function.logs())
 
 
-def test_a_redeployment_under_requests_loses_none(deploy, make_image, backend, wait_until):
-    function = deploy("renewed", answering("old"))
-    function.post()
+@contextmanager
+def under_requests(function: Any) -> Iterator[list[tuple[int, str]]]:
+    """Three callers ask `function` all the time; yields the answers so far: status and text."""
     done = threading.Event()
     answers: list[tuple[int, str]] = []
 
@@ -120,14 +123,42 @@ def test_a_redeployment_under_requests_loses_none(deploy, make_image, backend, w
     with ThreadPoolExecutor(3) as pool:
         callers = [pool.submit(call_until_done) for _ in range(3)]
         try:
-            make_image(backend, "renewed", answering("new"))
-            function.update()
-            wait_until(lambda: answers[-20:] == [(200, "new")] * 20)
+            yield answers
         finally:
             done.set()
         for caller in callers:
             caller.result(TIMEOUT_S)
+
+
+def test_a_redeployment_under_requests_loses_none(deploy, make_image, backend, wait_until):
+    function = deploy("renewed", answering("old"))
+    function.post()
+    with under_requests(function) as answers:
+        make_image(backend, "renewed", answering("new"))
+        function.update()
+        wait_until(lambda: answers[-20:] == [(200, "new")] * 20)
     assert set(answers) == {(200, "old"), (200, "new")}
+
+
+def test_a_restart_under_requests_loses_none(deploy, wait_until):
+    function = deploy("restarted", INSTANCE)
+    old = function.post().text
+    with under_requests(function) as answers:
+        function.update()
+        wait_until(lambda: len(answers) > 20 and old not in {text for _, text in answers[-20:]})
+    assert {status for status, _ in answers} == {200}
+    assert len({text for _, text in answers}) == 2
+
+
+def test_scaling_under_requests_loses_none(deploy, wait_until):
+    function = deploy("scaled-busy", INSTANCE)
+    function.post()
+    with under_requests(function) as answers:
+        function.scale(3)
+        wait_until(lambda: len({text for _, text in answers[-20:]}) == 3)
+        function.scale(1)
+        wait_until(lambda: len({text for _, text in answers[-20:]}) == 1)
+    assert {status for status, _ in answers} == {200}
 
 
 def test_usage_tells_of_memory_and_cpu(deploy):
