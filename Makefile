@@ -11,7 +11,7 @@ help: ## Show the tasks
 
 demo: .venv/installed ## Profile, plan, deploy and compare the FINRA workflow; leaves nothing running
 	@$(BIN)/python -m installation strace
-	@$(BIN)/chiron evaluate latency benchmarks/finra --slo 100ms --mechanisms fork --local --output out/demo
+	@$(BIN)/chiron evaluate latency benchmarks/finra --slo 100ms --mechanisms fork --quick --local --output out/demo
 
 test: .venv/developing ## Run all tests
 	@$(BIN)/pytest
