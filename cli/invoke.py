@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import get_args
 
 import click
@@ -11,7 +12,10 @@ import click
 from cli import options
 from cli.output import progress
 from cli.place import connect
-from generator.invoke import find_invoker
+from generator.invoke import Answer, find_invoker
+from generator.measured_trace import measured_trace
+from workflow.documents import write_atomically
+from workflow.errors import ChironError
 from workflow.plan import Model
 
 
@@ -20,11 +24,21 @@ from workflow.plan import Model
 @click.option(
     "--model", type=click.Choice(get_args(Model)), help="Which one, if several are there."
 )
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path),
+    help="Write when each handler ran, for Perfetto, as predict --trace does.",
+)
 @options.gateway
 @options.tls_no_verify
 @options.as_json
 def command(
-    workflow: str, model: str | None, gateway: str | None, tls_no_verify: bool, as_json: bool
+    workflow: str,
+    model: str | None,
+    trace: Path | None,
+    gateway: str | None,
+    tls_no_verify: bool,
+    as_json: bool,
 ) -> None:
     """Run the deployed WORKFLOW; its request is read from stdin, its answer goes to stdout.
 
@@ -36,9 +50,20 @@ def command(
         connect(gateway, local=None, tls_no_verify=tls_no_verify) as launcher,
         find_invoker(launcher.gateway, workflow, model) as invoker,
     ):
-        answer = invoker.invoke(sys.stdin.buffer.read())
+        answer = invoker.invoke(sys.stdin.buffer.read(), trace=trace is not None)
+    if trace is not None:
+        _write(trace, answer, workflow)
     if as_json:
         click.echo(json.dumps({"output": answer.output, "latency_ms": answer.latency_ms}))
     else:
         click.echo(answer.output)
     progress(f"{answer.latency_ms:.1f} ms")
+
+
+def _write(file: Path, answer: Answer, workflow: str) -> None:
+    if not answer.timeline:
+        raise ChironError(
+            "no-timeline", f"no wrap sees all of {workflow} as one-to-one: leave out --trace"
+        )
+    write_atomically(file, json.dumps(measured_trace(answer.timeline, answer.latency_ms)) + "\n")
+    progress(f"wrote {file}: open it in Perfetto, beside chiron predict --trace")

@@ -7,11 +7,17 @@ from typing import Any
 
 from predictor.plan_timeline import WrapTimeline
 from predictor.timeline import Span
+from predictor.trace_events import (
+    COUNTER,
+    WORKFLOW,
+    Event,
+    complete,
+    document,
+    microseconds,
+    name,
+    process_name,
+)
 
-#: What the format calls events: complete ones with a duration, counters, and names of rows.
-_COMPLETE, _COUNTER, _METADATA = "X", "C", "M"
-#: The row of the workflow itself; processes are numbered from 1.
-_WORKFLOW = 0
 _LABELS = {
     "cpu": "computing with the GIL",
     "native": "computing without the GIL",
@@ -21,28 +27,19 @@ _LABELS = {
     "started": "waiting for the thread it started",
 }
 
-Event = dict[str, Any]
-
 
 def chrome_trace(timeline: Sequence[WrapTimeline]) -> dict[str, Any]:
-    """Stages, calls, processes, threads and busy cores of a plan as one JSON object.
-
-    References
-    ----------
-    "Trace Event Format", Google.
-    """
+    """Stages, calls, processes, threads and busy cores of a plan as one JSON object."""
     numbers: dict[tuple[str, int], int] = {}
     for wrap in timeline:
         for process in range(len(wrap.tasks)):
             numbers.setdefault((wrap.wrap, process), len(numbers) + 1)
-    events = [_name("process_name", _WORKFLOW, 0, "workflow")]
-    for (name, process), pid in numbers.items():
-        role = "main process" if process == 0 else f"process {process}"
-        events.append(_name("process_name", pid, 0, f"{name}, {role}"))
+    events = [name("process_name", WORKFLOW, 0, "workflow")]
+    events += [process_name(pid, *key) for key, pid in numbers.items()]
     events += _stages(timeline)
     for wrap in timeline:
         events += _wrap(wrap, [numbers[wrap.wrap, p] for p in range(len(wrap.tasks))])
-    return {"displayTimeUnit": "ms", "traceEvents": events}
+    return document(events)
 
 
 def _stages(timeline: Sequence[WrapTimeline]) -> Iterator[Event]:
@@ -50,19 +47,19 @@ def _stages(timeline: Sequence[WrapTimeline]) -> Iterator[Event]:
         wraps = [wrap for wrap in timeline if wrap.stage == number]
         begin_ms = min(wrap.start_ms - wrap.network_ms for wrap in wraps)
         end_ms = max(wrap.end_ms for wrap in wraps)
-        yield _complete(f"stage {number}", "stage", _WORKFLOW, 0, begin_ms, end_ms)
+        yield complete(f"stage {number}", "stage", WORKFLOW, 0, begin_ms, end_ms)
         for row, wrap in enumerate(wraps, start=1):
             if wrap.network_ms:
                 call_ms = wrap.start_ms - wrap.network_ms
-                name = f"call {wrap.wrap}"
-                yield _complete(name, "network", _WORKFLOW, row, call_ms, wrap.start_ms)
+                call = f"call {wrap.wrap}"
+                yield complete(call, "network", WORKFLOW, row, call_ms, wrap.start_ms)
 
 
 def _wrap(wrap: WrapTimeline, pids: Sequence[int]) -> Iterator[Event]:
     for pid, start_ms in zip(pids, wrap.starts_ms, strict=True):
-        yield _name("thread_name", pid, 0, "starter")
+        yield name("thread_name", pid, 0, "starter")
         if start_ms:
-            yield _complete(
+            yield complete(
                 "starting up", "startup", pid, 0, wrap.start_ms, wrap.start_ms + start_ms
             )
     for process, tasks in enumerate(wrap.tasks):
@@ -72,12 +69,12 @@ def _wrap(wrap: WrapTimeline, pids: Sequence[int]) -> Iterator[Event]:
     for span in wrap.spans:
         begin_ms, end_ms = wrap.start_ms + span.start_ms, wrap.start_ms + span.end_ms
         pid, row = pids[span.process], span.thread + 1
-        event = _complete(_LABELS[span.kind], span.kind, pid, row, begin_ms, end_ms)
+        event = complete(_LABELS[span.kind], span.kind, pid, row, begin_ms, end_ms)
         event["args"] = {"waiting for a core, ms": round(span.wait_core_ms, 4)}
         yield event
     if wrap.gather_ms:
         gather_ms = wrap.end_ms - wrap.gather_ms
-        yield _complete("gathering", "gather", pids[0], 0, gather_ms, wrap.end_ms)
+        yield complete("gathering", "gather", pids[0], 0, gather_ms, wrap.end_ms)
     yield from _busy_cores(wrap, pids[0])
 
 
@@ -85,7 +82,7 @@ def _task(task: str, spans: Sequence[Span], pid: int, row: int, start_ms: float)
     """The task as a whole, which is drawn around what it does."""
     if spans:
         begin_ms = start_ms + min(span.start_ms for span in spans)
-        yield _complete(task, "task", pid, row, begin_ms, start_ms + max(s.end_ms for s in spans))
+        yield complete(task, "task", pid, row, begin_ms, start_ms + max(s.end_ms for s in spans))
 
 
 def _busy_cores(wrap: WrapTimeline, pid: int) -> Iterator[Event]:
@@ -101,30 +98,8 @@ def _busy_cores(wrap: WrapTimeline, pid: int) -> Iterator[Event]:
         busy = {"busy": min(computing, wrap.cores)}
         yield {
             "name": f"cores of {wrap.wrap}",
-            "ph": _COUNTER,
+            "ph": COUNTER,
             "pid": pid,
-            "ts": _microseconds(wrap.start_ms + time_ms),
+            "ts": microseconds(wrap.start_ms + time_ms),
             "args": busy,
         }
-
-
-def _complete(
-    name: str, category: str, pid: int, row: int, begin_ms: float, end_ms: float
-) -> Event:
-    return {
-        "name": name,
-        "cat": category,
-        "ph": _COMPLETE,
-        "pid": pid,
-        "tid": row,
-        "ts": _microseconds(begin_ms),
-        "dur": round(_microseconds(end_ms) - _microseconds(begin_ms), 3),
-    }
-
-
-def _name(what: str, pid: int, row: int, name: str) -> Event:
-    return {"name": what, "ph": _METADATA, "pid": pid, "tid": row, "args": {"name": name}}
-
-
-def _microseconds(milliseconds: float) -> float:
-    return round(milliseconds * 1000, 3)

@@ -50,7 +50,7 @@ def test_deploy_shows_predicted_and_measured_side_by_side_and_the_next_command(c
     assert written == {"profile.json", "platform.json", "plan.json", "build"}
 
 
-def test_what_deploy_left_on_a_gateway_is_invoked(chiron, place, small):
+def test_what_deploy_left_on_a_gateway_is_invoked(chiron, place, small, tmp_path):
     url = place.gateway.url
     status, stdout, stderr = chiron("deploy", "small", "--slo=60s", "-g", url, *KNOWN, "--json")
     assert status == 0, stderr
@@ -61,6 +61,9 @@ def test_what_deploy_left_on_a_gateway_is_invoked(chiron, place, small):
         assert chiron("invoke", "small", "-g", url, stdin=b'{"a": 1.0}')[:2] == (0, f"{expected}\n")
         status, stdout, _ = chiron("invoke", "small", "-g", url, "--json", stdin=b'{"a": 1.0}')
         assert json.loads(stdout)["output"] == expected
+        traced = ("invoke", "small", "-g", url, "--trace", "trace.json")
+        assert chiron(*traced, stdin=b'{"a": 1.0}')[:2] == (0, f"{expected}\n")
+        assert '"cat": "task"' in (tmp_path / "trace.json").read_text()
         status, stdout, stderr = chiron("invoke", "small", "-g", url, stdin=b'"boom"')
         assert (status, stdout) == (1, "")
         assert stderr.startswith("error: function wave failed: ")
