@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
+from typing import Literal, get_args
 
 from evaluation.runtime import large_handler, noop_handler
 from evaluation.runtime.client import Client
 from evaluation.runtime.deployment import direct, functions, workflows
 from evaluation.runtime.pipe import copying
-from evaluation.runtime.report import Quantity, Round
+from evaluation.runtime.report import Quantity, Round, Unit
 from evaluation.runtime.rounds import Probe
 from evaluation.runtime.shapes import PROCESS, REMOTE, THREAD, Shape, Sizes, shape
 from generator.launcher import Launcher
 from workflow.plan import Mechanism
 
-_LARGE, _BARE = "chiron-evaluate-large", "chiron-evaluate-bare"
-_ECHO = "chiron-evaluate-echo"
+Kind = Literal["result", "input", "body"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_LARGE, _BARE, _ECHO = "chiron-evaluate-large", "chiron-evaluate-bare", "echo"
 _PLACES: dict[str, tuple[Sizes, Mechanism]] = {
     "thread": (THREAD, "fork"),
     "fork": (PROCESS, "fork"),
@@ -26,67 +28,70 @@ _PLACES: dict[str, tuple[Sizes, Mechanism]] = {
 }
 _REQUESTS = (b"?large", b"?small")
 _BODY = large_handler.LARGE.encode()
+_GOAL: tuple[float, Unit] = (3.0, "x")
 
 
-def shapes() -> list[Shape]:
-    """Three tasks in a row, all threads of one process but the one that makes, or takes, 10 MB."""
-    return [
-        shape(f"{place}-{what}", _LARGE, stages, mechanism)
-        for place, (sizes, mechanism) in _PLACES.items()
-        for what, stages in {
-            "result": (THREAD, sizes, THREAD),
-            "input": (THREAD, THREAD, sizes),
-        }.items()
-    ]
+def shapes(kind: Kind) -> list[Shape]:
+    """Of ``result`` and ``input`` three tasks in a row: threads but for who makes, or takes, it.
+
+    Of ``body`` a single task, which hands on what the request brings.
+    """
+    if kind == "body":
+        return [shape(_ECHO, _ECHO, [THREAD])]
+    found = []
+    for place, (sizes, mechanism) in _PLACES.items():
+        stages = (THREAD, sizes, THREAD) if kind == "result" else (THREAD, THREAD, sizes)
+        found.append(shape(f"{place}-{kind}", _LARGE, stages, mechanism))
+    return found
 
 
-def _quantity(place: str, what: str) -> Quantity:
-    name = f"{place}-{what}"
+def quantities(kind: Kind) -> tuple[Quantity, ...]:
+    """What is said of a kind."""
+    pipe = Quantity(f"10 MB once through a pipe, beside each {kind}", lambda r: r["pipe"])
+    if kind == "body":
+        more = Quantity(
+            "10 MB to a wrap and back: more, times one copy through a pipe",
+            lambda r: (r[_ECHO] - r[_BARE]) / r["pipe"],
+            *_GOAL,
+        )
+        return pipe, Quantity("10 MB to the bare template and back", lambda r: r[_BARE]), more
+    return pipe, *(_passing(place, kind) for place in _PLACES)
+
+
+def _passing(place: str, kind: Kind) -> Quantity:
+    name = f"{place}-{kind}"
     return Quantity(
-        f"10 MB {what} of a {place}: times one copy through a pipe",
+        f"10 MB {kind} of a {place}: times one copy through a pipe",
         lambda r: (r[f"{name}.large"] - r[f"{name}.small"]) / r["pipe"],
-        3.0,
-        "x",
+        *_GOAL,
     )
 
 
-QUANTITIES = (
-    Quantity("10 MB once through a pipe", lambda r: r["pipe"]),
-    *(_quantity(place, what) for place in _PLACES for what in ("result", "input")),
-    Quantity("10 MB to the bare template and back", lambda r: r["bare-10MB"]),
-    Quantity(
-        "10 MB to a wrap and back: more, times one copy through a pipe",
-        lambda r: (r["echo"] - r["bare-10MB"]) / r["pipe"],
-        3.0,
-        "x",
-    ),
-)
-
-
 @contextmanager
-def probes(launcher: Launcher) -> Iterator[list[Probe]]:
+def probes(kind: Kind, launcher: Launcher) -> Iterator[list[Probe]]:
     """Deploys what handles the data, checked once against the reference executor."""
     url = launcher.gateway.url
-    plain, sources = {_BARE: noop_handler}, {_LARGE: large_handler, _ECHO: noop_handler}
+    sources = {_LARGE: large_handler, _ECHO: noop_handler}
     with ExitStack() as stack:
+
+        def client(name: str) -> Client:
+            return stack.enter_context(closing(Client(direct(url, name))))
+
         copy_ms = stack.enter_context(copying(_BODY))
-        stack.enter_context(functions(launcher, plain))
-        echo = shape("echo", _ECHO, [THREAD])
-        deployed = stack.enter_context(workflows(launcher, [echo, *shapes()], sources))
-        clients = {
-            name: stack.enter_context(closing(Client(direct(url, workflow.entry))))
-            for name, workflow in deployed.items()
-        }
-        bare = stack.enter_context(closing(Client(direct(url, _BARE))))
-        found: list[Probe] = [
-            lambda: {"pipe": copy_ms()},
-            partial(_sent, "bare-10MB", bare),
-            partial(_sent, "echo", clients.pop("echo")),
-        ]
-        for name, client in clients.items():
-            client.latency_ms(b"?whole", deployed[name].expected(b"?whole"))
-            expected = [deployed[name].expected(request) for request in _REQUESTS]
-            found.append(partial(_passed_on, name, client, expected))
+        found: list[Probe] = [lambda: {"pipe": copy_ms()}]
+        if kind == "body":
+            stack.enter_context(functions(launcher, {_BARE: noop_handler}))
+            found.append(partial(_sent, _BARE, client(_BARE)))
+        for name, workflow in stack.enter_context(
+            workflows(launcher, shapes(kind), sources)
+        ).items():
+            entry = client(workflow.entry)
+            if kind == "body":
+                found.append(partial(_sent, name, entry))
+                continue
+            entry.latency_ms(b"?whole", workflow.expected(b"?whole"))
+            expected = [workflow.expected(request) for request in _REQUESTS]
+            found.append(partial(_passed_on, name, entry, expected))
         yield found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from evaluation.bench.machine import Machine
 from workflow.documents import Document
 
 #: What was measured in one round: column -> milliseconds.
@@ -32,9 +33,11 @@ class Figure(Document):
 
 
 class RuntimeReport(Document):
-    """All figures of one run."""
+    """All figures of one run, and where they come from."""
 
     format: int = 1
+    machine: Machine
+    command: str
     figures: tuple[Figure, ...]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cli import evaluate_runtime
+from evaluation.bench.machine import this_machine
 from evaluation.runtime.report import Figure, RuntimeReport
 
 
@@ -18,7 +19,8 @@ def test_goals_that_are_missed_are_named(capsys):
         Figure(name=name, unit="ms", median=ms, low=ms, high=ms, samples=5, goal=goal)
         for name, (ms, goal) in rows.items()
     )
-    evaluate_runtime._show(RuntimeReport(figures=figures))
+    report = RuntimeReport(machine=this_machine(), command="chiron", figures=figures)
+    evaluate_runtime._show(report)
     shown = capsys.readouterr().err
     assert "medians of 5 rounds" in shown
     assert "goals missed: slow" in shown

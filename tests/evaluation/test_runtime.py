@@ -6,25 +6,27 @@ import pytest
 
 from evaluation.runtime import large_data, large_handler, overheads, rounds, spawning_handler
 from evaluation.runtime.pipe import copying
-from evaluation.runtime.run import measure_runtime
+from evaluation.runtime.run import PARTS, measure_runtime
 
 
 @pytest.mark.parametrize(
-    "shape", [*overheads.shapes(), *large_data.shapes()], ids=lambda shape: shape.name
+    "shape",
+    [*overheads.shapes(), *(each for kind in large_data.KINDS for each in large_data.shapes(kind))],
+    ids=lambda shape: shape.name,
 )
 def test_the_plans_run_every_task_of_their_workflows(shape):
     shape.plan.check_against(shape.workflow)
 
 
-def test_every_figure_is_found(launcher, monkeypatch):
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_every_figure_is_found(part, launcher, monkeypatch):
     monkeypatch.setattr(rounds, "_WARM_UP", 1)
     told = []
-    report = measure_runtime(launcher, 2, told.append)
-    expected = [quantity.name for quantity in (*overheads.QUANTITIES, *large_data.QUANTITIES)]
-    assert [figure.name for figure in report.figures] == expected
-    assert {figure.samples for figure in report.figures} == {2}
+    figures = measure_runtime(launcher, 2, told.append, [part])
+    assert [figure.name for figure in figures] == [each.name for each in part.quantities]
+    assert {figure.samples for figure in figures} == {2}
     assert launcher.gateway.functions() == []
-    assert [line.split()[0] for line in told] == ["deploying", "no-ops:", "deploying", "10"]
+    assert [line.split()[0] for line in told] == ["deploying", f"{part.name}:"]
 
 
 def test_a_large_output_is_asked_for_made_and_taken_in():
