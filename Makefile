@@ -2,9 +2,12 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# LOCKED=1 installs what chiron runs with as requirements.lock pins it, each file by its hash.
+LOCKED ?=
+TOOLS := build/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint setup faas-cli clean
+.PHONY: help demo test soak lint setup lock audit faas-cli clean
 
 help: ## Show the tasks
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | column -t -s "$$(printf '\t')"
@@ -26,7 +29,15 @@ lint: .venv/developing ## Check style, types and the direction of imports
 	@cd templates/python3-wrap && $(CURDIR)/$(BIN)/mypy --strict -p wrap
 	@$(BIN)/lint-imports
 
-setup: .venv/developing ## Set up .venv for development
+setup: .venv/developing ## Set up .venv for development (LOCKED=1: what chiron runs with is pinned)
+
+lock: $(TOOLS)/pip-tools ## Renew requirements.lock after a change of the dependencies
+	@CUSTOM_COMPILE_COMMAND="make lock" $(TOOLS)/bin/pip-compile --quiet --upgrade --generate-hashes \
+		--all-build-deps --allow-unsafe --strip-extras --no-emit-find-links --no-emit-index-url \
+		--output-file requirements.lock pyproject.toml
+
+audit: $(TOOLS)/pip-audit ## Look for known faults of what requirements.lock pins (needs pypi.org)
+	@$(TOOLS)/bin/pip-audit --disable-pip --strict --require-hashes --requirement requirements.lock
 
 faas-cli: .venv/installed ## Build the real faas-cli into .venv (needs Go)
 	@installation/faas-cli/install.sh $(CURDIR)/.venv
@@ -34,11 +45,21 @@ faas-cli: .venv/installed ## Build the real faas-cli into .venv (needs Go)
 .venv/installed: pyproject.toml
 	@installation/venv.sh $(PYTHON) .venv
 	@echo "installing chiron into .venv"
+ifneq ($(LOCKED),)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+else
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+endif
 	@touch $@
 
 .venv/developing: .venv/installed
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[benchmarks,dev,docker,evaluation,fast]'
+	@touch $@
+
+$(TOOLS)/%:
+	@installation/venv.sh $(PYTHON) $(TOOLS)
+	@$(TOOLS)/bin/pip install --quiet --disable-pip-version-check $*
 	@touch $@
 
 clean: ## Remove .venv and everything that was generated
