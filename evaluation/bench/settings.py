@@ -74,10 +74,10 @@ class Scale:
 
 QUICK = Scale(
     requests=50,
-    block=5,
+    block=3,
     requests_s=9.0,
     baseline=20,
-    clients=(8,),
+    clients=(4,),
     closed_s=0.7,
     closed_rounds=2,
     checks=0,

@@ -20,7 +20,7 @@ def _rounds(_: RunFolder, recorded: Recorded) -> dict[str, Rounds]:
 def _details(_: RunFolder, recorded: Recorded) -> dict[str, dict[str, float]]:
     best, checked = _best(recorded), recorded.samples(CHECK)
     return {
-        label: _figures(best[first], checked.get(first, ()))
+        label: _figures(best[first], checked.get(first, ()), recorded.setup.plans[label].cpus)
         for label, first in recorded.first.items()
         if first in best
     }
@@ -37,8 +37,11 @@ def most(rounds: Sequence[Closed]) -> list[ClosedSample]:
     return list(max(levels, key=lambda level: statistics.fmean(each.per_s for each in level)))
 
 
-def _figures(samples: Sequence[ClosedSample], by_wrk: Sequence[ClosedSample]) -> dict[str, float]:
+def _figures(
+    samples: Sequence[ClosedSample], by_wrk: Sequence[ClosedSample], cpus: int
+) -> dict[str, float]:
     found = {
+        "per_cpu": round(statistics.fmean(each.per_s for each in samples) / cpus, 3),
         "clients": float(samples[0].clients),
         "errors": float(sum(each.errors for each in samples)),
     }

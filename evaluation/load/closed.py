@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 
 from evaluation.load.client import Client, RequestError
 from workflow.documents import Document
 
-#: Seconds before the first that count: connections open, threads start.
-WARM_UP_S = 0.3
 #: Pause after a failure, so that refused clients do not spin.
 _AFTER_FAILURE_S = 0.02
 
@@ -32,26 +31,32 @@ class ClosedSample(Document):
 
 
 async def closed_loop(client: Client, clients: int, seconds: float) -> ClosedSample:
-    """Requests answered per second, those counted whose answer came within the `seconds`."""
-    begin = time.perf_counter() + WARM_UP_S
-    end = begin + seconds
+    """Requests answered per second, those counted whose answer came within the `seconds`.
+
+    They begin when every client has had its first answer, or its first failure: before that not
+    all of them are at it.
+    """
+    window = _Window(clients, seconds)
     latencies_ms: list[float] = []
     errors: list[str] = []
     answered = 0
 
     async def one() -> None:
         nonlocal answered
-        while (start := time.perf_counter()) < end:
-            try:
-                await client.request()
-            except RequestError as error:
-                errors.append(str(error))
-                await asyncio.sleep(_AFTER_FAILURE_S)
-                continue
-            answered += 1
+        first = True
+        while (start := time.perf_counter()) < window.end:
+            error = await _failure(client)
             now = time.perf_counter()
-            if begin <= now < end:
-                latencies_ms.append((now - start) * 1000)
+            if error is not None:
+                errors.append(error)
+                await asyncio.sleep(_AFTER_FAILURE_S)
+            else:
+                answered += 1
+                if window.begin < now < window.end:
+                    latencies_ms.append((now - start) * 1000)
+            if first:
+                first = False
+                window.one_more()
 
     await asyncio.gather(*(one() for _ in range(clients)))
     ordered = sorted(latencies_ms)
@@ -64,3 +69,28 @@ async def closed_loop(client: Client, clients: int, seconds: float) -> ClosedSam
         errors=len(errors),
         error=errors[0] if errors else None,
     )
+
+
+class _Window:
+    """The time that counts: opens, for so many seconds, once all clients have begun."""
+
+    def __init__(self, clients: int, seconds: float) -> None:
+        self.begin = self.end = math.inf
+        self._missing = clients
+        self._seconds = seconds
+
+    def one_more(self) -> None:
+        """Another client has had its first answer."""
+        self._missing -= 1
+        if self._missing == 0:
+            self.begin = time.perf_counter()
+            self.end = self.begin + self._seconds
+
+
+async def _failure(client: Client) -> str | None:
+    """What went wrong with a request; None where nothing did."""
+    try:
+        await client.request()
+    except RequestError as error:
+        return str(error)
+    return None

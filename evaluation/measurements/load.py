@@ -9,12 +9,12 @@ from evaluation.bench.bench import Bench, Placed
 from evaluation.bench.settings import Scale
 from evaluation.load.arrivals import OpenSample, open_loop
 from evaluation.load.client import Client, RequestError, client_of
-from evaluation.load.closed import WARM_UP_S, ClosedSample, closed_loop
+from evaluation.load.closed import ClosedSample, closed_loop
 from evaluation.measurements.rounds import Measurement, Round, Session
 
-#: Until the last answers of a sample are there, for the forecast: of so many clients, and of the
-#: most requests that may be under way.
-_CLOSED_TAIL_S, _OPEN_TAIL_S = 0.2, 1.0
+#: What a sample takes longer, for the forecast: until all clients have begun and ended, and until
+#: the last of the most requests that may be under way is answered.
+_CLOSED_MORE_S, _OPEN_MORE_S = 0.5, 1.0
 Closed = tuple[ClosedSample, ...]
 Open = tuple[OpenSample, ...]
 
@@ -85,12 +85,12 @@ def _open_rounds(scale: Scale) -> int:
 
 
 def _closed_seconds(scale: Scale, variants: int) -> float:
-    level_s = WARM_UP_S + scale.closed_s + _CLOSED_TAIL_S
+    level_s = scale.closed_s + _CLOSED_MORE_S
     return scale.closed_rounds * variants * len(scale.clients) * level_s
 
 
 def _open_seconds(scale: Scale, variants: int) -> float:
-    return scale.open_rounds * variants * len(scale.rates) * (scale.open_s + _OPEN_TAIL_S)
+    return scale.open_rounds * variants * len(scale.rates) * (scale.open_s + _OPEN_MORE_S)
 
 
 CLOSED: Measurement[Closed] = Measurement(

@@ -36,7 +36,9 @@ _TEXTS = {
     "memory": "The most memory while requests run, forked processes included (Chiron Figure 16); "
     "idle_mib is between requests.",
     "throughput": "Closed loop: the most requests per second that are answered on the whole "
-    "machine, which runs client and gateway as well (Chiron Figure 16 computes it for a node).",
+    "machine, which runs client and gateway as well, by one sandbox of each wrap. per_cpu is that "
+    "divided by the plan's CPUs, of which a larger node holds more: so Chiron Figure 16 computes "
+    "it. The columns with ms have the CPU time of a request by who uses it.",
     "load": "Open loop: requests arrive at a constant rate, and a latency counts from when the "
     "request was due. A cross is a rate at which requests were dropped or failed.",
     "cost": "USD for a million requests that hold their plan's CPUs and the measured memory as "

@@ -65,6 +65,11 @@ def test_a_closed_loop_counts_what_is_answered():
     assert found.p95_ms >= found.p50_ms
 
 
+def test_a_closed_loop_counts_from_when_every_client_has_begun():
+    found = against(yes, lambda client: closed_loop(client, 3, 0.2))
+    assert found.answered - round(found.per_s * 0.2) >= 3
+
+
 def test_a_closed_loop_of_failures_has_no_throughput_and_says_why():
     found = against(refuse, lambda client: closed_loop(client, 2, 0.2))
     assert (found.per_s, found.p50_ms) == (0.0, None)
