@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from predictor import kernel
 from predictor.records import CLOCK, KINDS, PERIOD
@@ -29,14 +30,32 @@ class CompiledEngine:
 
     def ends_ms(self, lives: Sequence[Life], cores: int) -> list[float]:
         """When each process ends."""
-        numbers = [self._number[name] for life in lives for name in life.functions]
+        starts_ms = np.array([life.start_ms for life in lives], np.float64)
+        computing_ms = np.array([life.computing_ms for life in lives], np.float64)
+        processes = [life.functions for life in lives]
+        return self._simulated_ms(processes, starts_ms, computing_ms, [len(lives)], cores)
+
+    def each_ms(self, processes: Sequence[Sequence[str]]) -> list[float]:
+        """When each process ends that begins at 0 and has a core of its own."""
+        at_once = np.zeros(len(processes))
+        return self._simulated_ms(processes, at_once, at_once, [1] * len(processes), 1)
+
+    def _simulated_ms(
+        self,
+        processes: Sequence[Sequence[str]],
+        starts_ms: NDArray[np.float64],
+        computing_ms: NDArray[np.float64],
+        together: Sequence[int],
+        cores: int,
+    ) -> list[float]:
         ends_ms: list[float] = kernel.simulate(
             self._periods,
             self._first,
-            np.array(numbers, np.int64),
-            np.array([len(life.functions) for life in lives], np.int64),
-            np.array([life.start_ms for life in lives], np.float64),
-            np.array([life.computing_ms for life in lives], np.float64),
+            np.array([self._number[name] for names in processes for name in names], np.int64),
+            np.array(list(map(len, processes)), np.int64),
+            starts_ms,
+            computing_ms,
+            np.array(together, np.int64),
             cores,
             self._clock,
         ).tolist()

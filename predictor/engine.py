@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal, Protocol
 
@@ -25,6 +25,9 @@ class Engine(Protocol):
 
     def ends_ms(self, lives: Sequence[Life], cores: int) -> list[float]:
         """When each process ends."""
+
+    def each_ms(self, processes: Sequence[Sequence[str]]) -> list[float]:
+        """When each process ends that begins at 0 and has a core of its own."""
 
 
 def processes_of(lives: Sequence[Life], works: Mapping[str, Work]) -> list[Process]:
@@ -65,6 +68,10 @@ class PythonEngine:
         """When each process ends."""
         return simulate(processes_of(lives, self._works), cores, self._interpreter)
 
+    def each_ms(self, processes: Sequence[Sequence[str]]) -> list[float]:
+        """When each process ends that begins at 0 and has a core of its own."""
+        return [self.ends_ms([Life(0.0, names)], 1)[0] for names in processes]
+
 
 class AutoEngine:
     """Begins in Python and goes on compiled."""
@@ -76,14 +83,20 @@ class AutoEngine:
 
     def ends_ms(self, lives: Sequence[Life], cores: int) -> list[float]:
         """When each process ends."""
-        self._periods_left -= sum(
-            len(self._works[name]) for life in lives for name in life.functions
-        )
+        return self._counted(life.functions for life in lives).ends_ms(lives, cores)
+
+    def each_ms(self, processes: Sequence[Sequence[str]]) -> list[float]:
+        """When each process ends that begins at 0 and has a core of its own."""
+        return self._counted(processes).each_ms(processes)
+
+    def _counted(self, processes: Iterable[Sequence[str]]) -> Engine:
+        """The engine for these processes, whose periods are counted."""
+        self._periods_left -= sum(len(self._works[name]) for names in processes for name in names)
         if self._periods_left < 0:
             self._periods_left = float("inf")
             with suppress(ImportError):  # without it, what is left takes longer and is the same
                 self._engine = _compiled(self._works, self._interpreter)
-        return self._engine.ends_ms(lives, cores)
+        return self._engine
 
 
 def _compiled(works: Mapping[str, Work], interpreter: Interpreter) -> Engine:

@@ -41,6 +41,7 @@ def simulate(
     sizes: NDArray[np.int64],
     starts_ms: NDArray[np.float64],
     computing_ms: NDArray[np.float64],
+    together: NDArray[np.int64],
     cores: int,
     clock: Records,
 ) -> NDArray[np.float64]:
@@ -54,24 +55,31 @@ def simulate(
         The function of every thread, process by process.
     sizes, starts_ms, computing_ms
         How many threads each process has, when it comes to life, and what it computes first.
+    together
+        How many processes there are in each of one or more simulations, which follow one another.
     cores
-        How many cores the processes share.
+        How many cores the processes of one simulation share.
     clock
         One record with the interpreter's constants.
     """
-    processes = len(sizes)
-    count = processes + len(functions)
-    gils, threads = np.zeros(processes, GIL), np.empty(count, THREAD)
-    blocked, computing = np.empty(count + 1, ENTRY), np.empty(count + 1, ENTRY)
-    blocked[0].item = computing[0].item = 0
-    state = _State(clock.copy(), gils, threads, periods, blocked, computing)
-    _fill(state, first, functions, sizes, starts_ms)
-    for process in range(processes):
-        gils[process].computing_ms = computing_ms[process]
-    _run(state, cores, np.empty(count, np.int64))
-    ends_ms = np.empty(processes)
-    for process in range(processes):
-        ends_ms[process] = gils[process].end_ms
+    ends_ms = np.empty(len(sizes))
+    process = function = 0
+    for processes in together:
+        last, after = process + processes, function
+        for index in range(process, last):
+            after += sizes[index]
+        count = processes + after - function
+        gils, threads = np.zeros(processes, GIL), np.empty(count, THREAD)
+        blocked, computing = np.empty(count + 1, ENTRY), np.empty(count + 1, ENTRY)
+        blocked[0].item = computing[0].item = 0
+        state = _State(clock.copy(), gils, threads, periods, blocked, computing)
+        _fill(state, first, functions[function:after], sizes[process:last], starts_ms[process:last])
+        for index in range(processes):
+            gils[index].computing_ms = computing_ms[process + index]
+        _run(state, cores, np.empty(count, np.int64))
+        for index in range(processes):
+            ends_ms[process + index] = gils[index].end_ms
+        process, function = last, after
     return ends_ms
 
 

@@ -93,9 +93,9 @@ class Predictor:
         ends_ms = self._engine.ends_ms(lives, min(cpus, self.platform.cpus))
         return [round(end, _DIGITS) for end in ends_ms]
 
-    def process_ms(self, functions: tuple[str, ...]) -> float:
-        """Equation (4) for a wrap's only process, on a core of its own."""
-        return round(self._engine.ends_ms([Life(0.0, functions)], 1)[0], _DIGITS)
+    def each_ms(self, processes: Processes) -> list[float]:
+        """Equation (4) for processes each of which is its wrap's only one."""
+        return [round(end, _DIGITS) for end in self._engine.each_ms(processes)]
 
     def stage_runs(self, parts: Sequence[Part], mechanism: Mechanism, local: bool) -> list[Run]:
         """What each wrap of a stage does; `local` says whether the first calls the others.

@@ -208,12 +208,12 @@ def _after(problem: Problem, functions: Functions) -> Callable[[int | None, int 
     over_ms = problem.alone_ms(functions) - max(core_ms, kinds[longest].latency_ms)
 
     def cost(out: int | None, into: int | None) -> float:
-        if into in problem.apart and not problem.gets_on(into, _without(functions, out)):
-            return math.inf
         left = kinds[second if out == longest else longest].latency_ms
         total = core_ms - (0.0 if out is None else kinds[out].core_ms)
         if into is None:
             return over_ms + max(total, left)
+        if into in problem.apart and not problem.gets_on(into, _without(functions, out)):
+            return math.inf
         return over_ms + max(total + kinds[into].core_ms, left, kinds[into].latency_ms)
 
     return cost

@@ -193,12 +193,26 @@ class Search:
     ) -> tuple[float, Slots, Partition]:
         """The fastest partition over any number of processes; of equal ones the fewest."""
         found = list[tuple[float, int, Slots, Partition]]()
-        for bound, places in self._options(functions, group, shape):
-            if not found or bound <= min(f[0] for f in found):
+        for guess_ms, places in self._promising(functions, group, shape):
+            if not found or guess_ms <= min(f[0] for f in found):
                 latency_ms, processes = self._partition(functions, places)
                 found.append((latency_ms, len(processes), places, processes))
         latency_ms, _, places, processes = min(found, key=lambda f: f[:2])
         return latency_ms, places, processes
+
+    def _promising(
+        self, functions: Functions, group: int, shape: Shape
+    ) -> list[tuple[float, Slots]]:
+        """The options with a guess of the latency, of small stages the bound, the least first.
+
+        Of a large stage only those whose guess is near the least one.
+        """
+        options = self._options(functions, group, shape)
+        if len(functions) <= SMALL:
+            return options
+        guesses = [(fill(self.problem, functions, p.offsets_ms)[0], p) for _, p in options]
+        guesses.sort(key=lambda guess: guess[0])
+        return [guess for guess in guesses if guess[0] <= ESTIMATE_MARGIN * guesses[0][0]]
 
     def _partition(self, functions: Functions, places: Slots) -> tuple[float, Partition]:
         key = functions, places

@@ -50,6 +50,18 @@ def test_the_kernel_answers_as_python_does(data, functions, processes, cores, in
     assert compiled == pytest.approx(python, rel=1e-6, abs=1e-6)
 
 
+@several
+@given(functions, processes, interpreters)
+def test_processes_on_cores_of_their_own_end_as_each_does_by_itself(
+    functions, processes, interpreter
+):
+    kernel = CompiledEngine(functions, interpreter)
+    alone = [kernel.ends_ms([Life(0.0, process)], 1)[0] for process in processes]
+    assert kernel.each_ms(processes) == alone
+    python = PythonEngine(functions, interpreter).each_ms(processes)
+    assert alone == pytest.approx(python, rel=1e-6, abs=1e-6)
+
+
 hours = st.floats(0.0, 3_600_000.0)
 long_works = st.lists(
     st.tuples(st.sampled_from(["cpu", "native", "block"]), hours), max_size=4
@@ -82,6 +94,9 @@ def test_who_asks_little_is_answered_in_python_and_who_asks_much_by_the_kernel(m
     auto = engine("auto", FEW, FREE)
     used = [(auto.ends_ms(TWICE, 1), type(auto._engine)) for _ in range(3)]
     assert used == [([2.0], PythonEngine), ([2.0], CompiledEngine), ([2.0], CompiledEngine)]
+    auto = engine("auto", FEW, FREE)
+    used = [(auto.each_ms([("a",), ("a",)]), type(auto._engine)) for _ in range(2)]
+    assert used == [([1.0, 1.0], PythonEngine), ([1.0, 1.0], CompiledEngine)]
 
 
 def test_without_numba_all_is_answered_in_python(monkeypatch):
