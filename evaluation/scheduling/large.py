@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from evaluation.scheduling.command_run import CommandRun, artefacts, run_schedule
@@ -14,9 +14,9 @@ from evaluation.scheduling.random_workflows import (
     states_of,
     workflow_of,
 )
-from evaluation.scheduling.search_run import run_search
 from scheduler.schedule import schedule
-from workflow.documents import Document, dump
+from workflow.documents import Document, dump, read_document
+from workflow.plan import Plan
 from workflow.profile import PeriodKind
 
 
@@ -39,11 +39,7 @@ _OUT_OF_REACH_MS = 1.0
 
 
 class LargeCase(Document):
-    """One workflow and SLO: the plan, the search, and the whole command, each run once.
-
-    ``search_s`` is CPU time; ``search_mib`` and ``command.peak_mib`` are the most memory of a
-    process that only searches, and of one that is the whole command.
-    """
+    """One workflow and SLO: the plan, and the command that made it, run once."""
 
     functions: int
     stages: int
@@ -54,14 +50,12 @@ class LargeCase(Document):
     cpus: int
     wraps: int
     bound_s: float
-    search_s: float
-    search_mib: float
     command: CommandRun
 
 
-def schedule_large(seed: int) -> Iterator[LargeCase]:
-    """A row for every size, mix of kinds and SLO."""
-    for case in CASES:
+def schedule_large(cases: Iterable[Case], seed: int) -> Iterator[LargeCase]:
+    """A row for every case, mix of kinds and SLO."""
+    for case in cases:
         for kinds in KINDS:
             for speedup in SPEEDUPS:
                 yield _scheduled(case, kinds, speedup, seed)
@@ -79,9 +73,8 @@ def _scheduled(
     slo_ms = round(one.latency_ms / speedup, 1) if speedup else _OUT_OF_REACH_MS
     text = json.dumps(states_of(stages))
     with artefacts(text, dump(profile), dump(PLATFORM)) as folder:
-        search = run_search(folder, slo_ms)
         command = run_schedule(folder, slo_ms, samples=1, warm_ups=0)
-    plan = search.plan
+        plan = read_document(Plan, folder / "plan.json", "plan")
     return LargeCase(
         functions=case.functions,
         stages=case.stages,
@@ -92,7 +85,5 @@ def _scheduled(
         cpus=plan.cpus,
         wraps=len(plan.wraps),
         bound_s=case.bound_s,
-        search_s=search.cpu_s,
-        search_mib=search.peak_mib,
         command=command,
     )
