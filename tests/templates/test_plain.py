@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
+import socket
+from functools import partial
 from typing import Any
 
 import pytest
@@ -138,3 +141,16 @@ def test_sigterm_lets_the_request_in_flight_finish(
     assert eventually((image / "began").exists)
     assert server.terminate() == 0
     assert answer.result(10).text == "done"
+
+
+def test_a_large_answer_arrives_whole_where_it_is_read_slowly(start: Any, plain_image: Any) -> None:
+    server = start(plain_image("def handle(req):\n    return req * 1_000_000\n"))
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        for body in (b"abcdefghij", b"x", b"0123456789"):  # over one connection, one by one
+            head = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n" % len(body)
+            connection.sendall(head + body)
+            response = http.client.HTTPResponse(connection)
+            response.begin()
+            pieces = iter(partial(response.read, 50_000), b"")
+            assert b"".join(pieces) == body * 1_000_000

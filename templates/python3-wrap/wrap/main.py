@@ -39,12 +39,13 @@ def main(arguments: list[str], image: Path) -> NoReturn:
     """Serve the wrap in the folder `image`, or be its zygote (``--zygote DESCRIPTOR``)."""
     faulthandler.enable()  # the log then says where C code crashed
     log.install()
-    memory.keep_freed()
+    memory.keep_apart()
     try:
         settings = Settings.read(os.environ)
         affinity.restrict(settings.cpus)
         wrap, functions = _load(image)
         gc.collect()
+        memory.keep_freed()
         gc.freeze()  # a collection would write to every object, and unshare its memory
         if arguments[:1] == [_ZYGOTE]:
             _be_zygote(wrap, functions, socket.socket(fileno=int(arguments[1])))

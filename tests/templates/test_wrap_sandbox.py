@@ -1,0 +1,102 @@
+"""What a wrap reads of its sandbox, from control groups of version 1 and 2."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from wrap import sandbox
+
+GROUPS = "sys/fs/cgroup"
+CORES = range(16)
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Makes a machine of 16 cores: the lines of /proc/self/cgroup, and files below the mount."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(CORES))
+
+    def make(cgroup: str, files: dict[str, str]) -> Path:
+        (tmp_path / "proc" / "self").mkdir(parents=True)
+        (tmp_path / "proc" / "self" / "cgroup").write_text(cgroup)
+        for name, text in files.items():
+            path = tmp_path / GROUPS / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{text}\n")
+        return tmp_path
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("quota", "cores"), [("150000 100000", 2), ("max 100000", 16), ("50 100", 1)]
+)
+def test_version_2_has_quota_and_limit_in_one_group(
+    quota: str, cores: int, tree: Callable[..., Path]
+) -> None:
+    root = tree("0::/\n", {"cpu.max": quota, "memory.max": "134217728"})
+    assert (sandbox.cores(root), sandbox.memory_bytes(root)) == (cores, 128 << 20)
+
+
+@pytest.mark.parametrize(("quota", "cores"), [("250000", 3), ("-1", 16)])
+def test_version_1_has_a_group_for_each_controller(
+    quota: str, cores: int, tree: Callable[..., Path]
+) -> None:
+    lines = "5:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n1:name=systemd:/docker/abc\n"
+    files = {
+        "cpu/docker/abc/cpu.cfs_quota_us": quota,
+        "cpu/docker/abc/cpu.cfs_period_us": "100000",
+        "memory/docker/abc/memory.limit_in_bytes": "67108864",
+    }
+    root = tree(lines, files)
+    assert (sandbox.cores(root), sandbox.memory_bytes(root)) == (cores, 64 << 20)
+
+
+def test_a_container_that_sees_only_its_own_group_finds_it_at_the_mount(
+    tree: Callable[..., Path],
+) -> None:
+    files = {
+        "cpu/cpu.cfs_quota_us": "100000",
+        "cpu/cpu.cfs_period_us": "100000",
+        "memory/memory.limit_in_bytes": "67108864",
+    }
+    root = tree("5:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n", files)
+    assert (sandbox.cores(root), sandbox.memory_bytes(root)) == (1, 64 << 20)
+
+
+def test_the_tightest_of_the_groups_around_it_counts(tree: Callable[..., Path]) -> None:
+    files = {
+        "kubepods/cpu.max": "400000 100000",
+        "kubepods/pod1/cpu.max": "200000 100000",
+        "kubepods/pod1/memory.max": "1000000",
+        "kubepods/pod1/c/cpu.max": "max 100000",
+        "kubepods/pod1/c/memory.max": "max",
+    }
+    root = tree("0::/kubepods/pod1/c\n", files)
+    assert (sandbox.cores(root), sandbox.memory_bytes(root)) == (2, 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("lines", "files"),
+    [
+        ("", {}),
+        ("0::/\n", {}),
+        ("4:memory:/\n", {"memory/memory.limit_in_bytes": "9223372036854771712"}),
+        ("0::/\n", {"cpu.max": "", "memory.max": "much"}),
+    ],
+)
+def test_without_a_limit_the_cpuset_is_all_that_counts(
+    lines: str, files: dict[str, str], tree: Callable[..., Path]
+) -> None:
+    root = tree(lines, files)
+    assert (sandbox.cores(root), sandbox.memory_bytes(root)) == (16, None)
+
+
+def test_a_cpuset_smaller_than_the_quota_wins(
+    tree: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree("0::/\n", {"cpu.max": "800000 100000"})
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
+    assert sandbox.cores(root) == 2
