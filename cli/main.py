@@ -28,6 +28,7 @@ VERBS = {
     "profile": "Record what each function does: profile.json.",
     "schedule": "Find the cheapest plan that meets an SLO: plan.json.",
     "serve": "Run the web services and the embedded gateway.",
+    "watch": "Keep a deployed workflow at its SLO, switching without loss.",
 }
 
 #: Exit status of a fault of the user's, which the message says how to mend.

@@ -1,0 +1,40 @@
+"""What a watcher tells: one event a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal[
+    "watching",
+    "window",
+    "adapting",
+    "step",
+    "planned",
+    "unchanged",
+    "checked",
+    "switched",
+    "draining",
+    "removed",
+    "rolled-back",
+    "failed",
+]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened: its kind, a line for people, and the figures in it."""
+
+    kind: Kind
+    message: str
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self, at: str) -> str:
+        """The event as a line of JSON; `at` is when it happened."""
+        told = {"at": at, "event": self.kind, "message": self.message}
+        return json.dumps(told | self.figures)
+
+
+Tell = Callable[[Event], None]

@@ -1,0 +1,147 @@
+"""Where the latency of what serves is read: from the gateway's metrics, or by own requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Protocol
+
+import requests
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from adaptation.rules import Window
+from generator.invoke import find_invoker
+from openfaas.client import Gateway
+from workflow.errors import ChironError
+
+#: Waits for so many seconds.
+Wait = Callable[[float], None]
+
+#: OpenFaaS's histogram of how long functions took to answer, in seconds.
+_SECONDS = "gateway_functions_seconds"
+#: Every metric of the gateway begins so: a page without any is something else.
+_PREFIX = "gateway_"
+_TIMEOUT_S = 10.0
+
+
+class Latencies(Protocol):
+    """Tells how long a function takes to answer."""
+
+    def window(self, function: str, seconds: float) -> Window:
+        """The requests of the next `seconds`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Requests that a function answered since its gateway started, and their seconds."""
+
+    requests: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class GatewayMetrics:
+    """Reads what the gateway counts of its clients' requests.
+
+    The time is the gateway's: what lies between client and gateway is not in it.
+    """
+
+    url: str
+    wait: Wait
+    verify_tls: bool = True
+
+    def window(self, function: str, seconds: float) -> Window:
+        """The requests that `function` answered in the next `seconds`."""
+        before = self.totals(function)
+        self.wait(seconds)
+        after = self.totals(function)
+        count = after.requests - before.requests
+        if count <= 0:  # fewer where the gateway was started anew
+            return Window(0, 0.0)
+        return Window(int(count), 1000 * (after.seconds - before.seconds) / count)
+
+    def totals(self, function: str) -> Totals:
+        """What the gateway has counted of the answers of `function` that were none of an error.
+
+        Raises
+        ------
+        ChironError
+            ``no-metrics`` where there are none at the URL.
+        """
+        sums = {"_count": 0.0, "_sum": 0.0}
+        for sample in self._samples():
+            kind = sample.name.removeprefix(_SECONDS)
+            if kind in sums and _is_of(sample, function):
+                sums[kind] += sample.value
+        return Totals(sums["_count"], sums["_sum"])
+
+    def _samples(self) -> Iterator[Sample]:
+        families = self._families()
+        return (s for family in families if family.name == _SECONDS for s in family.samples)
+
+    def _families(self) -> list[Metric]:
+        try:
+            answer = requests.get(self.url, timeout=_TIMEOUT_S, verify=self.verify_tls)
+            answer.raise_for_status()
+            families = list(text_string_to_metric_families(answer.text))
+        except (requests.RequestException, ValueError):
+            families = []
+        if any(family.name.startswith(_PREFIX) for family in families):
+            return families
+        message = f"no metrics of a gateway at {self.url}: name where they are with --metrics"
+        raise ChironError("no-metrics", message, status=502)
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Sends a few requests of its own, for gateways that tell no latencies."""
+
+    gateway: Gateway
+    workflow: str
+    model: str
+    payload: bytes
+    wait: Wait
+    requests: int
+
+    def window(self, function: str, seconds: float) -> Window:
+        """A few requests at the end of the next `seconds`."""
+        self.wait(seconds)
+        with find_invoker(self.gateway, self.workflow, self.model) as invoker:
+            answers = [invoker.invoke(self.payload) for _ in range(self.requests)]
+        return Window(len(answers), fmean(answer.latency_ms for answer in answers))
+
+
+def find_latencies(
+    gateway: Gateway, metrics_url: str | None, probes: Probes, *, verify_tls: bool = True
+) -> Latencies:
+    """The metrics at `metrics_url`, else the gateway's own, else `probes`.
+
+    OpenFaaS serves its metrics on a port of their own (8082), which is not always reachable.
+
+    Raises
+    ------
+    ChironError
+        ``no-metrics`` where there are none at `metrics_url`.
+    """
+    url = metrics_url or f"{gateway.url}/metrics"
+    metrics = GatewayMetrics(url, probes.wait, verify_tls)
+    try:
+        metrics.totals("")
+    except ChironError:
+        if metrics_url:
+            raise
+        return probes
+    return metrics
+
+
+def _is_of(sample: Sample, function: str) -> bool:
+    """Whether `sample` is of answers of `function`, in any namespace, and none of errors.
+
+    Older gateways do not tell the status of what they timed.
+    """
+    name = sample.labels.get("function_name", "")
+    return name.partition(".")[0] == function and sample.labels.get("code", "2").startswith("2")

@@ -1,0 +1,144 @@
+"""`chiron watch`: keeps a deployed workflow at its SLO, switching to new plans without loss."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import click
+
+from adaptation.events import Event
+from adaptation.latency import Probes, find_latencies
+from adaptation.rules import Rules
+from adaptation.watch import Watcher
+from cli import options
+from cli.artefacts import read_platform
+from cli.choices import choices
+from cli.output import progress
+from cli.place import connect
+from generator.harness import Harness
+from profiler.launcher import SoloLauncher
+from profiler.profile import profile
+from scheduler.choices import Choices
+from services.deployment import DeploymentRequest
+from workflow.folder import WorkflowFolder
+
+_RULES = Rules()
+
+
+@click.command("watch")
+@options.workflow_folder
+@options.slo
+@choices
+@click.option(
+    "--every", type=options.Duration(), help="Profile anew at least so often, such as 1440m."
+)
+@click.option(
+    "--window",
+    type=options.Duration(),
+    default=f"{_RULES.window_s:g}s",
+    show_default=True,
+    help="How long requests are counted for one mean latency.",
+)
+@click.option(
+    "--windows",
+    type=click.IntRange(min=1),
+    default=_RULES.windows,
+    show_default=True,
+    help="How many windows in a row have to be out of the predicted range.",
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    default=_RULES.tolerance,
+    show_default=True,
+    help="How far out of it, as a share of its ends.",
+)
+@click.option("--once", is_flag=True, help="End with the first verdict, as suits cron.")
+@click.option("--harness", is_flag=True, help="Profile here, without the gateway and strace.")
+@click.option(
+    "--platform", type=click.Path(path_type=Path), help="Use this platform instead of measuring."
+)
+@click.option("--metrics", metavar="URL", help="Where the gateway's metrics are, if not /metrics.")
+@options.timeout
+@options.gateway
+@options.tls_no_verify
+@options.output("out")
+@options.as_json
+def command(
+    folder: Path,
+    slo: float,
+    choices: Choices,
+    every: float | None,
+    window: float,
+    windows: int,
+    tolerance: float,
+    once: bool,
+    harness: bool,
+    platform: Path | None,
+    metrics: str | None,
+    timeout: float | None,
+    gateway: str | None,
+    tls_no_verify: bool,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Watch the deployed workflow in DIR, and deploy it where it is not.
+
+    Where its latency leaves the predicted range, or --every has passed, it is profiled and
+    planned anew. A plan that brings something is deployed beside the one that serves, checked,
+    and switched to; then the old one drains and is removed. Where any of that fails, the old one
+    goes on serving. With --json every event is a line of JSON on stdout.
+
+    \b
+    Example:
+      chiron watch benchmarks/finra --slo 200ms --every 1440m
+    """
+    if choices.model == "one-to-one":
+        raise click.UsageError("--model one-to-one has no entry that could be switched")
+    opened = WorkflowFolder.open(folder)
+    request = DeploymentRequest(
+        folder=opened,
+        slo_ms=slo,
+        choices=choices,
+        platform=read_platform(platform) if platform else None,
+        timeout_s=options.seconds(timeout),
+    )
+    rules = Rules(
+        window_s=window / 1000,
+        windows=windows,
+        tolerance=tolerance,
+        every_s=every / 1000 if every else None,
+    )
+    tell = _as_json if as_json else _as_line
+    with connect(gateway, local=None, tls_no_verify=tls_no_verify) as launcher:
+        place: SoloLauncher = Harness(progress) if harness else launcher
+        name = opened.workflow.name
+        probes = Probes(
+            launcher.gateway, name, choices.model, opened.payload(), time.sleep, rules.fewest
+        )
+        latencies = find_latencies(launcher.gateway, metrics, probes, verify_tls=not tls_no_verify)
+        if latencies is probes:
+            progress("the gateway tells no latencies: sending a few requests each window instead")
+        watcher = Watcher(
+            request=request,
+            launcher=launcher,
+            latencies=latencies,
+            profile=partial(profile, opened, place, progress=progress, probe_alone=harness),
+            rules=rules,
+            wait=time.sleep,
+            tell=tell,
+            out=output,
+        )
+        watcher.run(once=once)
+
+
+def _as_line(event: Event) -> None:
+    at = datetime.now().astimezone().strftime("%H:%M:%S")
+    progress(f"{at} {event.kind}: {event.message}")
+
+
+def _as_json(event: Event) -> None:
+    click.echo(event.as_json(datetime.now(UTC).isoformat(timespec="milliseconds")))

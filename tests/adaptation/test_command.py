@@ -1,0 +1,58 @@
+"""The command line of `chiron watch`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from cli.watch import command
+from workflow.documents import dump
+from workflow.errors import ChironError
+
+
+@pytest.fixture
+def watch(pair, platform, tmp_path, profile_by_hand, monkeypatch):
+    """Run `chiron watch` on the workflow until its first verdict."""
+    monkeypatch.setattr("cli.watch.profile", lambda *_, **__: profile_by_hand())
+    (tmp_path / "platform.json").write_text(dump(platform))
+    known = ["--platform", str(tmp_path / "platform.json"), "-o", str(tmp_path / "out")]
+    fast = ["--window", "100ms", "--windows", "1"]
+
+    def run(*arguments):
+        return CliRunner().invoke(
+            command, [str(pair.path), "--slo", "5s", "--once", *known, *fast, *arguments]
+        )
+
+    return run
+
+
+def test_every_event_is_a_line_of_json_on_stdout(watch, place):
+    first = watch("-g", place.gateway.url, "--json")
+    assert first.exit_code == 0, first.exception
+    events = [json.loads(line) for line in first.stdout.splitlines()]
+    told = [event["event"] for event in events if event["event"] != "step"]
+    assert told == ["adapting", "planned", "checked", "switched", "removed"]
+    assert place.answer() == "second first x"
+
+    second = watch("-g", place.gateway.url, "--json")
+    assert [json.loads(line)["event"] for line in second.stdout.splitlines()] == ["window"]
+
+
+def test_for_people_events_are_lines_on_stderr(watch, place):
+    result = watch("-g", place.gateway.url)
+    assert result.stdout == ""
+    assert "adapting: profiling and planning, as it is not deployed" in result.stderr
+
+
+def test_a_model_without_an_entry_cannot_be_watched(watch):
+    result = watch("--model", "one-to-one")
+    assert result.exit_code == 2
+    assert "one-to-one has no entry" in result.stderr
+
+
+def test_metrics_that_are_not_where_they_should_be_are_an_error(watch, place):
+    result = watch("-g", place.gateway.url, "--metrics", f"{place.gateway.url}/healthz")
+    assert isinstance(result.exception, ChironError)
+    assert result.exception.code == "no-metrics"

@@ -1,0 +1,129 @@
+"""Latencies are read from metrics in OpenFaaS's form, or measured where there are none."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from adaptation.latency import GatewayMetrics, Probes, Totals, find_latencies
+from adaptation.rules import Window
+from openfaas.client import Gateway
+from workflow.errors import ChironError
+
+#: As a gateway of OpenFaaS writes it: a status to every time, and namespaces in names.
+OPENFAAS = """\
+# TYPE gateway_functions_seconds histogram
+gateway_functions_seconds_bucket{code="200",function_name="w1.openfaas-fn",le="+Inf"} 40
+gateway_functions_seconds_sum{code="200",function_name="w1.openfaas-fn"} 6.0
+gateway_functions_seconds_count{code="200",function_name="w1.openfaas-fn"} 40
+gateway_functions_seconds_sum{code="500",function_name="w1.openfaas-fn"} 100.0
+gateway_functions_seconds_count{code="500",function_name="w1.openfaas-fn"} 10
+gateway_functions_seconds_sum{code="200",function_name="w1-a.openfaas-fn"} 7.0
+gateway_functions_seconds_count{code="200",function_name="w1-a.openfaas-fn"} 7
+# TYPE gateway_service_count gauge
+gateway_service_count{function_name="w1.openfaas-fn"} 1
+"""
+#: As the embedded gateway does, which tells no status.
+EMBEDDED = """\
+# TYPE gateway_functions_seconds histogram
+gateway_functions_seconds_count{function_name="w1.openfaas-fn"} 50
+gateway_functions_seconds_sum{function_name="w1.openfaas-fn"} 8.5
+"""
+
+
+@dataclass
+class Page:
+    """What stands at a URL, one text after the other; the last one stays."""
+
+    url: str
+    texts: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            texts = made.texts
+            content = (texts.pop(0) if len(texts) > 1 else texts[0]).encode() if texts else b""
+            self.send_response(200 if content else 404)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    made = Page(f"http://127.0.0.1:{server.server_port}")
+    try:
+        yield made
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def no_wait(seconds: float) -> None:
+    pass
+
+
+@pytest.fixture
+def metrics(page) -> GatewayMetrics:
+    return GatewayMetrics(f"{page.url}/metrics", no_wait)
+
+
+@pytest.mark.parametrize(
+    ("text", "function", "totals"),
+    [
+        (OPENFAAS, "w1", Totals(40, 6.0)),
+        (OPENFAAS, "w1-a", Totals(7, 7.0)),
+        (OPENFAAS, "w2", Totals(0, 0.0)),
+        (EMBEDDED, "w1", Totals(50, 8.5)),
+    ],
+)
+def test_the_answers_of_one_function_are_added_up_without_errors(
+    text, function, totals, page, metrics
+):
+    page.texts = [text]
+    assert metrics.totals(function) == totals
+
+
+def test_a_window_is_what_came_between_two_looks(page, metrics):
+    page.texts = [OPENFAAS, EMBEDDED]
+    assert metrics.window("w1", 60.0) == Window(10, pytest.approx(250.0))
+
+
+def test_a_gateway_that_was_started_anew_tells_nothing_of_that_window(page, metrics):
+    page.texts = [EMBEDDED, OPENFAAS]
+    assert metrics.window("w1", 60.0) == Window(0, 0.0)
+
+
+@pytest.mark.parametrize("text", ["", "<html>", "process_cpu_seconds_total 3.0\n"])
+def test_what_is_no_gateways_page_is_told_with_its_url(text, page, metrics):
+    page.texts = [text]
+    with pytest.raises(ChironError, match=f"{page.url}/metrics") as raised:
+        metrics.totals("w1")
+    assert raised.value.code == "no-metrics"
+
+
+def test_probes_are_sent_where_the_gateway_has_no_metrics_and_none_were_named(page):
+    with Gateway(page.url) as gateway:
+        probes = Probes(gateway, "w", "pgp", b"", no_wait, 1)
+        assert find_latencies(gateway, None, probes) is probes
+        with pytest.raises(ChironError):
+            find_latencies(gateway, f"{page.url}/other", probes)
+        page.texts = [EMBEDDED]
+        assert isinstance(find_latencies(gateway, None, probes), GatewayMetrics)
+
+
+def test_probes_run_the_deployed_workflow(place, watcher):
+    watcher().run(once=True)
+    window = Probes(place.gateway, "pair", "pgp", b"x", no_wait, 3).window("pair-wrap1", 1.0)
+    assert window.requests == 3
+    assert window.mean_ms > 0

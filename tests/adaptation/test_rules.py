@@ -1,0 +1,137 @@
+"""What counts as drift, and what does not: laws of a pure function of the windows seen."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptation.rules import Record, Rules, Window, side, worth_switching
+from generator.annotations import Promise
+from workflow.plan import Plan, Prediction, Wrap, WrapStage
+
+PROMISE = Promise(cpus=2, latency_ms=100.0, low_ms=90.0, high_ms=120.0)
+RULES = Rules(windows=3, fewest=10, tolerance=0.25)
+#: Of the promise and the rules: 67.5 ms to 150 ms are within.
+WITHIN, ABOVE, BELOW = Window(10, 149.0), Window(10, 151.0), Window(10, 67.0)
+SILENT = Window(9, 1000.0)
+
+windows = st.builds(Window, st.integers(0, 100), st.floats(0.0, 1000.0))
+telling = st.sampled_from([WITHIN, ABOVE, BELOW, SILENT])
+
+
+def after(seen: list[Window], record: Record | None = None) -> Record:
+    return reduce(lambda r, w: r.seen(w, PROMISE, RULES), seen, record or Record())
+
+
+@pytest.mark.parametrize(
+    ("latency_ms", "where"),
+    [(67.4, "below"), (67.5, "within"), (100.0, "within"), (150.0, "within"), (150.1, "above")],
+)
+def test_the_range_has_a_tolerance_at_both_ends(latency_ms, where):
+    assert side(latency_ms, PROMISE, 0.25) == where
+
+
+@pytest.mark.parametrize("outside", [ABOVE, BELOW])
+def test_enough_windows_in_a_row_are_drift_and_fewer_are_not(outside):
+    assert not after([outside] * 2).drifted(RULES)
+    assert after([outside] * 3).drifted(RULES)
+
+
+def test_windows_on_different_sides_are_no_drift():
+    assert not after([ABOVE, BELOW] * 5).drifted(RULES)
+
+
+def test_a_window_within_starts_the_count_anew():
+    assert not after([ABOVE, ABOVE, WITHIN, ABOVE, ABOVE]).drifted(RULES)
+
+
+@given(st.lists(telling), st.integers(0, 3))
+def test_windows_with_too_few_requests_neither_speak_for_drift_nor_against(seen, attempts):
+    start = Record(attempts=attempts)
+    spoken = [window for window in seen if window is not SILENT]
+    assert after(seen, start) == after(spoken, start)
+
+
+@given(st.lists(windows, max_size=40))
+def test_drift_needs_that_many_telling_windows_at_the_end(seen):
+    spoken = [w for w in seen if w.requests >= RULES.fewest][-RULES.windows :]
+    sides = [side(w.mean_ms, PROMISE, RULES.tolerance) for w in spoken]
+    expected = len(sides) == RULES.windows and len(set(sides)) == 1 and sides[0] != "within"
+    assert after(seen).drifted(RULES) is expected
+
+
+@given(st.lists(windows, max_size=12), st.integers(1, 12))
+def test_a_pause_lasts_its_windows_whatever_they_tell(seen, attempts):
+    record = reduce(lambda r, _: r.attempted(RULES), range(attempts), Record())
+    for number, window in enumerate(seen):
+        if number < record.pause:
+            assert not after(seen[: number + 1], record).drifted(RULES)
+        record_now = after([*seen[:number], window], record)
+        assert record_now.pause == max(0, record.pause - number - 1)
+
+
+def test_pauses_grow_with_attempts_up_to_a_bound():
+    records = [Record()]
+    for _ in range(10):
+        records.append(records[-1].attempted(RULES))
+    pauses = [record.pause for record in records]
+    assert pauses[:4] == [0, 3, 9, 21]
+    assert pauses == sorted(pauses)
+    assert pauses[6:] == [189] * 5
+
+
+def test_drift_that_no_plan_mends_is_attempted_ever_more_rarely():
+    """Such as load: the latency never comes back."""
+    record, attempts = Record(), []
+    for number in range(200):
+        record = record.seen(ABOVE, PROMISE, RULES)
+        if record.drifted(RULES):
+            attempts.append(number)
+            record = record.attempted(RULES)
+    gaps = [later - earlier for earlier, later in pairwise(attempts)]
+    assert gaps == [6, 12, 24, 48, 96]
+
+
+def test_every_window_back_in_range_forgives_an_attempt():
+    record = Record().attempted(RULES).attempted(RULES)
+    assert after([WITHIN], record).attempts == 1
+    assert after([WITHIN] * 3, record).attempts == 0
+
+
+def plan(cpus: int, latency_ms: float) -> Plan:
+    stage = WrapStage(stage=0, processes=(("a",),))
+    wrap = Wrap(name="w-wrap1", cpus=cpus, memory_mib=64, stages=(stage,))
+    predicted = Prediction(
+        latency_ms=latency_ms, low_ms=latency_ms, high_ms=latency_ms, stages_ms=(latency_ms,)
+    )
+    return Plan(
+        format=1,
+        workflow="w",
+        model="pgp",
+        mechanism="fork",
+        wraps=(wrap,),
+        predicted=predicted,
+        cpus=cpus,
+    )
+
+
+def test_a_plan_that_costs_and_promises_the_same_is_not_worth_a_switch():
+    assert worth_switching(PROMISE, plan(2, 149.0), RULES, same_source=True) is None
+
+
+@pytest.mark.parametrize(
+    ("promise", "new", "same", "why"),
+    [
+        (None, plan(2, 100.0), True, "no promise"),
+        (PROMISE, plan(2, 100.0), False, "functions changed"),
+        (PROMISE, plan(1, 100.0), True, "1 CPUs instead of 2"),
+        (PROMISE, plan(2, 300.0), True, "300.0 ms predicted instead of 100.0 ms"),
+        (PROMISE, plan(2, 30.0), True, "30.0 ms predicted"),
+    ],
+)
+def test_another_cost_promise_or_source_is_worth_a_switch(promise, new, same, why):
+    assert why in worth_switching(promise, new, RULES, same_source=same)

@@ -1,0 +1,114 @@
+"""The loop: when it profiles, what it does about failures, and when it ends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from adaptation.events import Event
+from adaptation.rules import Window
+from workflow.errors import ChironError
+
+
+class Told:
+    """Latencies as a test tells them, for as long as it does; then the watcher is interrupted."""
+
+    def __init__(self, *windows: Window | Exception) -> None:
+        self._windows = list(windows)
+
+    def window(self, function: str, seconds: float) -> Window:
+        if not self._windows:
+            raise KeyboardInterrupt
+        window = self._windows.pop(0)
+        if isinstance(window, Exception):
+            raise window
+        return window
+
+
+def no_profile():
+    raise ChironError("no-strace", "there is no strace here", status=500)
+
+
+@pytest.fixture
+def watch(watcher, place):
+    """Run a watcher over windows, until there are no more; the kinds of its events."""
+
+    def run(*windows: Window | Exception, **options) -> list[str]:
+        made = watcher(**options)
+        made.latencies = Told(*windows)
+        place.events.clear()
+        with pytest.raises(KeyboardInterrupt):
+            made.run()
+        return [event.kind for event in place.events if event.kind != "step"]
+
+    return run
+
+
+@pytest.fixture
+def deployed(watcher):
+    watcher().run(once=True)
+
+
+GOOD, SLOW = Window(10, 5.0), Window(10, 900.0)
+
+
+def test_what_is_in_range_is_left_alone(watch, deployed):
+    assert watch(GOOD, GOOD, GOOD, profile=no_profile) == ["window"] * 3
+
+
+def test_drift_that_a_profile_does_not_explain_changes_nothing_and_is_not_tried_again_soon(
+    watch, deployed
+):
+    assert watch(SLOW, SLOW, SLOW, SLOW, SLOW) == [
+        *["window", "window", "adapting", "unchanged"],
+        *["window", "window", "window"],
+    ]
+
+
+def test_a_failure_is_told_and_watching_goes_on(watch, deployed, place):
+    lost = ChironError("no-metrics", "no metrics", status=502)
+    assert watch(GOOD, lost, SLOW, SLOW, GOOD, profile=no_profile) == [
+        *["window", "failed"],
+        *["window", "window", "adapting", "failed"],
+        "window",
+    ]
+    assert place.answer() == "second first x"
+
+
+def test_once_tells_a_failure_to_who_asked(watcher, deployed):
+    with pytest.raises(ChironError, match="strace"):
+        watcher(every_s=0.0, profile=no_profile).run(once=True)
+
+
+def test_what_cannot_be_deployed_the_first_time_ends_the_watch(watcher):
+    with pytest.raises(ChironError, match="strace"):
+        watcher(profile=no_profile).run()
+
+
+def test_a_profile_is_due_when_what_serves_is_old_enough(watch, watcher, deployed, place):
+    assert watch(GOOD, every_s=3600.0) == ["window"]
+    watcher(every_s=0.0).run(once=True)
+    assert place.kinds() == ["adapting", "unchanged"]
+
+
+def test_another_slo_is_a_reason_to_switch_when_a_profile_is_due(watcher, place, deployed):
+    place.events.clear()
+    made = watcher(every_s=0.0)
+    made.request = replace(made.request, slo_ms=4000.0)
+    made.run(once=True)
+    assert "switched" in place.kinds()
+
+
+def test_an_event_is_a_line_of_json():
+    at = datetime(2024, 5, 1, tzinfo=UTC).isoformat()
+    line = Event("window", "no\nrequests", {"requests": 0}).as_json(at)
+    assert "\n" not in line
+    assert json.loads(line) == {
+        "at": at,
+        "event": "window",
+        "message": "no\nrequests",
+        "requests": 0,
+    }
