@@ -21,6 +21,8 @@ from workflow.errors import ChironError
 from workflow.model import Source
 
 TRACE_HEADER = "X-Chiron-Trace"
+#: The roles of functions that clients call.
+_CALLED = ("entry", "task")
 #: Characters of a function's own words that an error repeats.
 _SHOWN = 300
 
@@ -126,7 +128,8 @@ def find_invoker(gateway: Gateway, workflow: str, model: str | None = None) -> I
     by_model: dict[str, list[FunctionStatus]] = {}
     for function in gateway.functions():
         found = function.annotations.get(MODEL, "")
-        if function.annotations.get(WORKFLOW) == workflow and model in (None, found):
+        called = function.annotations.get(ROLE) in _CALLED
+        if called and function.annotations.get(WORKFLOW) == workflow and model in (None, found):
             by_model.setdefault(found, []).append(function)
     if not by_model:
         what = f"workflow {workflow}" + (f" as {model}" if model else "")

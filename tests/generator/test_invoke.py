@@ -190,6 +190,14 @@ def test_a_workflow_that_is_not_deployed_is_an_error(fake, small, plan_of):
         assert (absent.value.code, absent.value.status) == ("not-deployed", 404)
 
 
+def test_wraps_without_an_entry_are_no_deployment_yet(fake):
+    fake.add("small-wrap2", workflow="small", model="pgp", role="wrap")
+    fake.add("small-wrap1-v2", workflow="small", model="pgp", role="candidate")
+    with pytest.raises(ChironError) as absent:
+        find_invoker(fake, "small")
+    assert absent.value.code == "not-deployed"
+
+
 def test_which_of_several_models_has_to_be_said(fake, small, plan_of):
     for model in ("sand", "one-to-one"):
         deploy(fake, small, plan_of(small.workflow, model))
