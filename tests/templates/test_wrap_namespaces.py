@@ -166,6 +166,29 @@ def test_module_globals_are_kept_where_the_process_is(
     assert answers == [list(pair) for pair in zip([1, 2, 3], further, strict=True)]
 
 
+@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]], ids=["main", "further"])
+def test_globals_stay_apart_whatever_a_function_does_to_the_environment(
+    processes: list[list[int]], start: Any, wrap_image: Any
+) -> None:
+    handler = """
+        import json, os
+        import util
+        os.environ["PYTHONPATH"] = os.path.dirname(__file__)
+        mine = [util.NAME]
+        def handle(req):
+            os.environ["LAST"] = util.NAME
+            os.environ.pop("PYTHONPATH", None)
+            import util as again
+            mine.append(again.NAME)
+            return json.dumps(mine)
+    """
+    handlers = {name: _named(handler, name) for name in ("one", "two")}
+    image = wrap_image(handlers, {0: processes}, mechanism="pool", entry=ENTRY)
+    server = start(image, pool_concurrency="1")
+    for calls in (2, 3):
+        assert server.request().json == [["one"] * calls, ["two"] * calls]
+
+
 def test_a_function_used_by_two_tasks_is_one_module(start: Any, wrap_image: Any) -> None:
     counts = """
         seen = []
