@@ -20,7 +20,7 @@ def metric_bars(result: MetricResult, reference: str) -> bytes:
     """
     labels = list(dict.fromkeys(row.variant for row in result.rows))
     workflows = result.workflows
-    ours = {w: row for w in workflows if (row := result.row(w, reference)) and row.value}
+    ours = {w: row for w in workflows if (row := result.row(w, reference)) and _value(row)}
     made, (axis,) = figure(max(6.0, 2.5 + 1.9 * len(workflows)), 3.6)
     width = _FILLED / len(labels)
     for row in result.rows:
@@ -32,9 +32,8 @@ def metric_bars(result: MetricResult, reference: str) -> bytes:
         if ours and (paper := _published(row, ours[row.workflow])) is not None:
             axis.plot(x, paper, "kD", markersize=4)
     axis.set_xticks(range(len(workflows)), workflows)
-    axis.set_ylabel(
-        f"{result.metric}\n÷ {reference}" if ours else f"{result.metric}, {result.unit}"
-    )
+    of = f"\n÷ {reference}" if ours else f", {result.unit}"
+    axis.set_ylabel(f"{result.metric}{of}\n({result.better} is better)")
     if ours:
         axis.axhline(1.0, color="black", linewidth=0.8)
         if any(row.published for row in result.rows):
@@ -61,7 +60,7 @@ def _panel(axis: Any, rows: list[SloRow], workflows: list[str]) -> None:
     for row in rows:
         x = workflows.index(row.workflow) + _offset(labels.index(row.variant), len(labels))
         _bar(axis, x, row.violations, 0.01, _FILLED / len(labels), row.variant)
-    axis.set_xticks(range(len(workflows)), workflows, rotation=12)
+    axis.set_xticks(range(len(workflows)), workflows, rotation=20, ha="right")
     _legend(axis, labels)
 
 
@@ -84,7 +83,8 @@ def _offset(index: int, count: int) -> float:
 
 
 def _value(row: MetricRow) -> float:
-    return row.value.value if row.value and row.value.value else 1.0
+    """The metric; 0 where it was not measured."""
+    return row.value.value if row.value else 0.0
 
 
 def _published(row: MetricRow, reference: MetricRow) -> float | None:

@@ -41,7 +41,7 @@ def load_curves(result: LoadResult) -> bytes:
             points = [(r.per_s, r.p95_ms) for r in rows if r.variant == label and r.p95_ms]
             failed = [(r.per_s, r.p95_ms) for r in rows if r.variant == label and r.failed > 0]
             if points:
-                axis.plot(*zip(*points, strict=True), marker=".", label=label, **_line(label))
+                axis.plot(*zip(*points, strict=True), label=label, **_marker(label), **_line(label))
             if failed := [point for point in failed if point[1]]:
                 axis.plot(*zip(*failed, strict=True), "x", color=colour(label), markersize=9)
         axis.set_yscale("log")
@@ -53,6 +53,11 @@ def load_curves(result: LoadResult) -> bytes:
     axes[0].set_ylabel("95th percentile, ms")
     axes[-1].legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return png(made)
+
+
+def _marker(label: str) -> dict[str, object]:
+    """Hollow for mechanism pool, so that single points can be told apart."""
+    return {"marker": "o", "markersize": 4, "mfc": "none" if label.endswith(" pool") else None}
 
 
 def _line(label: str) -> dict[str, object]:

@@ -93,7 +93,7 @@ def page_of(
         cells=cells if metrics else {},
         averages=_averages(metrics, ours),
         goals=goal_table(found) if found else None,
-        explanations=tuple(_explanations(found, metrics, parts)),
+        explanations=tuple(_explanations(found, metrics, parts, slo)),
         sections=(*result_sections(results, drawn), *extra_sections(out, known)),
         payloads=payloads(folder),
         facts=facts(folder),
@@ -139,10 +139,24 @@ def _explanations(
     found: Sequence[Verdict],
     metrics: Mapping[str, MetricResult],
     parts: BreakdownResult | None,
+    slo: SloResult | None,
 ) -> list[Explanation]:
+    """Why goals are missed; plans that are another variant's are explained with that."""
     explanations = []
     for verdict in found:
-        if verdict.met is False and (lines := explain(verdict, metrics, parts)):
+        if verdict.met is not False:
+            continue
+        own = verdict
+        if verdict.metric in metrics:
+            rows = {w: metrics[verdict.metric].row(w, verdict.ours) for w in verdict.missed}
+            others = [w for w, row in rows.items() if row and row.same_as not in _ours(found)]
+            own = verdict.model_copy(update={"missed": tuple(others)})
+        lines = explain(own, metrics, parts, slo)
+        if lines:
             title = f"{verdict.goal} ({verdict.ours})"
             explanations.append(Explanation(title, tuple(lines)))
     return explanations
+
+
+def _ours(found: Sequence[Verdict]) -> set[str]:
+    return {verdict.ours for verdict in found}

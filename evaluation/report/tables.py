@@ -125,7 +125,7 @@ def breakdown_table(result: BreakdownResult) -> Table:
 
 def goal_table(found: Sequence[Verdict]) -> Table:
     """Whether what was promised is kept."""
-    words = {True: "met", False: "MISSED", None: "not measured"}
+    words = {True: "met", False: "MISSED", None: "too little measured"}
     rows = [
         (
             verdict.goal,
@@ -133,12 +133,12 @@ def goal_table(found: Sequence[Verdict]) -> Table:
             number(verdict.limit),
             number(verdict.reached),
             words[verdict.met],
-            ", ".join(f"{name} {number(r.value)}" for name, r in verdict.by_workflow.items()),
+            ", ".join(f"{name} {_short(r)}" for name, r in verdict.by_workflow.items()),
         )
         for verdict in found
     ]
-    columns = ("goal", "ours", "limit", "reached", "", "ours ÷ rival by workflow")
-    return Table("goals", columns, tuple(rows))
+    columns = ("goal", "ours", "limit", "reached", "", "by workflow: ours ÷ rival, or the share")
+    return Table("what was promised, with 95 % intervals", columns, tuple(rows))
 
 
 def number(value: float | None) -> str:
@@ -154,6 +154,10 @@ def number(value: float | None) -> str:
 def with_interval(found: Interval | None) -> str:
     """A ratio with its interval."""
     return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})" if found else "-"
+
+
+def _short(found: Interval) -> str:
+    return f"{found.value:.2f} ({found.low:.2f}-{found.high:.2f})"
 
 
 def percentages(found: Interval | None) -> str:

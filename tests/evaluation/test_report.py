@@ -212,6 +212,9 @@ def test_goals_are_judged_and_misses_explained(measured):
     assert "pgp fork answers 100/s, each for 12.0 ms of CPU (sandboxes 10.0, client 2.0)" in line
     assert "which keeps 1.2 CPUs busy" in line
     assert found["slo", "SLO"].reached == pytest.approx(1 / 3)
+    (line,) = explain(found["slo", "SLO"], results, None, slo(folder))
+    assert "finra: pgp fork takes 25.0 ms on average" in line
+    assert "33.3% are above it, of faastlane fork's own" in line
 
 
 def test_too_few_requests_keep_no_promise_about_the_slo(run_folder):
