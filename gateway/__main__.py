@@ -12,6 +12,7 @@ from typing import get_args
 
 from gateway.auth import Credentials
 from gateway.errors import GatewayError
+from gateway.function_user import DEFAULT
 from gateway.names import BackendName
 from gateway.replica import Times
 from gateway.run import run
@@ -32,6 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
         images=options.images,
         credentials=_credentials(),
         times=Times(ready=options.ready_timeout),
+        idle_s=options.idle_timeout,
+        user=options.user,
     )
     try:
         run(settings, lambda url: print(json.dumps({"url": url}), flush=True), options.with_stdin)
@@ -60,6 +63,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--ready-timeout", type=float, default=Times.ready, metavar="S", help="seconds to get ready"
+    )
+    parser.add_argument(
+        "--idle-timeout",
+        type=float,
+        default=Settings.idle_s,
+        metavar="S",
+        help="seconds that a connection may be idle or stuck (default %(default)g)",
+    )
+    parser.add_argument(
+        "--user", default=DEFAULT, help="whom functions run as, for root (default %(default)s)"
     )
     parser.add_argument("--with-stdin", action="store_true", help="end when standard input ends")
     return parser

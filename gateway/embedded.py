@@ -15,6 +15,8 @@ from gateway import paths
 from gateway.__main__ import PASSWORD_VARIABLE, USER_VARIABLE
 from gateway.errors import GatewayError
 from gateway.names import BackendName
+from gateway.replica import Times
+from gateway.server import Settings
 
 _START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 30.0
@@ -37,7 +39,8 @@ class EmbeddedGateway:
         images: Path | None = None,
         user: str | None = None,
         password: str | None = None,
-        ready_timeout_s: float = 60.0,
+        ready_timeout_s: float = Times.ready,
+        idle_timeout_s: float = Settings.idle_s,
         backend: BackendName = "process",
     ) -> None:
         self.url = ""
@@ -45,6 +48,7 @@ class EmbeddedGateway:
         self._command = [sys.executable, "-m", "gateway", "--with-stdin", "--port", str(port)]
         self._command += ["--backend", backend]
         self._command += ["--ready-timeout", str(ready_timeout_s)]
+        self._command += ["--idle-timeout", str(idle_timeout_s)]
         self._command += ["--images", str((images or paths.images()).absolute())]
         self._credentials = {USER_VARIABLE: user or "", PASSWORD_VARIABLE: password or ""}
         self._process: subprocess.Popen[bytes]

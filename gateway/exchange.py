@@ -11,6 +11,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from gateway.bodies import Pieces
 from gateway.errors import GatewayError
 from gateway.function import Function
 from gateway.replica import Replica
@@ -26,7 +27,12 @@ class Outgoing:
     method: str
     target: str
     headers: CIMultiDict[str]
-    body: bytes | aiohttp.StreamReader | None
+    body: bytes | Pieces | None
+
+    @property
+    def refused(self) -> GatewayError | None:
+        """Why the body was broken off, if it was."""
+        return self.body.refused if isinstance(self.body, Pieces) else None
 
 
 @asynccontextmanager
@@ -38,8 +44,17 @@ async def exchange(function: Function, outgoing: Outgoing) -> AsyncIterator[aioh
 
     Raises:
         GatewayError: 503 no replica gets ready, 429 none has room, 504 the answer took too long,
-            502 the process broke off the connection.
+            502 the process broke off the connection, 413 the request's body is too large.
     """
+    with function.admit():
+        async with _exchange(function, outgoing) as response:
+            yield response
+
+
+@asynccontextmanager
+async def _exchange(
+    function: Function, outgoing: Outgoing
+) -> AsyncIterator[aiohttp.ClientResponse]:
     limit = function.limits.answer_s
     for attempt in range(1, _CONNECT_ATTEMPTS + 1):
         replica = await function.wait_ready()
@@ -53,6 +68,8 @@ async def exchange(function: Function, outgoing: Outgoing) -> AsyncIterator[aioh
                 "timeout", f"function {function.name}: no answer within {limit:g} s", 504
             ) from error
         except aiohttp.ClientError as error:
+            if outgoing.refused:
+                raise outgoing.refused from error
             # Nothing was sent if its process ended before it took the connection: go on to another.
             if attempt == _CONNECT_ATTEMPTS or not isinstance(error, aiohttp.ClientConnectorError):
                 raise GatewayError(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +14,8 @@ from gateway.logs import Log
 from gateway.replica import Replica, Times
 from gateway.revision import Revision
 
+#: Calls of a function at once, those included that wait for a replica or a connection to one.
+_MOST_CALLS = 2048
 Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
@@ -27,6 +30,7 @@ class Function:
         self._serving = revision
         self._spawn = spawn
         self._switch: asyncio.Task[None] | None = None
+        self._calls = 0
 
     def update(self, revision: Revision, replicas: int) -> None:
         """Replace the newest revision; the serving one stays until the new one is ready."""
@@ -43,6 +47,18 @@ class Function:
     def limits(self) -> CallLimits:
         """What a call may take."""
         return self._serving.limits
+
+    @contextmanager
+    def admit(self) -> Iterator[None]:
+        """Take a call in; GatewayError (429) if there are too many already."""
+        if self._calls >= _MOST_CALLS:
+            message = f"function {self.name}: {_MOST_CALLS} calls are running or waiting already"
+            raise GatewayError("too-many-requests", message, 429)
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
 
     async def wait_ready(self) -> Replica:
         """Wait for a replica that can take a request.

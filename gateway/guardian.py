@@ -3,6 +3,7 @@
 It is the functions' parent and adopts what they orphan, so that everything they start is found
 below it. When the gateway goes away, even by SIGKILL, the channel between the two closes and the
 guardian kills what is left; should the guardian itself be killed, the kernel kills the functions.
+Nothing below it can gain a privilege by a set-user-ID program.
 It also watches memory limits, away from the gateway's event loop.
 
 Why resident memory is watched: RLIMIT_AS and RLIMIT_DATA count address space (a thread's stack
@@ -87,8 +88,10 @@ class Guardian:
 
     def _start(self, message: dict[str, Any], listener: int, output: int) -> None:
         ident, cores = message["id"], message["cores"]
+        uid, gid = message["user"] or (None, None)
 
         def before_exec() -> None:
+            # Called after the change of user, which would undo it.
             linux.die_with_parent(signal.SIGKILL)
             if cores:
                 os.sched_setaffinity(0, cores)
@@ -103,6 +106,9 @@ class Guardian:
                 stderr=output,
                 pass_fds=(listener,),
                 start_new_session=True,
+                user=uid,
+                group=gid,
+                extra_groups=None if uid is None else (),
                 preexec_fn=before_exec,  # safe: this process has one thread
             )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
@@ -183,6 +189,7 @@ def _kill(pids: set[int]) -> None:
 def main() -> None:
     """Serve the channel on descriptor argv[1]; remove the folder argv[2] in the end."""
     linux.adopt_orphans()
+    linux.forbid_new_privileges()
     # Stopping is the gateway's decision. Handlers, since exec would pass SIG_IGN on to functions.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)

@@ -23,13 +23,20 @@ _NOT_STARTED = 127
 
 @dataclass(frozen=True)
 class Command:
-    """A process to start: what, where, with which environment, cores and memory limit (bytes)."""
+    """A process to start.
+
+    Attributes:
+        cores: what it is bound to; all if None.
+        memory: its limit, in bytes.
+        user: the uid and gid to run it as; the gateway's own if None.
+    """
 
     command: list[str]
     folder: Path
     env: dict[str, str]
     cores: list[int] | None = None
     memory: int | None = None
+    user: tuple[int, int] | None = None
 
 
 class Process(Child):
@@ -98,6 +105,7 @@ class Launcher:
                 "env": command.env,
                 "cores": command.cores,
                 "memory": command.memory or 0,
+                "user": command.user,
             }
         ).encode()
         if len(message) > MAX_MESSAGE:

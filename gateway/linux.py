@@ -1,4 +1,4 @@
-"""The two prctl(2) calls that tie the lives of processes together."""
+"""The prctl(2) calls that tie the lives of processes together, and bound what they may do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -24,3 +25,8 @@ def adopt_orphans() -> None:
 def die_with_parent(signal: int) -> None:
     """Have the kernel send this process `signal` when the thread that started it ends."""
     _prctl(_PR_SET_PDEATHSIG, signal)
+
+
+def forbid_new_privileges() -> None:
+    """Have no exec give this process, or any below it, more privileges than it has."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)

@@ -7,9 +7,15 @@ from pathlib import Path
 
 
 def home() -> Path:
-    """``$CHIRON_HOME``, or the user's cache folder when it is not set."""
+    """``$CHIRON_HOME``; when it is not set the user's cache folder, for root the system's.
+
+    Functions that root's gateway runs as another user have to get at their images, which they
+    could not in root's home.
+    """
     configured = os.environ.get("CHIRON_HOME")
-    return Path(configured) if configured else Path.home() / ".cache" / "chiron"
+    if configured:
+        return Path(configured)
+    return Path("/var/cache/chiron") if os.geteuid() == 0 else Path.home() / ".cache" / "chiron"
 
 
 def images() -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import logging
 import os
 import socket
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from gateway.backend import Child, Order
 from gateway.cores import Cores
 from gateway.environment import Sandbox, process_environment
+from gateway.function_user import FunctionUser
 from gateway.images import ImageStore, PinnedImage
 from gateway.launcher import Command, Launcher, Process
 from gateway.logs import LineReader
@@ -18,17 +20,21 @@ from gateway.names import BackendName
 from gateway.usage import CpuMeter, Usage, measure_trees
 
 _BACKLOG = 1024
+_log = logging.getLogger(__name__)
 
 
 class ProcessBackend:
-    """Runs the image folders of `images`, each replica on some of `cores`."""
+    """Runs the image folders of `images` as `user`, or as this process's own user if None."""
 
     name: BackendName = "process"
 
-    def __init__(self, launcher: Launcher, images: ImageStore, url: str) -> None:
+    def __init__(
+        self, launcher: Launcher, images: ImageStore, url: str, user: FunctionUser | None = None
+    ) -> None:
         self._launcher = launcher
         self._images = images
         self._url = url
+        self._user = user
         self._cores = Cores()
         self._meter = CpuMeter()
         self._opening: set[asyncio.Task[object]] = set()
@@ -48,13 +54,14 @@ class ProcessBackend:
 
     def start(self, image: PinnedImage, order: Order, output: LineReader) -> Process:
         """As `ImageInUse.start`."""
+        user = self._user_for(image)
         cores = self._cores.take(order.deployment.cores)
         try:
             with socket.socket() as listener, self._pipe_into(output) as writer:
                 listener.bind(("127.0.0.1", 0))
                 listener.listen(_BACKLOG)
                 child = self._launcher.start(
-                    self._command(image, order, cores), listener, writer.fileno()
+                    self._command(image, order, cores, user), listener, writer.fileno()
                 )
         except BaseException:
             self._cores.give_back(cores)
@@ -72,17 +79,37 @@ class ProcessBackend:
         opening.add_done_callback(self._opening.discard)
         return io.FileIO(writer, "w")
 
-    def _command(self, pinned: PinnedImage, order: Order, cores: list[int] | None) -> Command:
+    def _user_for(self, pinned: PinnedImage) -> FunctionUser | None:
+        """Whom to run it as: root itself, with a warning, where the user cannot get at it."""
+        python, folder = pinned.image.python, pinned.image.folder
+        user = self._user
+        barrier = user and user.barred(folder, folder / "function", python, python.resolve())
+        if user and barrier:
+            message = "image %s runs as root, since %s may not enter %s"
+            _log.warning(message, pinned.image.name, user.name, barrier)
+            return None
+        return user
+
+    def _command(
+        self,
+        pinned: PinnedImage,
+        order: Order,
+        cores: list[int] | None,
+        user: FunctionUser | None,
+    ) -> Command:
         image = pinned.image
         sandbox = Sandbox(order.folder / "home", order.folder / "tmp", order.secrets)
         for private in (sandbox.home, sandbox.temporary):
             private.mkdir(mode=0o700, parents=True)
+            if user:
+                user.own(private)
         return Command(
             command=[str(image.python), "index.py"],
             folder=image.folder,
             env=process_environment(order.deployment, image, sandbox, self._url),
             cores=cores,
             memory=order.deployment.memory,
+            user=(user.uid, user.gid) if user else None,
         )
 
 

@@ -8,6 +8,7 @@ import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict
 
+from gateway.bodies import LARGEST_BYTES, Pieces, too_large
 from gateway.calls import Call, forwarded
 from gateway.errors import GatewayError
 from gateway.exchange import Outgoing, exchange
@@ -27,7 +28,7 @@ class Proxy:
         self._metrics = metrics
 
     async def invoke(self, request: web.Request) -> web.StreamResponse:
-        """Answer with the function's answer, or 404, 408, 429, 502, 503, 504 in plain text."""
+        """Answer with the function's answer, or 404, 408, 413, 429, 502, 503, 504 in plain text."""
         call = Call.of(request)
         name = request.match_info["name"]
         function = self._registry.find(name)
@@ -49,12 +50,14 @@ async def _outgoing(request: web.Request, call: Call, function: Function) -> Out
     headers = forwarded(request.headers)
     headers["X-Call-Id"] = call.ident
     headers["X-Start-Time"] = str(call.start_ns)
-    body: bytes | aiohttp.StreamReader | None = None
+    body: bytes | Pieces | None = None
     length = request.content_length
+    if length is not None and length > LARGEST_BYTES:
+        raise too_large()
     if length is not None and length <= WHOLE_BODY_BYTES:
         body = await read_body(request, function)
     elif request.body_exists:
-        body = request.content
+        body = Pieces(request.content)
         if length is not None:
             headers["Content-Length"] = str(length)
     return Outgoing(request.method, target(request), headers, body)

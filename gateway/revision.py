@@ -16,6 +16,8 @@ from gateway.replica import Replica, StartFailedError, Times, how_it_ended
 from gateway.secret_store import SecretStore
 
 _FIRST_DELAY_S = 0.25
+#: Calls wait for a replica that is started again within this time; later ones are told why not.
+_PATIENCE_S = 1.0
 _LONGEST_DELAY_S = 30.0
 _STEADY_AFTER_S = 10.0
 
@@ -133,10 +135,11 @@ class Revision:
             replica = Replica(self.deployment.service, self._image, self._log)
             try:
                 why = await self._run(replica)
-                failures = (
-                    0 if time.monotonic() - replica.started > _STEADY_AFTER_S else failures + 1
-                )
+                steady = time.monotonic() - replica.started > _STEADY_AFTER_S
+                failures = 0 if steady else failures + 1
                 delay = backoff_s(failures - 1)
+                if delay > _PATIENCE_S:
+                    self.problem = f"{why}, {failures} times soon after its start"
             except StartFailedError as error:
                 why = self.problem = str(error)
                 failures += 1

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gateway.errors import GatewayError
+from gateway.function_user import FunctionUser
 
 
 class SecretStore:
@@ -14,11 +15,13 @@ class SecretStore:
     Args:
         shared: whether any user may read the files, as in a container, whose function runs as a
             user of its own. The folders must then be in one that only this user may enter.
+        user: whose files they are; this process's own if None.
     """
 
-    def __init__(self, *, shared: bool = False) -> None:
+    def __init__(self, *, shared: bool = False, user: FunctionUser | None = None) -> None:
         self._folder_mode = 0o755 if shared else 0o700
         self._file_mode = 0o444 if shared else 0o400
+        self._user = user
         self._values: dict[str, bytes] = {}
         self._mounted: dict[Path, frozenset[str]] = {}
 
@@ -56,9 +59,11 @@ class SecretStore:
 
     def mount(self, folder: Path, needed: Iterable[str]) -> None:
         """Write the `needed` secrets into a new `folder`, one file each."""
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o711 if self._user else 0o700, parents=True, exist_ok=True)
         folder.mkdir()
         folder.chmod(self._folder_mode)
+        if self._user:
+            self._user.own(folder)
         self._mounted[folder] = frozenset(needed)
         for name in self._mounted[folder]:
             self._write(folder / name, self._values[name])
@@ -76,4 +81,6 @@ class SecretStore:
         fresh.touch(mode=0o600)
         fresh.write_bytes(value)
         fresh.chmod(self._file_mode)
+        if self._user:
+            self._user.own(fresh)
         fresh.replace(path)

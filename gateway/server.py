@@ -9,6 +9,7 @@ import socket
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from aiohttp import web
 
@@ -17,7 +18,9 @@ from gateway.auth import Credentials
 from gateway.backend import Backend
 from gateway.background import AsyncCalls
 from gateway.docker_backend import DockerBackend
+from gateway.entrance import BACKLOG, open_entrance
 from gateway.errors import GatewayError
+from gateway.function_user import DEFAULT, FunctionUser
 from gateway.images import ImageStore
 from gateway.launcher import Launcher
 from gateway.metrics import Metrics
@@ -30,7 +33,6 @@ from gateway.revision import Host
 from gateway.secret_store import SecretStore
 from gateway.system_api import system_app
 
-_BACKLOG = 1024
 _STARTS_PER_CORE = 2
 _LAST_TIMES = Times(drain=5.0, stop=5.0)
 
@@ -44,6 +46,9 @@ class Settings:
         backend: what a replica is.
         images: folder of the image store; ``$CHIRON_HOME/images`` if None.
         credentials: what /system/* asks for; nothing if None.
+        idle_s: after how long without a request, or with half of one's head, a connection is
+            closed, and one whose client takes no more of its answer; in seconds.
+        user: whom functions run as where root runs the gateway.
     """
 
     host: str = "127.0.0.1"
@@ -52,6 +57,8 @@ class Settings:
     images: Path | None = None
     credentials: Credentials | None = None
     times: Times = field(default_factory=Times)
+    idle_s: float = 60.0
+    user: str = DEFAULT
 
 
 class Gateway:
@@ -62,7 +69,7 @@ class Gateway:
         self.guardian_lost = asyncio.Event()
         self._settings = settings
         self._runners: list[web.AppRunner] = []
-        self._sites: list[web.SockSite] = []
+        self._entrances: list[asyncio.Server] = []
         self._registry: Registry
         self._calls: AsyncCalls
 
@@ -73,19 +80,21 @@ class Gateway:
             GatewayError: the port cannot be had, or the backend is not to be used here.
         """
         settings = self._settings
+        # A container has a user of its own.
+        user = FunctionUser.choose(settings.user) if settings.backend == "process" else None
         listener = listen(settings.host, settings.port)
         port = listener.getsockname()[1]
         self.url = f"http://{_reachable(settings.host)}:{port}"
         scratch = Path(tempfile.mkdtemp(prefix="chiron-gateway-"))
         try:
-            backend, door = await self._open_backend(port, scratch)
+            backend, door = await self._open_backend(port, scratch, user)
         except GatewayError:
             listener.close()
             scratch.rmdir()
             raise
         host = Host(
             backend=backend,
-            secrets=SecretStore(shared=backend.name == "docker"),
+            secrets=SecretStore(shared=backend.name == "docker", user=user),
             scratch=scratch,
             times=settings.times,
             starting=asyncio.Semaphore(_STARTS_PER_CORE * len(os.sched_getaffinity(0))),
@@ -101,30 +110,39 @@ class Gateway:
 
     async def stop(self) -> None:
         """Take no more connections, let calls end, end every function's replicas."""
-        for site in self._sites:
-            await site.stop()
+        for entrance in self._entrances:
+            entrance.close()
         await self._registry.close(_LAST_TIMES)
         await self._calls.close()
         for runner in self._runners:
             await runner.cleanup()
         await self._registry.host.backend.close()
 
-    async def _open_backend(self, port: int, scratch: Path) -> tuple[Backend, socket.socket | None]:
+    async def _open_backend(
+        self, port: int, scratch: Path, user: FunctionUser | None
+    ) -> tuple[Backend, socket.socket | None]:
         """The backend, and a further listener if replicas cannot reach the gateway's own."""
         lost = self.guardian_lost.set
         if self._settings.backend == "docker":
             containers = await DockerBackend.open(self.url, port, scratch, lost)
             return containers, containers.door
         images = ImageStore(self._settings.images or paths.images())
-        return ProcessBackend(Launcher.open(scratch, lost), images, self.url), None
+        if user:
+            scratch.chmod(0o711)
+        return ProcessBackend(Launcher.open(scratch, lost), images, self.url, user), None
 
     async def _serve(self, app: web.Application, listener: socket.socket) -> None:
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_LAST_TIMES.drain)
+        idle_s = self._settings.idle_s
+        runner = web.AppRunner(
+            app,
+            access_log=None,
+            shutdown_timeout=_LAST_TIMES.drain,
+            keepalive_timeout=idle_s,
+        )
         await runner.setup()
         self._runners.append(runner)
-        site = web.SockSite(runner, listener, backlog=_BACKLOG)
-        await site.start()
-        self._sites.append(site)
+        server = cast(web.Server, runner.server)
+        self._entrances.append(await open_entrance(server, listener, idle_s))
 
     def _function_urls(self, proxy: Proxy) -> web.Application:
         """What functions may call."""
@@ -155,7 +173,7 @@ class Gateway:
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket; raises GatewayError naming the port and the mend."""
     try:
-        return socket.create_server((host, port), backlog=_BACKLOG)
+        return socket.create_server((host, port), backlog=BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             message = f"port {port} is in use: stop what listens there, or choose another port"

@@ -21,7 +21,6 @@ from gateway.secret_api import secret_routes
 from gateway.version import PROVIDER, VERSION
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_LARGEST_BODY = 1 << 22
 
 
 def system_app(
@@ -29,9 +28,7 @@ def system_app(
 ) -> web.Application:
     """The application to mount at /system/."""
     api = SystemApi(registry, metrics)
-    app = web.Application(
-        middlewares=[_plain_text_errors, _basic_auth(credentials)], client_max_size=_LARGEST_BODY
-    )
+    app = web.Application(middlewares=[_plain_text_errors, _basic_auth(credentials)])
     app.add_routes(
         [
             web.get("/functions", api.list),

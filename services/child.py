@@ -12,6 +12,7 @@ import multiprocessing
 import time
 from collections.abc import Callable
 from functools import partial
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -28,6 +29,11 @@ _END_S = STOP_S + 2.0
 _POLL_S = 0.1
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["services.app"])
+
+
+def prepare() -> None:
+    """Start the fork server, which takes a while, before there is work for it."""
+    forkserver.ensure_running()
 
 
 class Failed(Exception):  # noqa: N818  (it carries the error)

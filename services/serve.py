@@ -12,6 +12,7 @@ from typing import NoReturn, cast
 from flask import Flask
 from waitress.server import create_server
 
+from services import child
 from services.access import Secret
 from services.host import Host
 from services.logs import configure_logs
@@ -62,6 +63,7 @@ def serve(listener: socket.socket, app: Flask) -> None:
     A job that runs then ends at its next step and removes what it deployed.
     """
     configure_logs()
+    child.prepare()
     host = cast(Host, app.extensions["chiron"])
     with listener, host.running():
         server = create_server(

@@ -1,0 +1,58 @@
+"""Whom functions run as where root starts the gateway: a user who owns nothing else."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.errors import GatewayError
+
+DEFAULT = "nobody"
+
+
+@dataclass(frozen=True)
+class FunctionUser:
+    """A user of this machine, by name and ids."""
+
+    name: str
+    uid: int
+    gid: int
+
+    @classmethod
+    def choose(cls, name: str) -> FunctionUser | None:
+        """The user `name`; None if this process is that user, or is not root and cannot change.
+
+        Raises:
+            GatewayError: there is no such user.
+        """
+        if os.geteuid() != 0:
+            return None
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError as error:
+            message = f"there is no user {name}: name another one with --user"
+            raise GatewayError("unknown-user", message) from error
+        return cls(name, entry.pw_uid, entry.pw_gid) if entry.pw_uid else None
+
+    def own(self, path: Path) -> None:
+        """Give a file or folder to the user."""
+        os.chown(path, self.uid, self.gid)
+
+    def barred(self, *paths: Path) -> Path | None:
+        """The first file or folder on the way to `paths` that the user may not pass; or None."""
+        for path in paths:
+            for step in (*reversed(path.parents), path):
+                if not self._may_pass(step):
+                    return step
+        return None
+
+    def _may_pass(self, path: Path) -> bool:
+        status = path.stat()
+        if status.st_uid == self.uid:
+            needed = stat.S_IXUSR
+        else:
+            needed = stat.S_IXGRP if status.st_gid == self.gid else stat.S_IXOTH
+        return bool(status.st_mode & needed)
