@@ -19,7 +19,7 @@ demo: .venv/installed ## Profile, plan, deploy and compare the FINRA workflow; l
 test: .venv/developing ## Run all tests
 	@$(BIN)/pytest
 
-soak: .venv/developing ## Run the tests that take minutes: load, faults, fuzzing
+soak: .venv/developing ## Run the tests that take minutes: load, faults (CHIRON_SOAK_SECONDS=1800), fuzzing
 	@$(BIN)/pytest -m soak --timeout 1800
 
 lint: .venv/developing ## Check style, types and the direction of imports
