@@ -56,7 +56,7 @@ class Candidate:
         """Whether a search may find a layout of this shape that is as fast."""
         if self.bound_ms > latency_ms:
             return False
-        return self.estimate_ms <= ESTIMATE_MARGIN * latency_ms
+        return self.estimate_ms <= self.search.margin * latency_ms
 
     def layout(self, below_ms: float = math.inf) -> Layout | None:
         """The fastest layout found, None as soon as it is clear that it takes over `below_ms`."""
@@ -95,6 +95,12 @@ class Search:
         )
         return cls(problem, stages)
 
+    @cached_property
+    def margin(self) -> float:
+        """By how much a layout may beat the estimate: of many stages seldom all are lucky."""
+        large = sum(max(map(len, stage)) > SMALL for stage in self.stages)
+        return 1 + (ESTIMATE_MARGIN - 1) / max(1, large)
+
     @property
     def most_cpus(self) -> int:
         """CPUs beyond which no stage has functions left to use them."""
@@ -126,7 +132,7 @@ class Search:
         Every stage that is searched says what it really takes, the others what was estimated.
         """
         stages = list[StageLayout]()
-        stages_ms = [estimate_ms / ESTIMATE_MARGIN for estimate_ms in estimates_ms]
+        stages_ms = [estimate_ms / self.margin for estimate_ms in estimates_ms]
         for number, (tasks, stage) in enumerate(
             zip(self.problem.workflow.stages, self.stages, strict=True)
         ):
@@ -193,8 +199,9 @@ class Search:
     ) -> tuple[float, Slots, Partition]:
         """The fastest partition over any number of processes; of equal ones the fewest."""
         found = list[tuple[float, int, Slots, Partition]]()
+        margin = 1.0 if len(functions) <= SMALL else ESTIMATE_MARGIN
         for guess_ms, places in self._promising(functions, group, shape):
-            if not found or guess_ms <= min(f[0] for f in found):
+            if not found or guess_ms <= margin * min(f[0] for f in found):
                 latency_ms, processes = self._partition(functions, places)
                 found.append((latency_ms, len(processes), places, processes))
         latency_ms, _, places, processes = min(found, key=lambda f: f[:2])

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from scheduler.choices import Strategy
 from scheduler.options import Option, Options
-from scheduler.pgp import ESTIMATE_MARGIN, by_estimate
+from scheduler.pgp import by_estimate
 from workflow.plan import Plan
 
 
@@ -52,7 +52,7 @@ def fastest(options: Options) -> Option | None:
     best = min(filter(options.counts, options.rivals), key=_speed, default=None)
     for candidate in by_estimate(options.candidates()):
         below_ms = math.inf if best is None else best.judged_ms
-        if candidate.estimate_ms > ESTIMATE_MARGIN * below_ms:
+        if candidate.estimate_ms > options.search.margin * below_ms:
             break
         option = options.made(candidate, below_ms) if candidate.may_reach(below_ms) else None
         if option is not None and options.counts(option):
