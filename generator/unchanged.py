@@ -19,8 +19,8 @@ DEFINITION = "chiron.definition"
 def with_definition(function: StackFunction, code: Path | None) -> StackFunction:
     """`function` with an annotation that changes with its definition, or with its folder `code`."""
     digest = hashlib.sha256(function.model_dump_json().encode())
-    for file in sorted(code.rglob("*")) if code else ():
-        if file.is_file():
+    if code is not None:
+        for file in sorted(each for each in code.rglob("*") if each.is_file()):
             digest.update(f"\0{file.relative_to(code)}\0".encode() + file.read_bytes())
     annotations = {**function.annotations, DEFINITION: digest.hexdigest()}
     return function.model_copy(update={"annotations": annotations})

@@ -58,7 +58,7 @@ def _while_busy(bench: Bench, placed: Placed, seconds: float) -> list[float]:
     sender = threading.Thread(target=send)
     sender.start()
     try:
-        found = []
+        found: list[float] = []
         end = time.monotonic() + seconds
         while not found or time.monotonic() < end:
             found.append(placed.meter.memory_mib() or 0.0)
