@@ -19,6 +19,7 @@ from generator.generate import Sources, generate
 from openfaas.stack import deployment, read_stack
 from openfaas.strict_yaml import dump_yaml
 from scheduler.schedule import schedule
+from scheduler.wishes import read_wishes
 from workflow.documents import validate
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
@@ -276,6 +277,30 @@ def test_in_the_profile_and_the_platform(generated, profile_of, platform, folder
                 assert str(error).isprintable()
                 continue
             check(generated(change=lambda _, plan=plan: plan))
+
+
+WISHES = {"format": 1, "isolate": {"split": "process"}, "together": [["split", "split"]]}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_in_the_wishes(generated, profile_of, platform, folder, text):
+    generated()
+    workflow = WorkflowFolder.open(folder).workflow
+
+    def planned(wishes):
+        (folder / "wishes.json").write_text(json.dumps(wishes))
+        return schedule(
+            workflow, profile_of(workflow), platform, 1000.0, wishes=read_wishes(folder)
+        )
+
+    assert planned(WISHES)
+    for place in places(WISHES):
+        try:
+            plan = planned(put(WISHES, place, text))
+        except ChironError as error:
+            assert str(error).isprintable()
+            continue
+        check(generated(change=lambda _, plan=plan: plan))
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
