@@ -11,8 +11,8 @@ from workflow.platform import Platform
 from workflow.profile import Profile
 
 #: Periods of a stage from which a search asks for so much that Python would only be a detour: the
-#: kernel is loaded in 0.6 s, and a stage of 3700 periods takes a second of Python before that.
-LARGE_STAGE = 3000
+#: kernel is loaded in 0.6 s, and a stage of 700 periods takes 4 s of Python before that.
+LARGE_STAGE = 500
 _KERNEL = "predictor.compiled"
 
 
