@@ -46,6 +46,7 @@ class DockerBackend:
         self._origin = origin
         self._guard = guard
         self._containers: set[Container] = set()
+        self._releases: set[asyncio.Task[None]] = set()
         self._meter = CpuMeter()
 
     @classmethod
@@ -85,6 +86,17 @@ class DockerBackend:
         self._containers.add(container)
         return container
 
+    def release(self, image: str) -> None:
+        """Have the image with the id `image` removed, once nobody runs it, if it was rebuilt."""
+        task = asyncio.create_task(self._remove_superseded(image))
+        self._releases.add(task)
+        task.add_done_callback(self._releases.discard)
+
+    async def _remove_superseded(self, image: str) -> None:
+        for container in [one for one in self._containers if one.image == image]:
+            await container.removed.wait()
+        await asyncio.to_thread(docker_engine.remove_superseded, self._client, image)
+
     async def usage(self, children: Sequence[Child]) -> Usage:
         """CPU time and memory of the containers' control groups."""
         containers = [child for child in children if isinstance(child, Container)]
@@ -95,6 +107,7 @@ class DockerBackend:
         for container in self._containers:
             container.signal(signal.SIGKILL)
             await container.removed.wait()
+        await asyncio.gather(*self._releases)
         await self._guard.dismiss(all_clear=await asyncio.to_thread(self._nothing_left))
         self._client.close()
 
@@ -118,7 +131,8 @@ class _EngineImage:
         return self._backend.start(self._ident, self._health_path, order, output)
 
     def release(self) -> None:
-        """Nothing: the engine removes no image by itself."""
+        """Let it go: a version that a later build has replaced is removed."""
+        self._backend.release(self._ident)
 
 
 def _health_path(image: Any) -> str:

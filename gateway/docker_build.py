@@ -52,10 +52,17 @@ def _build(
 ) -> str:
     import docker
 
+    before = _ident(client, tag)
     with engine_errors():
         try:
             image, _ = client.images.build(
-                path=str(context), tag=tag, target=STAGE, buildargs=arguments, rm=True, forcerm=True
+                path=str(context),
+                tag=tag,
+                target=STAGE,
+                buildargs=arguments,
+                labels={docker_engine.BUILT_LABEL: function.name},
+                rm=True,
+                forcerm=True,
             )
         except docker.errors.BuildError as error:
             base = arguments.get("BASE_IMAGE", "the template's base image")
@@ -63,7 +70,16 @@ def _build(
                 "build-failed",
                 f"function {function.name}: Docker cannot build it on {base}: {_said(error)}",
             ) from error
+    if before is not None:
+        docker_engine.remove_superseded(client, before)
     return str(image.id)
+
+
+def _ident(client: Any, tag: str) -> str | None:
+    """The id of the image that has the name `tag`; None where none has."""
+    with contextlib.suppress(GatewayError):
+        return str(docker_engine.find_image(client, tag).id)
+    return None
 
 
 def _said(error: Any) -> str:

@@ -34,6 +34,7 @@ class Container(Child):
     """A container that runs as long as its first process does, and is removed then.
 
     Attributes:
+        image: the id of its image.
         removed: set once it is.
     """
 
@@ -45,6 +46,7 @@ class Container(Child):
         self.health_path = health_path
         self._client = client
         self._settings = settings
+        self.image: str = settings["image"]
         self._output = output
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()

@@ -23,6 +23,8 @@ OWNER_LABEL = "chiron.gateway"
 #: Where that gateway listens, and which function the container serves.
 GATEWAY_URL_LABEL = "chiron.gateway.url"
 FUNCTION_LABEL = "com.openfaas.function"
+#: Of an image that `chiron build` made: the function.
+BUILT_LABEL = "chiron.built"
 
 _UNAVAILABLE = 503
 
@@ -116,6 +118,14 @@ def remove(container: Any) -> None:
     """Remove a container, running or not; fine if somebody else does at the same time."""
     with contextlib.suppress(GatewayError), engine_errors():
         container.remove(force=True, v=True)
+
+
+def remove_superseded(client: Any, ident: str) -> None:
+    """Remove an image of ours if a later build has taken its name and no container needs it."""
+    with contextlib.suppress(GatewayError), engine_errors():
+        image = client.images.get(ident)
+        if BUILT_LABEL in image.labels and not image.tags:
+            client.images.remove(ident)  # which the engine refuses while it is needed
 
 
 def remove_abandoned(client: Any) -> None:

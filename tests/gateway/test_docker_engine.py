@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -85,3 +86,36 @@ def test_a_gateway_that_cannot_be_seen_from_here_is_taken_to_live():
 def test_memory_is_counted_without_the_page_cache(field):
     assert memory_bytes({"usage": 100, "stats": {field: 30}}) == 70
     assert memory_bytes({}) == 0
+
+
+class Images:
+    """An engine's images by id; `removed` is what was asked to go."""
+
+    def __init__(self, **images):
+        self.images = self
+        self._images = images
+        self.removed = []
+
+    def get(self, ident):
+        if ident not in self._images:
+            raise docker.errors.ImageNotFound("no such image")
+        return self._images[ident]
+
+    def remove(self, ident):
+        self.removed.append(ident)
+        raise docker.errors.APIError("a container needs it")  # which is no error here
+
+
+@pytest.mark.parametrize(
+    ("labels", "tags", "removed"),
+    [
+        ({docker_engine.BUILT_LABEL: "f"}, [], ["old"]),
+        ({docker_engine.BUILT_LABEL: "f"}, ["f:latest"], []),
+        ({}, [], []),
+    ],
+)
+def test_an_image_of_ours_goes_when_a_later_build_has_its_name(labels, tags, removed):
+    engine = Images(old=SimpleNamespace(labels=labels, tags=tags))
+    docker_engine.remove_superseded(engine, "old")
+    docker_engine.remove_superseded(engine, "gone already")
+    assert engine.removed == removed
