@@ -1,21 +1,39 @@
-"""Whole workflows from a few lines: folders, and profiles and a platform made by hand."""
+"""Workflows from a few lines, profiles and a platform made by hand, and a gateway to deploy on."""
 
 from __future__ import annotations
 
 import json
+import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+from cli.images import build_local
+from gateway.embedded import EmbeddedGateway
+from generator.launcher import Launcher
+from openfaas.client import Gateway
+from profiler.permission import require_tracing
+from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Period, Profile
 
 MakeFolder = Callable[..., WorkflowFolder]
+
+#: Equal examples in every run, however slow the machine is; soaks look for new ones.
+EXAMPLES = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("repeatable", EXAMPLES)
+settings.register_profile("soak", EXAMPLES, derandomize=False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the examples of property tests before any module is read."""
+    settings.load_profile("soak" if "soak" in config.option.markexpr else "repeatable")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -156,3 +174,28 @@ def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port
+
+
+@pytest.fixture(scope="session")
+def strace() -> str:
+    """The path of strace, where this machine has it and allows tracing."""
+    try:
+        return require_tracing(os.environ)
+    except ChironError as error:
+        pytest.skip(error.message)
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A CHIRON_HOME of the tests' own."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CHIRON_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def launcher(home: Path) -> Iterator[Launcher]:
+    """Deploys plans on an embedded gateway that the tests share: each removes what it deploys."""
+    with EmbeddedGateway() as embedded, Gateway(embedded.url) as gateway:
+        yield Launcher(gateway, build_local)

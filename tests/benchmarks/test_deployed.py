@@ -25,10 +25,9 @@ ProfileOf = Callable[[Workflow], Profile]
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedGateway]:
-    """A gateway with a home of its own."""
+def gateway(home: Path) -> Iterator[EmbeddedGateway]:
+    """A gateway without any Redis."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CHIRON_HOME", str(tmp_path_factory.mktemp("home")))
         patch.delenv("REDIS_URL", raising=False)
         with EmbeddedGateway() as embedded:
             yield embedded

@@ -104,15 +104,6 @@ class Deployed:
 
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A CHIRON_HOME of the tests' own."""
-    folder = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CHIRON_HOME", str(folder))
-        yield folder
-
-
-@pytest.fixture(scope="session")
 def embedded(backend: BackendName, home: Path) -> Iterator[EmbeddedGateway]:
     """The gateway that these tests share, one for each backend."""
     with EmbeddedGateway(backend=backend) as gateway:

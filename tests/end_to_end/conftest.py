@@ -53,15 +53,6 @@ def _is_function(process: psutil.Process) -> bool:
 
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A CHIRON_HOME of the tests' own."""
-    folder = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CHIRON_HOME", str(folder))
-        yield folder
-
-
-@pytest.fixture(scope="session")
 def place(home: Path) -> Iterator[Place]:
     """The gateway that these tests share."""
     with EmbeddedGateway() as embedded, Gateway(embedded.url) as gateway:
@@ -73,7 +64,7 @@ def all_gone() -> Callable[[set[psutil.Process]], set[psutil.Process]]:
     """Waits for processes to end; returns those that did not."""
 
     def wait(processes: set[psutil.Process]) -> set[psutil.Process]:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while left := {process for process in processes if process.is_running()}:
             if time.monotonic() > end:
                 return left

@@ -18,7 +18,8 @@ PARSERS = ["asl", "dag", "profile", "plan", "stack", "requirements", "strace"]
 #: Inputs of a soak: of all parsers together more than a million.
 INPUTS, GUIDED = 160_000, 20_000
 SHORT = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 TEXTS = st.text(max_size=20) | st.sampled_from(
     ["States", "StartAt", "Type", "Task", "Parallel", "Branches", "tasks", "edges", "Next", "a"]

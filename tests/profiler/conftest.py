@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
-from cli.images import build_local
-from gateway.embedded import EmbeddedGateway
-from generator.launcher import Launcher
-from openfaas.client import Gateway
 from profiler.handler_run import HandlerRun, handler_runs
-from profiler.permission import require_tracing
 from profiler.strace_text import parse
-from workflow.errors import ChironError
 
 #: (thread, start in ms, duration in ms, call with its arguments, result)
 Line = tuple[int, float, float, str, str]
@@ -40,21 +33,3 @@ def handler_run() -> Callable[[float, list[Line]], HandlerRun]:
         return run
 
     return make
-
-
-@pytest.fixture(scope="session")
-def strace() -> str:
-    """The path of strace, where this machine has it and allows tracing."""
-    try:
-        return require_tracing(os.environ)
-    except ChironError as error:
-        pytest.skip(error.message)
-
-
-@pytest.fixture(scope="session")
-def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
-    """Deploys plans on an embedded gateway that these tests share."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CHIRON_HOME", str(tmp_path_factory.mktemp("home")))
-        with EmbeddedGateway() as embedded, Gateway(embedded.url) as gateway:
-            yield Launcher(gateway, build_local)

@@ -23,12 +23,10 @@ BOUND_S = 90
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory):
+def gateway(home):
     """The URL of an embedded gateway whose images are the tests' own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CHIRON_HOME", str(tmp_path_factory.mktemp("home")))
-        with EmbeddedGateway() as embedded:
-            yield embedded.url
+    with EmbeddedGateway() as embedded:
+        yield embedded.url
 
 
 @pytest.fixture
