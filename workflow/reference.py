@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from workflow.errors import ChironError
 from workflow.model import Workflow
+from workflow.tied import tied
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
 
@@ -86,7 +87,7 @@ def run_reference(
     try:
         done = subprocess.run(
             # Neither import from the current folder nor leave bytecode in the users' folders.
-            [sys.executable, "-P", "-B", "-m", "workflow.reference_process"],
+            tied([sys.executable, "-P", "-B", "-m", "workflow.reference_process"]),
             input=json.dumps(job, default=dict),
             capture_output=True,
             encoding="utf-8",
