@@ -52,10 +52,21 @@ def command(
             else stack.enter_context(connect(gateway, local=local, tls_no_verify=tls_no_verify))
         )
         report = check_profiler(
-            place, repeats=repeats, samples=samples, progress=progress, probe_alone=harness
+            place,
+            command=_command(local, harness=harness),
+            repeats=repeats,
+            samples=samples,
+            progress=progress,
+            probe_alone=harness,
         )
     emit(report, output / "profiler.json", as_json)
     _show(report)
+
+
+def _command(local: Backend | None, *, harness: bool) -> str:
+    """The command, without what differs from one machine to the next."""
+    options = ["--harness"] * harness + ["--local", "--backend", str(local)] * (local is not None)
+    return " ".join(["chiron evaluate profiler", *options])
 
 
 def _show(report: ProfilerReport) -> None:

@@ -75,14 +75,10 @@ class Known:
     truth_ms
         How long it does each kind of thing; ``free`` is ``native`` or ``block``. Where only one
         is named, that is all it does, and how long it takes is the machine's.
-    by_clock
-        Whether it computes for a time, and not a certain amount: then a machine that gets slower
-        does not change how long it takes.
     """
 
     body: str
     truth_ms: Mapping[str, float]
-    by_clock: bool = False
 
     @property
     def truth(self) -> dict[str, float]:
@@ -93,17 +89,15 @@ class Known:
 
 KNOWN: dict[str, Known] = {
     "sleep": Known("time.sleep(0.05)", {"block": 50}),
-    "python": Known("compute(30)", {"cpu": 30}, by_clock=True),
+    "python": Known("compute(30)", {"cpu": 30}),
     "pbkdf2": Known("derive(100_000)", {"native": 30}),
     "socket": Known(
         'compute(10)\nnear.send(b"?")\nnear.recv(1)\ncompute(10)',
         {"cpu": 20, "block": 20},
-        by_clock=True,
     ),
     "mixture": Known(
         "compute(10)\ntime.sleep(0.02)\ncompute(10)\nnative(10)",
         {"cpu": 20, "block": 20, "native": 10},
-        by_clock=True,
     ),
     "write": Known(
         'with open("/tmp/chiron-known-write", "wb", buffering=0) as file:\n'
@@ -116,7 +110,7 @@ KNOWN: dict[str, Known] = {
         "    for _ in range(200):\n        file.read(8)",
         {"cpu": 1},
     ),
-    "python-threads": Known("together((compute, 15), (compute, 15))", {"cpu": 30}, by_clock=True),
+    "python-threads": Known("together((compute, 15), (compute, 15))", {"cpu": 30}),
     "native-threads": Known("together((derive, 60_000), (derive, 60_000))", {"native": 30}),
     "waiting-threads": Known("together((time.sleep, 0.02), (time.sleep, 0.03))", {"block": 30}),
 }

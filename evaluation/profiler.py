@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
 
-from evaluation.known_functions import KNOWN, Known, write_known
+from evaluation.bench.machine import Machine, this_machine
+from evaluation.known_functions import KNOWN, write_known
 from profiler.drift import latency_at
-from profiler.invocation import Solo
+from profiler.invocation import Invocation, Solo
 from profiler.launcher import SoloLauncher
 from profiler.profile import profile
-from profiler.reference_loop import reference_ms
-from profiler.solo import solo_plan, solo_workflow
 from workflow.documents import Document
-from workflow.profile import FunctionProfile, Profile, Source
+from workflow.profile import FunctionProfile, Source
 
 Progress = Callable[[str], None]
 
@@ -32,9 +32,13 @@ class Checked(Document):
     ----------
     truth, found
         Shares of its kinds; ``free`` is ``native`` and ``block`` together.
-    profiled_ms, untraced_ms, untraced_spread_ms
-        Its latency in the profile; and by runs without any tracing afterwards, corrected for the
-        machine's drift, with their quartiles.
+    profiled_ms
+        Its latency in the profile.
+    untraced_ms, untraced_spread_ms
+        By runs without any tracing beside those of the profile, with their quartiles.
+    latency_error, latency_error_spread
+        How much longer the profile's runs took than those right beside them, as a share: the median
+        of the pairs, and its quartiles.
     """
 
     function: str
@@ -43,17 +47,14 @@ class Checked(Document):
     profiled_ms: float
     untraced_ms: float
     untraced_spread_ms: tuple[float, float]
+    latency_error: float
+    latency_error_spread: tuple[float, float]
     sources: tuple[Source, ...]
 
     @property
     def worst_points(self) -> float:
         """The largest error of a share, in percentage points."""
         return max(abs(self.found[kind] - share) for kind, share in self.truth.items()) * 100
-
-    @property
-    def latency_error(self) -> float:
-        """How far the profile's latency is from the untraced one."""
-        return (self.profiled_ms - self.untraced_ms) / self.untraced_ms
 
 
 class ProfilerReport(Document):
@@ -63,11 +64,15 @@ class ProfilerReport(Document):
     ----------
     seconds
         How long profiling all the known functions took, deploying included.
+    command
+        What was run, where nothing else did.
     repeated_ms
         Latencies of one function in profiles that were taken in a row, at one speed of the machine.
     """
 
     format: int = 1
+    command: str
+    machine: Machine
     seconds: float
     functions: tuple[Checked, ...]
     repeated: str
@@ -79,9 +84,24 @@ class ProfilerReport(Document):
         return max(self.repeated_ms) / min(self.repeated_ms) - 1
 
 
+@dataclass
+class _Beside:
+    """Runs every function once more after each of its untraced runs, in pairs."""
+
+    pairs: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def __call__(self, solo: Solo, run: Invocation) -> None:
+        start = time.monotonic()
+        pair = (run.latency_ms, solo.invoke().latency_ms)
+        self.pairs.setdefault(solo.function, []).append(pair)
+        self.seconds += time.monotonic() - start
+
+
 def check_profiler(
     launcher: SoloLauncher,
     *,
+    command: str,
     repeats: int,
     samples: int,
     progress: Progress,
@@ -91,24 +111,26 @@ def check_profiler(
 
     Parameters
     ----------
+    command
+        What the report says that was run.
     samples
-        Untraced runs of each function that its profile's latency is compared with.
+        Untraced runs of each function, at least, and as many beside them.
     probe_alone
         Whether to make do without strace.
     """
     with tempfile.TemporaryDirectory(prefix="chiron-known-") as scratch:
         folder = write_known(Path(scratch) / "known")
+        beside = _Beside()
         start = time.monotonic()
-        measured = profile(folder, launcher, progress=progress, probe_alone=probe_alone)
-        seconds = time.monotonic() - start
-        alone = solo_workflow(folder.workflow)
-        progress("timing the functions untraced")
-        with launcher.launch(alone, folder, solo_plan(alone)) as placed:
-            solos = [
-                Solo(placed.gateway, wrap, name, [b"{}"])
-                for name, wrap in zip(alone.functions, placed.names, strict=True)
-            ]
-            untraced = _untraced(solos, measured, samples)
+        measured = profile(
+            folder,
+            launcher,
+            samples=samples,
+            progress=progress,
+            probe_alone=probe_alone,
+            beside=beside,
+        )
+        seconds = time.monotonic() - start - beside.seconds
         one = write_known(Path(scratch) / "one", (REPEATED,))
         repeated = []
         for number in range(repeats):
@@ -116,9 +138,11 @@ def check_profiler(
             repeated.append(profile(one, launcher, probe_alone=probe_alone).functions[REPEATED])
     speed = median(each.reference_ms or 1.0 for each in repeated)
     return ProfilerReport(
+        command=command,
+        machine=this_machine(),
         seconds=round(seconds, 1),
         functions=tuple(
-            _checked(name, KNOWN[name], function, untraced[name])
+            checked(name, function, beside.pairs[name])
             for name, function in measured.functions.items()
         ),
         repeated=REPEATED,
@@ -126,40 +150,29 @@ def check_profiler(
     )
 
 
-def _untraced(solos: list[Solo], measured: Profile, samples: int) -> Mapping[str, list[float]]:
-    """Latencies of runs in turn, each as it would be at the speed at which it was profiled."""
-    taken: dict[str, list[float]] = {solo.function: [] for solo in solos}
-    references: dict[str, list[float]] = {solo.function: [] for solo in solos}
-    for _ in range(samples):
-        for solo in solos:
-            references[solo.function].append(reference_ms())
-            taken[solo.function].append(solo.invoke().latency_ms)
-    return {
-        name: latencies
-        if KNOWN[name].by_clock
-        else _at_speed_of(measured.functions[name], latencies, median(references[name]))
-        for name, latencies in taken.items()
-    }
+def checked(name: str, function: FunctionProfile, pairs: Sequence[tuple[float, float]]) -> Checked:
+    """The known function `name` beside its profile.
 
-
-def _at_speed_of(function: FunctionProfile, taken: list[float], speed_ms: float) -> list[float]:
-    """The latencies `taken` at another speed, as they would have been when it was profiled."""
-    drift = function.latency_ms / latency_at(function, speed_ms)
-    return [latency * drift for latency in taken]
-
-
-def _checked(name: str, known: Known, function: FunctionProfile, taken: list[float]) -> Checked:
-    low, middle, high = quantiles(taken, n=4, method="inclusive")
+    Parameters
+    ----------
+    pairs
+        Latencies of a run of the profile and of the run right beside it.
+    """
+    low, middle, high = quantiles((beside for _, beside in pairs), n=4, method="inclusive")
+    errors = [run / beside - 1 for run, beside in pairs]
+    low_error, error, high_error = quantiles(errors, n=4, method="inclusive")
     shares = {
         kind: function.time_ms(kind) / function.latency_ms for kind in ("cpu", "native", "block")
     }
     found = shares | {"free": shares["native"] + shares["block"]}
     return Checked(
         function=name,
-        truth={kind: round(share, 4) for kind, share in known.truth.items()},
+        truth={kind: round(share, 4) for kind, share in KNOWN[name].truth.items()},
         found={kind: round(share, 4) for kind, share in found.items()},
         profiled_ms=function.latency_ms,
         untraced_ms=round(middle, 3),
         untraced_spread_ms=(round(low, 3), round(high, 3)),
+        latency_error=round(error, 4),
+        latency_error_spread=(round(low_error, 4), round(high_error, 4)),
         sources=function.sources,
     )

@@ -1,7 +1,8 @@
 """Runs the wraps of a plan as plain processes of this interpreter, where no gateway is wanted.
 
 The code is what `generate` writes and the runtime is the template's, but nothing is built or
-installed: the functions see the packages of this interpreter.
+installed: the functions see the packages of this interpreter. The processes end with this one, also
+where it is killed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
 from workflow.plan import Plan
+from workflow.tied import tied
 
 _TEMPLATE = "python3-wrap"
 _READY_S, _STOP_S = 30.0, 6.0
@@ -73,15 +75,28 @@ class Harness:
 
     progress: Callable[[str], None]
 
-    @contextmanager
-    def launch(self, workflow: Workflow, folder: WorkflowFolder, plan: Plan) -> Iterator[Running]:
+    def launch(
+        self, workflow: Workflow, folder: WorkflowFolder, plan: Plan
+    ) -> AbstractContextManager[Running]:
         """`plan` of `workflow`, with the code of `folder`, running for the length of the block.
 
         Raises
         ------
         ChironError
-            ``not-ready`` with the wrap's name and its last words; what `generate` raises.
+            ``not-ready`` with the names of all wraps that do not start, and the last words of the
+            first; what `generate` raises.
         """
+        return self.launch_under(workflow, folder, plan, lambda _: ())
+
+    @contextmanager
+    def launch_under(
+        self,
+        workflow: Workflow,
+        folder: WorkflowFolder,
+        plan: Plan,
+        prefix: Callable[[str], Sequence[str]],
+    ) -> Iterator[Running]:
+        """As `launch`, each wrap started by the command `prefix` of its name, before its own."""
         sources = Sources.read(WorkflowFolder(folder.path, workflow))
         if sources.supporting:
             names = ", ".join(sources.supporting)
@@ -93,14 +108,27 @@ class Harness:
             nobody = stack.enter_context(socket.socket())
             nobody.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-            port_of = {}
+            started = []
             for wrap in plan.wraps:
                 image = scratch / "images" / wrap.name
                 _assemble(stack_file.parent / wrap.name, image)
                 variables = environment(functions[wrap.name], stack_file.parent)
                 given = variables | {"OPENFAAS_NAME": wrap.name, "gateway_url": url}
-                port_of[wrap.name] = stack.enter_context(_process(wrap.name, image, given))
+                command = [*prefix(wrap.name), sys.executable, "index.py"]
+                started.append(stack.enter_context(_process(wrap.name, image, command, given)))
+            _await_all(started)
+            port_of = {each.name: each.port for each in started}
             yield Running(Ports(url, port_of), tuple(port_of))
+
+
+@dataclass(frozen=True)
+class _Wrap:
+    """A wrap's process, which writes to `log`."""
+
+    name: str
+    port: int
+    process: subprocess.Popen[bytes]
+    log: Path
 
 
 def _assemble(code: Path, image: Path) -> None:
@@ -111,12 +139,14 @@ def _assemble(code: Path, image: Path) -> None:
 
 
 @contextmanager
-def _process(name: str, image: Path, given: Mapping[str, str]) -> Iterator[int]:
-    """The port of a wrap's process, which runs for the length of the block."""
+def _process(
+    name: str, image: Path, command: Sequence[str], given: Mapping[str, str]
+) -> Iterator[_Wrap]:
+    """The process of a wrap, which runs for the length of the block."""
     log = image.with_suffix(".log")
     with socket.create_server(("127.0.0.1", 0)) as listener, log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "index.py"],
+            tied(command),
             cwd=image,
             env=_environment(image, given) | {"LISTEN_FD": str(listener.fileno())},
             stdin=subprocess.DEVNULL,
@@ -127,8 +157,7 @@ def _process(name: str, image: Path, given: Mapping[str, str]) -> Iterator[int]:
         )
         port = int(listener.getsockname()[1])
     try:
-        _await_ready(name, process, port, log)
-        yield port
+        yield _Wrap(name, port, process, log)
     finally:
         _stop(process)
 
@@ -148,16 +177,24 @@ def _environment(image: Path, given: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _await_ready(name: str, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _await_all(wraps: Sequence[_Wrap]) -> None:
+    """Return once all answer; the error has all that do not."""
     deadline = time.monotonic() + _READY_S
-    while process.poll() is None and time.monotonic() < deadline:
+    silent = [wrap for wrap in wraps if not _answers(wrap, deadline)]
+    if silent:
+        words = silent[0].log.read_text(errors="replace").strip().splitlines()
+        said = words[-1] if words else "it says nothing"
+        message = f"wrap {silent[0].name} does not start: {said}"
+        raise ChironError("not-ready", message, functions=[wrap.name for wrap in silent])
+
+
+def _answers(wrap: _Wrap, deadline: float) -> bool:
+    while wrap.process.poll() is None and time.monotonic() < deadline:
         with contextlib.suppress(requests.RequestException):
-            if requests.get(f"http://127.0.0.1:{port}/_/health", timeout=_READY_S).ok:
-                return
+            if requests.get(f"http://127.0.0.1:{wrap.port}/_/health", timeout=_READY_S).ok:
+                return True
         time.sleep(_POLL_S)
-    words = log.read_text(errors="replace").strip().splitlines()
-    said = words[-1] if words else "it says nothing"
-    raise ChironError("not-ready", f"wrap {name} does not start: {said}", functions=[name])
+    return False
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

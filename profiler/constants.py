@@ -14,6 +14,9 @@ from statistics import quantiles
 from profiler.noop_shapes import PROCESSES, REMOTES, THREADS
 from workflow.platform import Platform
 
+#: The plans of which it has to be known how long they take when their no-ops do not pause.
+BRIEF = frozenset({"one", "threads"})
+
 
 @dataclass(frozen=True)
 class Interpreter:
@@ -33,7 +36,7 @@ class Seen:
     latency_ms
         What the client sees, when the no-ops pause.
     brief_ms
-        The same when they do not.
+        The same when they do not; nan for plans that are not in `BRIEF`.
     begins_ms
         When each process of the entry wrap begins with its first function, from when the wrap has
         the request.

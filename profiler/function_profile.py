@@ -52,8 +52,13 @@ def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
     if not samples.traced:
         return probed_periods(probed, latency_ms)
     run = typical_run([traced_run(each.run, each.delayed_ms) for each in samples.traced])
-    seen = periods(run.waits, run.duration_ms, run.marker_ms, latency_ms)
-    return reconciled(seen, probed)
+    return reconciled(periods(run, latency_ms, _held_ms(probed, latency_ms)), probed)
+
+
+def _held_ms(probed: ProbeRun, latency_ms: float) -> float:
+    """For how long a run of `latency_ms` holds the GIL."""
+    whole = probed.duration_ms
+    return probed.time_ms("cpu") / whole * latency_ms if whole else 0.0
 
 
 def _typical_kinds(runs: Sequence[ProbeRun]) -> ProbeRun:

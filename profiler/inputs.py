@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from workflow.data import resolve
 from workflow.errors import ChironError
 from workflow.model import Task, Workflow
 from workflow.reference import Handler, run_reference
-
-
-@dataclass
-class Inputs:
-    """The requests of each function, one for each payload; or why it cannot have one."""
-
-    requests: dict[str, list[bytes]] = field(default_factory=dict)
-    failures: dict[str, ChironError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -28,21 +20,27 @@ class Reference:
     limit_s: float
 
 
-def find_inputs(workflow: Workflow, payloads: Sequence[bytes], reference: Reference) -> Inputs:
-    """The input of the first task that uses a function, for each of `payloads`.
+def find_inputs(
+    workflow: Workflow,
+    payloads: Sequence[bytes],
+    reference: Reference,
+    failures: dict[str, ChironError],
+) -> dict[str, list[bytes]]:
+    """The inputs of the first task that uses a function, one for each of `payloads`.
 
-    Where the workflow fails, what comes before the failure and beside it still has its inputs.
+    Where the workflow fails, what comes before the failure and beside it still has its inputs, and
+    `failures` gets why the others have none.
     """
-    found = Inputs()
+    requests: dict[str, list[bytes]] = {}
     for payload in payloads:
         inputs = _whole(workflow, payload, reference)
         if inputs is None:
-            inputs = _task_by_task(workflow, payload, reference, found.failures)
+            inputs = _task_by_task(workflow, payload, reference, failures)
         for function in workflow.functions:
             first = next(task.name for task in workflow.tasks if task.function == function)
             if first in inputs:
-                found.requests.setdefault(function, []).append(inputs[first].encode())
-    return found
+                requests.setdefault(function, []).append(inputs[first].encode())
+    return requests
 
 
 def _whole(workflow: Workflow, payload: bytes, reference: Reference) -> dict[str, str] | None:
@@ -69,13 +67,15 @@ def _task_by_task(
     for task in (workflow.by_name[name] for stage in workflow.stages for name in stage):
         missing = [name for name in task.predecessors if name not in outputs]
         if missing:
-            failures.setdefault(task.function, _unreached(task, workflow.by_name[missing[0]]))
+            if task.function not in failures:
+                failures[task.function] = _unreached(task, workflow.by_name[missing[0]])
             continue
         inputs[task.name] = resolve(task.source, payload.decode(), outputs)
         try:
             outputs[task.name] = _alone(task, inputs[task.name], reference)
         except ChironError as error:
-            failures.setdefault(task.function, error)
+            if task.function not in failures:
+                failures[task.function] = error
     return inputs
 
 

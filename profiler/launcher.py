@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from requests import Response
 
@@ -83,3 +83,17 @@ class SoloLauncher(Protocol):
         self, workflow: Workflow, folder: WorkflowFolder, plan: Plan
     ) -> AbstractContextManager[Placed]:
         """`plan` with the code of the functions in `folder`, running for the length of a block."""
+
+
+@runtime_checkable
+class Starter(SoloLauncher, Protocol):
+    """A launcher that starts the processes of the wraps itself, on this machine."""
+
+    def launch_under(
+        self,
+        workflow: Workflow,
+        folder: WorkflowFolder,
+        plan: Plan,
+        prefix: Callable[[str], Sequence[str]],
+    ) -> AbstractContextManager[Placed]:
+        """As `launch`, each wrap started by the command `prefix` of its name, before its own."""

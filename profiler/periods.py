@@ -3,8 +3,14 @@
 strace stops a thread before and after each system call. What that adds to the call itself is
 seen at the markers, which do nothing else; it is taken off every wait. What it adds to the
 computing between two calls is unknown but about the same each time, so each stretch gives up an
-equal share until the sum fits the untraced latency. Chiron (§3.2) scales all block periods by one
-factor instead, which shortens a sleep of 50 ms because a loop of tiny reads was slowed down.
+equal share until the sum fits the untraced latency. What that cannot explain are calls that strace
+does not show: where it is attached they stop the thread as well. They are about everywhere, so for
+them all stretches are shortened alike. Chiron (§3.2) scales all block periods by one factor
+instead, which shortens a sleep of 50 ms because a loop of tiny reads was slowed down.
+
+But computing is not shorter than the probe saw the GIL held, nor, in stretches that are too short
+for the probe, than tracing can explain. Where the waits leave less than that, they are of runs that
+waited for longer than usual, and are shortened alike.
 
 No stretch of computing vanishes, however short: the function has to get the GIL back for it,
 and while others compute, that takes a switch interval.
@@ -14,8 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.blocking import Wait
 from profiler.layout import Piece, laid_out
+from profiler.probe_run import SHORTEST_SEEN_MS
+from profiler.typical_run import TracedRun
 from workflow.profile import Period
 
 #: Waits shorter than this are taken as computing, in milliseconds: nobody else gets far in it.
@@ -26,59 +33,59 @@ _SHORTEST_GAP_MS = 0.002
 _MOST_MARKERS = 3.0
 
 
-def periods(
-    waits: Sequence[Wait], traced_ms: float, marker_ms: float, latency_ms: float
-) -> tuple[Period, ...]:
+def periods(run: TracedRun, latency_ms: float, held_ms: float) -> tuple[Period, ...]:
     """The periods that cover [0, `latency_ms`] without gap or overlap.
 
     Parameters
     ----------
-    waits
-        The block periods under trace, in order and apart from each other, in [0, `traced_ms`].
-    traced_ms
-        How long the function took under trace.
-    marker_ms
-        What tracing adds to one system call.
+    run
+        A typical run under trace.
     latency_ms
         How long the function takes untraced.
+    held_ms
+        For how long it holds the GIL then.
 
     References
     ----------
     Chiron (SC'23), §3.2.
     """
-    gaps = _gaps(waits, traced_ms)
-    blocks = [max(0.0, wait.end_ms - wait.start_ms - marker_ms) for wait in waits]
-    gaps = _shortened(gaps, _computing_ms(gaps, latency_ms - sum(blocks), marker_ms))
+    gaps = run.gaps_ms
+    blocks = [max(0.0, wait_ms - run.marker_ms) for wait_ms in run.blocks_ms]
+    waiting_ms = sum(blocks)
+    least_ms = max(held_ms, _unseen_ms(gaps, run.marker_ms))
+    # No more than under trace, and no less than what was seen without.
+    computing_ms = min(max(latency_ms - waiting_ms, least_ms), sum(gaps), latency_ms)
+    shown_ms = _MOST_MARKERS * run.marker_ms * len(gaps)
+    gaps = _shortened(gaps, max(computing_ms, sum(gaps) - shown_ms))
+    gaps = [max(_floor(gap), gap * computing_ms / (sum(gaps) or 1.0)) for gap in gaps]
+    if waiting_ms > latency_ms - sum(gaps) > 0:
+        blocks = _scaled(blocks, (latency_ms - sum(gaps)) / waiting_ms)
     whole = sum(gaps) + sum(blocks)
     if not whole:
         gaps[0] = whole = latency_ms or 1.0
     # What is left to explain is how one run differs from the next.
-    scale = latency_ms / whole
-    gaps, blocks = [gap * scale for gap in gaps], [block * scale for block in blocks]
+    gaps, blocks = _scaled(gaps, latency_ms / whole), _scaled(blocks, latency_ms / whole)
     pieces: list[Piece] = [("cpu", gaps[0], None)]
-    for wait, block, gap in zip(waits, blocks, gaps[1:], strict=True):
+    for call, block, gap in zip(run.calls, blocks, gaps[1:], strict=True):
         if block >= SHORTEST_WAIT_MS:
-            pieces += [("block", block, wait.syscall), ("cpu", gap, None)]
+            pieces += [("block", block, call), ("cpu", gap, None)]
         else:
             pieces.append(("cpu", block + gap, None))
     return laid_out(pieces, latency_ms)
 
 
-def _gaps(waits: Sequence[Wait], traced_ms: float) -> list[float]:
-    """The stretches of computing before, between and after the waits; some may be empty."""
-    starts = [*(wait.start_ms for wait in waits), traced_ms]
-    ends = [0.0, *(wait.end_ms for wait in waits)]
-    return [max(0.0, start - end) for start, end in zip(starts, ends, strict=True)]
+def _unseen_ms(gaps: Sequence[float], marker_ms: float) -> float:
+    """What computing comes to at least in stretches that the probe does not see.
 
-
-def _computing_ms(gaps: Sequence[float], wanted_ms: float, marker_ms: float) -> float:
-    """`wanted_ms`, within what the stretches of computing can come to without tracing.
-
-    That is no more than under trace. Nor is it less than half of what is left of it when tracing
-    costs as much as it can; half, as calls that are not shown cost something too.
+    Half of what is left of them when tracing costs as much as it can; half, as calls that are not
+    shown cost something too.
     """
-    least = sum(max(_floor(gap), gap - _MOST_MARKERS * marker_ms) for gap in gaps) / 2
-    return min(max(wanted_ms, least), sum(gaps))
+    short = [gap for gap in gaps if gap < SHORTEST_SEEN_MS]
+    return sum(max(_floor(gap), gap - _MOST_MARKERS * marker_ms) for gap in short) / 2
+
+
+def _scaled(durations: Sequence[float], factor: float) -> list[float]:
+    return [duration * factor for duration in durations]
 
 
 def _shortened(durations: Sequence[float], total: float) -> list[float]:

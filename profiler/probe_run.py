@@ -3,12 +3,17 @@
 The probe (templates/python3-wrap/wrap/probe.py) wants the GIL some four times a millisecond. That
 it had to wait for it says that somebody held it. Where it had not, the CPU clocks of the handler's
 threads, and whether they are running, tell computing from waiting.
+
+The probe is late by as long as the kernel takes to wake it, which on a busy machine is longer than
+what it looks at. What happened in the meantime is told by clocks that do not depend on it: the time
+in which the handler's thread had no core is left out, and of the rest, what is not CPU time of the
+function is waiting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median_low
 from typing import Any
@@ -17,6 +22,8 @@ from profiler.syscall_numbers import syscall_name
 from workflow.profile import PeriodKind
 
 RUNNING = "running"
+#: What is shorter the probe may miss: two of its ticks, in milliseconds.
+SHORTEST_SEEN_MS = 0.5
 #: The probe sleeps no longer than this.
 LONGEST_SLEEP_MS = 0.2
 #: How much longer than meant the probe is away, where nothing tells, in milliseconds.
@@ -25,14 +32,18 @@ USUAL_DELAY_MS = 0.05
 
 @dataclass(frozen=True)
 class Tick:
-    """The probe has the GIL, `at_ms` after the handler's begin.
+    """The probe has the GIL.
 
     Attributes
     ----------
+    at_ms
+        Time since the handler's begin, without that in which its thread had no core.
     cpu_ms
         CPU time of the handler's threads until then.
     slept_ms
         For how long the probe meant to sleep since the tick before.
+    kept_ms
+        For how long it had no core so far.
     waited
         Whether somebody else had the GIL when the probe wanted it then.
     state
@@ -44,6 +55,7 @@ class Tick:
     slept_ms: float
     waited: bool
     state: str
+    kept_ms: float
 
 
 @dataclass(frozen=True)
@@ -67,19 +79,6 @@ class ProbeRun:
         """How long the function did `kind`, in all."""
         return sum(s.end_ms - s.start_ms for s in self.stretches if s.kind == kind)
 
-    def without_delay(self, delayed_ms: float) -> ProbeRun:
-        """The run without `delayed_ms` in which it had no core, taken off its computing."""
-        computing = self.duration_ms - self.time_ms("block")
-        left = max(computing - delayed_ms, computing / 10)
-        scale = left / computing if computing else 1.0
-        stretches: list[Stretch] = []
-        at = 0.0
-        for each in self.stretches:
-            end = at + (each.end_ms - each.start_ms) * (1.0 if each.kind == "block" else scale)
-            stretches.append(Stretch(each.kind, at, end, each.syscall))
-            at = end
-        return ProbeRun(at, tuple(stretches))
-
 
 def read_ticks(rows: Iterable[Sequence[Any]]) -> list[Tick]:
     """The ticks in a timeline's row, from the handler's begin to its end.
@@ -89,13 +88,29 @@ def read_ticks(rows: Iterable[Sequence[Any]]) -> list[Tick]:
     ValueError, TypeError, IndexError
         They are no ticks.
     """
+    rows = list(rows)
     ticks = [
-        Tick(us / 1000, cpu / 1000, slept / 1000, bool(waited), state)
-        for us, cpu, slept, waited, state in rows
+        Tick((us - delay) / 1000, cpu / 1000, slept / 1000, bool(waited), state, kept / 1000)
+        for us, cpu, slept, waited, state, delay, kept in rows
     ]
     if len(ticks) < 2 or (ticks[0].state, ticks[-1].state) != ("begin", "end"):
         raise ValueError("the ticks have no begin and end")
-    return ticks
+    return _in_order(ticks)
+
+
+def _in_order(ticks: Sequence[Tick]) -> list[Tick]:
+    """`ticks` from 0 on, none later than those after it.
+
+    The kernel counts how long a thread had no core only when it has one again; so a tick within
+    that time seems to be later than one that follows it.
+    """
+    first_ms = ticks[0].at_ms
+    latest_ms = ticks[-1].at_ms
+    found = []
+    for tick in reversed(ticks):
+        latest_ms = max(first_ms, min(latest_ms, tick.at_ms))
+        found.append(replace(tick, at_ms=latest_ms - first_ms))
+    return found[::-1]
 
 
 def probe_run(ticks: Sequence[Tick]) -> ProbeRun:
@@ -131,27 +146,45 @@ def _between(
     """Kind, duration and system call of what happened between two ticks."""
     whole = after.at_ms - before.at_ms
     computing = min(whole, max(0.0, after.cpu_ms - before.cpu_ms))
+    idle = whole - computing
     lately = _state(before, last)
-    blocked = whole - computing if lately == "block" else 0.0
+    waited_before = idle if lately == "block" else 0.0
     call = syscall_name(before.state)
     if after.waited or after.state == "end":
-        asleep = min(whole, (after.slept_ms or LONGEST_SLEEP_MS) + delay_ms)
+        kept_ms = after.kept_ms - before.kept_ms
+        asleep = min(whole, (after.slept_ms or LONGEST_SLEEP_MS) + delay_ms + kept_ms)
         if not after.waited:
             asleep = whole  # it would have come, had it had a core
-        yield "block", min(blocked, asleep), call
-        # It ended somewhere in that time. Where the run ended too, nothing else came after it.
-        native = (asleep if asleep == whole else asleep / 2) if lately == "native" else 0.0
+        waited_before = min(waited_before, asleep)
+        # What it waits for at the tick it may have begun long before the probe was awake.
+        waits_now = after.state.isdecimal()
+        waited_since = idle - waited_before if waits_now else 0.0
+        native = _ended_in(asleep, whole) if lately == "native" else 0.0
+        native = min(native, whole - waited_since)
+        yield "block", waited_before, call
         yield "native", native, None
-        yield "cpu", whole - min(blocked, asleep) - native, None
+        yield "cpu", whole - waited_before - native - waited_since, None
+        yield "block", waited_since, syscall_name(after.state)
     elif _computes(after, computing / whole if whole else 0.0):
-        yield "block", blocked, call
-        yield "native", whole - blocked, None
+        yield "block", waited_before, call
+        yield "native", whole - waited_before, None
     else:
         # A probe that comes late without having waited for the GIL was kept from its core, by
         # a kernel that works for the function: computing in Python does not keep it.
         late = whole > 2 * (after.slept_ms + delay_ms)
         yield ("native" if late or lately == "native" else "cpu"), computing, None
-        yield "block", whole - computing, syscall_name(after.state)
+        yield "block", idle, syscall_name(after.state)
+
+
+def _ended_in(asleep: float, whole: float) -> float:
+    """How much of the time in which the probe was asleep the GIL was free, if it was at first.
+
+    Somebody took it in that time and held it until `whole`. Who comes upon something that goes on
+    sees half of it on average; so it began no longer before the probe woke than it went on then,
+    nor earlier than in the middle of that time on average.
+    """
+    held = whole - asleep
+    return asleep - min(held, asleep / 2)
 
 
 def _state(tick: Tick, last: Sequence[Stretch]) -> PeriodKind:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 
 from openfaas.handlers import Handler, find_handler
 from openfaas.stack import environment, read_stack
@@ -12,12 +12,13 @@ from profiler.forked import with_forks
 from profiler.function_profile import function_profile
 from profiler.inputs import Reference, find_inputs
 from profiler.invocation import Solo
-from profiler.launcher import Placed, SoloLauncher
+from profiler.launcher import SoloLauncher, Starter
 from profiler.payloads import payloads
 from profiler.permission import require_tracing
-from profiler.sampling import sample
-from profiler.sandbox import find_sandbox
-from profiler.solo import solo_plan, solo_workflow
+from profiler.placing import alone, alone_under_strace
+from profiler.sampling import Beside, sample
+from profiler.sandbox import Sandbox, find_sandbox
+from profiler.traced_runs import Attached, Launched, Tracer
 from workflow import reference
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
@@ -50,19 +51,23 @@ def profile(
     progress: Progress | None = None,
     probe_alone: bool = False,
     reference_limit_s: float = REFERENCE_LIMIT_S,
+    beside: Beside | None = None,
 ) -> Profile:
     """Measure every function of the workflow in `folder` where `launcher` deploys it.
 
     Parameters
     ----------
     samples
-        About how many untraced runs of each function; slow functions get fewer.
+        About how many untraced runs of each function; slow functions get fewer, and those whose
+        latency varies get more.
     progress
         Told in a few words what is being done.
     probe_alone
         Whether to make do with the probe of the GIL where strace is missing or may not trace.
     reference_limit_s
         How long the workflow may take when it is run for the inputs of its functions.
+    beside
+        Called after every untraced run: what it measures sees the same machine.
 
     Raises
     ------
@@ -81,79 +86,83 @@ def profile(
     strace = _strace(say, probe_alone=probe_alone)
     requests = payloads(folder)
     handlers = _handlers(folder)
-    alone = solo_workflow(folder.workflow)
-    plan = solo_plan(alone)
-    say(f"deploying {len(plan.wraps)} functions, each alone")
-    with launcher.launch(alone, folder, plan) as deployment:
+    failures = _Failures(say)
+    profiles: dict[str, FunctionProfile] = {}
+    say(f"deploying {len(handlers)} functions, each alone")
+    with ExitStack() as stack:
+        running = stack.enter_context(alone(launcher.launch, folder, failures))
         say("running the workflow for the inputs of its functions")
-        variables = {"gateway_url": deployment.gateway.url}
-        how = Reference(handlers, variables, reference_limit_s)
-        inputs = find_inputs(folder.workflow, requests, how)
-        profiles, failures = {}, inputs.failures
-        for function, wrap in zip(alone.functions, deployment.names, strict=True):
+        how = Reference(handlers, {"gateway_url": running.gateway.url}, reference_limit_s)
+        inputs = find_inputs(folder.workflow, requests, how, failures)
+        solos = running.solos(inputs)
+        if failures.keys() >= solos.keys():
+            raise IncompleteProfileError(_profile(folder, {}), failures)
+        tracers = stack.enter_context(_tracers(strace, launcher, folder, solos, failures))
+        for function, solo in solos.items():
             if function in failures:
                 continue
             say(f"profiling {function}")
-            one = _Alone(deployment, wrap, handlers[function], strace)
-            try:
-                profiles[function] = one.profile(function, inputs.requests[function], samples)
-            except ChironError as error:
-                say(error.message)
-                failures[function] = error
-    _add_forks(_Forks(folder, launcher, inputs.requests, say), profiles, failures)
-    measured = Profile(format=1, workflow=folder.workflow.name, functions=profiles)
+            with failures.of(function):
+                sandbox = find_sandbox(solo.wrap, solo.gateway.url)
+                tracer = tracers(function, sandbox)
+                taken = sample(solo, sandbox, tracer, samples, beside=beside)
+                handler = handlers[function].folder
+                profiles[function] = function_profile(taken, sandbox.runtime(), handler)
+    if profiles:
+        say("running them in forked processes")
+        # Only when the others are gone, since the Community Edition holds 15 functions.
+        with alone(launcher.launch, folder, failures, forked=True) as running:
+            for function, solo in running.solos(inputs).items():
+                with failures.of(function):
+                    profiles[function] = with_forks(profiles[function], solo)
+    measured = {name: one for name, one in profiles.items() if name not in failures}
     if failures:
-        raise IncompleteProfileError(measured, failures)
-    return measured
+        raise IncompleteProfileError(_profile(folder, measured), failures)
+    return _profile(folder, measured)
 
 
-@dataclass(frozen=True)
-class _Alone:
-    """A function that is deployed alone."""
-
-    deployment: Placed
-    wrap: str
-    handler: reference.Handler
-    strace: str | None
-
-    def profile(self, function: str, requests: list[bytes], samples: int) -> FunctionProfile:
-        gateway = self.deployment.gateway
-        sandbox = find_sandbox(self.wrap, gateway.url)
-        solo = Solo(gateway, self.wrap, function, requests)
-        taken = sample(solo, sandbox, self.strace, samples)
-        return function_profile(taken, sandbox.runtime(), self.handler.folder)
+def _profile(folder: WorkflowFolder, functions: dict[str, FunctionProfile]) -> Profile:
+    return Profile(format=1, workflow=folder.workflow.name, functions=functions)
 
 
-@dataclass(frozen=True)
-class _Forks:
-    """What it takes to run functions in forked processes."""
+class _Failures(dict[str, ChironError]):
+    """Why functions could not be profiled; told as soon as it is known."""
 
-    folder: WorkflowFolder
-    launcher: SoloLauncher
-    requests: Mapping[str, list[bytes]]
-    say: Progress
+    def __init__(self, say: Progress) -> None:
+        super().__init__()
+        self._say = say
+
+    def __setitem__(self, function: str, error: ChironError) -> None:
+        self._say(error.message)
+        super().__setitem__(function, error)
+
+    @contextmanager
+    def of(self, function: str) -> Iterator[None]:
+        """Keeps what fails in the block as the function's, so that the others go on."""
+        try:
+            yield
+        except ChironError as error:
+            self[function] = error
 
 
-def _add_forks(
-    forks: _Forks, profiles: dict[str, FunctionProfile], failures: dict[str, ChironError]
-) -> None:
-    """Measure what forked processes change; move to `failures` what cannot run there.
-
-    Deployed after the others are gone, since the Community Edition holds 15 functions.
-    """
-    alone = solo_workflow(forks.folder.workflow)
-    forks.say("running them in forked processes")
-    with forks.launcher.launch(alone, forks.folder, solo_plan(alone, forked=True)) as deployment:
-        for function, wrap in zip(alone.functions, deployment.names, strict=True):
-            if function not in profiles:
-                continue
-            solo = Solo(deployment.gateway, wrap, function, forks.requests[function])
-            try:
-                profiles[function] = with_forks(profiles[function], solo)
-            except ChironError as error:
-                forks.say(error.message)
-                failures[function] = error
-                del profiles[function]
+@contextmanager
+def _tracers(
+    strace: str | None,
+    launcher: SoloLauncher,
+    folder: WorkflowFolder,
+    solos: Mapping[str, Solo],
+    failures: dict[str, ChironError],
+) -> Iterator[Callable[[str, Sandbox], Tracer | None]]:
+    """What runs functions under strace: launched with it where the launcher can do that."""
+    if strace is None:
+        yield lambda *_: None
+    elif isinstance(launcher, Starter):
+        with alone_under_strace(strace, launcher, folder, failures) as (traced, outputs):
+            yield lambda function, _: Launched(
+                traced.solo(function, solos[function].requests), outputs[function]
+            )
+    else:
+        yield lambda function, sandbox: Attached(solos[function], strace, sandbox.pid)
 
 
 def _strace(say: Progress, *, probe_alone: bool) -> str | None:

@@ -19,11 +19,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from profiler.layout import Piece, laid_out
-from profiler.probe_run import ProbeRun, Stretch
+from profiler.probe_run import SHORTEST_SEEN_MS, ProbeRun, Stretch
 from workflow.profile import Period
 
-#: Shorter periods are strace's alone: two ticks of the probe.
-SHORTEST_SEEN_MS = 0.5
 #: A wait that both saw, and by which their clocks are compared, is at least this long.
 _ANCHOR_MS = 1.0
 #: A part of a wait that is smaller is how badly the two clocks fit.

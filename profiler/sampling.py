@@ -1,39 +1,36 @@
-"""Solo runs of one function: traced, probed and neither in turn, so that all see one machine.
+"""Solo runs of one function: untraced, traced and probed in turn, so that all see one machine.
 
-The speed of a machine drifts by more than tracing costs. So the samples are not taken in blocks:
-each round attaches strace, runs a few times, detaches, runs with the probe, and then without
-anything, with a reference loop timed beside each of those.
+The speed of a machine, or of a disk, drifts by more than tracing costs. So each untraced run has a
+traced and a probed one beside it, and a reference loop.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median, median_low
+from math import sqrt
+from statistics import median, median_low, quantiles
 
-from profiler.handler_run import HandlerRun, handler_runs
 from profiler.invocation import Invocation, Solo
 from profiler.probe_run import ProbeRun
 from profiler.reference_loop import reference_ms
 from profiler.sandbox import Sandbox
-from profiler.tracer import tracing
+from profiler.traced_runs import TracedHandler, Tracer
 from workflow.errors import ChironError
 
+#: Called with what was run, and with the run.
+Beside = Callable[[Solo, Invocation], None]
+
 _WARM_UP = 3
-#: Runs of a round: between attaching and detaching, with the probe, and without anything.
-_TRACED_PER_ROUND = 3
-_PROBED_PER_ROUND = 3
-_UNTRACED_PER_ROUND = 4
 #: What the untraced runs of one function may take in all, in milliseconds, if more than the least.
 _BUDGET_MS = 8_000.0
-_FEWEST_ROUNDS = 2
-
-
-@dataclass(frozen=True)
-class TracedHandler:
-    """A run under strace, and for how long its thread had no core."""
-
-    run: HandlerRun
-    delayed_ms: float
+_FEWEST_ROUNDS = 6
+#: Where the latency is less certain than that, as a share of it, there are more untraced runs,
+#: up to so many times as many, for so long in seconds.
+_UNCERTAIN = 0.01
+_MOST_TIMES = 5
+_FURTHER_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -64,13 +61,22 @@ class Samples:
     output_bytes: int
 
 
-def sample(solo: Solo, sandbox: Sandbox, strace: str | None, count: int) -> Samples:
-    """About `count` untraced runs of a function, fewer if it is slow, and half as many others.
+def sample(
+    solo: Solo,
+    sandbox: Sandbox,
+    tracer: Tracer | None,
+    count: int,
+    *,
+    beside: Beside | None = None,
+) -> Samples:
+    """Runs of a function: `count` rounds, fewer if it is slow; more untraced ones if it varies.
 
     Parameters
     ----------
-    strace
-        The program; without it only the probe is used.
+    tracer
+        Runs it under strace; None where only the probe is used.
+    beside
+        Called after every untraced run.
 
     Raises
     ------
@@ -82,27 +88,37 @@ def sample(solo: Solo, sandbox: Sandbox, strace: str | None, count: int) -> Samp
     sandbox.forget_peak()
     warm = [solo.invoke(number) for number in range(max(_WARM_UP, len(solo.requests)))]
     memory_mib = max(0.0, sandbox.peak_mib() - idle_mib)
+    if tracer:
+        tracer.run(0)
     untraced: list[Invocation] = []
-    traced: list[TracedHandler] = []
-    probed: list[ProbeRun] = []
+    traced: list[TracedHandler | None] = []
+    probed: list[ProbeRun | None] = []
     references: list[float] = []
-    rounds = _rounds(count, median(run.latency_ms for run in warm))
-    for number in range(max(rounds, len(solo.requests))):
-        if strace:
-            traced += _traced(solo, sandbox, strace, number)
-        for _ in range(_PROBED_PER_ROUND):
-            one = solo.invoke(number, probed=True)
-            probed += [one.probed.without_delay(one.delayed_ms)] if one.probed else []
-        for _ in range(_UNTRACED_PER_ROUND):
-            references.append(reference_ms())
-            untraced.append(solo.invoke(number))
-    if strace and not traced:
+
+    def run_untraced() -> None:
+        references.append(reference_ms())
+        untraced.append(solo.invoke(len(untraced)))
+        if beside:
+            beside(solo, untraced[-1])
+
+    rounds = max(_rounds(count, median(run.latency_ms for run in warm)), len(solo.requests))
+    for number in range(rounds):
+        run_untraced()
+        traced += [tracer.run(number)] if tracer else []
+        probed.append(solo.invoke(number, probed=True).probed)
+    deadline = time.monotonic() + _FURTHER_S
+    while len(untraced) < _MOST_TIMES * rounds and time.monotonic() < deadline:
+        if _uncertainty([run.latency_ms for run in untraced]) <= _UNCERTAIN:
+            break
+        run_untraced()
+    whole = tuple(run for run in traced if run)
+    if tracer and not whole:
         message = f"strace saw no run of function {solo.function}: does its process restart?"
         raise ChironError("no-trace", message, functions=[solo.function])
     return Samples(
         untraced_ms=tuple(run.latency_ms for run in untraced),
-        traced=tuple(traced),
-        probed=tuple(probed),
+        traced=whole,
+        probed=tuple(run for run in probed if run),
         reference_ms=median(references),
         memory_mib=memory_mib,
         input_bytes=median_low(map(len, solo.requests)),
@@ -110,15 +126,16 @@ def sample(solo: Solo, sandbox: Sandbox, strace: str | None, count: int) -> Samp
     )
 
 
-def _traced(solo: Solo, sandbox: Sandbox, strace: str, number: int) -> list[TracedHandler]:
-    """Runs under strace, without those that it did not see whole."""
-    with tracing(strace, sandbox.pid) as tracer:
-        done = [solo.invoke(number) for _ in range(_TRACED_PER_ROUND)]
-    runs = handler_runs(tracer.trace)
-    return [TracedHandler(seen, run.delayed_ms) for run, seen in zip(done, runs, strict=False)]
+def _uncertainty(latencies_ms: Sequence[float]) -> float:
+    """The standard error of their median as a share of it, from their quartiles.
+
+    Of a normal distribution, that error is 1.2533 s / sqrt(n), and the quartiles are 1.349 s apart.
+    """
+    low, middle, high = quantiles(latencies_ms, n=4, method="inclusive")
+    error = 1.2533 / 1.349 * (high - low) / sqrt(len(latencies_ms))
+    return error / middle if middle else 0.0
 
 
 def _rounds(count: int, latency_ms: float) -> int:
-    wanted = -(-count // _UNTRACED_PER_ROUND)
-    affordable = int(_BUDGET_MS / (latency_ms * _UNTRACED_PER_ROUND)) if latency_ms else wanted
-    return max(_FEWEST_ROUNDS, min(wanted, affordable))
+    affordable = int(_BUDGET_MS / latency_ms) if latency_ms else count
+    return max(min(count, _FEWEST_ROUNDS), min(count, affordable))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from workflow.model import Task, Workflow
 from workflow.plan import Plan, Wrap, WrapStage
@@ -16,10 +16,14 @@ _MEMORY_MIB = 1024
 _CPUS = min(2, len(os.sched_getaffinity(0)))
 
 
-def solo_workflow(workflow: Workflow) -> Workflow:
-    """Every function of `workflow` once, as tasks that need nothing of each other."""
-    tasks = tuple(Task(name, name, None) for name in workflow.functions)
-    return Workflow(_short(workflow.name, "profile"), tasks, workflow.functions)
+def solo_workflow(workflow: Workflow, without: Collection[str] = ()) -> Workflow:
+    """Every function of `workflow` once, as tasks that need nothing of each other.
+
+    Those `without` which it goes are left out.
+    """
+    names = tuple(name for name in workflow.functions if name not in without)
+    tasks = tuple(Task(name, name, None) for name in names)
+    return Workflow(_short(workflow.name, "profile"), tasks, names)
 
 
 def solo_plan(workflow: Workflow, *, forked: bool = False) -> Plan:

@@ -1,4 +1,4 @@
-"""Attaches strace to a running process for the length of a ``with`` block."""
+"""The command line of strace, and strace attached for the length of a ``with`` block."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from profiler.blocking import TRACED
 from profiler.strace_text import Trace, parse
 from workflow.errors import ChironError
+from workflow.tied import tied
 
 #: How long strace may take to attach, or to write its last lines and let go, in seconds.
 LIMIT_S = 10.0
@@ -53,7 +54,7 @@ def tracing(strace: str, pid: int) -> Iterator[Tracing]:
         output, said = Path(folder) / "trace", Path(folder) / "messages"
         with said.open("wb") as messages:
             tracer = subprocess.Popen(
-                _command(strace, pid, output),
+                tied([strace, *_options(output), "-p", str(pid)]),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=messages,
@@ -68,11 +69,19 @@ def tracing(strace: str, pid: int) -> Iterator[Tracing]:
         found.read()
 
 
-def _command(strace: str, pid: int, output: Path) -> list[str]:
+def launching(strace: str, output: Path) -> list[str]:
+    """The command that runs the command after it traced, into the file `output`.
+
+    strace is no parent of the process but its child, so that the process is found and ended as if
+    it were not traced. Calls that are not shown do not stop it (seccomp filters).
+    """
+    return [strace, "-D", "--seccomp-bpf", *_options(output), "--"]
+
+
+def _options(output: Path) -> list[str]:
     # A question mark lets strace pass over calls that this architecture does not have.
     calls = ",".join(f"?{name}" for name in sorted(TRACED))
-    options = ["-f", "-ttt", "-T", "-e", f"trace={calls}", "-o", str(output)]
-    return [strace, *options, "-p", str(pid)]
+    return ["-f", "-ttt", "-T", "-e", f"trace={calls}", "-o", str(output)]
 
 
 def _await_attached(tracer: subprocess.Popen[bytes], said: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from evaluation.bench.machine import this_machine
 from evaluation.known_functions import KNOWN
-from evaluation.profiler import Checked, ProfilerReport
+from evaluation.profiler import ProfilerReport, checked
+from workflow.profile import FunctionProfile, Period
 
 
 def test_shares_of_a_known_function_add_up_to_all_it_does() -> None:
@@ -15,18 +17,26 @@ def test_shares_of_a_known_function_add_up_to_all_it_does() -> None:
 
 
 def test_the_worst_share_and_the_error_of_the_latency_are_told() -> None:
-    row = Checked(
-        function="mixture",
-        truth={"cpu": 0.5, "block": 0.5},
-        found={"cpu": 0.47, "native": 0.02, "block": 0.51, "free": 0.53},
-        profiled_ms=11.0,
-        untraced_ms=10.0,
-        untraced_spread_ms=(9.0, 11.0),
-        sources=("probe", "strace"),
+    """The disk got twice as slow meanwhile, for both runs of a pair alike."""
+    periods = (
+        Period(kind="cpu", start_ms=0.0, duration_ms=5.0),
+        Period(kind="block", start_ms=5.0, duration_ms=4.0, syscall="read"),
+        Period(kind="native", start_ms=9.0, duration_ms=1.0),
     )
-    assert row.worst_points == pytest.approx(3.0)
-    assert row.latency_error == pytest.approx(0.1)
+    mixture = FunctionProfile(latency_ms=10.0, periods=periods)
+    row = checked("mixture", mixture, [(10.1, 10.0), (10.2, 10.0), (20.2, 20.0)])
+    assert row.worst_points == pytest.approx(10.0)
+    assert row.latency_error == pytest.approx(0.01)
+    assert (row.profiled_ms, row.untraced_ms) == (10.0, 10.0)
+
+
+def test_the_range_of_repeated_profiles_is_told() -> None:
     report = ProfilerReport(
-        seconds=1.0, functions=(row,), repeated="x", repeated_ms=(10, 10.5, 10.2)
+        command="chiron evaluate profiler",
+        machine=this_machine(),
+        seconds=1.0,
+        functions=(),
+        repeated="x",
+        repeated_ms=(10, 10.5, 10.2),
     )
     assert report.repeated_range == pytest.approx(0.05)

@@ -7,6 +7,7 @@ import pytest
 from profiler.probe_run import ProbeRun, probe_run, read_ticks
 from profiler.syscall_numbers import syscall_name
 
+#: A tick without what the handler and the probe had no core.
 Row = tuple[int, int, int, int, str]
 
 SLEEPING = "230"
@@ -17,6 +18,10 @@ def kinds(run: ProbeRun) -> list[tuple[str, float, float]]:
 
 
 def run_of(rows: list[Row]) -> ProbeRun:
+    return run_with_delays([(*row, 0, 0) for row in rows])
+
+
+def run_with_delays(rows: list[tuple[int, int, int, int, str, int, int]]) -> ProbeRun:
     return probe_run(read_ticks(rows))
 
 
@@ -79,9 +84,51 @@ def test_a_probe_that_could_not_run_before_the_end_saw_no_hold_of_the_gil() -> N
     assert waiting.time_ms("cpu") > 4
 
 
+def test_a_probe_that_wakes_late_does_not_make_the_wait_computing() -> None:
+    """The handler computed for 10 ms and waits since; the probe had the GIL 5 ms later."""
+    run = run_of(
+        [(0, 0, 0, 1, "begin"), (15_000, 10_000, 200, 1, SLEEPING), (15_100, 10_000, 0, 1, "end")]
+    )
+    assert kinds(run)[:2] == [("cpu", 0.0, 10.0), ("block", 10.0, 15.1)]
+
+
+def test_time_without_a_core_is_nobodys() -> None:
+    """The thread could run from 10 to 14 ms, which the kernel says only when it runs."""
+    run = run_with_delays(
+        [
+            (0, 0, 0, 1, "begin", 50, 0),
+            (10_000, 9_900, 200, 1, "running", 50, 0),
+            (10_250, 9_900, 200, 0, "running", 50, 0),
+            (14_250, 10_150, 200, 0, "running", 4050, 0),
+            (20_250, 16_150, 0, 0, "end", 4050, 0),
+        ]
+    )
+    assert run.duration_ms == pytest.approx(16.25)
+    assert kinds(run) == [("cpu", 0.0, 10.0), ("native", 10.0, 16.25)]
+
+
+def test_a_short_hold_that_the_probe_runs_into_is_not_all_since_it_slept() -> None:
+    """It had no core for a millisecond, and then the GIL was held for some 30 us."""
+    native = [(0, 0, 0, 1, "begin", 0, 0), (250, 240, 200, 0, "running", 0, 0)]
+    run = run_with_delays(
+        [
+            *native,
+            (1530, 1500, 200, 1, "running", 0, 1000),
+            (1780, 1750, 200, 0, "running", 0, 1000),
+            (1800, 1770, 0, 0, "end", 0, 1000),
+        ]
+    )
+    assert run.time_ms("cpu") < 0.1
+
+
 @pytest.mark.parametrize(
     "rows",
-    [[], [[0, 0, 0, 1, "begin"]], [[0, 0, 0, 1, "end"], [1, 1, 1, 1, "begin"]], [[0, 1], [1, 2]]],
+    [
+        [],
+        [[0, 0, 0, 1, "begin", 0, 0]],
+        [[0, 0, 0, 1, "end", 0, 0], [1, 1, 1, 1, "begin", 0, 0]],
+        [[0, 1], [1, 2]],
+    ],
 )
 def test_rows_that_are_no_ticks_are_refused(rows: list[list[object]]) -> None:
     with pytest.raises(ValueError):

@@ -53,7 +53,7 @@ def test_slapp_shows_who_computes_and_who_waits_and_leaves_nothing(
         "pbkdf2": "native",
     }
     for function in functions.values():
-        assert function.samples == 8
+        assert function.samples >= 8  # more where it varies
         assert function.spread_ms is not None
         assert function.spread_ms[0] <= function.latency_ms <= function.spread_ms[1]
         assert function.runtime.startswith("python3.")

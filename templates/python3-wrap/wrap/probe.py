@@ -4,8 +4,8 @@ A thread beside the handler sleeps at most a fifth of a millisecond, wants the G
 time when it has it. The switch interval is so long meanwhile that nobody is made to hand the GIL
 over. Thus it has to wait exactly while the handler holds the GIL; and a thread that waited gave its
 core away once more, which the kernel counts. While the GIL is free, the CPU clocks of the
-handler's threads and ``/proc/self/task/ID/syscall`` tell whether they compute. None of that needs
-any privilege.
+handler's threads and ``/proc/self/task/ID/syscall`` tell whether they compute. What of all that was
+no more than waiting for a core, ``schedstat`` tells. None of that needs any privilege.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ _pread.restype = ctypes.c_ssize_t
 
 #: Microseconds since the begin; CPU time so far, in microseconds; for how many microseconds the
 #: probe meant to sleep; how often it then had to wait for the GIL; ``running``, the number of a
-#: system call, or neither.
-Tick = tuple[int, int, int, int, str]
+#: system call, or neither; for how many microseconds so far the handler's thread, and the probe,
+#: had no core.
+Tick = tuple[int, int, int, int, str, int, int]
 
 
 class Probe:
@@ -64,14 +65,15 @@ class Probe:
             self._close()
             raise
         self._begin = time.monotonic()
-        self.ticks = [(0, self._cpu_us(), 0, 1, "begin")]
+        self.ticks.clear()  # it looks since it was started
+        self._note(0, 1, "begin")
         return self
 
     def __exit__(self, *_: object) -> None:
         try:
             # Once for its sleep: one that only lacks a core has not come to wait for the GIL.
             waited = max(0, self._switches_by_now() - self._switches - 1)
-            self.ticks.append((self._now_us(), self._cpu_us(), 0, waited, "end"))
+            self._note(0, waited, "end")
         finally:
             self._close()
 
@@ -83,7 +85,9 @@ class Probe:
             self._thread.join()
 
     def _run(self) -> None:
-        self._own = _open(f"{_TASKS}/{threading.get_native_id()}/status")
+        own = threading.get_native_id()
+        self._own = _open(f"{_TASKS}/{own}/status")
+        self._schedstats = [_open(f"{_TASKS}/{each}/schedstat") for each in (self._task, own)]
         others = {*_threads()} - {self._task}
         self._switches = getrusage(RUSAGE_THREAD).ru_nvcsw
         sleep_s = LONGEST_SLEEP_S
@@ -94,17 +98,15 @@ class Probe:
                 self._ticking.set()
                 time.sleep(sleep_s)
                 self._look_for_threads(others)
-                now_us = self._now_us()
                 so_far = getrusage(RUSAGE_THREAD).ru_nvcsw
                 if not self._leaving:
                     waited = max(0, so_far - self._switches - 1)  # one was the sleep
-                    slept_us = round(sleep_s * 1e6)
-                    self.ticks.append((now_us, self._cpu_us(), slept_us, waited, self._state()))
+                    self._note(round(sleep_s * 1e6), waited, self._state())
                     sleep_s = SHORTEST_SLEEP_S if waited else min(2 * sleep_s, LONGEST_SLEEP_S)
                 self._switches = so_far
         finally:
             self._ticking.set()
-            for descriptor in (self._own, *self._watched.values()):
+            for descriptor in (self._own, *self._schedstats, *self._watched.values()):
                 if descriptor >= 0:
                     os.close(descriptor)
 
@@ -113,8 +115,11 @@ class Probe:
             if thread not in others and thread not in self._watched:
                 self._watched[thread] = _open(f"{_TASKS}/{thread}/syscall")
 
-    def _now_us(self) -> int:
-        return round((time.monotonic() - self._begin) * 1e6)
+    def _note(self, slept_us: int, waited: int, state: str) -> None:
+        """Add a tick. All clocks are read together: in between this thread may lose its core."""
+        cpu_us, delays_us = self._cpu_us(), self._delays_us()
+        now_us = round((time.monotonic() - self._begin) * 1e6)
+        self.ticks.append((now_us, cpu_us, slept_us, waited, state, *delays_us))
 
     def _cpu_us(self) -> int:
         """CPU time of all threads watched so far; ended ones keep what was last seen."""
@@ -122,6 +127,15 @@ class Probe:
             with contextlib.suppress(OSError):
                 self._cpu_s[thread] = time.clock_gettime(_cpu_clock(thread))
         return round(sum(self._cpu_s.values()) * 1e6)
+
+    def _delays_us(self) -> tuple[int, int]:
+        """For how long the handler's thread and the probe could run and had no core (proc(5))."""
+        handlers, own = (self._delay_us(descriptor) for descriptor in self._schedstats)
+        return handlers, own
+
+    def _delay_us(self, schedstat: int) -> int:
+        words = self._read(schedstat).split()
+        return int(words[1]) // 1000 if len(words) > 1 else 0
 
     def _state(self) -> str:
         """``running`` if any thread is, else the system call in which the handler's is."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from wrap import log, run_queue, styles
@@ -44,32 +46,50 @@ def _call(function: Function, task: int, job: Job, result: Result) -> str:
     text = job.inputs[task]
     arguments = styles.arguments(function, text)
     with styles.surroundings(function, text):
-        if not job.probed:
-            return styles.output(function, _handled(function, arguments, task, job, result))
-        with Probe() as probe:
-            value = _handled(function, arguments, task, job, result)
-        result.ticks = probe.ticks
+        if job.traced:
+            value = _watched(function, arguments, task, job, result)
+        else:
+            value = _timed(function, arguments, result)
         return styles.output(function, value)
 
 
-def _handled(
+def _watched(
     function: Function, arguments: tuple[Any, ...], task: int, job: Job, result: Result
 ) -> Any:
-    """What the handler answers; `result` has the times of its begin and end."""
-    marked = job.traced and not job.probed  # markers let go of the GIL, which the probe sees
-    kept_waiting = run_queue.waited_s() if job.traced else 0.0
-    result.started = time.monotonic()
-    if marked:
-        os.access(f"/chiron/begin/{task}", os.F_OK)
+    """What the handler answers; `result` also has for how long it had no core, and the ticks.
+
+    Nothing but the handler runs under the probe, which would see it let go of the GIL.
+    """
+    kept_waiting = run_queue.waited_s()
     try:
-        value = function.handle(*arguments)
+        if not job.probed:
+            with _marked(task):
+                return _timed(function, arguments, result)
+        with Probe() as probe:
+            value = _timed(function, arguments, result)
+        result.ticks = probe.ticks
+        return value
     finally:
-        if marked:
-            os.access(f"/chiron/end/{task}", os.F_OK)
+        result.delayed = run_queue.waited_s() - kept_waiting
+
+
+@contextmanager
+def _marked(task: int) -> Iterator[None]:
+    """Shows a tracer of this thread where the block begins and ends."""
+    os.access(f"/chiron/begin/{task}", os.F_OK)
+    try:
+        yield
+    finally:
+        os.access(f"/chiron/end/{task}", os.F_OK)
+
+
+def _timed(function: Function, arguments: tuple[Any, ...], result: Result) -> Any:
+    """What the handler answers; `result` has the times of its begin and end."""
+    result.started = time.monotonic()
+    try:
+        return function.handle(*arguments)
+    finally:
         result.ended = time.monotonic()
-        if job.traced:
-            result.delayed = run_queue.waited_s() - kept_waiting
-    return value
 
 
 def _failure(error: BaseException, function: str) -> TaskError:
