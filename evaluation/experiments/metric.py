@@ -154,7 +154,7 @@ class Metric:
             variant=label,
             same_as=None if measured == label else measured,
             value=estimate(values, self.statistic) if values else None,
-            against=self._against(recorded, measured, rounds) if values else {},
+            against=self._against(recorded, label, rounds) if values else {},
             wraps=len(plan.wraps),
             processes=sum(max(len(s.processes) for s in wrap.stages) for wrap in plan.wraps),
             cpus=plan.cpus,
@@ -164,15 +164,19 @@ class Metric:
         )
 
     def _against(
-        self, recorded: Recorded, measured: str, rounds: Mapping[str, Rounds]
+        self, recorded: Recorded, label: str, rounds: Mapping[str, Rounds]
     ) -> dict[str, Interval]:
-        """Ours divided by what was measured under `measured`, but for the plans that it is."""
+        """Ours divided by the variant `label`: 1 where that is a rival with just our plan."""
         found = {}
+        measured = recorded.first[label]
         for ours in recorded.ours:
             first = recorded.first[ours]
-            if first == measured or first not in rounds:
+            if first not in rounds:
                 continue
-            if against := ratio(rounds[first], rounds[measured], self.statistic):
+            if first == measured:
+                if label not in recorded.ours:
+                    found[ours] = Interval(value=1.0, low=1.0, high=1.0)
+            elif against := ratio(rounds[first], rounds[measured], self.statistic):
                 found[ours] = against
         return found
 

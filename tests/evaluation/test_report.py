@@ -278,3 +278,15 @@ def test_a_folder_without_a_run_is_said_to_have_none(tmp_path):
 
 def test_results_without_figures_are_left_out(run_folder):
     assert results_of(list(EXPERIMENTS), read_run(run_folder)) == []
+
+
+def test_a_rival_with_just_our_plan_counts_as_even(run_folder):
+    setup = read_run(run_folder).workflows[0].setup
+    same = {**setup.plans, "faastlane fork": setup.plans["pgp fork"]}
+    changed = setup.model_copy(update={"plans": same})
+    write_atomically(run_folder / "finra" / "setup.json", dump(changed))
+    write_rounds(run_folder, REQUESTS, requests_sample)
+    result = LATENCY.of(read_run(run_folder))
+    equal = result.row("finra", "faastlane fork").against["pgp fork"]
+    assert (equal.value, result.verdict("finra", equal)) == (1.0, "even")
+    assert result.row("finra", "pgp fork").against == {}
