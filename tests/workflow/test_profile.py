@@ -32,16 +32,19 @@ def test_periods_that_cover_the_latency_are_accepted(document):
     assert "f" in validate(Profile, document, "profile").functions
 
 
+PERIODS = "functions.f.periods"
+
+
 @pytest.mark.parametrize(
     ("document", "path", "words"),
     [
-        pytest.param(profile((0, 4), (5, 5)), "functions.f.periods", "period 1 leaves a gap", id="gap"),
-        pytest.param(profile((1, 9)), "functions.f.periods", "period 0 leaves a gap", id="late start"),
-        pytest.param(profile((0, 6), (5, 5)), "functions.f.periods", "period 1 overlaps", id="overlap"),
-        pytest.param(profile((5, 5), (0, 5)), "functions.f.periods", "period 0", id="out of order"),
-        pytest.param(profile((0, 9)), "functions.f.periods", "periods end at 9.000 ms", id="too short"),
-        pytest.param(profile((0, 11)), "functions.f.periods", "periods end at 11.000 ms", id="too long"),
-        pytest.param(profile(), "functions.f.periods", "periods end at 0.000 ms", id="none"),
+        pytest.param(profile((0, 4), (5, 5)), PERIODS, "period 1 leaves a gap", id="gap"),
+        pytest.param(profile((1, 9)), PERIODS, "period 0 leaves a gap", id="late start"),
+        pytest.param(profile((0, 6), (5, 5)), PERIODS, "period 1 overlaps", id="overlap"),
+        pytest.param(profile((5, 5), (0, 5)), PERIODS, "period 0", id="out of order"),
+        pytest.param(profile((0, 9)), PERIODS, "periods end at 9.000 ms", id="too short"),
+        pytest.param(profile((0, 11)), PERIODS, "periods end at 11.000 ms", id="too long"),
+        pytest.param(profile(), PERIODS, "periods end at 0.000 ms", id="none"),
         pytest.param(
             profile((0, -1)), "functions.f.periods[0].duration_ms", "greater", id="negative"
         ),
