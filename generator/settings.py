@@ -19,8 +19,6 @@ TIMEOUT_STEP_S = 2.0
 #: Requests that a wrap runs at once for each CPU of the plan's widest wrap: at least, which is what
 #: it gets where nothing is known of its functions, and at most.
 FEWEST_PER_CPU, MOST_PER_CPU = 4, 32
-#: Requests come and go irregularly: twice as many as would do else keep the CPUs busy.
-SLACK = 2.0
 #: What a wrap takes before it runs anything, and a process for one request, with room to breathe:
 #: 24 and 2 MiB measured, 34 with the watchdog.
 IDLE_MIB, PROCESS_MIB = 48.0, 4.0
@@ -83,7 +81,7 @@ def concurrency(plan: Plan) -> int:
     rate = _requests_per_ms(plan)
     if rate is None or plan.predicted is None:
         return FEWEST_PER_CPU * widest
-    wanted = math.ceil(SLACK * rate * plan.predicted.latency_ms)
+    wanted = math.ceil(rate * plan.predicted.latency_ms)  # more only contend for the CPUs
     bounded = min(wanted, MOST_PER_CPU * widest, *map(_fitting, plan.wraps))
     return max(FEWEST_PER_CPU * widest, bounded)
 
