@@ -11,7 +11,7 @@ from workflow.documents import Document
 from workflow.plan import Mechanism, Model
 
 #: A mechanism, or the one whose plan is better.
-MechanismChoice = Mechanism | Literal["auto"]
+MechanismChoice = Literal[Mechanism, "auto"]
 #: What is best among the plans that meet the SLO.
 Strategy = Literal["cost", "balanced", "latency"]
 
