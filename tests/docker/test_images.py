@@ -126,3 +126,35 @@ def test_a_base_image_that_is_not_there_is_named(engine, tmp_path):
     source = FunctionSource("baseless", "baseless", "python3-flask", tmp_path)
     with pytest.raises(GatewayError, match="no-such-base"):
         build_in_docker(source, TEMPLATES, {"BASE_IMAGE": "127.0.0.1:9/no-such-base"})
+
+
+def built(engine, name: str, code: str, folder: Path) -> str:
+    """The id of the image that `chiron build` makes of a handler."""
+    folder.mkdir(exist_ok=True)
+    (folder / "handler.py").write_text(code)
+    source = FunctionSource(name, name, "python3-flask", folder)
+    return build_in_docker(source, TEMPLATES, {"BASE_IMAGE": engine.base})
+
+
+def idents(engine) -> set[str]:
+    return set(engine.client.api.images(quiet=True))
+
+
+def test_an_image_that_was_built_anew_goes_when_nothing_runs_it(engine, tmp_path, wait_until):
+    name = "rebuilt"
+    code = "def handle(req):\n    return {!r}\n"
+    with EmbeddedGateway(backend="docker") as gateway:
+        unused = built(engine, name, code.format("unused"), tmp_path / name)
+        first = built(engine, name, code.format("first"), tmp_path / name)
+        assert unused not in idents(engine)
+        body = {"service": name, "image": name}
+        functions = f"{gateway.url}/system/functions"
+        assert requests.post(functions, json=body, timeout=TIMEOUT_S).status_code == 202
+        call = f"{gateway.url}/function/{name}"
+        assert requests.post(call, timeout=TIMEOUT_S).text == "first"
+        second = built(engine, name, code.format("second"), tmp_path / name)
+        assert {first, second} <= idents(engine)  # the first one still runs
+        assert requests.put(functions, json=body, timeout=TIMEOUT_S).status_code == 202
+        wait_until(lambda: requests.post(call, timeout=TIMEOUT_S).text == "second")
+        wait_until(lambda: first not in idents(engine))
+    assert second in idents(engine)
