@@ -65,13 +65,13 @@ def alone(
     with ExitStack() as stack:
         while True:
             workflow = solo_workflow(folder.workflow, without=failures)
+            if not workflow.functions:
+                raise next(iter(failures.values()))
             plan = solo_plan(workflow, forked=forked)
             wraps = {
                 wrap.name: function
                 for wrap, function in zip(plan.wraps, workflow.functions, strict=True)
             }
-            if not wraps:
-                raise next(iter(failures.values()))
             try:
                 placed = stack.enter_context(launch(workflow, folder, plan))
                 break
