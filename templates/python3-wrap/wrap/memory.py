@@ -53,7 +53,9 @@ def keep_freed() -> None:
 
 def _set(parameters: dict[int, int]) -> None:
     libc = _glibc()
-    for parameter, value in parameters.items() if libc is not None else ():
+    if libc is None:
+        return
+    for parameter, value in parameters.items():
         libc.mallopt(parameter, value)
 
 
