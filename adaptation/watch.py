@@ -16,6 +16,7 @@ from adaptation.rules import Record, Rules, Window, worth_switching
 from adaptation.version import SOURCE, Serving, serving, source_of
 from generator.generate import Sources
 from generator.launcher import Launcher
+from predictor.predict import predict
 from profiler.calibrate import calibrate
 from services.deployment import DeploymentRequest, find_plan
 from workflow.errors import ChironError
@@ -143,7 +144,7 @@ class Watcher:
 
     def _plan(self) -> Plan:
         if self.request.platform is None:
-            platform = calibrate(self.launcher, progress=self._step)
+            platform = calibrate(self.launcher, predict=predict, progress=self._step)
             self.request = replace(self.request, platform=platform)
         request = replace(self.request, profile=self.profile())
         return find_plan(request, self.launcher, self.out, self._step)

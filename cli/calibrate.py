@@ -10,6 +10,7 @@ from cli import options
 from cli.output import emit, next_step, progress
 from cli.place import connect
 from gateway.names import BackendName as Backend
+from predictor.predict import predict
 from profiler.calibrate import calibrate
 
 
@@ -29,5 +30,5 @@ def command(
       chiron calibrate --local
     """
     with connect(gateway, local=local, tls_no_verify=tls_no_verify) as launcher:
-        emit(calibrate(launcher, progress=progress), output, as_json)
+        emit(calibrate(launcher, predict=predict, progress=progress), output, as_json)
     next_step("chiron schedule DIR --slo 200ms")

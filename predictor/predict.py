@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from predictor.engine import EngineName, Processes, engine, processes_of
 from predictor.equations import (
@@ -14,12 +14,13 @@ from predictor.equations import (
     workflow_latency_ms,
 )
 from predictor.simulator import simulate
+from predictor.spread import End, has_spread, platform_at, scale_at
 from predictor.threads import Interpreter, Life, Work
 from predictor.timeline import Span
 from workflow.model import Workflow
 from workflow.plan import Mechanism, Plan, Prediction, WrapStage
 from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Profile
+from workflow.profile import LONGEST_MS, FunctionProfile, Profile
 
 #: Engines agree on more digits of a millisecond than these, so that plans depend on none of them.
 _DIGITS = 6
@@ -192,7 +193,10 @@ class Predictor:
 
 
 def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) -> Prediction:
-    """The latency of `plan`, with the range that the spread of the profiles gives it.
+    """The latency of `plan`, with its range.
+
+    The range is what the spreads of profiles and constants make of it, all functions and constants
+    at their lower ends or all at their upper ones, wider by the platform's ``prediction_error``.
 
     Raises
     ------
@@ -203,18 +207,25 @@ def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
     profile.require(workflow.functions)
     plan.check_against(workflow)
     stages = Predictor(profile, platform).plan_stages_ms(plan, workflow)
-    request_ms = 0.0 if plan.called_by_client else platform.request_ms
-    latency = workflow_latency_ms(stages, request_ms)
+    latency = _latency_ms(plan, stages, platform)
     bounds = [latency]
-    for bound in (0, 1):
-        scaled = Predictor(profile, platform, _spread_scale(profile, bound))
-        bounds.append(workflow_latency_ms(scaled.plan_stages_ms(plan, workflow), request_ms))
+    if has_spread(profile, platform):
+        for end in get_args(End):
+            place = platform_at(platform, end)
+            predictor = Predictor(profile, place, scale_at(profile, end))
+            bounds.append(_latency_ms(plan, predictor.plan_stages_ms(plan, workflow), place))
+    error = platform.prediction_error
     return Prediction(
         latency_ms=round(latency, 4),
-        low_ms=round(min(bounds), 4),
-        high_ms=round(max(bounds), 4),
+        low_ms=round(min(bounds) * (1 - error), 4),
+        high_ms=round(min(max(bounds) * (1 + error), max(latency, LONGEST_MS)), 4),
         stages_ms=tuple(round(stage, 4) for stage in stages),
     )
+
+
+def _latency_ms(plan: Plan, stages_ms: Sequence[float], platform: Platform) -> float:
+    request_ms = 0.0 if plan.called_by_client else platform.request_ms
+    return workflow_latency_ms(stages_ms, request_ms)
 
 
 def parts_of(plan: Plan, stage: int, workflow: Workflow) -> list[Part]:
@@ -235,12 +246,3 @@ def _functions_of(stage: WrapStage, workflow: Workflow) -> Processes:
 
 def _work(function: FunctionProfile, scale: float) -> Work:
     return tuple((period.kind, period.duration_ms * scale) for period in function.periods)
-
-
-def _spread_scale(profile: Profile, bound: int) -> dict[str, float]:
-    """How much the low (0) or high (1) end of each function's spread differs from its latency."""
-    return {
-        name: function.spread_ms[bound] / function.latency_ms
-        for name, function in profile.functions.items()
-        if function.spread_ms is not None and function.latency_ms > 0
-    }

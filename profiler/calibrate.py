@@ -19,6 +19,7 @@ from profiler.launcher import Deployment, Launcher
 from profiler.noop_handler import PAUSE, QUESTION
 from profiler.noop_shapes import shapes, write_folder
 from profiler.reference_loop import reference_ms
+from profiler.self_check import Predict, prediction_error
 from workflow.errors import ChironError
 from workflow.platform import Platform
 
@@ -39,6 +40,7 @@ _REQUEST = b"{}"
 def calibrate(
     launcher: Launcher,
     *,
+    predict: Predict,
     name: str | None = None,
     rounds: int = ROUNDS,
     progress: Progress | None = None,
@@ -50,6 +52,8 @@ def calibrate(
 
     Parameters
     ----------
+    predict
+        Predicts plans of known work, so that the platform says how wrong predictions are here.
     name
         What to call the platform; this machine's name where nothing is given.
     rounds
@@ -80,17 +84,20 @@ def calibrate(
         say("timing the GIL")
         interpreter = _interpreter(deployed["one"], rounds)
 
-    def constants_of(some: Sequence[Round]) -> Platform:
-        return constants.platform(
-            _typical(some),
-            interpreter,
-            name=name or machine.node() or "platform",
-            cpus=len(os.sched_getaffinity(0)),
-            one_node=launcher.one_node,
-        ).model_copy(update={"reference_ms": round(median(references), 4)})
+        def constants_of(some: Sequence[Round]) -> Platform:
+            return constants.platform(
+                _typical(some),
+                interpreter,
+                name=name or machine.node() or "platform",
+                cpus=len(os.sched_getaffinity(0)),
+                one_node=launcher.one_node,
+            ).model_copy(update={"reference_ms": round(median(references), 4)})
 
-    parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
-    return constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
+        parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
+        found = constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
+        say("checking predictions")
+        error = prediction_error(deployed, found, predict)
+    return found.model_copy(update={"prediction_error": error})
 
 
 def _rounds(deployed: Mapping[str, Deployment], rounds: int) -> tuple[list[Round], list[float]]:

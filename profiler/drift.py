@@ -35,7 +35,11 @@ def platform_at(platform: Platform, reference_ms: float) -> Platform:
         for name, value in platform
         if name.endswith("_ms") and name not in _BY_CLOCK and value is not None
     }
-    return platform.model_copy(update=constants)
+    spread = {
+        name: (low_ms * factor, high_ms * factor) if name in constants else (low_ms, high_ms)
+        for name, (low_ms, high_ms) in platform.spread.items()
+    }
+    return platform.model_copy(update={**constants, "spread": spread})
 
 
 def _function_at(function: FunctionProfile, reference_ms: float) -> FunctionProfile:

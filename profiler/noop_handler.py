@@ -1,4 +1,4 @@
-"""The function that calibration deploys: does nothing, waits, or measures its interpreter.
+"""The function that calibration deploys: does nothing, waits, works, or measures its interpreter.
 
 It is copied into a workflow folder of its own, so it imports only the standard library.
 """
@@ -15,6 +15,10 @@ QUESTION = "measure"
 #: gateway or a core, takes longer for the same (a request 2.6 ms instead of 1.7 after 10 ms).
 PAUSE = "pause"
 _PAUSE_S = 0.01
+#: The request that has it compute for some milliseconds, wait, and compute as long again.
+WORK = "work"
+WORK_PAUSE_MS = 10.0
+_STEPS = 60_000
 _ROUND_TRIPS = 500
 _REPEATS = 15
 
@@ -53,8 +57,18 @@ def switch_cost_ms() -> float:
     return median(_hand_over_ms() for _ in range(_REPEATS))
 
 
+def _compute() -> None:
+    total = 0
+    for step in range(_STEPS):
+        total += step * step
+
+
 def handle(req: str) -> str:
-    """Answer the request, at once or after a pause, or the interpreter's constants."""
+    """Answer the request, at once, after a pause or some work, or the interpreter's constants."""
+    if req == WORK:
+        _compute()
+        time.sleep(WORK_PAUSE_MS / 1000)
+        _compute()
     if req == PAUSE:
         time.sleep(_PAUSE_S)
     if req != QUESTION:

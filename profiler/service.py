@@ -11,7 +11,6 @@ from flask import Response, current_app
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 
-from profiler.calibrate import calibrate
 from profiler.launcher import Launcher
 from profiler.permission import require_tracing
 from profiler.profile import profile
@@ -33,7 +32,7 @@ class Host(Protocol):
         """The workflow folder that the request names or uploads."""
 
     def submit(self, kind: str, params: Mapping[str, Any]) -> Response:
-        """Queue a job of one of the kinds in `JOBS`; the answer says where it is."""
+        """Queue a job of one of these kinds; the answer says where it is."""
 
 
 class ProfileRequest(Document):
@@ -53,7 +52,7 @@ def post_profile(body: ProfileRequest) -> Response:
 @api.post("/calibrate", responses={202: {"description": "The job's result will be platform.json"}})
 def post_calibrate() -> Response:
     """Measure the constants of the platform with functions that do nothing."""
-    return _host().submit("calibrate", {})
+    return _host().submit(CALIBRATE, {})
 
 
 def run_profile(
@@ -65,15 +64,11 @@ def run_profile(
     return measured.model_dump(mode="json")
 
 
-def run_calibrate(
-    _: Mapping[str, Any], launcher: Launcher, progress: Callable[[str], None]
-) -> dict[str, Any]:
-    """The job that `post_calibrate` queues."""
-    return calibrate(launcher, progress=progress).model_dump(mode="json")
-
-
+#: The kind of the job that `post_calibrate` queues. It checks predictions, of which the profiler
+#: knows nothing.
+CALIBRATE = "calibrate"
 #: The long jobs of this component by their kinds.
-JOBS = {"profile": run_profile, "calibrate": run_calibrate}
+JOBS = {"profile": run_profile}
 
 
 def _host() -> Host:

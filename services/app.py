@@ -22,7 +22,7 @@ import predictor.service
 import profiler.service
 import scheduler.service
 from generator.launcher import Launcher
-from services import child, deployments, job_api
+from services import calibration, child, deployments, job_api
 from services.access import Secret
 from services.child_process import Limits
 from services.guards import guard
@@ -50,6 +50,7 @@ _Connect = Callable[[], AbstractContextManager[Launcher]]
 _Job = Callable[[Mapping[str, Any], Launcher, child.Progress], Any]
 _JOBS: dict[str, _Job] = {
     **profiler.service.JOBS,
+    profiler.service.CALIBRATE: calibration.run_calibrate,
     deployments.DEPLOYMENT: deployments.run_deployment,
 }
 

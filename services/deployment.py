@@ -12,6 +12,7 @@ from generator.generate import Sources, generate
 from generator.launcher import Launcher, invoker_for
 from generator.measure import Measurement, measure
 from generator.reference import reference
+from predictor.predict import predict
 from profiler.calibrate import calibrate
 from profiler.profile import profile as profile_functions
 from scheduler.choices import Choices
@@ -102,7 +103,7 @@ def find_plan(
     folder = request.folder
     profile = request.profile or profile_functions(folder, launcher, progress=progress)
     write_atomically(out / "profile.json", dump(profile))
-    platform = request.platform or calibrate(launcher, progress=progress)
+    platform = request.platform or calibrate(launcher, predict=predict, progress=progress)
     write_atomically(out / "platform.json", dump(platform))
     choices = request.choices
     progress(f"scheduling: {choices.model}, {choices.mechanism}, SLO {request.slo_ms:g} ms")

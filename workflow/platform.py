@@ -58,6 +58,9 @@ class Platform(Document):
         What one change of the GIL's holder costs.
     reference_ms
         What a fixed loop took meanwhile: how fast the machine was.
+    prediction_error
+        The largest error of predictions here of plans whose work is known, relative to what was
+        measured. Predicted ranges are that much wider.
     spread
         Constant -> its quartiles when it is measured on several parts of the samples.
     """
@@ -82,6 +85,7 @@ class Platform(Document):
     switch_interval_ms: Annotated[float, Field(ge=0.001, le=10_000)] = 5.0
     switch_cost_ms: Milliseconds
     reference_ms: Milliseconds | None = None
+    prediction_error: Annotated[float, Field(ge=0, le=1)] = 0.0
     spread: dict[str, tuple[Milliseconds, Milliseconds]] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -16,6 +16,7 @@ from generator.generate import Sources
 from generator.launcher import Launcher
 from generator.measure import WARM_UP, checked_invoke
 from generator.reference import reference
+from predictor.predict import predict
 from profiler.calibrate import calibrate
 from profiler.drift import platform_at, profile_at
 from profiler.profile import profile
@@ -74,7 +75,7 @@ class Place:
 def place_of(launcher: Launcher, out: Path, progress: Progress) -> Place:
     """The place behind `launcher`, with its constants measured unless `out` has them."""
     file = out / PLATFORM_FILE
-    platform = kept(file, Platform, lambda: calibrate(launcher, progress=progress))
+    platform = kept(file, Platform, lambda: calibrate(launcher, predict=predict, progress=progress))
     return Place(launcher, platform, progress)
 
 

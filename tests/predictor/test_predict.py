@@ -14,7 +14,7 @@ from workflow.errors import ChironError
 from workflow.model import Task, Workflow
 from workflow.plan import Plan, Wrap, WrapStage
 from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Period, Profile
+from workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(90, method="thread")
@@ -161,6 +161,29 @@ def test_the_range_is_what_the_spread_of_the_functions_makes_of_it(costs, profil
     prediction = predict(plan(TWO_WRAPS), WORKFLOW, uncertain, costs)
     # At 8 ms the wrap ends at 10.5 and the remote one (12) decides; at 12 ms it ends at 14.5.
     assert (prediction.low_ms, prediction.high_ms) == (15.0, 17.5)
+
+
+def test_the_range_is_what_the_spread_of_the_constants_makes_of_it(costs, profile):
+    """The remote wrap decides: T_RPC and T_INV come once each before its 10 ms."""
+    rpc = (costs.rpc_ms - 1.0, costs.rpc_ms + 3.0)
+    uncertain = costs.model_copy(update={"spread": {"rpc_ms": rpc}})
+    wraps: Wraps = [{0: ["abc"]}, {1: ["d"]}]
+    certain = predict(plan(wraps, cpus=1), WORKFLOW, profile(**FUNCTIONS), costs)
+    found = predict(plan(wraps, cpus=1), WORKFLOW, profile(**FUNCTIONS), uncertain)
+    assert found.latency_ms == certain.latency_ms
+    assert (found.low_ms, found.high_ms) == (found.latency_ms - 1.0, found.latency_ms + 3.0)
+
+
+def test_the_range_is_wider_by_the_error_of_predictions(costs, profile):
+    uncertain = costs.model_copy(update={"prediction_error": 0.2})
+    found = predict(plan(TWO_WRAPS), WORKFLOW, profile(**FUNCTIONS), uncertain)
+    assert found.low_ms == pytest.approx(0.8 * found.latency_ms)
+    assert found.high_ms == pytest.approx(1.2 * found.latency_ms)
+
+
+def test_no_range_passes_the_longest_time_that_there_is(costs, profile):
+    uncertain = costs.model_copy(update={"prediction_error": 0.5, "request_ms": 0.9 * LONGEST_MS})
+    assert predict(plan(TWO_WRAPS), WORKFLOW, profile(**FUNCTIONS), uncertain).high_ms == LONGEST_MS
 
 
 def test_without_a_spread_the_range_is_the_latency(costs, profile):

@@ -109,17 +109,21 @@ def test_the_no_op_answers_its_request_or_the_interpreters_constants() -> None:
     start = time.monotonic()
     assert noop_handler.handle(noop_handler.PAUSE) == noop_handler.PAUSE
     assert time.monotonic() - start >= PAUSE_MS / 1000
+    start = time.monotonic()
+    assert noop_handler.handle(noop_handler.WORK) == noop_handler.WORK
+    assert time.monotonic() - start > noop_handler.WORK_PAUSE_MS / 1000
     answer = json.loads(noop_handler.handle(noop_handler.QUESTION))
     assert answer["switch_interval_ms"] == pytest.approx(sys.getswitchinterval() * 1000)
     assert answer["switch_cost_ms"] > 0
 
 
 def test_a_real_gateway_is_calibrated_and_left_as_it_was(launcher: Launcher) -> None:
-    found = calibrate(launcher, name="here", rounds=10)
+    found = calibrate(launcher, predict=predict, name="here", rounds=10)
     assert (found.name, found.cpus) == ("here", len(os.sched_getaffinity(0)))
     assert found.one_node
     assert found.switch_interval_ms == pytest.approx(5.0)
     assert found.request_ms > 0
     low, high = found.spread["request_ms"]
     assert 0 < low <= high
+    assert 0 <= found.prediction_error <= 1
     assert launcher.gateway.functions() == []

@@ -82,7 +82,9 @@ def test_a_profile_at_another_speed_computes_longer_and_waits_as_long() -> None:
 def test_a_platform_at_another_speed_costs_more_but_for_what_a_clock_decides() -> None:
     names = [name for name, field in Platform.model_fields.items() if field.is_required()]
     costs = dict.fromkeys((name for name in names if name.endswith("_ms")), 1.0)
-    before = Platform(format=1, name="p", cpus=2, reference_ms=1.0, **costs)
+    spread = {"rpc_ms": (0.5, 2.0), "switch_interval_ms": (5.0, 6.0)}
+    before = Platform(format=1, name="p", cpus=2, reference_ms=1.0, spread=spread, **costs)
     after = platform_at(before, 1.5)
     assert (after.rpc_ms, after.switch_interval_ms, after.thread_ready_ms) == (1.5, 5.0, None)
+    assert after.spread == {"rpc_ms": (0.75, 3.0), "switch_interval_ms": (5.0, 6.0)}
     assert platform_at(before.model_copy(update={"reference_ms": None}), 1.5).rpc_ms == 1.0

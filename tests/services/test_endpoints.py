@@ -16,6 +16,7 @@ import pytest
 import profiler.service
 import services.deployments
 from openfaas.stack import read_stack
+from services import calibration
 from services.app import create_app
 from services.deployment import find_plan
 from services.deployments import run_deployment
@@ -143,11 +144,11 @@ def test_generate_takes_an_uploaded_folder_and_keeps_nothing_of_it(
 
 
 def test_calibrate_is_a_job_whose_result_is_the_platform(measuring, monkeypatch, platform):
-    def calibrate(launcher, *, progress):
+    def calibrate(launcher, *, predict, progress):
         progress("timing no-ops")
         return Platform.model_validate(platform)
 
-    monkeypatch.setattr(profiler.service, "calibrate", calibrate)
+    monkeypatch.setattr(calibration, "calibrate", calibrate)
 
     job = measuring("/profiler/calibrate")
 
