@@ -52,6 +52,7 @@ def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> di
     - ``max_inflight``: as many requests as can be answered before they time out where they come
       all at once. More would be taken in only to fail.
     - ``WRAP_CPUS``: the cores that the wrap keeps to where its sandbox has more.
+    - ``WRAP_MEMORY_MIB``: its limit, of which it keeps some from one request to the next.
     """
     seconds = timeout_s(plan, given_s)
     outer = f"{seconds + TIMEOUT_STEP_S:.3f}".rstrip("0").rstrip(".") + "s"
@@ -63,6 +64,7 @@ def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> di
         "WAITRESS_THREADS": str(threads),
         "max_inflight": str(_most_inflight(plan, seconds, threads)),
         "WRAP_CPUS": str(wrap.cpus),
+        "WRAP_MEMORY_MIB": str(wrap.memory_mib),
     }
     if plan.mechanism == "pool":
         workers = min(threads, _fitting(wrap)) if wrap.demand else 0

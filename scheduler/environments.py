@@ -21,6 +21,7 @@ OF_WRAPS = frozenset(
         "write_timeout",
         "WAITRESS_THREADS",
         "WRAP_CPUS",
+        "WRAP_MEMORY_MIB",
     ]
 )
 #: What python3-flask looks at to choose between text and bytes; not to set it asks for text.

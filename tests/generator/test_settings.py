@@ -126,6 +126,8 @@ def test_all_wraps_serve_four_requests_for_each_cpu_of_the_widest(plan):
     variables = [wrap_environment(both, wrap) for wrap in both.wraps]
     assert [its["WAITRESS_THREADS"] for its in variables] == ["12", "12"]
     assert [its["WRAP_CPUS"] for its in variables] == ["1", "3"]
+    memory = [str(wrap.memory_mib) for wrap in both.wraps]
+    assert [its["WRAP_MEMORY_MIB"] for its in variables] == memory
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,9 @@ def test_a_wrap_keeps_to_its_cores_within_those_that_its_sandbox_has(
     assert set(main) <= set(allowed)
 
 
-@pytest.mark.parametrize("variable", ["WRAP_CPUS", "WAITRESS_THREADS", "pool_requests"])
+@pytest.mark.parametrize(
+    "variable", ["WRAP_CPUS", "WRAP_MEMORY_MIB", "WAITRESS_THREADS", "pool_requests"]
+)
 def test_a_setting_that_is_no_number_is_named(
     variable: str, run_to_end: Any, wrap_image: Any
 ) -> None:

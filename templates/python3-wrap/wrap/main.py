@@ -45,7 +45,7 @@ def main(arguments: list[str], image: Path) -> NoReturn:
         affinity.restrict(settings.cpus)
         wrap, functions = _load(image)
         gc.collect()
-        memory.keep_freed()
+        memory.keep_freed(settings.memory_bytes, _lasting_processes(wrap, settings))
         gc.freeze()  # a collection would write to every object, and unshare its memory
         if arguments[:1] == [_ZYGOTE]:
             _be_zygote(wrap, functions, socket.socket(fileno=int(arguments[1])))
@@ -96,6 +96,11 @@ def _be_child(wrap: Wrap, functions: dict[str, Function], channel: socket.socket
 
 def _run_task(wrap: Wrap, functions: dict[str, Function], number: int, job: Job) -> Result:
     return task.run(number, job, wrap, functions)
+
+
+def _lasting_processes(wrap: Wrap, settings: Settings) -> int:
+    """The server, and the workers that a pool has at most."""
+    return 1 + (wrap.slots * settings.pool_concurrency if wrap.mechanism == "pool" else 0)
 
 
 def _mechanism(wrap: Wrap, spawner: Spawner, settings: Settings) -> Mechanism:

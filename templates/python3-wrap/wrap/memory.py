@@ -15,8 +15,8 @@ from wrap import sandbox
 
 #: Bytes at the end of the heap that are kept, once they were needed; larger blocks are not.
 _KEPT = 32 << 20
-#: No more than this share of the sandbox's memory, as other processes of it keep some too.
-_SHARE = 8
+#: All processes of a wrap together keep no more than this share of what it may take.
+_SHARE = 4
 _LARGE_PAGE = 2 << 20
 #: Room for small blocks before the large pages: the first one there would take a whole page.
 _FOR_SMALL = 4 << 20
@@ -39,9 +39,18 @@ def keep_apart() -> None:
     _set({_M_ARENA_MAX: 1, _M_MMAP_THRESHOLD: _APART})
 
 
-def keep_freed() -> None:
-    """From now on keep freed memory, in this process and those that are forked from it."""
-    kept = min(_KEPT, (sandbox.memory_bytes() or sys.maxsize) // _SHARE)
+def keep_freed(wrap_bytes: int | None, processes: int) -> None:
+    """From now on keep freed memory, in this process and those that are forked from it.
+
+    Parameters
+    ----------
+    wrap_bytes
+        What the wrap may take, where it was told; its sandbox may say less.
+    processes
+        How many processes of the wrap keep memory from one request to the next.
+    """
+    limit = min(wrap_bytes or sys.maxsize, sandbox.memory_bytes() or sys.maxsize)
+    kept = min(_KEPT, limit // _SHARE // processes)
     _set({_M_TRIM_THRESHOLD: kept, _M_MMAP_THRESHOLD: kept})
     libc = _glibc()
     if libc is not None and kept > 2 * _FOR_SMALL:

@@ -15,6 +15,7 @@ class Settings:
     pool_requests: int
     threads: int
     cpus: int | None
+    memory_bytes: int | None
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -24,8 +25,13 @@ class Settings:
             _count(environment, "pool_concurrency", 2),
             _count(environment, "pool_requests", 1000),
             _count(environment, "WAITRESS_THREADS", 4),
-            _count(environment, "WRAP_CPUS", 1) if environment.get("WRAP_CPUS") else None,
+            _given(environment, "WRAP_CPUS"),
+            mib << 20 if (mib := _given(environment, "WRAP_MEMORY_MIB")) else None,
         )
+
+
+def _given(environment: Mapping[str, str], name: str) -> int | None:
+    return _count(environment, name, 1) if environment.get(name) else None
 
 
 def _count(environment: Mapping[str, str], name: str, default: int) -> int:
