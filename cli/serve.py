@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -21,8 +21,6 @@ from services.app import COMPONENTS, Config, create_app
 from services.serve import HOST, PORT, listen, serve
 
 _GATEWAY = "gateway"
-#: How late a signal may be heard, in seconds.
-_SIGNALS_S = 1.0
 _ALL = "all"
 
 
@@ -75,8 +73,8 @@ def command(
     embedded = gateway is None and (everything or _GATEWAY in parts)
     if not components:
         with _gateway(embedded, gateway_port, backend, gateway):
-            while True:  # not signal.pause(), which sleeps through a signal that comes just before
-                time.sleep(_SIGNALS_S)
+            while True:
+                signal.pause()
     secret = _secret(basic_auth_dir, token_file)
     listener = listen(host, port, secret=secret)
     with listener, _gateway(embedded, gateway_port, backend, gateway) as url:
