@@ -1,4 +1,4 @@
-"""`chiron evaluate cpu`: cPU time that requests take."""
+"""`chiron evaluate cpu`: CPU time that requests take."""
 
 from __future__ import annotations
 

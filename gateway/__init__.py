@@ -1,1 +1,1 @@
-"""The embedded OpenFaaS-compatible gateway: functions as local processes."""
+"""The embedded OpenFaaS-compatible gateway: functions as processes or containers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -32,7 +33,13 @@ settings.register_profile("soak", EXAMPLES, derandomize=False)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the examples of property tests before any module is read."""
+    """Choose the examples of property tests before any module is read, and hear SIGINT.
+
+    In the background of a shell SIGINT is ignored, also by what is started from there, and the
+    commands that tests interrupt would not end.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("soak" if "soak" in config.option.markexpr else "repeatable")
 
 

@@ -18,14 +18,20 @@ def write_results(
     results: Sequence[Result], folder: RunFolder, out: Path, say: Callable[[str], None]
 ) -> dict[str, bytes]:
     """Write EXPERIMENT.json, .csv and .png of each result to `out`; the pictures by their names."""
-    drawn: dict[str, bytes] = {}
     for result in results:
         write_atomically(out / f"{result.experiment}.json", dump(result))
         write_atomically(out / f"{result.experiment}.csv", as_csv(result.rows))
-        try:
-            drawn |= pictures(result, folder)
-        except ImportError:
-            say(NO_PICTURES)
+    drawn = _drawn(results, folder, say)
     for name, content in drawn.items():
         (out / f"{name}.png").write_bytes(content)
     return drawn
+
+
+def _drawn(
+    results: Sequence[Result], folder: RunFolder, say: Callable[[str], None]
+) -> dict[str, bytes]:
+    try:
+        return {k: v for result in results for k, v in pictures(result, folder).items()}
+    except ImportError:
+        say(NO_PICTURES)
+        return {}
