@@ -15,10 +15,24 @@ from workflow.profile import FunctionProfile, Profile
 _BY_CLOCK = {"switch_interval_ms", "reference_ms"}
 
 
+def run_at(latency_ms: float, waiting_ms: float, then_ms: float | None, now_ms: float) -> float:
+    """How long a run would take when the reference loop takes `now_ms`.
+
+    Parameters
+    ----------
+    latency_ms, then_ms
+        How long it took, and the loop beside it; None where that is not known.
+    waiting_ms
+        For how long of that it waited; it cannot have waited for longer than it took.
+    """
+    waited_ms = min(waiting_ms, latency_ms)
+    return waited_ms + (latency_ms - waited_ms) * slower(then_ms, now_ms)
+
+
 def latency_at(function: FunctionProfile, reference_ms: float) -> float:
     """How long `function` would take when the reference loop takes `reference_ms`."""
-    waiting = function.time_ms("block")
-    return waiting + (function.latency_ms - waiting) * _slower(function.reference_ms, reference_ms)
+    waiting_ms = function.time_ms("block")
+    return run_at(function.latency_ms, waiting_ms, function.reference_ms, reference_ms)
 
 
 def profile_at(profile: Profile, reference_ms: float) -> Profile:
@@ -29,7 +43,7 @@ def profile_at(profile: Profile, reference_ms: float) -> Profile:
 
 def platform_at(platform: Platform, reference_ms: float) -> Platform:
     """`platform` as it would be when the reference loop takes `reference_ms`."""
-    factor = _slower(platform.reference_ms, reference_ms)
+    factor = slower(platform.reference_ms, reference_ms)
     constants = {
         name: value * factor
         for name, value in platform
@@ -43,7 +57,7 @@ def platform_at(platform: Platform, reference_ms: float) -> Platform:
 
 
 def _function_at(function: FunctionProfile, reference_ms: float) -> FunctionProfile:
-    factor = _slower(function.reference_ms, reference_ms)
+    factor = slower(function.reference_ms, reference_ms)
     lengths = [
         period.duration_ms * (1.0 if period.kind == "block" else factor)
         for period in function.periods
@@ -65,5 +79,6 @@ def _function_at(function: FunctionProfile, reference_ms: float) -> FunctionProf
     return function.model_copy(update=times)
 
 
-def _slower(then_ms: float | None, now_ms: float) -> float:
+def slower(then_ms: float | None, now_ms: float) -> float:
+    """How many times as long computing takes now; 1 where it is not known how long it took then."""
     return now_ms / then_ms if then_ms else 1.0

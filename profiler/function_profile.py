@@ -21,17 +21,20 @@ from workflow.profile import FunctionProfile, Period, PeriodKind
 def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionProfile:
     """The profile of the function whose handler folder is `handler`.
 
-    The latency is the median of the untraced runs. The periods are those of a typical traced run,
-    with the kinds of a typical run with the probe.
+    The latency is the median of the untraced runs, at one speed of the machine. The periods are
+    those of a typical traced run, with the kinds of a typical run with the probe.
     """
-    latency_ms = round(median(samples.untraced_ms), 3)
-    low, _, high = quantiles(samples.untraced_ms, n=4, method="inclusive")
+    taken_ms = [run.latency_ms for run in samples.untraced]
+    low, middle_ms, high = quantiles(taken_ms, n=4, method="inclusive")
+    # How long it waits does not depend on that speed, but has to be known for it.
+    waiting_ms = _waiting_ms(_periods(samples, round(middle_ms, 3)))
+    latency_ms = round(samples.latency_ms(waiting_ms), 3)
     traced = [each.run for each in samples.traced]
     opened = files(traced)
     return FunctionProfile(
         latency_ms=latency_ms,
-        samples=len(samples.untraced_ms),
-        spread_ms=(round(low, 3), round(high, 3)),
+        samples=len(samples.untraced),
+        spread_ms=(round(min(low, latency_ms), 3), round(max(high, latency_ms), 3)),
         reference_ms=round(samples.reference_ms, 4),
         sources=("probe", "strace") if traced else ("probe",),
         periods=_periods(samples, latency_ms),
@@ -53,6 +56,10 @@ def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
         return probed_periods(probed, latency_ms)
     run = typical_run([traced_run(each.run, each.delayed_ms) for each in samples.traced])
     return reconciled(periods(run, latency_ms, _held_ms(probed, latency_ms)), probed)
+
+
+def _waiting_ms(periods: Sequence[Period]) -> float:
+    return sum(period.duration_ms for period in periods if period.kind == "block")
 
 
 def _held_ms(probed: ProbeRun, latency_ms: float) -> float:

@@ -14,6 +14,7 @@ from workflow.errors import ChironError
 
 _TRACE = {"X-Chiron-Trace": "1"}
 _PROBE = _TRACE | {"X-Chiron-Probe": "1"}
+_PACE = _TRACE | {"X-Chiron-Pace": "1"}
 _SHOWN = 300
 
 
@@ -30,12 +31,16 @@ class Invocation:
         That time.
     probed
         What the probe saw, if it was asked for.
+    reference_ms
+        What the reference loop took on the same core right before and after; 0 where
+        it was not asked for.
     """
 
     output: str
     latency_ms: float
     delayed_ms: float = 0.0
     probed: ProbeRun | None = None
+    reference_ms: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,15 @@ class Solo:
     function: str
     requests: Sequence[bytes]
 
-    def invoke(self, number: int = 0, *, probed: bool = False) -> Invocation:
+    def invoke(self, number: int = 0, *, probed: bool = False, paced: bool = False) -> Invocation:
         """Run it once, on its input `number` of those that it has in turn.
+
+        Parameters
+        ----------
+        probed
+            Whether beside the probe of the GIL.
+        paced
+            Whether between two runs of the reference loop.
 
         Raises
         ------
@@ -57,7 +69,7 @@ class Solo:
         """
         try:
             request = self.requests[number % len(self.requests)]
-            headers = _PROBE if probed else _TRACE
+            headers = _PROBE if probed else _PACE if paced else _TRACE
             response = self.gateway.invoke(self.wrap, request, headers=headers)
         except ChironError as error:
             message = f"function {self.function} could not be profiled: {error.message}"
@@ -73,7 +85,8 @@ class Solo:
             seen = probe_run(read_ticks(run["ticks"])) if probed else None
             whole_ms, delayed_ms = run["end_ms"] - run["start_ms"], run["delayed_ms"]
             latency_ms = max(0.0, float(whole_ms - delayed_ms))
-            return Invocation(str(answer["output"]), latency_ms, delayed_ms, seen)
+            pace_ms = float(run["reference_ms"]) if paced else 0.0
+            return Invocation(str(answer["output"]), latency_ms, delayed_ms, seen, pace_ms)
         except (ValueError, KeyError, TypeError, IndexError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
 

@@ -1,7 +1,7 @@
 """Solo runs of one function: untraced, traced and probed in turn, so that all see one machine.
 
 The speed of a machine, or of a disk, drifts by more than tracing costs. So each untraced run has a
-traced and a probed one beside it, and a reference loop.
+traced and a probed one beside it, and a reference loop on its core right before and after.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import median, median_low, quantiles
+from typing import NamedTuple
 
+from profiler.drift import run_at
 from profiler.invocation import Invocation, Solo
 from profiler.probe_run import ProbeRun
-from profiler.reference_loop import reference_ms
 from profiler.sandbox import Sandbox
 from profiler.traced_runs import TracedHandler, Tracer
 from workflow.errors import ChironError
@@ -33,32 +34,52 @@ _MOST_TIMES = 5
 _FURTHER_S = 2.0
 
 
+class Untraced(NamedTuple):
+    """A run without strace and probe: how long it took, and the reference loop beside it."""
+
+    latency_ms: float
+    reference_ms: float
+
+
 @dataclass(frozen=True)
 class Samples:
     """What was seen of one function.
 
     Attributes
     ----------
-    untraced_ms
-        Latencies without strace and probe.
+    untraced
+        Its runs without strace and probe.
     traced, probed
         Its runs under strace, none where there is no strace; and those with the probe, without
         the time in which they had no core.
-    reference_ms
-        What the reference loop took, typically.
     memory_mib
         Peak of resident memory over the idle process.
     input_bytes, output_bytes
         The size of its requests and answers, typically.
     """
 
-    untraced_ms: tuple[float, ...]
+    untraced: tuple[Untraced, ...]
     traced: tuple[TracedHandler, ...]
     probed: tuple[ProbeRun, ...]
-    reference_ms: float
     memory_mib: float
     input_bytes: int
     output_bytes: int
+
+    @property
+    def reference_ms(self) -> float:
+        """What the reference loop took, typically."""
+        return median(run.reference_ms for run in self.untraced)
+
+    def latency_ms(self, waiting_ms: float) -> float:
+        """The median latency of a function that waits for `waiting_ms`.
+
+        It is taken at one speed: all that a run did but wait is the longer, the longer the loop
+        beside it took.
+        """
+        pace_ms = self.reference_ms
+        return median(
+            run_at(run.latency_ms, waiting_ms, run.reference_ms, pace_ms) for run in self.untraced
+        )
 
 
 def sample(
@@ -90,16 +111,17 @@ def sample(
     memory_mib = max(0.0, sandbox.peak_mib() - idle_mib)
     if tracer:
         tracer.run(0)
-    untraced: list[Invocation] = []
+    untraced: list[Untraced] = []
+    outputs: list[int] = []
     traced: list[TracedHandler | None] = []
     probed: list[ProbeRun | None] = []
-    references: list[float] = []
 
     def run_untraced() -> None:
-        references.append(reference_ms())
-        untraced.append(solo.invoke(len(untraced)))
+        run = solo.invoke(len(untraced), paced=True)
+        untraced.append(Untraced(run.latency_ms, run.reference_ms))
+        outputs.append(len(run.output.encode()))
         if beside:
-            beside(solo, untraced[-1])
+            beside(solo, run)
 
     rounds = max(_rounds(count, median(run.latency_ms for run in warm)), len(solo.requests))
     for number in range(rounds):
@@ -108,7 +130,7 @@ def sample(
         probed.append(solo.invoke(number, probed=True).probed)
     deadline = time.monotonic() + _FURTHER_S
     while len(untraced) < _MOST_TIMES * rounds and time.monotonic() < deadline:
-        if _uncertainty([run.latency_ms for run in untraced]) <= _UNCERTAIN:
+        if _uncertainty(untraced) <= _UNCERTAIN:
             break
         run_untraced()
     whole = tuple(run for run in traced if run)
@@ -116,17 +138,24 @@ def sample(
         message = f"strace saw no run of function {solo.function}: does its process restart?"
         raise ChironError("no-trace", message, functions=[solo.function])
     return Samples(
-        untraced_ms=tuple(run.latency_ms for run in untraced),
+        untraced=tuple(untraced),
         traced=whole,
         probed=tuple(run for run in probed if run),
-        reference_ms=median(references),
         memory_mib=memory_mib,
         input_bytes=median_low(map(len, solo.requests)),
-        output_bytes=median_low(len(run.output.encode()) for run in untraced),
+        output_bytes=median_low(outputs),
     )
 
 
-def _uncertainty(latencies_ms: Sequence[float]) -> float:
+def _uncertainty(runs: Sequence[Untraced]) -> float:
+    """The standard error of the median as a share of it: of the latencies, or if that is less
+    uncertain, of how often the reference loop fits into them.
+    """
+    paced = [run.latency_ms / run.reference_ms for run in runs]
+    return min(_relative_error([run.latency_ms for run in runs]), _relative_error(paced))
+
+
+def _relative_error(latencies_ms: Sequence[float]) -> float:
     """The standard error of their median as a share of it, from their quartiles.
 
     Of a normal distribution, that error is 1.2533 s / sqrt(n), and the quartiles are 1.349 s apart.

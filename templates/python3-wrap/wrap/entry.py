@@ -5,13 +5,13 @@ from __future__ import annotations
 from wrap.data import Data
 from wrap.declaration import Entry
 from wrap.errors import TaskError
-from wrap.messages import Job, Result, outputs
+from wrap.messages import Job, Result, Watch, outputs
 from wrap.runtime import Runtime
 from wrap.stage import run_stage
 
 
 def run_workflow(
-    runtime: Runtime, entry: Entry, request: str, deadline: float, traced: bool, probed: bool
+    runtime: Runtime, entry: Entry, request: str, deadline: float, watch: Watch
 ) -> tuple[str, list[Result]]:
     """The workflow's output for `request`, and how each task went.
 
@@ -26,7 +26,7 @@ def run_workflow(
         processes = runtime.wrap.stages.get(number, [])
         placed = [*processes, *remotes.values()]
         inputs = data.inputs(entry.inputs, (task for tasks in placed for task in tasks))
-        job = Job(number, inputs, traced=traced, probed=probed)
+        job = Job(number, inputs, watch=watch)
         found = run_stage(runtime, job, processes, remotes, deadline)
         data.add(outputs(found))
         results += found

@@ -9,11 +9,33 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from wrap.errors import TaskError
 from wrap.frames import Frame
 from wrap.probe import Tick
+
+
+class Watch(NamedTuple):
+    """What is to be told of handlers beside their answers.
+
+    Attributes
+    ----------
+    traced
+        When they ran, and for how long they had no core.
+    probed
+        Also the ticks of the probe.
+    paced
+        Also how fast their core was: what the reference loop took right before and after.
+    """
+
+    traced: bool = False
+    probed: bool = False
+    paced: bool = False
+
+
+#: As usual.
+UNWATCHED = Watch()
 
 
 @dataclass(frozen=True)
@@ -23,8 +45,7 @@ class Job:
     stage: int
     inputs: dict[int, str]
     process: int = 0
-    traced: bool = False
-    probed: bool = False
+    watch: Watch = UNWATCHED
 
     def frames(self) -> list[bytes]:
         """A header, then every distinct input once."""
@@ -39,8 +60,7 @@ class Job:
         header = {
             "stage": self.stage,
             "process": self.process,
-            "traced": self.traced,
-            "probed": self.probed,
+            "watch": self.watch,
             "tasks": tasks,
             "texts": len(texts),
         }
@@ -55,13 +75,12 @@ class Job:
         except StopIteration:
             return None
         inputs = {int(task): texts[index] for task, index in header["tasks"]}
-        about = (header["stage"], inputs, header["process"])
-        return cls(*about, header["traced"], header["probed"])
+        return cls(header["stage"], inputs, header["process"], Watch(*header["watch"]))
 
     def part(self, tasks: Iterable[int], process: int = 0) -> Job:
         """The job of some of the tasks, for process number `process`."""
         inputs = {task: self.inputs[task] for task in tasks}
-        return Job(self.stage, inputs, process, self.traced, self.probed)
+        return Job(self.stage, inputs, process, self.watch)
 
 
 @dataclass
@@ -70,7 +89,8 @@ class Result:
 
     `asked` is when its process was asked for and `ready` when that process had its job; both
     are None in the main process. `delayed` is for how many seconds the handler's thread had no
-    core, and `ticks` are those of the probe; where it was traced, and probed.
+    core, `ticks` are those of the probe, and `reference` is what the reference loop took beside
+    it; where it was traced, probed, and paced.
     """
 
     task: int
@@ -85,6 +105,7 @@ class Result:
     ready: float | None = None
     delayed: float | None = None
     ticks: list[Tick] | None = None
+    reference: float | None = None
 
     def frames(self) -> list[bytes]:
         """A header and the output (empty after an error)."""

@@ -11,7 +11,7 @@ from wrap import frames
 from wrap.data import reads_as_json
 from wrap.entry import run_workflow
 from wrap.errors import TaskError
-from wrap.messages import Job
+from wrap.messages import UNWATCHED, Job, Watch
 from wrap.remote import CONTENT_TYPE, STAGE_HEADER, TIMEOUT_HEADER, answer
 from wrap.runtime import Runtime
 from wrap.serving import ARRIVED
@@ -21,6 +21,8 @@ from wrap.timeline import timeline
 TRACE_HEADER = "X-Chiron-Trace"
 #: With the one above: a probe runs beside each handler, and its ticks are in the timeline.
 PROBE_HEADER = "X-Chiron-Probe"
+#: With the first: each handler has the reference loop beside it, whose time is in the timeline.
+PACE_HEADER = "X-Chiron-Pace"
 
 
 def create_app(runtime: Runtime) -> Flask:
@@ -66,17 +68,25 @@ def _workflow(runtime: Runtime, arrived: float, deadline: float) -> Response:
     if entry is None:
         message = f"this wrap only runs stages of {runtime.wrap.workflow}: call its entry wrap"
         raise TaskError("not-an-entry", message, status=400)
-    traced = request.headers.get(TRACE_HEADER) == "1"
-    probed = traced and request.headers.get(PROBE_HEADER) == "1"
+    watch = _watch()
     text = _text(request.get_data())
-    output, results = run_workflow(runtime, entry, text, deadline, traced, probed)
-    if traced:
+    output, results = run_workflow(runtime, entry, text, deadline, watch)
+    if watch.traced:
         rows = timeline(results, arrived, runtime.mechanism.kind)
         return _json(json.dumps({"output": output, "timeline": rows}))
     known = isinstance(entry.output, list)  # several outputs are joined to a JSON list
     if known or reads_as_json(output):
         return _json(output)
     return Response(output, mimetype="text/plain")
+
+
+def _watch() -> Watch:
+    def asked(header: str) -> bool:
+        return request.headers.get(header) == "1"
+
+    if not asked(TRACE_HEADER):
+        return UNWATCHED
+    return Watch(traced=True, probed=asked(PROBE_HEADER), paced=asked(PACE_HEADER))
 
 
 def _stage(runtime: Runtime, arrived: float, deadline: float) -> Response:

@@ -15,6 +15,7 @@ from wrap.errors import TaskError
 from wrap.loader import Function
 from wrap.messages import Job, Result
 from wrap.probe import Probe
+from wrap.reference_loop import reference_s
 from wrap.threads import Cancelled
 
 #: Characters of an error that the answer has; the log has all.
@@ -46,7 +47,7 @@ def _call(function: Function, task: int, job: Job, result: Result) -> str:
     text = job.inputs[task]
     arguments = styles.arguments(function, text)
     with styles.surroundings(function, text):
-        if job.traced:
+        if job.watch.traced:
             value = _watched(function, arguments, task, job, result)
         else:
             value = _timed(function, arguments, result)
@@ -56,13 +57,14 @@ def _call(function: Function, task: int, job: Job, result: Result) -> str:
 def _watched(
     function: Function, arguments: tuple[Any, ...], task: int, job: Job, result: Result
 ) -> Any:
-    """What the handler answers; `result` also has for how long it had no core, and the ticks.
+    """What the handler answers; `result` also has what else `job` wants to know of it.
 
     Nothing but the handler runs under the probe, which would see it let go of the GIL.
     """
+    before = reference_s() if job.watch.paced else None
     kept_waiting = run_queue.waited_s()
     try:
-        if not job.probed:
+        if not job.watch.probed:
             with _marked(task):
                 return _timed(function, arguments, result)
         with Probe() as probe:
@@ -71,6 +73,8 @@ def _watched(
         return value
     finally:
         result.delayed = run_queue.waited_s() - kept_waiting
+        if before is not None:
+            result.reference = (before + reference_s()) / 2
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from wrap.messages import Result
 def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[str, Any]]:
     """Rows of wrap, process, task, function, kind, start_ms and end_ms, by start.
 
-    Those of tasks have ``delayed_ms``, and ``ticks`` where they were probed.
+    Those of tasks have ``delayed_ms``, ``ticks`` where they were probed, and ``reference_ms`` where
+    they were paced.
 
     Parameters
     ----------
@@ -33,6 +34,8 @@ def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[
             row["delayed_ms"] = round(result.delayed * 1000, 4)
         if result.ticks is not None:
             row["ticks"] = result.ticks
+        if result.reference is not None:
+            row["reference_ms"] = round(result.reference * 1000, 4)
         rows[(result.task,)] = row
     return sorted(rows.values(), key=lambda row: float(row["start_ms"]))
 
