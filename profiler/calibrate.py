@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -18,7 +19,7 @@ from profiler.constants import Interpreter, Seen
 from profiler.launcher import Deployment, Launcher
 from profiler.noop_handler import PAUSE, QUESTION
 from profiler.noop_shapes import shapes, write_folder
-from profiler.reference_loop import reference_ms
+from profiler.reference_loop import paced
 from profiler.self_check import Predict, prediction_error
 from workflow.errors import ChironError
 from workflow.platform import Platform
@@ -47,8 +48,8 @@ def calibrate(
 ) -> Platform:
     """Measure every constant of platform.json on the gateway of `launcher`.
 
-    All plans are run in turn, so that the machine's drift is the same for all of them. The
-    latencies are those that a client sees.
+    All plans are run in turn, so that the machine's drift is the same for all of them, and taken at
+    one speed of the machine. The latencies are those that a client sees.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def calibrate(
             launch = launcher.launch(shape.workflow, folder, shape.plan)
             deployed[shape.name] = stack.enter_context(launch)
         say("timing no-ops")
-        timed, references = _rounds(deployed, rounds)
+        timed, reference_ms = _rounds(deployed, rounds)
         say("timing the GIL")
         interpreter = _interpreter(deployed["one"], rounds)
 
@@ -91,7 +92,7 @@ def calibrate(
                 name=name or machine.node() or "platform",
                 cpus=len(os.sched_getaffinity(0)),
                 one_node=launcher.one_node,
-            ).model_copy(update={"reference_ms": round(median(references), 4)})
+            ).model_copy(update={"reference_ms": round(reference_ms, 4)})
 
         parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
         found = constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
@@ -100,19 +101,26 @@ def calibrate(
     return found.model_copy(update={"prediction_error": error})
 
 
-def _rounds(deployed: Mapping[str, Deployment], rounds: int) -> tuple[list[Round], list[float]]:
-    """What was seen of every plan in each round, and what the reference loop took beside it."""
-    taken: list[Round] = []
-    references: list[float] = []
+def _rounds(deployed: Mapping[str, Deployment], rounds: int) -> tuple[list[Round], float]:
+    """What was seen of every plan in each round where the reference loop takes as long as it
+    typically did; and how long that is.
+    """
+    taken: list[dict[str, tuple[Seen, float]]] = []
     deadline = time.monotonic() + _BUDGET_S
     for number in range(_WARM_UP + rounds):
         if number > _WARM_UP and time.monotonic() > deadline:
             break
-        seen = {name: _seen(one, brief=name in constants.BRIEF) for name, one in deployed.items()}
+        seen = {
+            name: paced(partial(_seen, one, brief=name in constants.BRIEF))
+            for name, one in deployed.items()
+        }
         if number >= _WARM_UP:
             taken.append(seen)
-            references.append(reference_ms())
-    return taken, references
+    typical_ms = median(loop_ms for one in taken for _, loop_ms in one.values())
+    return [
+        {name: seen.slower(typical_ms / loop_ms) for name, (seen, loop_ms) in one.items()}
+        for one in taken
+    ], typical_ms
 
 
 def _seen(one: Deployment, *, brief: bool) -> Seen:

@@ -50,6 +50,16 @@ class Seen:
     last_ms: float
     tail_ms: float
 
+    def slower(self, factor: float) -> Seen:
+        """The same where computing takes `factor` times as long, and pausing does not."""
+        return Seen(
+            latency_ms=self.last_ms + (self.latency_ms - self.last_ms) * factor,
+            brief_ms=self.brief_ms * factor,
+            begins_ms=tuple(begin_ms * factor for begin_ms in self.begins_ms),
+            last_ms=self.last_ms,
+            tail_ms=self.tail_ms * factor,
+        )
+
 
 def platform(
     seen: Mapping[str, Seen],

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from statistics import fmean
+from typing import TypeVar
+
+Value = TypeVar("Value")
 
 _STEPS = 20_000
 #: Cores that are asked at most: it takes a millisecond each.
@@ -32,6 +36,13 @@ def machine_ms() -> float:
         return fmean(_on(core) for core in cores[:: -(-len(cores) // _CORES)])
     finally:
         os.sched_setaffinity(0, allowed)
+
+
+def paced(run: Callable[[], Value]) -> tuple[Value, float]:
+    """What `run` returns, and what the loop took right before and right after it, on average."""
+    before_ms = machine_ms()
+    value = run()
+    return value, (before_ms + machine_ms()) / 2
 
 
 def _on(core: int) -> float:
