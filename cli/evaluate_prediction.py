@@ -40,7 +40,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
     "--platform", type=click.Path(path_type=Path), help="Constants, instead of measured or fitted."
 )
 @click.option("--plans", type=click.IntRange(min=1), default=60, show_default=True)
-@click.option("--samples", type=click.IntRange(min=1), default=30, show_default=True)
+@click.option("--samples", type=click.IntRange(min=1), default=60, show_default=True)
 @click.option("--seed", default=1, show_default=True, help="Which plans are drawn.")
 @click.option(
     "--held-out",

@@ -19,7 +19,7 @@ from profiler.constants import Interpreter, Seen
 from profiler.launcher import Deployment, Launcher
 from profiler.noop_handler import PAUSE, QUESTION
 from profiler.noop_shapes import shapes, write_folder
-from profiler.reference_loop import paced
+from profiler.reference_loop import Pace, paced
 from profiler.self_check import Predict, prediction_error
 from workflow.errors import ChironError
 from workflow.platform import Platform
@@ -105,7 +105,7 @@ def _rounds(deployed: Mapping[str, Deployment], rounds: int) -> tuple[list[Round
     """What was seen of every plan in each round where the reference loop takes as long as it
     typically did; and how long that is.
     """
-    taken: list[dict[str, tuple[Seen, float]]] = []
+    taken: list[dict[str, tuple[Seen, Pace]]] = []
     deadline = time.monotonic() + _BUDGET_S
     for number in range(_WARM_UP + rounds):
         if number > _WARM_UP and time.monotonic() > deadline:
@@ -116,11 +116,17 @@ def _rounds(deployed: Mapping[str, Deployment], rounds: int) -> tuple[list[Round
         }
         if number >= _WARM_UP:
             taken.append(seen)
-    typical_ms = median(loop_ms for one in taken for _, loop_ms in one.values())
+    typical_ms = median(pace.loop_ms for one in taken for _, pace in one.values())
     return [
-        {name: seen.slower(typical_ms / loop_ms) for name, (seen, loop_ms) in one.items()}
+        {name: seen.slower(typical_ms / pace.loop_ms) for name, (seen, pace) in one.items()}
         for one in taken
     ], typical_ms
+
+
+def overhead_ms(one: Deployment) -> float:
+    """How long a request takes on top of what its function does, of the plan ``one``."""
+    seen = _seen(one, brief=False)
+    return seen.latency_ms - seen.last_ms
 
 
 def _seen(one: Deployment, *, brief: bool) -> Seen:

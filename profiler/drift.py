@@ -43,7 +43,11 @@ def profile_at(profile: Profile, reference_ms: float) -> Profile:
 
 def platform_at(platform: Platform, reference_ms: float) -> Platform:
     """`platform` as it would be when the reference loop takes `reference_ms`."""
-    factor = slower(platform.reference_ms, reference_ms)
+    return platform_slower(platform, slower(platform.reference_ms, reference_ms))
+
+
+def platform_slower(platform: Platform, factor: float) -> Platform:
+    """`platform` where all that it costs takes `factor` times as long."""
     constants = {
         name: value * factor
         for name, value in platform

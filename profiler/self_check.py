@@ -14,7 +14,7 @@ from profiler.drift import platform_at, profile_at, slower
 from profiler.launcher import Deployment
 from profiler.noop_handler import WORK, WORK_PAUSE_MS
 from profiler.noop_shapes import FUNCTION, Shape, shapes
-from profiler.reference_loop import paced
+from profiler.reference_loop import Pace, paced
 from workflow.model import Workflow
 from workflow.plan import Plan, Prediction
 from workflow.platform import Platform
@@ -44,17 +44,18 @@ def prediction_error(
         Each plan of `profiler.noop_shapes`, by its name.
     """
     plans = {shape.name: shape for shape in shapes()}
-    measured: dict[str, list[tuple[float, float]]] = {name: [] for name in plans}
+    measured: dict[str, list[tuple[float, Pace]]] = {name: [] for name in plans}
     computing_ms = []
     for _ in range(ROUNDS):
         for name in plans:
             measured[name].append(paced(partial(_latency_ms, deployed[name])))
-            run_ms, loop_ms = paced(partial(_run_ms, deployed[_ALONE]))
-            computing_ms.append((run_ms - WORK_PAUSE_MS) / slower(platform.reference_ms, loop_ms))
+            run_ms, pace = paced(partial(_run_ms, deployed[_ALONE]))
+            factor = slower(platform.reference_ms, pace.loop_ms)
+            computing_ms.append((run_ms - WORK_PAUSE_MS) / factor)
     profile = work_profile(WORK_PAUSE_MS + median(computing_ms), platform.reference_ms)
 
-    def ratio(shape: Shape, latency_ms: float, loop_ms: float) -> float:
-        functions, place = profile_at(profile, loop_ms), platform_at(platform, loop_ms)
+    def ratio(shape: Shape, latency_ms: float, pace: Pace) -> float:
+        functions, place = profile_at(profile, pace.loop_ms), platform_at(platform, pace.loop_ms)
         return predict(shape.plan, shape.workflow, functions, place).latency_ms / latency_ms
 
     errors = [

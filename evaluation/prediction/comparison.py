@@ -12,10 +12,10 @@ from typing import Literal, get_args
 
 from evaluation.prediction.baselines.learning import HeldOut
 from evaluation.prediction.baselines.report import BaselineReport, compare_baselines
-from evaluation.prediction.baselines.samples import Sample, sample_of
+from evaluation.prediction.baselines.samples import sample_of
 from evaluation.prediction.distribution import OURS, Distribution
 from evaluation.prediction.errors import ErrorSummary
-from evaluation.prediction.measured import MeasuredRow, PredictedRow
+from evaluation.prediction.measured import PredictedRow
 from evaluation.prediction.stored import StoredWorkflow, read_rows
 from workflow.documents import Document
 from workflow.plan import Mechanism
@@ -101,7 +101,13 @@ def compare_stored(
     stored_platform, stored = read_rows(path)
     place = platform or stored_platform
     summaries = [summary for each in stored for summary in _summaries(each, place)]
-    samples = [sample for each in stored for sample in _samples(each)]
+    profiles = {each.name: (each.workflow, each.profile) for each in stored}
+    samples = [
+        sample_of(each.workflow, row.plan, workflow, row.profile(functions), row.measured_ms)
+        for each in summaries
+        for workflow, functions in [profiles[each.workflow]]
+        for row in each.rows
+    ]
     return MeasuredComparison(
         platform=place,
         workflows=tuple(summaries),
@@ -125,7 +131,7 @@ def as_csv(comparison: MeasuredComparison) -> str:
             wraps = [[stage.processes for stage in wrap.stages] for wrap in row.plan.wraps]
             predicted = row.predicted
             writer.writerow(
-                [each.workflow, each.mechanism, json.dumps(wraps), row.measured.p50_ms,
+                [each.workflow, each.mechanism, json.dumps(wraps), row.measured_ms,
                  predicted.latency_ms, predicted.low_ms, predicted.high_ms, f"{row.error:.6f}",
                  "" if row.again_ms is None else f"{row.again_ms:.3f}", row.loop_ms,
                  *(f"{errors[index]:.6f}" for errors in of_baselines)]
@@ -137,18 +143,8 @@ def _summaries(stored: StoredWorkflow, platform: Platform) -> Iterator[MeasuredW
     for mechanism in get_args(Mechanism):
         rows = [
             PredictedRow.of(row, stored.workflow, stored.profile, platform)
-            for row in _of(stored, mechanism)
+            for row in stored.rows
+            if row.plan.mechanism == mechanism
         ]
         if rows:
             yield MeasuredWorkflow.of(stored.name, mechanism, rows)
-
-
-def _samples(stored: StoredWorkflow) -> Iterator[Sample]:
-    for mechanism in get_args(Mechanism):
-        for row in _of(stored, mechanism):
-            functions = row.profile(stored.profile)
-            yield sample_of(stored.name, row.plan, stored.workflow, functions, row.measured.p50_ms)
-
-
-def _of(stored: StoredWorkflow, mechanism: Mechanism) -> list[MeasuredRow]:
-    return [row for row in stored.rows if row.plan.mechanism == mechanism]

@@ -11,10 +11,9 @@ import pytest
 
 from cli import measure_prediction
 from evaluation.bench.machine import Target
-from evaluation.prediction.measured import MeasuredRow
+from evaluation.prediction.measured import MeasuredRow, PacedRequest
 from evaluation.prediction.stored import RowSettings
 from generator.launcher import Launcher
-from generator.measure import Measurement
 from openfaas.client import Gateway
 from workflow.errors import ChironError
 
@@ -63,10 +62,8 @@ def test_workflows_and_mechanisms_take_turns(
 
     def measure_batch(folder, place, plans, leftovers, *, samples):
         turns.append((folder.workflow.name, next(iter(plans.values())).mechanism, len(plans)))
-        return [
-            MeasuredRow(plan=plan, measured=Measurement.of([1.0]), loop_ms=1.0)
-            for plan in plans.values()
-        ]
+        request = PacedRequest(latency_ms=1.0, loop_ms=1.0, uneven=0.0)
+        return [MeasuredRow(plan=plan, requests=(request,)) for plan in plans.values()]
 
     monkeypatch.setattr(measure_prediction, "measure_batch", measure_batch)
     monkeypatch.setattr(measure_prediction, "profile", lambda of, *_, **__: profile_of(of.workflow))

@@ -7,11 +7,10 @@ import pytest
 from evaluation.bench.leftovers import Leftovers
 from evaluation.bench.setup import Place
 from evaluation.prediction.batches import BATCH, measure_batch, missing_batches
-from evaluation.prediction.measured import MeasuredRow, PredictedRow
+from evaluation.prediction.measured import MeasuredRow, PacedRequest, PredictedRow, steady
 from evaluation.prediction.random_plans import random_plans
-from generator.measure import Measurement
 from predictor.predict import predict
-from profiler.drift import platform_at, profile_at
+from profiler.drift import platform_slower, profile_at
 from workflow.folder import parse_workflow
 from workflow.plan import Prediction
 
@@ -63,13 +62,28 @@ def test_a_workflow_of_few_plans_gives_them_all(profile_of):
     assert len(list(drawn)) == 1
 
 
+def requested(latency_ms, *, loop_ms=1.0, uneven=0.0):
+    return PacedRequest(latency_ms=latency_ms, loop_ms=loop_ms, uneven=uneven)
+
+
+@pytest.fixture
+def paced_profile(profile_of):
+    """The profile of `WIDE`, taken where the reference loop takes 1 ms."""
+    profile = profile_of(parse_workflow(WIDE))
+    functions = {
+        name: function.model_copy(update={"reference_ms": 1.0})
+        for name, function in profile.functions.items()
+    }
+    return profile.model_copy(update={"functions": functions})
+
+
 def test_error_noise_and_range_by_hand(profile_of):
     plan = plans(profile_of, count=1)[0]
     row = PredictedRow(
         plan=plan,
         predicted=Prediction(latency_ms=9.0, low_ms=8.0, high_ms=9.5, stages_ms=(9.0,)),
-        measured=Measurement.of([10.0, 10.0, 10.0]),
-        loop_ms=1.0,
+        requests=[requested(10.0)],
+        measured_ms=10.0,
         again_ms=11.0,
     )
     assert row.error == pytest.approx(-0.1)
@@ -77,25 +91,55 @@ def test_error_noise_and_range_by_hand(profile_of):
     assert not row.inside
 
 
-def test_a_row_is_predicted_for_the_speed_it_was_measured_at(profile_of, platform):
+def test_a_row_is_predicted_for_the_speed_it_was_measured_at(profile_of, paced_profile, platform):
     workflow = parse_workflow(WIDE)
-    profile = profile_of(workflow)
-    functions = {
-        name: function.model_copy(update={"reference_ms": 1.0})
-        for name, function in profile.functions.items()
-    }
-    profile = profile.model_copy(update={"functions": functions})
-    place = platform.model_copy(update={"reference_ms": 1.0})
     plan = plans(profile_of, count=1)[0]
     rows = [
-        MeasuredRow(plan=plan, measured=Measurement.of([10.0]), loop_ms=loop_ms)
+        MeasuredRow(plan=plan, requests=(requested(10.0, loop_ms=loop_ms),))
         for loop_ms in (1.0, 1.25)
     ]
-    then, slower = (PredictedRow.of(row, workflow, profile, place).predicted for row in rows)
-    assert then == predict(plan, workflow, profile, place)
-    now = profile_at(profile, 1.25), platform_at(place, 1.25)
-    assert slower == predict(plan, workflow, *now)
+    then, slower = (
+        PredictedRow.of(row, workflow, paced_profile, platform).predicted for row in rows
+    )
+    assert then == predict(plan, workflow, paced_profile, platform)
+    assert slower == predict(plan, workflow, profile_at(paced_profile, 1.25), platform)
     assert slower.latency_ms > then.latency_ms
+
+
+def test_constants_are_those_of_when_requests_cost_so_much(profile_of, platform):
+    workflow = parse_workflow(WIDE)
+    plan, profile = plans(profile_of, count=1)[0], profile_of(workflow)
+    usual_ms = platform.request_ms + platform.thread_startup_ms + platform.switch_cost_ms
+    row = MeasuredRow(plan=plan, requests=(requested(10.0),), overhead_ms=2 * usual_ms)
+    found = PredictedRow.of(row, workflow, profile, platform).predicted
+    assert found == predict(plan, workflow, profile, platform_slower(platform, 2.0))
+
+
+def test_requests_of_several_speeds_are_taken_at_one(profile_of, paced_profile, platform):
+    """Each takes a quarter longer than predicted for the speed beside it; so does their median."""
+    workflow = parse_workflow(WIDE)
+    plan = plans(profile_of, count=1)[0]
+
+    def taking(factor):
+        return tuple(
+            requested(
+                factor
+                * predict(plan, workflow, profile_at(paced_profile, loop), platform).latency_ms,
+                loop_ms=loop,
+            )
+            for loop in (1.0, 1.0, 1.0, 1.3, 1.3, 1.3, 1.8, 1.8, 1.8)
+        )
+
+    row = MeasuredRow(plan=plan, requests=taking(1.25), again=taking(1.5))
+    found = PredictedRow.of(row, workflow, paced_profile, platform)
+    assert found.measured_ms == pytest.approx(found.predicted.latency_ms * 1.25, rel=1e-3)
+    assert found.again_ms == pytest.approx(found.predicted.latency_ms * 1.5, rel=1e-3)
+
+
+def test_the_third_counts_beside_which_the_cores_were_most_alike():
+    requests = [requested(float(n), uneven=uneven) for n, uneven in enumerate((3, 1, 9, 2, 5, 4))]
+    assert [each.latency_ms for each in steady(requests)] == [1, 3]
+    assert steady(requests[:1]) == tuple(requests[:1])
 
 
 def test_batches_have_what_is_not_measured_yet(profile_of):
@@ -122,7 +166,7 @@ def test_plans_are_measured_and_one_of_a_batch_twice(
     leftovers = Leftovers(tmp_path / "deployed.json")
     rows = measure_batch(folder, place, batch, leftovers, samples=3)
     assert [row.plan for row in rows] == drawn
-    assert all(row.measured.samples == 3 for row in rows)
-    assert [row.again_ms is not None for row in rows] == [True, *[False] * (len(rows) - 1)]
+    assert all(len(row.requests) == 3 and row.overhead_ms > 0 for row in rows)
+    assert [len(row.again) for row in rows] == [3, *[0] * (len(rows) - 1)]
     assert launcher.gateway.functions() == []
     assert not leftovers.file.exists()

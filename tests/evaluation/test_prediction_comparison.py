@@ -12,11 +12,10 @@ from click.testing import CliRunner
 from cli.evaluate_prediction import command
 from evaluation.prediction.comparison import as_csv, compare_stored
 from evaluation.prediction.distribution import OURS, Distribution, by_place
-from evaluation.prediction.measured import MeasuredRow
+from evaluation.prediction.measured import MeasuredRow, PacedRequest
 from evaluation.prediction.plots import error_boxes
 from evaluation.prediction.random_plans import random_plans
 from evaluation.prediction.stored import keep_workflow, read_rows
-from generator.measure import Measurement
 from predictor.predict import predict
 from workflow.documents import dump, write_atomically
 from workflow.errors import ChironError
@@ -46,13 +45,9 @@ def stored(write_folder, profile_of, platform, tmp_path):
             )
             for index, plan in enumerate(drawn):
                 latency_ms = predict(plan, folder.workflow, profile, platform).latency_ms * 1.5
-                row = MeasuredRow(
-                    plan=plan,
-                    measured=Measurement.of([latency_ms]),
-                    loop_ms=1.0,
-                    again_ms=None if index else latency_ms,
-                )
-                journal.append(row)
+                request = PacedRequest(latency_ms=latency_ms, loop_ms=1.0, uneven=0.0)
+                again = () if index else (request,)
+                journal.append(MeasuredRow(plan=plan, requests=(request,), again=again))
     return path
 
 
