@@ -32,19 +32,20 @@ class CompiledEngine:
         """When each process ends."""
         starts_ms = np.array([life.start_ms for life in lives], np.float64)
         computing_ms = np.array([life.computing_ms for life in lives], np.float64)
-        processes = [life.functions for life in lives]
-        return self._simulated_ms(processes, starts_ms, computing_ms, [len(lives)], cores)
+        forking_ms = np.array([life.forking_ms for life in lives], np.float64)
+        begins = starts_ms, computing_ms, forking_ms
+        return self._simulated_ms([life.functions for life in lives], begins, [len(lives)], cores)
 
     def each_ms(self, processes: Sequence[Sequence[str]]) -> list[float]:
         """When each process ends that begins at 0 and has a core of its own."""
         at_once = np.zeros(len(processes))
-        return self._simulated_ms(processes, at_once, at_once, [1] * len(processes), 1)
+        begins = at_once, at_once, at_once
+        return self._simulated_ms(processes, begins, [1] * len(processes), 1)
 
     def _simulated_ms(
         self,
         processes: Sequence[Sequence[str]],
-        starts_ms: NDArray[np.float64],
-        computing_ms: NDArray[np.float64],
+        begins: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
         together: Sequence[int],
         cores: int,
     ) -> list[float]:
@@ -53,8 +54,7 @@ class CompiledEngine:
             self._first,
             np.array([self._number[name] for names in processes for name in names], np.int64),
             np.array(list(map(len, processes)), np.int64),
-            starts_ms,
-            computing_ms,
+            *begins,
             np.array(together, np.int64),
             cores,
             self._clock,

@@ -33,7 +33,12 @@ class Engine(Protocol):
 def processes_of(lives: Sequence[Life], works: Mapping[str, Work]) -> list[Process]:
     """What the processes do whose functions have names."""
     return [
-        Process(life.start_ms, tuple(works[name] for name in life.functions), life.computing_ms)
+        Process(
+            life.start_ms,
+            tuple(works[name] for name in life.functions),
+            life.computing_ms,
+            life.forking_ms,
+        )
         for life in lives
     ]
 

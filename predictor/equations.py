@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from workflow.plan import Mechanism
 from workflow.platform import Platform
@@ -47,8 +48,8 @@ def process_starts_ms(count: int, mechanism: Mechanism, platform: Platform) -> l
     ready T_Startup later. The first fork may block longer, which the paper does not tell apart:
     on the published testbed it takes 5 ms and those after it 3. Where somebody else forks for the
     main process, it does not wait for all of that. Workers of a pool wait already, so only the
-    dispatch remains. What a process computes meanwhile is not part of its start: see
-    `Platform.process_compute_ms`.
+    dispatch remains. What a process computes meanwhile, and who forks it, is not part of its start:
+    see `process_computing_ms` and `process_forking_ms`.
     """
     if count < 2:
         return [0.0]
@@ -58,10 +59,34 @@ def process_starts_ms(count: int, mechanism: Mechanism, platform: Platform) -> l
     forks = [j * block_ms + (first_ms if j else 0.0) for j in range(count)]
     main_ms = forks[-1] if platform.main_wait_ms is None else platform.main_wait_ms
     waits_ms = platform.process_startup_ms - platform.process_compute_ms
+    if any(process_forking_ms(count, mechanism, platform)):
+        return [main_ms, *[waits_ms] * (count - 1)]
     return [main_ms, *(forked + waits_ms for forked in forks[:-1])]
 
 
+def process_forking_ms(count: int, mechanism: Mechanism, platform: Platform) -> list[float]:
+    """What forking each process of a wrap's stage computes: T_Block of equation (4).
+
+    Who forks does so one after another, and shares the cores with the processes that it has forked
+    already. It does nothing but compute where all that starting a process computes, which is
+    `Platform.process_compute_ms`, is at least that; else it takes its time whoever computes.
+    """
+    first_ms, block_ms = platform.process_first_block_ms, platform.process_block_ms
+    if mechanism == "pool" or platform.process_compute_ms < first_ms + block_ms:
+        return [0.0] * count
+    return [0.0, first_ms + block_ms, *[block_ms] * (count - 2)][:count]
+
+
 def process_computing_ms(count: int, mechanism: Mechanism, platform: Platform) -> list[float]:
-    """What each process of a wrap's stage computes before it can run its functions."""
-    forked_ms = platform.process_compute_ms if mechanism == "fork" else 0.0
-    return [0.0, *[forked_ms] * (count - 1)]
+    """What each process of a wrap's stage computes itself before it can run its functions."""
+    compute_ms = platform.process_compute_ms if mechanism == "fork" else 0.0
+    forking = process_forking_ms(count, mechanism, platform)
+    return [0.0, *(compute_ms - forked_ms for forked_ms in forking[1:])]
+
+
+def process_delays_ms(count: int, mechanism: Mechanism, platform: Platform) -> list[float]:
+    """When each process of a wrap's stage can run its functions where each has its own core."""
+    starts = process_starts_ms(count, mechanism, platform)
+    forked = accumulate(process_forking_ms(count, mechanism, platform))
+    computing = process_computing_ms(count, mechanism, platform)
+    return [sum(each) for each in zip(starts, forked, computing, strict=True)]

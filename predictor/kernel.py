@@ -41,6 +41,7 @@ def simulate(
     sizes: NDArray[np.int64],
     starts_ms: NDArray[np.float64],
     computing_ms: NDArray[np.float64],
+    forking_ms: NDArray[np.float64],
     together: NDArray[np.int64],
     cores: int,
     clock: Records,
@@ -53,8 +54,9 @@ def simulate(
         Those of function f are ``periods[first[f] : first[f + 1]]``.
     functions
         The function of every thread, process by process.
-    sizes, starts_ms, computing_ms
-        How many threads each process has, when it comes to life, and what it computes first.
+    sizes, starts_ms, computing_ms, forking_ms
+        How many threads each process has, when it comes to life, what it computes first, and what
+        is computed for it before that.
     together
         How many processes there are in each of one or more simulations, which follow one another.
     cores
@@ -73,9 +75,10 @@ def simulate(
         blocked, computing = np.empty(count + 1, ENTRY), np.empty(count + 1, ENTRY)
         blocked[0].item = computing[0].item = 0
         state = _State(clock.copy(), gils, threads, periods, blocked, computing)
-        _fill(state, first, functions[function:after], sizes[process:last], starts_ms[process:last])
         for index in range(processes):
             gils[index].computing_ms = computing_ms[process + index]
+            gils[index].forking_ms = forking_ms[process + index]
+        _fill(state, first, functions[function:after], sizes[process:last], starts_ms[process:last])
         _run(state, cores, np.empty(count, np.int64))
         for index in range(processes):
             ends_ms[process + index] = gils[index].end_ms
@@ -109,7 +112,11 @@ def _fill(
         gil.unfinished = sizes[process]
         gil.starter, gil.unstarted = number, number + 1
         starter.process, starter.begin, starter.end = process, _NONE, number + sizes[process]
-        push(state.blocked, starts_ms[process], number)
+        gil.follower = _NONE
+        if process > 0 and gil.forking_ms > 0.0 and state.gils[process - 1].forking_ms > 0.0:
+            state.gils[process - 1].follower = number
+        else:
+            push(state.blocked, starts_ms[process], number)
         number += 1
         for _ in range(sizes[process]):
             thread, which = state.threads[number], functions[function]
@@ -204,8 +211,16 @@ def _next_period(state: _State, number: int) -> None:
 
 @inner
 def _next_start(state: _State, process: int, started: bool) -> bool:
-    """Go on starting threads; whether the starter wants the GIL for the next one."""
+    """Go on forking or starting threads; whether the starter wants the GIL for the next one."""
     clock, gil = state.clock[0], state.gils[process]
+    if gil.forking_ms > 0.0:
+        push(state.computing, clock.virtual_ms + gil.forking_ms, gil.starter)
+        gil.forking_ms = 0.0
+        gil.forked = 1
+        return False
+    if gil.forked and gil.follower != _NONE:
+        push(state.blocked, clock.now_ms, gil.follower)
+        gil.follower = _NONE
     if gil.computing_ms > 0.0:
         push(state.computing, clock.virtual_ms + gil.computing_ms, gil.starter)
         gil.computing_ms = 0.0

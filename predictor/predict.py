@@ -10,6 +10,7 @@ from predictor.equations import (
     calls_ms,
     gathering_ms,
     process_computing_ms,
+    process_forking_ms,
     process_starts_ms,
     workflow_latency_ms,
 )
@@ -101,8 +102,8 @@ class Predictor:
     def stage_runs(self, parts: Sequence[Part], mechanism: Mechanism, local: bool) -> list[Run]:
         """What each wrap of a stage does; `local` says whether the first calls the others.
 
-        Wraps compete for the cores where the platform is one node. Then their own limits count
-        in sum.
+        Where the platform is one node that has fewer cores than they are given in sum, wraps
+        compete for all of them. Else each has its own.
         """
         key = (tuple(parts), mechanism, local)
         if key not in self._runs:
@@ -141,7 +142,7 @@ class Predictor:
     ) -> Iterator[tuple[Sequence[Part], Sequence[float]]]:
         """The wraps of a stage that share cores, with what calling each of them costs."""
         calls = calls_ms(len(parts), self.platform, local=local)
-        if self.platform.one_node:
+        if self.platform.one_node and sum(cpus for _, cpus in parts) > self.platform.cpus:
             yield parts, calls
         else:
             yield from (([part], [call]) for part, call in zip(parts, calls, strict=True))
@@ -186,10 +187,11 @@ class Predictor:
         count = len(processes)
         starts = process_starts_ms(count, mechanism, self.platform)
         computing = process_computing_ms(count, mechanism, self.platform)
+        forking = process_forking_ms(count, mechanism, self.platform)
         further = processes[1:]
         if mechanism == "fork":
             further = tuple(tuple(self._forked.get(f, f) for f in each) for each in further)
-        return list(map(Life, starts, (*processes[:1], *further), computing))
+        return list(map(Life, starts, (*processes[:1], *further), computing, forking))
 
 
 def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) -> Prediction:

@@ -25,11 +25,13 @@ PERIOD = _record("kind", "duration_ms")
 THREAD = _record("process begin end at behind", "remaining_ms since_ms")
 
 #: ``head`` and ``tail`` are who has waited longest and shortest, ``unstarted`` is the next thread
-#: to start, ``parked`` says whether the starter waits for the one it started last, and
-#: ``computing_ms`` is what it has to compute before it starts any.
+#: to start, ``parked`` says whether the starter waits for the one it started last,
+#: ``computing_ms`` is what it has to compute before it starts any, ``forking_ms`` what is computed
+#: before that, and ``forked`` whether it is. ``follower`` is the starter of the process that is
+#: forked next.
 GIL = _record(
-    "holder last_holder head tail starter unstarted unfinished parked",
-    "taken_ms switching_ms end_ms computing_ms",
+    "holder last_holder head tail starter unstarted unfinished parked forked follower",
+    "taken_ms switching_ms end_ms computing_ms forking_ms",
 )
 
 #: The constants of `predictor.threads.Interpreter` (``thread_ready_ms`` < 0 stands for None), and

@@ -83,14 +83,20 @@ class _Simulation:
         self.computing: set[Thread] = set()  # in a native period
         self.blocked: dict[Thread, float] = {}  # until when
         self.gils = [Gil(process=index) for index in range(len(processes))]
+        before: Gil | None = None  # the process before, if that is forked
         for gil, process in zip(self.gils, processes, strict=True):
-            self._launch(gil, process)
+            starter = self._launch(gil, process)
+            if before is not None and process.forking_ms:
+                before.follower = starter
+            else:
+                self.blocked[starter] = process.start_ms
+            before = gil if process.forking_ms else None
 
-    def _launch(self, gil: Gil, process: Process) -> None:
+    def _launch(self, gil: Gil, process: Process) -> Thread:
         """The main thread starts every thread; where they are new, it waits for each.
 
-        What it computes before that shares the cores and leaves the GIL alone, which nobody else
-        wants yet.
+        What it computes before that, and who forks it, shares the cores and leaves the GIL alone,
+        which nobody else wants yet.
         """
         gil.unfinished = len(process.threads)
         gil.end_ms = process.start_ms
@@ -101,9 +107,19 @@ class _Simulation:
         ]
         start: Todo = (("cpu", self.interpreter.thread_startup_ms), ("started", 0.0))
         starts = start[: 1 if ready_ms is None else 2] * len(gil.threads)
-        forked: Todo = (("native", process.computing_ms),) if process.computing_ms else ()
-        starter = Thread(gil, -1, (*forked, *starts))
-        self.blocked[starter] = starter.since_ms = process.start_ms
+        forking: Todo = (("native", process.forking_ms), ("forked", 0.0))
+        computing: Todo = (("native", process.computing_ms),)
+        starter = Thread(
+            gil,
+            -1,
+            (
+                *(forking if process.forking_ms else ()),
+                *(computing if process.computing_ms else ()),
+                *starts,
+            ),
+        )
+        starter.since_ms = process.start_ms
+        return starter
 
     def run(self) -> list[float]:
         while any(gil.unfinished for gil in self.gils):
@@ -199,9 +215,17 @@ class _Simulation:
             self.computing.add(thread)
         elif kind == "started":
             thread.gil.parked = thread
+        elif kind == "forked":
+            self._fork_next(thread.gil)
+            self._next_period(thread)
         else:
             self.blocked[thread] = self.now + duration_ms
         return kind == "cpu"
+
+    def _fork_next(self, gil: Gil) -> None:
+        if gil.follower is not None:
+            self._note(gil.follower, "start")
+            self.blocked[gil.follower] = self.now
 
     def _wait(self, thread: Thread) -> None:
         thread.since_ms = self.now

@@ -17,12 +17,15 @@ Work = tuple[tuple[PeriodKind, float], ...]
 class Process:
     """A process that comes to life at `start_ms` and runs each of `threads` as a thread.
 
-    Before that it computes for `computing_ms`, as a process that has just been forked does.
+    Before that it computes for `computing_ms`, as a process that has just been forked does; and
+    before that, whoever forks it computes for `forking_ms`, and can only then fork the next one:
+    where the process before this one is forked too, this one begins when that is done.
     """
 
     start_ms: float
     threads: tuple[Work, ...]
     computing_ms: float = 0.0
+    forking_ms: float = 0.0
 
 
 class Life(NamedTuple):
@@ -31,6 +34,7 @@ class Life(NamedTuple):
     start_ms: float
     functions: Sequence[str]
     computing_ms: float = 0.0
+    forking_ms: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,9 @@ class Interpreter:
     thread_ready_ms: float | None = None
 
 
-#: What a thread does besides its periods: until it can run, and what its starter waits for.
-Kind = PeriodKind | Literal["start", "started"]
+#: What a thread does besides its periods: until it can run, what its starter waits for, and that
+#: the next process can be forked.
+Kind = PeriodKind | Literal["start", "started", "forked"]
 Todo = tuple[tuple[Kind, float], ...]
 
 
@@ -79,6 +84,7 @@ class Gil:
 
     process: int
     threads: list[Thread] = field(default_factory=list)
+    follower: Thread | None = None  # the starter of the process that is forked after this one
     started: int = 0
     parked: Thread | None = None  # the starter, while it waits for the thread it started last
     holder: Thread | None = None

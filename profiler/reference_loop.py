@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import NamedTuple, TypeVar
 
 Value = TypeVar("Value")
+
+#: Of so many measurements the one counts beside which the cores' speeds differed least.
+STEADY_ONE_IN = 3
 
 _STEPS = 20_000
 #: Cores that are asked at most: it takes a millisecond each.
@@ -54,6 +57,22 @@ def paced(run: Callable[[], Value]) -> tuple[Value, Pace]:
     value = run()
     loops_ms = before_ms + _cores_ms()
     return value, Pace(fmean(loops_ms), max(loops_ms) / min(loops_ms) - 1)
+
+
+def steady(measured: Sequence[Value], uneven: Callable[[Value], float]) -> tuple[Value, ...]:
+    """The third of `measured` beside which the cores were the most alike, in their order.
+
+    Where the cores have different speeds it depends on luck which process gets which; no prediction
+    knows that. What decides is the speed beside a measurement, never the measurement.
+
+    Parameters
+    ----------
+    uneven
+        How much the cores differed beside one: see `Pace`.
+    """
+    enough = -(-len(measured) // STEADY_ONE_IN)
+    by_evenness = sorted(range(len(measured)), key=lambda index: uneven(measured[index]))
+    return tuple(measured[index] for index in sorted(by_evenness[:enough]))
 
 
 def _cores_ms() -> list[float]:

@@ -6,15 +6,15 @@ the same time, on fewer cores and under one GIL, is the simulation's word; here 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import median
 
-from profiler.drift import platform_at, profile_at, slower
+from profiler.drift import platform_at, profile_at, run_at
 from profiler.launcher import Deployment
 from profiler.noop_handler import WORK, WORK_PAUSE_MS
 from profiler.noop_shapes import FUNCTION, Shape, shapes
-from profiler.reference_loop import Pace, paced
+from profiler.reference_loop import Pace, paced, steady
 from workflow.model import Workflow
 from workflow.plan import Plan, Prediction
 from workflow.platform import Platform
@@ -24,7 +24,9 @@ from workflow.profile import FunctionProfile, Period, Profile
 Predict = Callable[[Plan, Workflow, Profile, Platform], Prediction]
 
 #: Rounds in which every plan is measured once.
-ROUNDS = 15
+ROUNDS = 24
+#: How often in each of them the work is run alone.
+_RUNS_A_ROUND = 2
 #: The plan whose only function says how long the work takes alone.
 _ALONE = "one"
 
@@ -45,21 +47,23 @@ def prediction_error(
     """
     plans = {shape.name: shape for shape in shapes()}
     measured: dict[str, list[tuple[float, Pace]]] = {name: [] for name in plans}
-    computing_ms = []
+    runs: list[tuple[float, Pace]] = []
     for _ in range(ROUNDS):
         for name in plans:
             measured[name].append(paced(partial(_latency_ms, deployed[name])))
-            run_ms, pace = paced(partial(_run_ms, deployed[_ALONE]))
-            factor = slower(platform.reference_ms, pace.loop_ms)
-            computing_ms.append((run_ms - WORK_PAUSE_MS) / factor)
-    profile = work_profile(WORK_PAUSE_MS + median(computing_ms), platform.reference_ms)
+        runs += [paced(partial(_run_ms, deployed[_ALONE])) for _ in range(_RUNS_A_ROUND)]
+    alone_ms = median(
+        run_at(run_ms, WORK_PAUSE_MS, pace.loop_ms, platform.reference_ms or pace.loop_ms)
+        for run_ms, pace in _steady(runs)
+    )
+    profile = work_profile(alone_ms, platform.reference_ms)
 
     def ratio(shape: Shape, latency_ms: float, pace: Pace) -> float:
         functions, place = profile_at(profile, pace.loop_ms), platform_at(platform, pace.loop_ms)
         return predict(shape.plan, shape.workflow, functions, place).latency_ms / latency_ms
 
     errors = [
-        abs(median(ratio(plans[name], *pair) for pair in pairs) - 1)
+        abs(median(ratio(plans[name], *pair) for pair in _steady(pairs)) - 1)
         for name, pairs in measured.items()
         if name != _ALONE
     ]
@@ -84,6 +88,10 @@ def work_profile(alone_ms: float, reference_ms: float | None = None) -> Profile:
         latency_ms=2 * computing_ms + WORK_PAUSE_MS, periods=periods, reference_ms=reference_ms
     )
     return Profile(format=1, workflow="work", functions={FUNCTION: function})
+
+
+def _steady(measured: Sequence[tuple[float, Pace]]) -> tuple[tuple[float, Pace], ...]:
+    return steady(measured, lambda each: each[1].uneven)
 
 
 def _latency_ms(one: Deployment) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, islice
 
-from predictor.equations import gathering_ms, process_computing_ms, process_starts_ms
+from predictor.equations import gathering_ms, process_delays_ms
 from scheduler.kernighan_lin import Functions
 from workflow.plan import Mechanism
 from workflow.platform import Platform
@@ -53,9 +53,8 @@ def slots(sizes: tuple[int, ...], before: int, mechanism: Mechanism, platform: P
     for number, size in enumerate(sizes, start=before):
         call_ms = platform.rpc_ms + number * platform.invoke_ms if number else 0.0
         arrivals.append(call_ms + gathering_ms(size, mechanism, platform))
-        starts = process_starts_ms(size, mechanism, platform)
-        computing = process_computing_ms(size, mechanism, platform)
-        offsets += [arrivals[-1] + s + c for s, c in zip(starts, computing, strict=True)]
+        delays = process_delays_ms(size, mechanism, platform)
+        offsets += [arrivals[-1] + delay for delay in delays]
     return Slots(sizes, tuple(arrivals), tuple(offsets))
 
 

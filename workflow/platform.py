@@ -39,8 +39,9 @@ class Platform(Document):
         How much longer the first fork of a stage blocks than those after it: the memory that was
         written since the last one has to be protected first.
     process_compute_ms
-        How much of T_Startup keeps a core busy. Forking and the memory that has to be copied then
-        compute; the paper, whose wraps have a core for every process, need not know.
+        How much of T_Startup keeps a core busy. Forking, which takes T_Block of it, and the memory
+        that has to be copied then compute; the paper, whose wraps have a core for every process,
+        need not know.
     main_wait_ms
         How much later the main process begins with its own functions where it has others forked,
         by whoever forks for it; null where it forks itself, one T_Block each, as in the paper.

@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from predictor.predict import predict
+from profiler import reference_loop
 from profiler.drift import platform_slower, profile_at
 from workflow.documents import Document
 from workflow.model import Workflow
 from workflow.plan import Plan, Prediction
 from workflow.platform import Platform
 from workflow.profile import Profile
-
-#: Of so many requests of a plan the one counts beside which the cores' speeds differed least.
-STEADY_ONE_IN = 3
 
 
 class PacedRequest(Document):
@@ -140,14 +138,8 @@ class PredictedRow(MeasuredRow):
 
 
 def steady(requests: Sequence[PacedRequest]) -> tuple[PacedRequest, ...]:
-    """The third of `requests` beside which the cores were the most alike, in their order.
-
-    Where the cores have different speeds it depends on luck which process gets which; no prediction
-    knows that. What decides is the speed beside the request, never how long it took.
-    """
-    enough = -(-len(requests) // STEADY_ONE_IN)
-    chosen = {id(each) for each in sorted(requests, key=lambda each: each.uneven)[:enough]}
-    return tuple(each for each in requests if id(each) in chosen)
+    """Those of `requests` that count: see `profiler.reference_loop.steady`."""
+    return reference_loop.steady(requests, lambda each: each.uneven)
 
 
 _Point = tuple[float, float]

@@ -82,7 +82,7 @@ def test_error_noise_and_range_by_hand(profile_of):
     row = PredictedRow(
         plan=plan,
         predicted=Prediction(latency_ms=9.0, low_ms=8.0, high_ms=9.5, stages_ms=(9.0,)),
-        requests=[requested(10.0)],
+        requests=(requested(10.0),),
         measured_ms=10.0,
         again_ms=11.0,
     )

@@ -6,6 +6,8 @@ from predictor.equations import (
     calls_ms,
     gathering_ms,
     process_computing_ms,
+    process_delays_ms,
+    process_forking_ms,
     process_starts_ms,
     workflow_latency_ms,
 )
@@ -53,9 +55,21 @@ def test_equation_4_where_another_forks_the_main_process_waits_less(platform):
 
 def test_equation_4_what_a_process_computes_first_is_no_waiting(platform):
     costs = platform(process_block_ms=2.0, process_startup_ms=5.0, process_compute_ms=4.0)
-    assert process_starts_ms(3, "fork", costs) == [4.0, 1.0, 3.0]
-    assert process_computing_ms(3, "fork", costs) == [0.0, 4.0, 4.0]
-    assert process_computing_ms(3, "pool", costs) == [0.0, 0.0, 0.0]
+    assert process_starts_ms(3, "fork", costs) == [4.0, 1.0, 1.0]
+    assert process_forking_ms(3, "fork", costs) == [0.0, 2.0, 2.0]
+    assert process_computing_ms(3, "fork", costs) == [0.0, 2.0, 2.0]
+    assert process_delays_ms(3, "fork", costs) == [4.0, 5.0, 7.0]
+    for computes in (process_forking_ms, process_computing_ms):
+        assert computes(1, "fork", costs) == [0.0]
+        assert computes(3, "pool", costs) == [0.0, 0.0, 0.0]
+
+
+def test_equation_4_forking_is_waiting_where_it_takes_longer_than_all_computing(platform):
+    costs = platform(process_block_ms=4.0, process_startup_ms=5.0, process_compute_ms=3.0)
+    assert process_starts_ms(3, "fork", costs) == [8.0, 2.0, 6.0]
+    assert process_forking_ms(3, "fork", costs) == [0.0, 0.0, 0.0]
+    assert process_computing_ms(3, "fork", costs) == [0.0, 3.0, 3.0]
+    assert process_delays_ms(3, "fork", costs) == [8.0, 5.0, 9.0]
 
 
 def test_equation_4_the_jobs_of_a_pool_are_handed_out_first(platform):

@@ -44,7 +44,7 @@ interpreters = st.builds(
 @several
 @given(st.data(), functions, processes, st.integers(1, 6), interpreters)
 def test_the_kernel_answers_as_python_does(data, functions, processes, cores, interpreter):
-    lives = [Life(data.draw(times), process, data.draw(times)) for process in processes]
+    lives = [Life(data.draw(times), each, data.draw(times), data.draw(times)) for each in processes]
     python = PythonEngine(functions, interpreter).ends_ms(lives, cores)
     compiled = CompiledEngine(functions, interpreter).ends_ms(lives, cores)
     assert compiled == pytest.approx(python, rel=1e-6, abs=1e-6)

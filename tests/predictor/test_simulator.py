@@ -140,3 +140,22 @@ def test_more_cores_may_end_later_since_the_gil_is_asked_for_in_another_order():
     threads = ("native 4 cpu 5", "block 5 cpu 1 block 5", "native 2")
     assert end_ms(*threads, cores=2) == 15.0
     assert end_ms(*threads, cores=1) == 12.0
+
+
+def test_processes_are_forked_one_after_another():
+    """Each is forked for 2 ms, gets ready for 3 and works for 1; there are cores for all."""
+    first, *further = [Process(1.0, (work("cpu 1"),), computing_ms=3.0, forking_ms=2.0)] * 3
+    main = Process(0.0, (work("cpu 4"),))
+    assert simulate([main, first, *further], 4, FREE) == [4.0, 7.0, 9.0, 11.0]
+
+
+def test_who_forks_shares_the_cores_with_what_it_has_forked():
+    """Forking the second takes from 2 to 6: meanwhile the first one computes on the same core."""
+    forked = Process(0.0, (work("cpu 1"),), computing_ms=2.0, forking_ms=2.0)
+    assert simulate([forked, forked], 1, FREE) == [8.0, 10.0]
+
+
+def test_processes_of_two_wraps_are_forked_by_each_its_own():
+    forked = Process(0.0, (work("cpu 1"),), forking_ms=2.0)
+    main = Process(0.0, (work("block 9"),))
+    assert simulate([main, forked, forked, main, forked], 9, FREE) == [9.0, 3.0, 5.0, 9.0, 3.0]

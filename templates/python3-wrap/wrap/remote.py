@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Iterator, Sequence
 
 import urllib3
 
@@ -35,7 +36,7 @@ class Gateway:
         self._url = url.rstrip("/")
         self._connections = urllib3.PoolManager(maxsize=_CONNECTIONS, retries=_RETRIES)
 
-    def call(self, wrap: str, job: Job, deadline: float) -> list[Result]:
+    def call(self, wrap: str, job: Job, deadline: float, sent: Callable[[], None]) -> list[Result]:
         """The results of `job` in `wrap`, with times on this machine's clock.
 
         Raises
@@ -45,7 +46,7 @@ class Gateway:
         """
         asked = time.monotonic()
         remaining = max(0.001, deadline - asked)
-        status, body = self._post(wrap, job, remaining)
+        status, body = self._post(wrap, job, remaining, sent)
         answered = time.monotonic()
         if status != 200:
             raise _failure(wrap, status, body)
@@ -61,7 +62,9 @@ class Gateway:
             result.shifted(shift)
         return results
 
-    def _post(self, wrap: str, job: Job, seconds: float) -> tuple[int, bytes]:
+    def _post(
+        self, wrap: str, job: Job, seconds: float, sent: Callable[[], None]
+    ) -> tuple[int, bytes]:
         body = frames.pieces(job.frames())
         headers = {
             "Content-Length": str(sum(map(len, body))),
@@ -73,7 +76,7 @@ class Gateway:
             response = self._connections.request(
                 "POST",
                 f"{self._url}/function/{wrap}",
-                body=body,
+                body=_Body(body, sent),
                 headers=headers,
                 timeout=urllib3.Timeout(connect=min(_CONNECT_S, seconds), read=seconds + GRACE_S),
             )
@@ -85,6 +88,18 @@ class Gateway:
             message = f"wrap {wrap} cannot be reached through {self._url}: {error}"
             raise TaskError("remote", message) from error
         return response.status, response.data
+
+
+class _Body:
+    """The pieces of a request, as often as it is sent, and whom to tell when they are."""
+
+    def __init__(self, pieces: Sequence[bytes], sent: Callable[[], None]) -> None:
+        self._pieces = pieces
+        self._sent = sent
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._pieces
+        self._sent()
 
 
 def _failure(wrap: str, status: int, body: bytes) -> TaskError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import selectors
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ from wrap.process import Process, ProcessDiedError
 from wrap.runtime import Runtime
 from wrap.threads import Run
 from wrap.transport import GRACE_S
+
+#: How long a stage's own tasks wait until the calls of remote wraps are sent, in seconds;
+#: connecting, or a large input, can take longer.
+_SENDING_S = 0.02
 
 Processes = Sequence[Sequence[int]]
 Remotes = Mapping[str, Sequence[int]]
@@ -51,6 +56,7 @@ def run_stage(
     try:
         for wrap, tasks in remotes.items():
             stage.call(wrap, job.part(tasks))
+        stage.send()
         for number, tasks in enumerate(processes[1:], start=1):
             stage.hand_out(job.part(tasks, process=number))
         for number in processes[0] if processes else ():
@@ -83,12 +89,24 @@ class _Stage:
         self._runs: dict[int, Run] = {}
         self._limits: dict[int, float] = {}
         self._remotes: dict[int, str] = {}
+        self._sent: list[threading.Event] = []
 
     def call(self, wrap: str, job: Job) -> None:
         """Have a remote wrap run its part."""
         self._remotes |= dict.fromkeys(job.inputs, wrap)
-        work = partial(_call, self._runtime, wrap, job, self._deadline, self._inbox)
+        sent = threading.Event()
+        self._sent.append(sent)
+        work = partial(_call, self._runtime, wrap, job, self._deadline, self._inbox, sent)
         self._runtime.threads.start(work)
+
+    def send(self) -> None:
+        """Let the calls be sent before anything here computes.
+
+        Who computes keeps the GIL for a switch interval, and sending needs it several times.
+        """
+        limit = time.monotonic() + _SENDING_S
+        for sent in self._sent:
+            sent.wait(max(0.0, limit - time.monotonic()))
 
     def hand_out(self, job: Job) -> None:
         """Have a further process run its part."""
@@ -215,11 +233,18 @@ def _run(runtime: Runtime, number: int, job: Job, inbox: Inbox[list[Result] | Ta
 
 
 def _call(
-    runtime: Runtime, wrap: str, job: Job, deadline: float, inbox: Inbox[list[Result] | TaskError]
+    runtime: Runtime,
+    wrap: str,
+    job: Job,
+    deadline: float,
+    inbox: Inbox[list[Result] | TaskError],
+    sent: threading.Event,
 ) -> None:
     try:
-        inbox.put(runtime.transport.call(wrap, job, deadline))
+        inbox.put(runtime.transport.call(wrap, job, deadline, sent.set))
     except Exception as cause:
         error = cause if isinstance(cause, TaskError) else TaskError("remote", f"{wrap}: {cause}")
         functions = runtime.wrap.names(job.inputs) or None
         inbox.put(error.located(functions, job.stage, wrap))
+    finally:
+        sent.set()

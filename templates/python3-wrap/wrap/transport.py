@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from wrap.messages import Job, Result
@@ -19,7 +20,7 @@ class Transport(Protocol):
     memory that two wraps of a machine share, or as names under which a store has them.
     """
 
-    def call(self, wrap: str, job: Job, deadline: float) -> list[Result]:
+    def call(self, wrap: str, job: Job, deadline: float, sent: Callable[[], None]) -> list[Result]:
         """The results of all tasks of `job`, with times on this machine's clock.
 
         Parameters
@@ -28,6 +29,9 @@ class Transport(Protocol):
             The name of the OpenFaaS function.
         deadline
             The job's, in seconds of the monotonic clock.
+        sent
+            Called as soon as the job is on its way: the stage's own tasks wait for that, since a
+            thread that sends can have the GIL only now and then when others compute.
 
         Raises
         ------
