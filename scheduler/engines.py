@@ -10,8 +10,9 @@ from workflow.model import Workflow
 from workflow.platform import Platform
 from workflow.profile import Profile
 
-#: Periods of a stage from which a search asks for so much that Python would only be a detour: the
-#: kernel is loaded in 0.6 s, and a stage of 700 periods takes 4 s of Python before that.
+#: Periods of a stage's distinct functions from which a search asks for so much that Python would
+#: only be a detour: the kernel is loaded in 0.6 s, and a stage of 700 such periods takes 4 s of
+#: Python before that. Tasks of one function add little: what is simulated is remembered.
 LARGE_STAGE = 500
 _KERNEL = "predictor.compiled"
 
@@ -25,8 +26,8 @@ def predictor_for(workflow: Workflow, profile: Profile, platform: Platform) -> P
 
 
 def _largest_stage(workflow: Workflow, profile: Profile) -> int:
-    """The most periods that the tasks of a stage have together."""
+    """The most periods that the functions of a stage have together."""
     return max(
-        sum(len(profile.functions[workflow.function_of(task)].periods) for task in stage)
+        sum(len(profile.functions[name].periods) for name in {*map(workflow.function_of, stage)})
         for stage in workflow.stages
     )
