@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from scheduler.kernighan_lin import Functions
-from scheduler.problem import Problem
+from scheduler.problem import Kind, Problem
 
 
 def fill(
@@ -43,8 +43,10 @@ class _Filling:
         while waiting[0][0] < busy_ms[waiting[0][1]]:
             heappop(waiting)
         end_ms, slot = waiting[0][0] + kind.core_ms, waiting[0][1]
-        if self._colours or scarce or end_ms < self._offsets_ms[slot] + kind.latency_ms:
-            end_ms, slot = self._first_end(n, scarce)
+        if self._colours or scarce:
+            end_ms, slot = self._first_free(n, scarce)
+        elif end_ms < self._offsets_ms[slot] + kind.latency_ms:
+            end_ms, slot = self._first_end(kind)
         if not self.contents[slot]:
             self.empty -= 1
             if self._colours:
@@ -54,7 +56,23 @@ class _Filling:
         heappush(waiting, (busy_ms[slot], slot))
         self.latest_ms = max(self.latest_ms, end_ms)
 
-    def _first_end(self, n: int, scarce: bool) -> tuple[float, int]:
+    def _first_end(self, kind: Kind) -> tuple[float, int]:
+        """When such a function ends at the earliest, and where; most of a search's time is here."""
+        busy_ms, offsets_ms = self._busy_ms, self._offsets_ms
+        core_ms, latency_ms = kind.core_ms, kind.latency_ms
+        first_ms, first = math.inf, 0
+        for slot in self._by_offset:
+            end_ms = offsets_ms[slot] + latency_ms
+            if end_ms >= first_ms:
+                break
+            computed_ms = busy_ms[slot] + core_ms
+            if computed_ms > end_ms:
+                end_ms = computed_ms
+            if end_ms < first_ms:
+                first_ms, first = end_ms, slot
+        return first_ms, first
+
+    def _first_free(self, n: int, scarce: bool) -> tuple[float, int]:
         """When `n` ends at the earliest, and where; infinite where it must not be anywhere."""
         kind, best = self._problem.kinds[n], (math.inf, 0)
         for slot in self._by_offset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from predictor.predict import Predictor
@@ -175,6 +176,16 @@ class Problem:
         """How long `functions` compute in all: it takes no less on one core."""
         return sum(self.kinds[n].core_ms for n in functions)
 
+    @cached_property
+    def _by_waiting(self) -> Sequence[int]:
+        """The rank of every kind among all: who waits longest while others compute comes first."""
+        return _ranks([kind.gil_ms - kind.latency_ms for kind in self.kinds])
+
+    @cached_property
+    def _by_gil(self) -> Sequence[int]:
+        """The rank of every kind among all: who holds the GIL for the least time comes first."""
+        return _ranks([kind.gil_ms for kind in self.kinds])
+
     def _run(self, functions: Functions) -> tuple[float, Functions]:
         """Threads start one after another, so those that wait longest had best come first.
 
@@ -182,11 +193,9 @@ class Problem:
         """
         found = self._alone.get(functions)
         if found is None:
-            kinds = self.kinds
-            waiting = sorted(functions, key=lambda n: (kinds[n].gil_ms - kinds[n].latency_ms, n))
-            orders = {tuple(waiting)}
+            orders = {tuple(sorted(functions, key=self._by_waiting.__getitem__))}
             if len(functions) <= FEW_THREADS:
-                brief = sorted(functions, key=lambda n: (kinds[n].gil_ms, n))
+                brief = sorted(functions, key=self._by_gil.__getitem__)
                 orders |= {functions, tuple(brief)}
             found = min(zip(self._simulated_ms(orders), orders, strict=True))
             _remember(self._alone, functions, found)
@@ -197,6 +206,15 @@ class Problem:
         return self.predictor.each_ms(
             tuple(tuple(self.kinds[n].name for n in order) for order in orders)
         )
+
+
+def _ranks(values: Sequence[float]) -> Sequence[int]:
+    """The place of each of `values` in their order; of equal ones the first comes first."""
+    order = sorted(range(len(values)), key=lambda n: (values[n], n))
+    ranks = [0] * len(values)
+    for rank, n in enumerate(order):
+        ranks[n] = rank
+    return ranks
 
 
 def _remember(found: dict[Key, Value], key: Key, value: Value, most: int = REMEMBERED) -> None:
