@@ -86,7 +86,8 @@ def deploy(
     with ExitStack() as stack:
         stack.enter_context(leftovers.removed_from(gateway))
         for number, (label, plan) in enumerate(plans.items()):
-            place.progress(f"deploying {label}: {len(plan.wraps)} functions")
+            count = len(plan.wraps)
+            place.progress(f"deploying {label}: {count} function{'s' * (count > 1)}")
             renamed = apart(plan, f"eval{number}")
             leftovers.note(wrap.name for wrap in renamed.wraps)
             try:

@@ -20,7 +20,7 @@ from predictor.predict import predict
 from profiler.calibrate import calibrate
 from profiler.drift import platform_at, profile_at
 from profiler.profile import profile
-from profiler.reference_loop import reference_ms
+from profiler.reference_loop import machine_ms
 from scheduler.schedule import schedule
 from workflow.documents import Document, dump, read_document, write_atomically
 from workflow.folder import WorkflowFolder
@@ -169,7 +169,7 @@ def _means(
         }
         expected = reference(Sources.read(folder), body, launcher.gateway.url).output
         for _ in range(WARM_UP + samples):
-            loops.append(reference_ms())
+            loops.append(machine_ms())
             for name, deployment in deployed.items():
                 latencies[name].append(checked_invoke(deployment, body, expected))
     means = {name: round(statistics.fmean(row[WARM_UP:]), 3) for name, row in latencies.items()}

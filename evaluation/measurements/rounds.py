@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from evaluation.bench.bench import Bench
 from evaluation.bench.journal import Journal
 from evaluation.bench.settings import Scale
-from profiler.reference_loop import reference_ms
+from profiler.reference_loop import machine_ms
 from workflow.documents import Document
 
 Sample = TypeVar("Sample")
@@ -82,7 +82,7 @@ class Measurement(Generic[Sample]):
         scale, variants = session.scale, session.bench.variants
         while left := self.missing(session.out, session.group, scale, variants):
             say(f"{self.name}: round {left.start + 1} of {left.stop}")
-            begin, loop_ms = time.perf_counter(), reference_ms()
+            begin, loop_ms = time.perf_counter(), machine_ms()
             samples = self.sample(session, left.start)
             row = self.row(
                 number=left.start,

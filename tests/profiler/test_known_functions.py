@@ -14,7 +14,10 @@ from workflow.profile import FunctionProfile
 
 #: Shares are right within this however busy the machine is: what is taken for another kind shows.
 #: How right they are where nothing else runs, `chiron evaluate profiler` tells.
-BOUND = 0.3
+BOUND = 0.15
+#: What has threads of its own takes longer for computing where others have the cores, and how much
+#: of a write is waiting is the disk's matter.
+WIDER = dict.fromkeys(("write", "python-threads", "native-threads", "waiting-threads"), 0.3)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +40,9 @@ def shares(function: FunctionProfile) -> dict[str, float]:
 def test_each_kind_has_its_share(profiled: Mapping[str, FunctionProfile], name: str) -> None:
     found = shares(profiled[name])
     for kind, share in KNOWN[name].truth.items():
-        assert found[kind] == pytest.approx(share, abs=BOUND), profiled[name].periods
+        assert found[kind] == pytest.approx(share, abs=WIDER.get(name, BOUND)), profiled[
+            name
+        ].periods
 
 
 @pytest.mark.strace

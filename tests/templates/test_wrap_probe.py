@@ -1,4 +1,4 @@
-"""A probed request tells when its handler held the GIL, computed without it, or waited."""
+"""A probed request tells what its handler did with the GIL; a paced one how fast its core was."""
 
 from __future__ import annotations
 
@@ -91,3 +91,20 @@ def test_without_both_headers_nothing_is_probed(serve: Callable[..., Ask]) -> No
     assert ask("", X_Chiron_Probe="1").text == "0.005"
     (row,) = ask("", X_Chiron_Trace="1").json["timeline"]
     assert "ticks" not in row
+
+
+@pytest.mark.parametrize("processes", [[[7]], [[], [7]]], ids=["main", "further"])
+def test_a_paced_request_has_the_reference_loop_beside_its_handler(
+    serve: Callable[..., Ask], processes: list[list[int]]
+) -> None:
+    ask = serve(PARTS, processes)
+    (row,) = (
+        row
+        for row in ask("sleep", X_Chiron_Trace="1", X_Chiron_Pace="1").json["timeline"]
+        if row["kind"] == "run"
+    )
+    assert row["reference_ms"] > 0
+    assert row["end_ms"] - row["start_ms"] >= 30
+    plain = ask("sleep", X_Chiron_Trace="1").json["timeline"]
+    assert [row for row in plain if "reference_ms" in row] == []
+    assert ask("sleep", X_Chiron_Pace="1").text == "sleep"

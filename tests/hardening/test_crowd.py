@@ -1,0 +1,30 @@
+"""Clients that are many, slow, or gone: everybody else is answered, and right."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from crowd import ask, crowd, latencies_ms, leavers, lorises, serving
+
+REQUESTS, AT_ONCE = 20, 32
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("crowd")) as url:
+        yield url
+
+
+@pytest.mark.parametrize("others", [lorises, leavers])
+def test_beside_slow_and_leaving_clients_every_answer_is_right(url, others):
+    with others(url):
+        assert len(latencies_ms(url, REQUESTS)) == REQUESTS
+
+
+def test_a_thousand_connections_each_get_their_own_answer(url):
+    with crowd(url) as connections, ThreadPoolExecutor(AT_ONCE) as threads:
+        texts = [f"it is {number}".encode() for number in range(len(connections))]
+
+        assert list(threads.map(ask, connections, texts)) == texts
+        assert len(latencies_ms(url, REQUESTS)) == REQUESTS

@@ -1,0 +1,82 @@
+"""How fast the machine is, and measurements taken at one speed of it."""
+
+from __future__ import annotations
+
+import dis
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType
+
+import pytest
+
+from profiler.drift import run_at
+from profiler.function_profile import function_profile
+from profiler.probe_run import ProbeRun, Stretch
+from profiler.reference_loop import machine_ms, paced, reference_ms, steady
+from profiler.sampling import Samples, Untraced
+
+WRAP_LOOP = Path(__file__).resolve().parents[2] / "templates/python3-wrap/wrap/reference_loop.py"
+
+
+def loop_of(code: CodeType) -> list[tuple[str, object]]:
+    """The instructions of the loop in `code`, from its first to its last jump."""
+    steps = [(step.opname, step.argrepr) for step in dis.get_instructions(code)]
+    names = [name for name, _ in steps]
+    last = max(place for place, name in enumerate(names) if name.startswith("JUMP_BACKWARD"))
+    return [step for step in steps[names.index("GET_ITER") : last] if "JUMP" not in step[0]]
+
+
+def test_the_wraps_loop_is_the_profilers() -> None:
+    compiled: dict[str, Callable[[], float]] = {}
+    exec(WRAP_LOOP.read_text(), compiled)  # noqa: S102
+    steps = [
+        [step for step in loop_of(each.__code__) if step[0] != "FOR_ITER"]
+        for each in (compiled["reference_s"], reference_ms)
+    ]
+    assert len(steps[0]) > 3
+    assert steps[0] == steps[1]
+
+
+def test_looking_at_every_core_leaves_the_thread_where_it_may_be() -> None:
+    allowed = os.sched_getaffinity(0)
+    assert machine_ms() > 0
+    value, pace = paced(lambda: "done")
+    assert (value, pace.loop_ms > 0, pace.uneven >= 0) == ("done", True, True)
+    assert os.sched_getaffinity(0) == allowed
+
+
+def test_those_count_beside_which_the_cores_were_most_alike() -> None:
+    measured = [("a", 0.5), ("b", 0.1), ("c", 0.4), ("d", 0.0), ("e", 0.3), ("f", 0.2)]
+    assert steady(measured, lambda each: each[1]) == (("b", 0.1), ("d", 0.0))
+    assert steady(measured[:1], lambda each: each[1]) == (("a", 0.5),)
+
+
+@pytest.mark.parametrize(
+    ("taken_ms", "waiting_ms", "then_ms", "now_ms", "expected"),
+    [
+        (30.0, 10.0, 1.0, 1.5, 40.0),
+        (30.0, 10.0, 2.0, 1.0, 20.0),
+        (8.0, 10.0, 1.0, 2.0, 8.0),  # a run that waited for less than usual has computed nothing
+        (30.0, 10.0, None, 2.0, 30.0),
+    ],
+)
+def test_a_run_at_another_speed_waits_as_long_and_computes_longer(
+    taken_ms: float, waiting_ms: float, then_ms: float | None, now_ms: float, expected: float
+) -> None:
+    assert run_at(taken_ms, waiting_ms, then_ms, now_ms) == pytest.approx(expected)
+
+
+def samples(untraced: list[Untraced]) -> Samples:
+    """Of a function that computes for a third of its time and waits for the rest."""
+    probed = ProbeRun(35.0, (Stretch("cpu", 0.0, 15.0), Stretch("block", 15.0, 35.0, "poll")))
+    return Samples(tuple(untraced), (), (probed,), 0.0, 0, 0)
+
+
+def test_the_latency_is_that_at_one_speed(tmp_path: Path) -> None:
+    """At one speed the 20 ms of waiting and 10 of computing of each run are as long in all."""
+    runs = [Untraced(20.0 + 10.0 * speed, speed) for speed in (1.0, 1.0, 1.5, 2.0, 2.0)]
+    found = function_profile(samples(runs), "python3.11", tmp_path)
+    assert found.reference_ms == 1.5
+    assert found.latency_ms == pytest.approx(35.0, abs=0.8)
+    assert found.spread_ms == (30.0, 40.0)
