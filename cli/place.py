@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from cli.images import BUILDERS, EMBEDDED_PROVIDER
+from cli.publish import publish
 from gateway.embedded import EmbeddedGateway
 from gateway.errors import GatewayError
 from gateway.names import BackendName as Backend
@@ -58,12 +58,4 @@ def launcher_on(gateway: Gateway) -> Launcher:
     if provider.provider == EMBEDDED_PROVIDER:
         docker = provider.orchestration == "docker"
         return Launcher(gateway, BUILDERS["docker" if docker else "process"])
-    return Launcher(gateway, _refuse)
-
-
-def _refuse(stack_file: Path) -> None:
-    raise ChironError(
-        "no-builder",
-        "images for a gateway other than the embedded one are built by faas-cli: run "
-        f"faas-cli up -f {stack_file.name} in {stack_file.parent}",
-    )
+    return Launcher(gateway, publish)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterable, Mapping
@@ -28,6 +29,7 @@ from openfaas.stack import (
 from templates import TEMPLATES
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
+from workflow.names import shown
 from workflow.plan import Plan
 
 _TEMPLATE = "python3-wrap"
@@ -36,25 +38,50 @@ _TEMPLATES = "template"
 _STACK = "stack.yaml"
 #: faas-cli deploys without the template at hand only where stack.yaml says what runs.
 _FPROCESS = "python index.py"
+#: Where faas-cli, too, is told what to put before the names of new images.
+_PREFIX = "OPENFAAS_PREFIX"
+_REGISTRY = re.compile(
+    r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
+)
 _SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The code behind a workflow: its stack.yaml, read, and the handler of every function."""
+    """The code behind a workflow: its stack.yaml, read, and the handler of every function.
+
+    ``prefix`` is the registry that images which name none get, or is empty.
+    """
 
     folder: WorkflowFolder
     stack: StackFile
     handlers: Mapping[str, Handler]
+    prefix: str = ""
 
     @classmethod
     def read(cls, folder: WorkflowFolder, variables: Mapping[str, str] = os.environ) -> Sources:
-        """The sources of all functions of the workflow in `folder`, checked but not run."""
+        """The sources of all functions of the workflow in `folder`, checked but not run.
+
+        The variable OPENFAAS_PREFIX, which is faas-cli's too, names the registry of images.
+
+        Raises
+        ------
+        ChironError
+            ``bad-prefix`` where it cannot be one, and what reading stack.yaml raises.
+        """
+        prefix = variables.get(_PREFIX, "").rstrip("/")
+        if prefix and not _REGISTRY.fullmatch(prefix):
+            message = f"{_PREFIX} is {shown(prefix)}: name a registry, such as docker.io/NAME"
+            raise ChironError("bad-prefix", message)
         stack = read_stack(folder.stack_file, variables)
         handlers = {
             name: find_handler(stack, name, folder.path) for name in folder.workflow.functions
         }
-        return cls(folder, stack, handlers)
+        return cls(folder, stack, handlers, prefix)
+
+    def image(self, name: str) -> str:
+        """The image `name` with the registry, where it has none of its own."""
+        return f"{self.prefix}/{name}" if self.prefix and name and "/" not in name else name
 
     @property
     def supporting(self) -> list[str]:
@@ -175,7 +202,7 @@ def _stack_function(
     return StackFunction(
         lang=_TEMPLATE,
         handler=f"./{wrap.name}",
-        image=f"{wrap.name}:latest",
+        image=sources.image(f"{wrap.name}:latest"),
         fprocess=_FPROCESS,
         environment=merge_environments(wrap.name, _variables(names, sources), styles, settings),
         secrets=tuple(
@@ -195,6 +222,7 @@ def _copied(sources: Sources, name: str, draft: Path) -> StackFunction:
     if function.handler:
         _copy_handler(name, sources.folder.path / function.handler, draft / name)
         settings["handler"] = f"./{name}"
+        settings["image"] = function.image if function.skip_build else sources.image(function.image)
     if not function.fprocess and function.lang in STYLES:
         settings["fprocess"] = _FPROCESS
     copied = function.model_copy(update=settings)
