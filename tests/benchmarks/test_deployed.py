@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -47,8 +48,12 @@ def plan_of(profile_of: ProfileOf, platform: Platform) -> Callable[..., Plan]:
 
 def servers(gateway: EmbeddedGateway) -> set[psutil.Process]:
     """Return the Redis servers below the gateway."""
-    below = psutil.Process(gateway.pid).children(recursive=True)
-    return {process for process in below if process.name() == "redis-server"}
+    found = set()
+    for process in psutil.Process(gateway.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # forked for a request, and gone with it
+            if process.name() == "redis-server":
+                found.add(process)
+    return found
 
 
 def none_left(started: set[psutil.Process]) -> bool:

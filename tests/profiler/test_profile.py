@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -28,7 +28,12 @@ def main_kind(function: FunctionProfile) -> str:
 
 
 def tracers() -> list[psutil.Process]:
-    return [process for process in psutil.Process().children() if process.name() == "strace"]
+    found = []
+    for process in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            if process.name() == "strace":
+                found.append(process)
+    return found
 
 
 @pytest.mark.strace
