@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
+from typing import TYPE_CHECKING
 
 from scheduler.conflicts import Pair
 from workflow.errors import ChironError
 from workflow.profile import Profile
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 #: Appended to a version, the next one that any bound can tell from it.
 _NEXT = ".0.0.0.1"
@@ -25,6 +26,10 @@ def requirement_conflicts(names: Sequence[str], profile: Profile) -> dict[Pair, 
     ChironError
         ``bad-requirement`` where a requirement is not of the form ``name==1.0``.
     """
+    if not any(profile.functions[name].requirements for name in names):
+        return {}
+    from packaging.utils import canonicalize_name  # loaded only where there is something to compare
+
     needs: dict[str, dict[str, list[Requirement]]] = {}
     for name in names:
         for text in profile.functions[name].requirements:
@@ -64,6 +69,8 @@ def _satisfiable(one: Requirement, other: Requirement) -> bool:
 
 
 def _parsed(text: str, function: str) -> Requirement:
+    from packaging.requirements import InvalidRequirement, Requirement
+
     try:
         return Requirement(text)
     except InvalidRequirement:
