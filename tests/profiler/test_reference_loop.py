@@ -46,6 +46,17 @@ def test_looking_at_every_core_leaves_the_thread_where_it_may_be() -> None:
     assert os.sched_getaffinity(0) == allowed
 
 
+def test_where_cores_cannot_be_chosen_the_one_it_is_on_will_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setaffinity", refuse)
+    _, pace = paced(lambda: None)
+    assert pace.loop_ms > 0
+
+
 def test_those_count_beside_which_the_cores_were_most_alike() -> None:
     measured = [("a", 0.5), ("b", 0.1), ("c", 0.4), ("d", 0.0), ("e", 0.3), ("f", 0.2)]
     assert steady(measured, lambda each: each[1]) == (("b", 0.1), ("d", 0.0))
