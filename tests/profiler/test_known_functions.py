@@ -17,9 +17,9 @@ from workflow.profile import FunctionProfile
 BOUND = 0.15
 #: What has threads of its own takes longer for computing where others have the cores, how much of
 #: a write is waiting is the disk's matter, and a call that takes 0.03 ms is a tenth of tiny reads.
-WIDER = dict.fromkeys(("write", "python-threads", "native-threads", "waiting-threads"), 0.3) | {
-    "tiny-reads": 0.5
-}
+WIDER = dict.fromkeys(
+    ("write", "tiny-reads", "python-threads", "native-threads", "waiting-threads"), 0.3
+)
 
 
 @pytest.fixture(scope="module")
