@@ -33,5 +33,5 @@ def with_forks(function: FunctionProfile, solo: Solo) -> FunctionProfile:
 
 def _further_ms(function: FunctionProfile, run: Invocation) -> float:
     """How much longer `run` took, as it would be at the speed of the profile."""
-    further_ms = run.latency_ms - latency_at(function, run.reference_ms)
-    return further_ms / slower(function.reference_ms, run.reference_ms)
+    further_ms = run.latency_ms - latency_at(function, run.pace.loop_ms)
+    return further_ms / slower(function.reference_ms, run.pace.loop_ms)

@@ -55,17 +55,19 @@ def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
     if not samples.traced:
         return probed_periods(probed, latency_ms)
     run = typical_run([traced_run(each.run, each.delayed_ms) for each in samples.traced])
-    return reconciled(periods(run, latency_ms, _held_ms(probed, latency_ms)), probed)
+    held_ms = _time_ms(probed, latency_ms, "cpu")
+    busy_ms = held_ms + _time_ms(probed, latency_ms, "native")
+    return reconciled(periods(run, latency_ms, held_ms, busy_ms), probed)
 
 
 def _waiting_ms(periods: Sequence[Period]) -> float:
     return sum(period.duration_ms for period in periods if period.kind == "block")
 
 
-def _held_ms(probed: ProbeRun, latency_ms: float) -> float:
-    """For how long a run of `latency_ms` holds the GIL."""
+def _time_ms(probed: ProbeRun, latency_ms: float, kind: PeriodKind) -> float:
+    """For how long a run of `latency_ms` does `kind`."""
     whole = probed.duration_ms
-    return probed.time_ms("cpu") / whole * latency_ms if whole else 0.0
+    return probed.time_ms(kind) / whole * latency_ms if whole else 0.0
 
 
 def _typical_kinds(runs: Sequence[ProbeRun]) -> ProbeRun:

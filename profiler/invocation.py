@@ -10,12 +10,14 @@ from requests import Response
 
 from profiler.launcher import Caller
 from profiler.probe_run import ProbeRun, probe_run, read_ticks
+from profiler.reference_loop import Pace, pace
 from workflow.errors import ChironError
 
 _TRACE = {"X-Chiron-Trace": "1"}
 _PROBE = _TRACE | {"X-Chiron-Probe": "1"}
 _PACE = _TRACE | {"X-Chiron-Pace": "1"}
 _SHOWN = 300
+_NOT_PACED = Pace(0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class Invocation:
         That time.
     probed
         What the probe saw, if it was asked for.
-    reference_ms
-        What the reference loop took on the same core right before and after; 0 where
+    pace
+        By what the reference loop took in the same thread right before and after; zeros where
         it was not asked for.
     """
 
@@ -40,7 +42,7 @@ class Invocation:
     latency_ms: float
     delayed_ms: float = 0.0
     probed: ProbeRun | None = None
-    reference_ms: float = 0.0
+    pace: Pace = _NOT_PACED
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,9 @@ class Solo:
             seen = probe_run(read_ticks(run["ticks"])) if probed else None
             whole_ms, delayed_ms = run["end_ms"] - run["start_ms"], run["delayed_ms"]
             latency_ms = max(0.0, float(whole_ms - delayed_ms))
-            pace_ms = float(run["reference_ms"]) if paced else 0.0
-            return Invocation(str(answer["output"]), latency_ms, delayed_ms, seen, pace_ms)
-        except (ValueError, KeyError, TypeError, IndexError):
+            beside = pace(run["reference_ms"]) if paced else _NOT_PACED
+            return Invocation(str(answer["output"]), latency_ms, delayed_ms, seen, beside)
+        except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
 
     def _failed(self, how: str) -> ChironError:

@@ -10,7 +10,9 @@ instead, which shortens a sleep of 50 ms because a loop of tiny reads was slowed
 
 But computing is not shorter than the probe saw the GIL held, nor, in stretches that are too short
 for the probe, than tracing can explain. Where the waits leave less than that, they are of runs that
-waited for longer than usual, and are shortened alike.
+waited for longer than usual, and are shortened alike. And it is not longer than the probe saw the
+function at work: where the waits leave more, tracing made them shorter, as it held up the thread
+that waits for another, and not that other; they are lengthened alike.
 
 No stretch of computing vanishes, however short: the function has to get the GIL back for it,
 and while others compute, that takes a switch interval.
@@ -33,7 +35,9 @@ _SHORTEST_GAP_MS = 0.002
 _MOST_MARKERS = 3.0
 
 
-def periods(run: TracedRun, latency_ms: float, held_ms: float) -> tuple[Period, ...]:
+def periods(
+    run: TracedRun, latency_ms: float, held_ms: float, busy_ms: float
+) -> tuple[Period, ...]:
     """The periods that cover [0, `latency_ms`] without gap or overlap.
 
     Parameters
@@ -44,6 +48,8 @@ def periods(run: TracedRun, latency_ms: float, held_ms: float) -> tuple[Period, 
         How long the function takes untraced.
     held_ms
         For how long it holds the GIL then.
+    busy_ms
+        For how long it does not wait then, be it in a system call.
 
     References
     ----------
@@ -53,8 +59,9 @@ def periods(run: TracedRun, latency_ms: float, held_ms: float) -> tuple[Period, 
     blocks = [max(0.0, wait_ms - run.marker_ms) for wait_ms in run.blocks_ms]
     waiting_ms = sum(blocks)
     least_ms = max(held_ms, _unseen_ms(gaps, run.marker_ms))
-    # No more than under trace, and no less than what was seen without.
-    computing_ms = min(max(latency_ms - waiting_ms, least_ms), sum(gaps), latency_ms)
+    # No more than under trace, and no more nor less than what was seen without.
+    most_ms = min(max(busy_ms, least_ms), sum(gaps), latency_ms)
+    computing_ms = min(max(latency_ms - waiting_ms, least_ms), most_ms)
     shown_ms = _MOST_MARKERS * run.marker_ms * len(gaps)
     gaps = _shortened(gaps, max(computing_ms, sum(gaps) - shown_ms))
     gaps = [max(_floor(gap), gap * computing_ms / (sum(gaps) or 1.0)) for gap in gaps]

@@ -27,6 +27,10 @@ from workflow.profile import FunctionProfile, Profile
 Progress = Callable[[str], None]
 
 SAMPLES = 20
+#: For how long functions whose latency varies may be run more often, in seconds: all of them
+#: together, and each.
+_FURTHER_S = 20.0
+_FURTHER_EACH_S = 6.0
 #: How long the workflow may take when it is run for the inputs of its functions, in seconds.
 REFERENCE_LIMIT_S = 60.0
 
@@ -98,6 +102,7 @@ def profile(
         if failures.keys() >= solos.keys():
             raise IncompleteProfileError(_profile(folder, {}), failures)
         tracers = stack.enter_context(_tracers(strace, launcher, folder, solos, failures))
+        further_s = min(_FURTHER_EACH_S, _FURTHER_S / len(solos))
         for function, solo in solos.items():
             if function in failures:
                 continue
@@ -105,7 +110,7 @@ def profile(
             with failures.of(function):
                 sandbox = find_sandbox(solo.wrap, solo.gateway.url)
                 tracer = tracers(function, sandbox)
-                taken = sample(solo, sandbox, tracer, samples, beside=beside)
+                taken = sample(solo, sandbox, tracer, samples, further_s=further_s, beside=beside)
                 handler = handlers[function].folder
                 profiles[function] = function_profile(taken, sandbox.runtime(), handler)
     if profiles:

@@ -29,13 +29,18 @@ class Pace(NamedTuple):
     Attributes
     ----------
     loop_ms
-        What the loop took, on average of the cores.
+        What the loop took, on average of all times.
     uneven
-        How much longer it took on the slowest than on the fastest, as a share.
+        How much longer the longest time was than the shortest, as a share.
     """
 
     loop_ms: float
     uneven: float
+
+
+def pace(loops_ms: Sequence[float]) -> Pace:
+    """How fast the machine was when the loop took `loops_ms`, at several places or times."""
+    return Pace(fmean(loops_ms), max(loops_ms) / min(loops_ms) - 1)
 
 
 def reference_ms() -> float:
@@ -56,20 +61,20 @@ def paced(run: Callable[[], Value]) -> tuple[Value, Pace]:
     """What `run` returns, and how fast the machine was right before and right after it."""
     before_ms = _cores_ms()
     value = run()
-    loops_ms = before_ms + _cores_ms()
-    return value, Pace(fmean(loops_ms), max(loops_ms) / min(loops_ms) - 1)
+    return value, pace(before_ms + _cores_ms())
 
 
 def steady(measured: Sequence[Value], uneven: Callable[[Value], float]) -> tuple[Value, ...]:
-    """The third of `measured` beside which the cores were the most alike, in their order.
+    """The third of `measured` beside which the machine's speed was the most even, in their order.
 
-    Where the cores have different speeds it depends on luck which process gets which; no prediction
-    knows that. What decides is the speed beside a measurement, never the measurement.
+    Where the cores have different speeds it depends on luck which process gets which, and where a
+    core changed its speed, on when it did; no prediction knows that. What decides is the speed
+    beside a measurement, never the measurement.
 
     Parameters
     ----------
     uneven
-        How much the cores differed beside one: see `Pace`.
+        How much the speed differed beside one: see `Pace`.
     """
     enough = -(-len(measured) // STEADY_ONE_IN)
     by_evenness = sorted(range(len(measured)), key=lambda index: uneven(measured[index]))

@@ -1,7 +1,7 @@
 """Solo runs of one function: untraced, traced and probed in turn, so that all see one machine.
 
-The speed of a machine, or of a disk, drifts by more than tracing costs. So each untraced run has a
-traced and a probed one beside it, and a reference loop on its core right before and after.
+The speed of a machine, or of a disk, drifts by more than tracing costs. So every few untraced runs
+have traced and probed ones beside them, and each the reference loop right before and after.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from statistics import median, median_low, quantiles
 from typing import NamedTuple
 
 from profiler.drift import run_at
 from profiler.invocation import Invocation, Solo
 from profiler.probe_run import ProbeRun
+from profiler.reference_loop import Pace, steady
 from profiler.sandbox import Sandbox
 from profiler.traced_runs import TracedHandler, Tracer
 from workflow.errors import ChironError
@@ -27,18 +28,20 @@ _WARM_UP = 3
 #: What the untraced runs of one function may take in all, in milliseconds, if more than the least.
 _BUDGET_MS = 8_000.0
 _FEWEST_ROUNDS = 6
+#: So many untraced runs take turns with so many traced and as many probed ones. To attach strace
+#: takes longer than most runs, and these tell no more than what the latency consists of.
+_UNTRACED_IN_TURN, _LOOKED_AT_IN_TURN = 4, 2
 #: Where the latency is less certain than that, as a share of it, there are more untraced runs,
-#: up to so many times as many, for so long in seconds.
+#: up to so many times as many.
 _UNCERTAIN = 0.01
 _MOST_TIMES = 5
-_FURTHER_S = 2.0
 
 
 class Untraced(NamedTuple):
-    """A run without strace and probe: how long it took, and the reference loop beside it."""
+    """A run without strace and probe: how long it took, and how fast its core was beside it."""
 
     latency_ms: float
-    reference_ms: float
+    pace: Pace
 
 
 @dataclass(frozen=True)
@@ -67,18 +70,19 @@ class Samples:
 
     @property
     def reference_ms(self) -> float:
-        """What the reference loop took, typically."""
-        return median(run.reference_ms for run in self.untraced)
+        """What the reference loop took, typically, where the core kept its speed best."""
+        return median(run.pace.loop_ms for run in _steady(self.untraced))
 
     def latency_ms(self, waiting_ms: float) -> float:
         """The median latency of a function that waits for `waiting_ms`.
 
-        It is taken at one speed: all that a run did but wait is the longer, the longer the loop
-        beside it took.
+        It is that of the runs in which the core kept its speed best, and taken at one speed: all
+        that a run did but wait is the longer, the longer the loop beside it took.
         """
-        pace_ms = self.reference_ms
+        usual_ms = self.reference_ms
         return median(
-            run_at(run.latency_ms, waiting_ms, run.reference_ms, pace_ms) for run in self.untraced
+            run_at(run.latency_ms, waiting_ms, run.pace.loop_ms, usual_ms)
+            for run in _steady(self.untraced)
         )
 
 
@@ -88,6 +92,7 @@ def sample(
     tracer: Tracer | None,
     count: int,
     *,
+    further_s: float,
     beside: Beside | None = None,
 ) -> Samples:
     """Runs of a function: `count` rounds, fewer if it is slow; more untraced ones if it varies.
@@ -96,6 +101,8 @@ def sample(
     ----------
     tracer
         Runs it under strace; None where only the probe is used.
+    further_s
+        For how long there may be more untraced runs than rounds.
     beside
         Called after every untraced run.
 
@@ -110,36 +117,38 @@ def sample(
     warm = [solo.invoke(number) for number in range(max(_WARM_UP, len(solo.requests)))]
     memory_mib = max(0.0, sandbox.peak_mib() - idle_mib)
     if tracer:
-        tracer.run(0)
+        tracer.runs([0])
     untraced: list[Untraced] = []
     outputs: list[int] = []
-    traced: list[TracedHandler | None] = []
+    traced: list[TracedHandler] = []
     probed: list[ProbeRun | None] = []
 
     def run_untraced() -> None:
         run = solo.invoke(len(untraced), paced=True)
-        untraced.append(Untraced(run.latency_ms, run.reference_ms))
+        untraced.append(Untraced(run.latency_ms, run.pace))
         outputs.append(len(run.output.encode()))
         if beside:
             beside(solo, run)
 
-    rounds = max(_rounds(count, median(run.latency_ms for run in warm)), len(solo.requests))
-    for number in range(rounds):
-        run_untraced()
-        traced += [tracer.run(number)] if tracer else []
-        probed.append(solo.invoke(number, probed=True).probed)
-    deadline = time.monotonic() + _FURTHER_S
+    each_input = len(solo.requests) * _UNTRACED_IN_TURN // _LOOKED_AT_IN_TURN
+    rounds = max(_rounds(count, median(run.latency_ms for run in warm)), each_input)
+    for turn in range(-(-rounds // _UNTRACED_IN_TURN)):
+        while len(untraced) < min(rounds, (turn + 1) * _UNTRACED_IN_TURN):
+            run_untraced()
+        numbers = range(turn * _LOOKED_AT_IN_TURN, (turn + 1) * _LOOKED_AT_IN_TURN)
+        traced += tracer.runs(numbers) if tracer else []
+        probed += [solo.invoke(number, probed=True).probed for number in numbers]
+    deadline = time.monotonic() + further_s
     while len(untraced) < _MOST_TIMES * rounds and time.monotonic() < deadline:
         if _uncertainty(untraced) <= _UNCERTAIN:
             break
         run_untraced()
-    whole = tuple(run for run in traced if run)
-    if tracer and not whole:
+    if tracer and not traced:
         message = f"strace saw no run of function {solo.function}: does its process restart?"
         raise ChironError("no-trace", message, functions=[solo.function])
     return Samples(
         untraced=tuple(untraced),
-        traced=whole,
+        traced=tuple(traced),
         probed=tuple(run for run in probed if run),
         memory_mib=memory_mib,
         input_bytes=median_low(map(len, solo.requests)),
@@ -147,11 +156,16 @@ def sample(
     )
 
 
-def _uncertainty(runs: Sequence[Untraced]) -> float:
+def _steady(runs: Sequence[Untraced]) -> Sequence[Untraced]:
+    return steady(runs, lambda run: run.pace.uneven)
+
+
+def _uncertainty(untraced: Sequence[Untraced]) -> float:
     """The standard error of the median as a share of it: of the latencies, or if that is less
     uncertain, of how often the reference loop fits into them.
     """
-    paced = [run.latency_ms / run.reference_ms for run in runs]
+    runs = _steady(untraced)
+    paced = [run.latency_ms / run.pace.loop_ms for run in runs]
     return min(_relative_error([run.latency_ms for run in runs]), _relative_error(paced))
 
 
@@ -160,6 +174,8 @@ def _relative_error(latencies_ms: Sequence[float]) -> float:
 
     Of a normal distribution, that error is 1.2533 s / sqrt(n), and the quartiles are 1.349 s apart.
     """
+    if len(latencies_ms) < 2:
+        return inf
     low, middle, high = quantiles(latencies_ms, n=4, method="inclusive")
     error = 1.2533 / 1.349 * (high - low) / sqrt(len(latencies_ms))
     return error / middle if middle else 0.0

@@ -7,6 +7,7 @@ shows; but such a process is traced for all of its life, and is another one than
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -32,24 +33,26 @@ class TracedHandler:
 class Tracer(Protocol):
     """Has one function run under strace."""
 
-    def run(self, number: int) -> TracedHandler | None:
-        """A run on its input `number`; None where strace did not see it whole."""
+    def runs(self, numbers: Sequence[int]) -> list[TracedHandler]:
+        """Runs on its inputs `numbers`, one after the other, without those not seen whole."""
 
 
 @dataclass(frozen=True)
 class Attached:
-    """Attaches to process `pid`, which serves `solo`, for each run."""
+    """Attaches to process `pid`, which serves `solo`, for some runs at a time."""
 
     solo: Solo
     strace: str
     pid: int
 
-    def run(self, number: int) -> TracedHandler | None:
-        """As `Tracer.run`."""
+    def runs(self, numbers: Sequence[int]) -> list[TracedHandler]:
+        """As `Tracer.runs`; none where it is not certain which was which."""
         with tracing(self.strace, self.pid) as tracer:
-            done = self.solo.invoke(number)
-        runs = handler_runs(tracer.trace)
-        return TracedHandler(runs[-1], done.delayed_ms) if runs else None
+            done = [self.solo.invoke(number) for number in numbers]
+        seen = handler_runs(tracer.trace)
+        if len(seen) != len(done):
+            return []
+        return [TracedHandler(run, one.delayed_ms) for run, one in zip(seen, done, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,11 @@ class Launched:
     solo: Solo
     output: Path
 
-    def run(self, number: int) -> TracedHandler | None:
-        """As `Tracer.run`."""
+    def runs(self, numbers: Sequence[int]) -> list[TracedHandler]:
+        """As `Tracer.runs`."""
+        return [run for run in map(self._run, numbers) if run]
+
+    def _run(self, number: int) -> TracedHandler | None:
         before = self.output.stat().st_size
         done = self.solo.invoke(number)
         deadline = time.monotonic() + _WRITTEN_S

@@ -51,6 +51,7 @@ starts = st.lists(
     latency_ms=st.floats(0, 60),
     marker_ms=st.floats(0, 1),
     held_ms=st.floats(0, 60),
+    native_ms=st.floats(0, 60),
     data=st.data(),
 )
 def test_periods_cover_the_latency_in_any_order_of_events(
@@ -60,6 +61,7 @@ def test_periods_cover_the_latency_in_any_order_of_events(
     latency_ms: float,
     marker_ms: float,
     held_ms: float,
+    native_ms: float,
     data: st.DataObject,
 ) -> None:
     one_after_another = []
@@ -71,7 +73,9 @@ def test_periods_cover_the_latency_in_any_order_of_events(
     found = waits(run)
     assert all(one.end_ms <= next_.start_ms for one, next_ in pairwise(found))
     latency = round(latency_ms, 3)
-    covering = periods(run_of(found, run.duration_ms, marker_ms), latency, held_ms)
+    covering = periods(
+        run_of(found, run.duration_ms, marker_ms), latency, held_ms, held_ms + native_ms
+    )
     FunctionProfile(latency_ms=latency, periods=covering)
     kinds = [(period.kind, period.syscall) for period in covering]
     assert all(one != next_ for one, next_ in pairwise(kinds))
@@ -79,60 +83,68 @@ def test_periods_cover_the_latency_in_any_order_of_events(
 
 
 def test_a_sleep_keeps_its_length_and_the_computing_gives_up_what_tracing_added() -> None:
-    found = periods(run_of([Wait(10.2, 60.25, "clock_nanosleep")], 70.4, 0.05), 70.0, 20.0)
+    found = periods(run_of([Wait(10.2, 60.25, "clock_nanosleep")], 70.4, 0.05), 70.0, 20.0, 20.0)
     assert [period.kind for period in found] == ["cpu", "block", "cpu"]
     assert total(found, "block") == pytest.approx(50.0, abs=0.002)
 
 
 def test_a_function_that_never_waits_is_one_period() -> None:
-    (period,) = periods(run_of([], 40.0, 0.01), 30.0, 29.0)
+    (period,) = periods(run_of([], 40.0, 0.01), 30.0, 29.0, 29.0)
     assert (period.kind, period.duration_ms) == ("cpu", 30.0)
 
 
 def test_many_tiny_calls_give_up_their_overhead_and_a_long_wait_does_not() -> None:
     tiny = [Wait(0.06 * i, 0.06 * i + 0.03, "read") for i in range(200)]
     long = Wait(12.03, 32.06, "recvfrom")
-    found = periods(run_of([*tiny, long], 32.09, 0.03), 20.6, 0.2)
+    found = periods(run_of([*tiny, long], 32.09, 0.03), 20.6, 0.2, 0.6)
     assert total(found, "block") == pytest.approx(20.0, abs=0.01)
     assert len(found) <= 3
 
 
 def test_waits_shrink_where_they_alone_are_longer_than_the_latency() -> None:
-    (period,) = periods(run_of([Wait(0, 52, "poll")], 52.0, 0.0), 50.0, 0.0)
+    (period,) = periods(run_of([Wait(0, 52, "poll")], 52.0, 0.0), 50.0, 0.0, 0.0)
     assert (period.kind, period.duration_ms, period.syscall) == ("block", 50.0, "poll")
 
 
 def test_all_grows_where_the_untraced_run_was_slower_as_tracing_cannot_be_why() -> None:
-    found = periods(run_of([Wait(10, 30, "read")], 40.0, 0.0), 44.0, 20.0)
+    found = periods(run_of([Wait(10, 30, "read")], 40.0, 0.0), 44.0, 20.0, 20.0)
     assert total(found, "block") == pytest.approx(22.0)
     assert total(found, "cpu") == pytest.approx(22.0)
 
 
 def test_computing_between_two_waits_stays_as_the_gil_is_needed_for_it() -> None:
     waits = [Wait(0, 10, "poll"), Wait(10.03, 20, "recvfrom")]
-    found = periods(run_of(waits, 20.0, 0.02), 19.8, 0.0)
+    found = periods(run_of(waits, 20.0, 0.02), 19.8, 0.0, 0.0)
     assert [period.kind for period in found] == ["block", "cpu", "block"]
 
 
 def test_waits_that_were_longer_under_trace_leave_the_computing_its_time() -> None:
     waits = [Wait(0.1 + i, 1.0 + i, "write") for i in range(10)]
-    found = periods(run_of(waits, 10.0, 0.01), 8.0, 0.0)
+    found = periods(run_of(waits, 10.0, 0.01), 8.0, 0.0, 8.0)
     assert total(found, "cpu") >= 0.3
 
 
 def test_what_is_too_short_to_be_traced_is_computing() -> None:
-    (period,) = periods(run_of([Wait(0, 0.02, "read")], 0.02, 0.03), 0.005, 0.0)
+    (period,) = periods(run_of([Wait(0, 0.02, "read")], 0.02, 0.03), 0.005, 0.0, 0.0)
     assert (period.kind, period.duration_ms) == ("cpu", 0.005)
 
 
 def test_calls_that_are_not_shown_may_be_most_of_the_computing_under_trace() -> None:
     """Two stretches of 10 ms take 28 and 26 when every clock that they read stops them."""
-    found = periods(run_of([Wait(28, 48, "recvfrom")], 74.0, 0.01), 40.0, 19.5)
+    found = periods(run_of([Wait(28, 48, "recvfrom")], 74.0, 0.01), 40.0, 19.5, 20.1)
     assert total(found, "block") == pytest.approx(20.0, abs=0.02)
     assert [round(period.duration_ms) for period in found] == [10, 20, 10]
 
 
 def test_waits_of_runs_that_waited_for_longer_leave_what_the_gil_was_held() -> None:
-    found = periods(run_of([Wait(10, 40, "fsync")], 50.0, 0.01), 25.0, 19.0)
+    found = periods(run_of([Wait(10, 40, "fsync")], 50.0, 0.01), 25.0, 19.0, 19.0)
     assert total(found, "cpu") == pytest.approx(19.0)
     assert total(found, "block") == pytest.approx(6.0)
+
+
+def test_waits_that_tracing_made_shorter_leave_no_more_than_the_function_was_at_work() -> None:
+    """Two threads sleep 20 and 30 ms; while strace holds up who waits for them, they sleep on."""
+    waits = [Wait(3.4, 22.1, "futex"), Wait(23.4, 33.2, "futex")]
+    found = periods(run_of(waits, 34.0, 0.02), 30.5, 0.4, 0.6)
+    assert total(found, "cpu") == pytest.approx(0.6, abs=0.05)
+    assert [period.kind for period in found] == ["cpu", "block", "cpu", "block", "cpu"]

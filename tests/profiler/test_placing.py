@@ -58,9 +58,9 @@ def test_a_wrap_launched_under_strace_shows_its_runs_one_by_one(
     failures: dict[str, ChironError] = {}
     with alone_under_strace(strace, Harness(str), naps, failures) as (running, outputs):
         tracer = Launched(running.solo("nap", [b"{}"]), outputs["nap"])
-        seen = [tracer.run(number) for number in range(3)]
+        seen = tracer.runs(range(3))
     assert set(failures) == {"needy"}
+    assert len(seen) == 3
     for one in seen:
-        assert one is not None
         assert one.run.duration_ms >= 20
         assert "clock_nanosleep" in {call.name for call in one.run.strands[0].calls}

@@ -13,7 +13,7 @@ import pytest
 from profiler.drift import run_at
 from profiler.function_profile import function_profile
 from profiler.probe_run import ProbeRun, Stretch
-from profiler.reference_loop import machine_ms, paced, reference_ms, steady
+from profiler.reference_loop import Pace, machine_ms, pace, paced, reference_ms, steady
 from profiler.sampling import Samples, Untraced
 
 WRAP_LOOP = Path(__file__).resolve().parents[2] / "templates/python3-wrap/wrap/reference_loop.py"
@@ -41,8 +41,8 @@ def test_the_wraps_loop_is_the_profilers() -> None:
 def test_looking_at_every_core_leaves_the_thread_where_it_may_be() -> None:
     allowed = os.sched_getaffinity(0)
     assert machine_ms() > 0
-    value, pace = paced(lambda: "done")
-    assert (value, pace.loop_ms > 0, pace.uneven >= 0) == ("done", True, True)
+    value, beside = paced(lambda: "done")
+    assert (value, beside.loop_ms > 0, beside.uneven >= 0) == ("done", True, True)
     assert os.sched_getaffinity(0) == allowed
 
 
@@ -53,8 +53,8 @@ def test_where_cores_cannot_be_chosen_the_one_it_is_on_will_do(
         raise PermissionError
 
     monkeypatch.setattr(os, "sched_setaffinity", refuse)
-    _, pace = paced(lambda: None)
-    assert pace.loop_ms > 0
+    _, beside = paced(lambda: None)
+    assert beside.loop_ms > 0
 
 
 def test_those_count_beside_which_the_cores_were_most_alike() -> None:
@@ -86,8 +86,20 @@ def samples(untraced: list[Untraced]) -> Samples:
 
 def test_the_latency_is_that_at_one_speed(tmp_path: Path) -> None:
     """At one speed the 20 ms of waiting and 10 of computing of each run are as long in all."""
-    runs = [Untraced(20.0 + 10.0 * speed, speed) for speed in (1.0, 1.0, 1.5, 2.0, 2.0)]
+    runs = [Untraced(20.0 + 10.0 * speed, Pace(speed, 0.0)) for speed in (1.0, 1.5, 2.0) * 3]
     found = function_profile(samples(runs), "python3.11", tmp_path)
     assert found.reference_ms == 1.5
     assert found.latency_ms == pytest.approx(35.0, abs=0.8)
     assert found.spread_ms == (30.0, 40.0)
+
+
+def test_runs_within_which_the_core_changed_its_speed_do_not_count(tmp_path: Path) -> None:
+    changed = [Untraced(60.0, Pace(1.0, 0.8))] * 4
+    found = function_profile(
+        samples([*changed, *[Untraced(30.0, Pace(1.0, 0.01))] * 2]), "", tmp_path
+    )
+    assert (found.latency_ms, found.samples) == (30.0, 6)
+
+
+def test_how_even_the_speed_was_is_in_what_the_loop_took() -> None:
+    assert pace([1.0, 1.5, 2.0]) == (1.5, 1.0)

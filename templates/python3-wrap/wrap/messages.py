@@ -89,8 +89,8 @@ class Result:
 
     `asked` is when its process was asked for and `ready` when that process had its job; both
     are None in the main process. `delayed` is for how many seconds the handler's thread had no
-    core, `ticks` are those of the probe, and `reference` is what the reference loop took beside
-    it; where it was traced, probed, and paced.
+    core, `ticks` are those of the probe, and `reference` is what the reference loop took right
+    before and right after it; where it was traced, probed, and paced.
     """
 
     task: int
@@ -105,7 +105,7 @@ class Result:
     ready: float | None = None
     delayed: float | None = None
     ticks: list[Tick] | None = None
-    reference: float | None = None
+    reference: tuple[float, float] | None = None
 
     def frames(self) -> list[bytes]:
         """A header and the output (empty after an error)."""

@@ -74,7 +74,7 @@ def _watched(
     finally:
         result.delayed = run_queue.waited_s() - kept_waiting
         if before is not None:
-            result.reference = (before + reference_s()) / 2
+            result.reference = (before, reference_s())
 
 
 @contextmanager

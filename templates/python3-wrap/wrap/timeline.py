@@ -35,7 +35,7 @@ def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[
         if result.ticks is not None:
             row["ticks"] = result.ticks
         if result.reference is not None:
-            row["reference_ms"] = round(result.reference * 1000, 4)
+            row["reference_ms"] = [round(loop_s * 1000, 4) for loop_s in result.reference]
         rows[(result.task,)] = row
     return sorted(rows.values(), key=lambda row: float(row["start_ms"]))
 
