@@ -12,6 +12,8 @@ from workflow.profile import Profile
 
 #: One plan in this many spreads its processes over two wraps.
 SPREAD_ONE_IN = 4
+#: One in this many gives each wrap a single CPU, however many processes it runs.
+CRAMPED_ONE_IN = 4
 
 
 def random_plans(
@@ -34,7 +36,8 @@ def random_plans(
         if layout in seen:
             continue
         seen.add(layout)
-        yield _plan(layout, len(seen), workflow, profile, mechanism)
+        node_cpus = 1 if generator.randrange(CRAMPED_ONE_IN) == 0 else None
+        yield _plan(layout, len(seen), workflow, profile, mechanism, node_cpus)
         if len(seen) == count:
             return
 
@@ -59,12 +62,23 @@ def _stage(
 
 
 def _plan(
-    layout: Layout, number: int, workflow: Workflow, profile: Profile, mechanism: Mechanism
+    layout: Layout,
+    number: int,
+    workflow: Workflow,
+    profile: Profile,
+    mechanism: Mechanism,
+    node_cpus: int | None,
 ) -> Plan:
     wraps = max(map(len, layout))
     names = [
         wrap_name(workflow.name, f"{mechanism}{number}-wrap{index + 1}") for index in range(wraps)
     ]
     return plan_from_layout(
-        layout, workflow, profile, model="pgp", mechanism=mechanism, names=names
+        layout,
+        workflow,
+        profile,
+        model="pgp",
+        mechanism=mechanism,
+        node_cpus=node_cpus,
+        names=names,
     )

@@ -56,6 +56,14 @@ def test_plans_are_distinct_and_some_have_two_wraps(profile_of):
     assert {len(plan.wraps) for plan in drawn} == {1, 2}
 
 
+def test_some_plans_have_more_processes_than_cpus(profile_of):
+    wraps = [wrap for plan in plans(profile_of) for wrap in plan.wraps]
+    most = [max(len(stage.processes) for stage in wrap.stages) for wrap in wraps]
+    cpus = [wrap.cpus for wrap in wraps]
+    assert any(each == 1 < processes for each, processes in zip(cpus, most, strict=True))
+    assert any(each == processes > 1 for each, processes in zip(cpus, most, strict=True))
+
+
 def test_a_workflow_of_few_plans_gives_them_all(profile_of):
     workflow = parse_workflow({"name": "one", "tasks": {"a": "f"}, "edges": []})
     drawn = random_plans(workflow, profile_of(workflow), "pool", count=10, most_processes=4, seed=1)
