@@ -56,7 +56,7 @@ def test_slapp_shows_who_computes_and_who_waits_and_leaves_nothing(
         "fibonacci": "cpu",
         "pi": "cpu",
         "pbkdf2": "native",
-    }
+    }, functions
     for function in functions.values():
         assert function.samples >= 8  # more where it varies
         assert function.spread_ms is not None

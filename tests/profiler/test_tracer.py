@@ -77,11 +77,12 @@ def test_waits_of_a_real_process_are_found_and_its_computing_is_none(
             ask(child, file)
     runs = handler_runs(traced.trace)
     assert len(runs) == _RUNS
-    assert all(waited_ms(run, "clock_nanosleep", "select", "pselect6") >= 49 for run in runs)
+    slept = [waited_ms(run, "clock_nanosleep", "select", "pselect6") for run in runs]
+    assert min(slept) >= 49, [waits(run) for run in runs]
     assert max(waited_ms(run, "recvfrom") for run in runs) > 5
     assert all(waited_ms(run, "write", "fsync") > 0 for run in runs)
     computed = [run.duration_ms - sum(w.end_ms - w.start_ms for w in waits(run)) for run in runs]
-    assert all(milliseconds >= 45 for milliseconds in computed)
+    assert min(computed) >= 45
     assert str(file) in files(runs).written
 
 
