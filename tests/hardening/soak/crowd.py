@@ -10,7 +10,6 @@ import json
 import resource
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -19,6 +18,7 @@ from socket import create_connection, socket
 from urllib.parse import urlsplit
 
 import requests
+from repeated import repeated
 
 from gateway.build import FunctionSource, build
 from gateway.embedded import EmbeddedGateway
@@ -77,7 +77,7 @@ def lorises(url: str) -> Iterator[None]:
         slow = [stack.enter_context(connect(url)) for _ in range(LORISES)]
         for each in slow:
             each.sendall(_HEAD[:-4].encode() + b"\r\nX-Slow: ")
-        with _repeated(1.0, lambda: [each.send(b"x") for each in slow]):
+        with repeated(1.0, lambda: [each.send(b"x") for each in slow]):
             yield
 
 
@@ -90,25 +90,8 @@ def leavers(url: str) -> Iterator[None]:
             with connect(url) as leaving:
                 leaving.sendall((_HEAD % length).encode() + b"half")
 
-    with _repeated(2 / LEAVING_PER_S, leave):
+    with repeated(2 / LEAVING_PER_S, leave):
         yield
-
-
-@contextmanager
-def _repeated(period_s: float, work: Callable[[], object]) -> Iterator[None]:
-    over = threading.Event()
-
-    def repeat() -> None:
-        while not over.wait(period_s):
-            work()
-
-    thread = threading.Thread(target=repeat)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def latencies_ms(url: str, requests_: int) -> list[float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import statistics
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 import psutil
 from load import Sample
 from place import Place
+from repeated import repeated
 
 #: Between two kills, in seconds: at least and at most.
 BETWEEN_S = (1.0, 5.0)
@@ -101,14 +101,8 @@ class Gauge:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Look for the length of the block."""
-        over = threading.Event()
-        thread = threading.Thread(target=self._watch, args=(over,))
-        thread.start()
-        try:
+        with repeated(self.period_s, lambda: self.looks.append(self.look())):
             yield
-        finally:
-            over.set()
-            thread.join()
 
     def look(self) -> Look:
         """What the gateway has now, and how many processes there are."""
@@ -121,10 +115,6 @@ class Gauge:
                 gateway.memory_info().rss,
                 len(self.place.processes()),
             )
-
-    def _watch(self, over: threading.Event) -> None:
-        while not over.wait(self.period_s):
-            self.looks.append(self.look())
 
 
 @dataclass(frozen=True)
