@@ -27,6 +27,8 @@ Stop = Callable[[], ChironError | None]
 #: How long work may take to remove what it made, and then to be killed, in seconds.
 _END_S = STOP_S + 2.0
 _POLL_S = 0.1
+#: How often a process is asked for where the fork server ends instead of forking it.
+_ATTEMPTS = 3
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["services.app"])
 
@@ -64,10 +66,7 @@ def run(work: Work, limits: Limits, tell: Progress, stop: Stop) -> Any:
         ``memory-limit`` (422); ``internal`` where `work` has a fault, ``died`` where something
         killed it (500).
     """
-    ours, theirs = _context.Pipe()
-    process = _context.Process(target=main, args=(work, limits, theirs), daemon=False)
-    process.start()
-    theirs.close()
+    process, ours = _start(work, limits)
     try:
         return _await(ours, limits, tell, stop)
     finally:
@@ -82,6 +81,27 @@ def call(function: Callable[..., Any], *arguments: Any) -> Work:
 
 def _call(function: Callable[..., Any], arguments: tuple[Any, ...], _: Progress) -> Any:
     return function(*arguments)
+
+
+def _start(work: Work, limits: Limits) -> tuple[BaseProcess, Connection]:
+    """The process that does `work`, and our end of its pipe.
+
+    The fork server may be killed just when it is asked for a process. The next attempt starts
+    another one; a process that came of the first all the same ends with its pipe.
+    """
+    for _ in range(_ATTEMPTS):
+        ours, theirs = _context.Pipe()
+        process = _context.Process(target=main, args=(work, limits, theirs), daemon=False)
+        try:
+            process.start()
+        except (EOFError, ConnectionError):
+            ours.close()
+        else:
+            return process, ours
+        finally:
+            theirs.close()
+    message = "no process could be started for it: see the server's log and the machine's"
+    raise Failed(ChironError("died", message, status=500))
 
 
 def _await(pipe: Connection, limits: Limits, tell: Progress, stop: Stop) -> Any:

@@ -8,11 +8,13 @@ import os
 import subprocess
 import sys
 import threading
+from multiprocessing import forkserver
 
 import psutil
 import pytest
 
-from services.child import Failed, call, run
+from services import child
+from services.child import Failed, call, prepare, run
 from services.child_process import Limits
 from workflow.documents import parse_json
 from workflow.errors import ChironError
@@ -152,6 +154,23 @@ if __name__ == "__main__":
         finally:
             server.kill()
     wait_until(lambda: gone(process) and all(map(gone, below)))
+
+
+def test_a_fork_server_that_is_killed_as_it_is_asked_is_replaced():
+    prepare()
+    server = psutil.Process(forkserver._forkserver._forkserver_pid)
+    server.suspend()  # so that it is killed between the question and the answer
+    threading.Timer(0.2, server.kill).start()
+    assert compute(call(operator.add, 1, 2)) == 3
+
+
+def test_where_no_process_can_be_had_the_work_has_died(failure, monkeypatch):
+    def refuse(_):
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(child._context.Process, "start", refuse)
+    error = failure(call(operator.add, 1, 2))
+    assert (error.code, error.status) == ("died", 500)
 
 
 def test_progress_is_told():
