@@ -14,6 +14,7 @@ import aiohttp
 from yarl import URL
 
 from gateway.backend import Child, ImageInUse, Order
+from gateway.bodies import READ_AHEAD_BYTES
 from gateway.logs import LineReader, Log
 
 _POLL_PERIOD_S = 0.02
@@ -104,6 +105,7 @@ class Replica:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
+            read_bufsize=READ_AHEAD_BYTES,
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         )
 

@@ -17,6 +17,7 @@ from gateway import paths
 from gateway.auth import Credentials
 from gateway.backend import Backend
 from gateway.background import AsyncCalls
+from gateway.bodies import READ_AHEAD_BYTES
 from gateway.docker_backend import DockerBackend
 from gateway.entrance import BACKLOG, open_entrance
 from gateway.errors import GatewayError
@@ -138,6 +139,7 @@ class Gateway:
             access_log=None,
             shutdown_timeout=_LAST_TIMES.drain,
             keepalive_timeout=idle_s,
+            read_bufsize=READ_AHEAD_BYTES,
         )
         await runner.setup()
         self._runners.append(runner)
