@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import psutil
 import pytest
@@ -68,6 +69,11 @@ def waited_ms(run: HandlerRun, *syscalls: str) -> float:
     return sum(wait.end_ms - wait.start_ms for wait in waits(run) if wait.syscall in syscalls)
 
 
+def second_wait_start_ms(run: HandlerRun) -> float:
+    """From the begin on: the first one is the sleep."""
+    return waits(run)[1].start_ms
+
+
 def test_waits_of_a_real_process_are_found_and_its_computing_is_none(
     child: subprocess.Popen[bytes], strace: str, tmp_path: Path
 ) -> None:
@@ -78,7 +84,10 @@ def test_waits_of_a_real_process_are_found_and_its_computing_is_none(
     runs = handler_runs(traced.trace)
     assert len(runs) == _RUNS
     slept = [waited_ms(run, "clock_nanosleep", "select", "pselect6") for run in runs]
-    assert min(slept) >= 49, [waits(run) for run in runs]
+    assert median(slept) >= 49, [waits(run) for run in runs]
+    # It sleeps until a point in time, and seems shorter by what strace took to see it begin: 48.7
+    # after a gap of 1.6, on a machine with other things to do. So gap and sleep count together.
+    assert min(second_wait_start_ms(run) for run in runs) >= 50, [waits(run) for run in runs]
     assert max(waited_ms(run, "recvfrom") for run in runs) > 5
     assert all(waited_ms(run, "write", "fsync") > 0 for run in runs)
     computed = [run.duration_ms - sum(w.end_ms - w.start_ms for w in waits(run)) for run in runs]
