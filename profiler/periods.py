@@ -1,11 +1,11 @@
 """From waits under trace to the periods of an untraced run: tracing costs time, taken off here.
 
-strace stops a thread before and after each system call. What that adds to the call itself is
-seen at the markers, which do nothing else; it is taken off every wait. What it adds to the
-computing between two calls is unknown but about the same each time, so each stretch gives up an
-equal share until the sum fits the untraced latency. What that cannot explain are calls that strace
-does not show: where it is attached they stop the thread as well. They are about everywhere, so for
-them all stretches are shortened alike. Chiron (§3.2) scales all block periods by one factor
+strace stops a thread before and after each system call. What that adds to the call itself is seen
+at the markers, which do nothing else; it is taken off every wait. What it adds to the computing
+between two calls is at least about as much and about the same each time, so each stretch gives up
+an equal share until the sum fits the untraced latency. What that cannot explain are calls that
+strace does not show: where it is attached they stop the thread as well. They are about everywhere,
+so for them all stretches are shortened alike. Chiron (§3.2) scales all block periods by one factor
 instead, which shortens a sleep of 50 ms because a loop of tiny reads was slowed down.
 
 But computing is not shorter than the probe saw the GIL held, nor, in stretches that are too short
@@ -59,9 +59,12 @@ def periods(
     blocks = [max(0.0, wait_ms - run.marker_ms) for wait_ms in run.blocks_ms]
     waiting_ms = sum(blocks)
     least_ms = max(held_ms, _unseen_ms(gaps, run.marker_ms))
+    left_ms = latency_ms - waiting_ms
+    if left_ms > sum(gaps):  # then it is how runs differ, and the trace alone tells
+        left_ms = sum(max(_floor(gap), gap - run.marker_ms) for gap in gaps)
     # No more than under trace, and no more nor less than what was seen without.
     most_ms = min(max(busy_ms, least_ms), sum(gaps), latency_ms)
-    computing_ms = min(max(latency_ms - waiting_ms, least_ms), most_ms)
+    computing_ms = min(max(left_ms, least_ms), most_ms)
     shown_ms = _MOST_MARKERS * run.marker_ms * len(gaps)
     gaps = _shortened(gaps, max(computing_ms, sum(gaps) - shown_ms))
     gaps = [max(_floor(gap), gap * computing_ms / (sum(gaps) or 1.0)) for gap in gaps]

@@ -112,6 +112,12 @@ def test_all_grows_where_the_untraced_run_was_slower_as_tracing_cannot_be_why() 
     assert total(found, "cpu") == pytest.approx(22.0)
 
 
+def test_computing_gives_up_what_tracing_added_also_where_the_untraced_run_was_slower() -> None:
+    waits = [Wait(0.07, 1.7, "write"), Wait(1.75, 5.9, "fsync")]
+    found = periods(run_of(waits, 6.0, 0.02), 6.6, 0.0, 6.6)
+    assert total(found, "cpu") == pytest.approx(0.16 / 5.9 * 6.6, abs=0.002)
+
+
 def test_computing_between_two_waits_stays_as_the_gil_is_needed_for_it() -> None:
     waits = [Wait(0, 10, "poll"), Wait(10.03, 20, "recvfrom")]
     found = periods(run_of(waits, 20.0, 0.02), 19.8, 0.0, 0.0)
