@@ -96,6 +96,7 @@ def _start(work: Work, limits: Limits) -> tuple[BaseProcess, Connection]:
             process.start()
         except (EOFError, ConnectionError):
             ours.close()
+            time.sleep(_POLL_S)  # its sockets are closed a moment before it has ended
         else:
             return process, ours
         finally:
