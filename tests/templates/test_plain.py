@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
+import itertools
+import re
 import socket
+import time
 from functools import partial
 from typing import Any
 
@@ -154,3 +158,35 @@ def test_a_large_answer_arrives_whole_where_it_is_read_slowly(start: Any, plain_
             response.begin()
             pieces = iter(partial(response.read, 50_000), b"")
             assert b"".join(pieces) == body * 1_000_000
+
+
+@pytest.mark.parametrize("size", [65_535, 65_536, 700_000])
+def test_a_body_arrives_whole_in_whatever_pieces_it_comes(
+    size: int, start: Any, plain_image: Any
+) -> None:
+    handler = """
+        import hashlib
+
+        def handle(req):
+            return hashlib.sha256(req.encode()).hexdigest()
+    """
+    server = start(plain_image(handler))
+    bodies = [(b"%06d " % number * (size // 7 + 1))[:size] for number in (1, 2)]
+    heads = [
+        b"POST / HTTP/1.1\r\nHost: here\r\nConnection: %s\r\nContent-Length: %d\r\n\r\n"
+        % (kept, size)
+        for kept in (b"keep-alive", b"close")
+    ]
+    # The second request begins within the piece that ends the first.
+    stream = memoryview(b"".join(head + body for head, body in zip(heads, bodies, strict=True)))
+    lengths = itertools.cycle([200, 1, 9, 100_000, 3, 70_000, 5_000])
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while stream:
+            length = next(lengths)
+            connection.sendall(stream[:length])
+            stream = stream[length:]
+            time.sleep(0.002)
+        answers = b"".join(iter(partial(connection.recv, 10_000), b""))
+    found = re.findall(rb"[0-9a-f]{64}", answers)
+    assert [digest.decode() for digest in found] == [hashlib.sha256(b).hexdigest() for b in bodies]

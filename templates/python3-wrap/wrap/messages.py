@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from wrap.errors import TaskError
@@ -109,8 +109,8 @@ class Result:
 
     def frames(self) -> list[bytes]:
         """A header and the output (empty after an error)."""
-        header = asdict(self)
-        text = header.pop("output") or ""
+        header = {name: value for name, value in vars(self).items() if value is not None}
+        text = header.pop("output", "")
         return [json.dumps(header).encode(), text.encode()]
 
     @classmethod

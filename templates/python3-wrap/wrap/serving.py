@@ -6,6 +6,7 @@ plain handlers has this file too; it imports nothing of the wrap runtime.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import select
@@ -20,6 +21,8 @@ import waitress
 from waitress import wasyncore
 from waitress.buffers import ReadOnlyFileBasedBuffer
 from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser
+from waitress.receiver import FixedStreamReceiver
 from waitress.task import WSGITask
 
 #: Where a WSGI environment has the time, of the monotonic clock, at which the request was whole.
@@ -31,7 +34,7 @@ _DRAIN_S = 5.0
 _READ = 1 << 18
 #: Bodies up to this size stay in memory; waitress would put them into files from 512 KiB on.
 _IN_MEMORY = 64 << 20
-#: Pieces of an answer from this size on are sent from where they lie.
+#: Pieces of a body from this size on stay where they lie: waitress's own buffers copy them.
 _LARGE = 1 << 16
 _CONNECTIONS = 1000
 _leave = os._exit  # the wrap runtime replaces it for handlers
@@ -116,6 +119,49 @@ class _Task(WSGITask):  # type: ignore[misc]
         return bytes(super().build_response_header())
 
 
+class _Pieces:
+    """A large body as it comes in, put together once, when it is whole.
+
+    waitress would put it into a file object in memory, which grows with every piece and is
+    copied on the way, and a last time when it is read.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes | bytearray] = []
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, piece: bytes) -> None:
+        """Take in what came next; small pieces are joined, as each takes more than its bytes."""
+        self._length += len(piece)
+        if len(piece) >= _LARGE:
+            self._pieces.append(piece)
+        elif self._pieces and isinstance(self._pieces[-1], bytearray):
+            self._pieces[-1] += piece
+        else:
+            self._pieces.append(bytearray(piece))
+
+    def getfile(self) -> io.BytesIO:
+        """The whole body; reading all of it at once copies nothing."""
+        whole = b"".join(self._pieces)
+        self._pieces = [whole]
+        return io.BytesIO(whole)
+
+    def close(self) -> None:
+        """Be done with it."""
+        self._pieces = []
+
+
+class _Parser(HTTPRequestParser):  # type: ignore[misc]
+    def parse_header(self, header_plus: bytes) -> None:
+        """As ever; decides where the body goes."""
+        super().parse_header(header_plus)
+        if _LARGE <= self.content_length <= _IN_MEMORY:
+            self.body_rcv = FixedStreamReceiver(self.content_length, _Pieces())
+
+
 class _Uncopied(ReadOnlyFileBasedBuffer):  # type: ignore[misc]
     """A large piece of an answer.
 
@@ -144,6 +190,7 @@ class _Uncopied(ReadOnlyFileBasedBuffer):  # type: ignore[misc]
 
 class _Channel(HTTPChannel):  # type: ignore[misc]
     task_class = _Task
+    parser_class = _Parser
     arrived = 0.0
 
     def write_soon(self, data: bytes) -> int:
