@@ -13,13 +13,10 @@ from typing import get_args
 from gateway.auth import Credentials
 from gateway.errors import GatewayError
 from gateway.function_user import DEFAULT
-from gateway.names import BackendName
+from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName
 from gateway.replica import Times
 from gateway.run import run
 from gateway.server import Settings
-
-USER_VARIABLE = "CHIRON_GATEWAY_USER"
-PASSWORD_VARIABLE = "CHIRON_GATEWAY_PASSWORD"  # noqa: S105  (a variable's name)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,11 +12,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from gateway import paths
-from gateway.__main__ import PASSWORD_VARIABLE, USER_VARIABLE
 from gateway.errors import GatewayError
-from gateway.names import BackendName
-from gateway.replica import Times
-from gateway.server import Settings
+from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName
 
 _START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 30.0
@@ -26,7 +23,8 @@ class EmbeddedGateway:
     """Starts a gateway on entry and stops it, with all functions, on exit.
 
     It is a separate process, so that a client that measures does not share its interpreter lock,
-    and ends by itself when this process ends, however that happens.
+    and ends by itself when this process ends, however that happens. Nothing of the server is
+    imported here: that takes as long as most verbs do.
 
     Attributes:
         url: where it listens, once entered.
@@ -39,16 +37,18 @@ class EmbeddedGateway:
         images: Path | None = None,
         user: str | None = None,
         password: str | None = None,
-        ready_timeout_s: float = Times.ready,
-        idle_timeout_s: float = Settings.idle_s,
+        ready_timeout_s: float | None = None,
+        idle_timeout_s: float | None = None,
         backend: BackendName = "process",
     ) -> None:
         self.url = ""
         self.pid = 0
         self._command = [sys.executable, "-m", "gateway", "--with-stdin", "--port", str(port)]
         self._command += ["--backend", backend]
-        self._command += ["--ready-timeout", str(ready_timeout_s)]
-        self._command += ["--idle-timeout", str(idle_timeout_s)]
+        if ready_timeout_s is not None:
+            self._command += ["--ready-timeout", str(ready_timeout_s)]
+        if idle_timeout_s is not None:
+            self._command += ["--idle-timeout", str(idle_timeout_s)]
         self._command += ["--images", str((images or paths.images()).absolute())]
         self._credentials = {USER_VARIABLE: user or "", PASSWORD_VARIABLE: password or ""}
         self._process: subprocess.Popen[bytes]

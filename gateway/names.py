@@ -1,4 +1,4 @@
-"""Names of functions, secrets, namespaces, images and backends, as URLs and folders have them."""
+"""Names of functions, secrets, namespaces, images and backends, and of the gateway's variables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from gateway.errors import GatewayError
 BackendName = Literal["process", "docker"]
 
 NAMESPACE = "openfaas-fn"
+#: The variables that have the credentials of /system/*.
+USER_VARIABLE = "CHIRON_GATEWAY_USER"
+PASSWORD_VARIABLE = "CHIRON_GATEWAY_PASSWORD"  # noqa: S105  (a variable's name)
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SECRET = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?")
 _IMAGE = re.compile(r"[A-Za-z0-9][-._/:@A-Za-z0-9]{0,254}")
