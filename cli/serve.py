@@ -6,28 +6,24 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import click
 
 from cli import options
-from cli.output import next_step, progress
-from cli.place import connect, embedded_gateway
+from cli.output import progress
 from gateway.names import BackendName as Backend
 from openfaas.credentials import gateway_url
-from services.access import Secret, basic_auth, bearer_token
-from services.app import COMPONENTS, Config, create_app
-from services.serve import HOST, PORT, listen, serve
+from services import components, fork_server
 
 _GATEWAY = "gateway"
 _ALL = "all"
 
 
 @click.command("serve")
-@click.argument("parts", nargs=-1, type=click.Choice([_ALL, _GATEWAY, *COMPONENTS]))
-@click.option("--host", default=HOST, show_default=True, help="Address of the services.")
-@click.option("--port", default=PORT, show_default=True, help="Port of the services.")
+@click.argument("parts", nargs=-1, type=click.Choice([_ALL, _GATEWAY, *components.NAMES]))
+@click.option("--host", default=components.HOST, show_default=True, help="Address of the services.")
+@click.option("--port", default=components.PORT, show_default=True, help="Port of the services.")
 @click.option("--gateway-port", default=8080, show_default=True, help="Port of the gateway.")
 @click.option(
     "--root",
@@ -69,37 +65,17 @@ def command(
       chiron serve predictor scheduler
     """
     everything = not parts or _ALL in parts
-    components = [name for name in COMPONENTS if everything or name in parts]
+    wanted = [name for name in components.NAMES if everything or name in parts]
     embedded = gateway is None and (everything or _GATEWAY in parts)
-    if not components:
-        with _gateway(embedded, gateway_port, backend, gateway):
+    place = _gateway(embedded, gateway_port, backend, gateway)
+    if not wanted:
+        with place:
             while True:
                 signal.pause()
-    secret = _secret(basic_auth_dir, token_file)
-    listener = listen(host, port, secret=secret)
-    with listener, _gateway(embedded, gateway_port, backend, gateway) as url:
-        config = Config(
-            connect=partial(connect, url, local=None, tls_no_verify=tls_no_verify),
-            gateway_url=url,
-            root=root.resolve(),
-            components=components,
-            secret=secret,
-        )
-        progress(f"services on http://{host}:{listener.getsockname()[1]}, /docs shows them")
-        next_step(
-            f"curl -s http://{host}:{listener.getsockname()[1]}/deployments "
-            """-H 'Content-Type: application/json' """
-            """-d '{"directory": "benchmarks/finra", "slo": "200ms"}'"""
-        )
-        serve(listener, create_app(config))
+    fork_server.prepare()
+    from cli.serve_components import serve_components  # which the fork server does meanwhile
 
-
-def _secret(basic_auth_dir: Path | None, token_file: Path | None) -> Secret | None:
-    if basic_auth_dir and token_file:
-        raise click.UsageError("--basic-auth-dir and --token-file: choose one")
-    if basic_auth_dir:
-        return basic_auth(basic_auth_dir)
-    return bearer_token(token_file) if token_file else None
+    serve_components(wanted, place, host, port, root, basic_auth_dir, token_file, tls_no_verify)
 
 
 @contextmanager
@@ -108,6 +84,8 @@ def _gateway(embedded: bool, port: int, backend: Backend | None, flag: str | Non
     if not embedded:
         yield gateway_url(flag, os.environ)
         return
+    from cli.place import embedded_gateway
+
     with embedded_gateway(port, backend or "process") as url:
         progress(f"embedded gateway on {url}")
         yield url

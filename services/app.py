@@ -25,6 +25,7 @@ from generator.launcher import Launcher
 from services import calibration, child, deployments, job_api
 from services.access import Secret
 from services.child_process import Limits
+from services.components import NAMES
 from services.guards import guard
 from services.health import health_api
 from services.host import Host, Run, remove_workspace, state_folder
@@ -33,14 +34,15 @@ from services.problems import answer_errors, refuse_body
 from services.strict_request import JSON_LIMIT, StrictRequest
 from workflow.errors import ChironError
 
+_APIS = (
+    profiler.service.api,
+    predictor.service.api,
+    scheduler.service.api,
+    generator.service.api,
+    deployments.api,
+)
 #: The blueprints by the names that `chiron serve` takes.
-COMPONENTS: dict[str, APIBlueprint] = {
-    "profiler": profiler.service.api,
-    "predictor": predictor.service.api,
-    "scheduler": scheduler.service.api,
-    "generator": generator.service.api,
-    "deployments": deployments.api,
-}
+COMPONENTS: dict[str, APIBlueprint] = dict(zip(NAMES, _APIS, strict=True))
 #: Names under which a client on this machine may reach the services: others are a web page's.
 _HOSTS = ["127.0.0.1", "localhost", "[::1]"]
 #: What a job may use. Its processes have the CPU limit each.

@@ -1,22 +1,21 @@
 """Runs work in a process of its own that ends by its limits, on demand, or with the server.
 
-The process is forked by a fork server: a single-threaded process with the components imported.
-A pipe is its leash. Results come over it as JSON, and where it breaks, because the server was
-killed or has let go, the work is interrupted, and killed a little later.
+The process is forked by the fork server. A pipe is its leash. Results come over it as JSON, and
+where it breaks, because the server was killed or has let go, the work is interrupted, and killed
+a little later.
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import time
 from collections.abc import Callable
 from functools import partial
-from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from services import fork_server
 from services.child_process import STOP_S, Limits, Work, kill_group, main
 from workflow.errors import ChironError
 
@@ -29,13 +28,6 @@ _END_S = STOP_S + 2.0
 _POLL_S = 0.1
 #: How often a process is asked for where the fork server ends instead of forking it.
 _ATTEMPTS = 3
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["services.app"])
-
-
-def prepare() -> None:
-    """Start the fork server, which takes a while, before there is work for it."""
-    forkserver.ensure_running()
 
 
 class Failed(Exception):  # noqa: N818  (it carries the error)
@@ -90,8 +82,10 @@ def _start(work: Work, limits: Limits) -> tuple[BaseProcess, Connection]:
     another one; a process that came of the first all the same ends with its pipe.
     """
     for _ in range(_ATTEMPTS):
-        ours, theirs = _context.Pipe()
-        process = _context.Process(target=main, args=(work, limits, theirs), daemon=False)
+        ours, theirs = fork_server.context.Pipe()
+        process = fork_server.context.Process(
+            target=main, args=(work, limits, theirs), daemon=False
+        )
         try:
             process.start()
         except (EOFError, ConnectionError):

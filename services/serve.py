@@ -12,15 +12,14 @@ from typing import NoReturn, cast
 from flask import Flask
 from waitress.server import create_server
 
-from services import child
+from services import fork_server
 from services.access import Secret
+from services.components import HOST, PORT
 from services.host import Host
 from services.logs import configure_logs
 from services.strict_request import FORM_LIMIT
 from workflow.errors import ChironError
 
-HOST = "127.0.0.1"
-PORT = 20230
 #: Requests that are answered at once.
 _THREADS = 8
 _BACKLOG = 128
@@ -63,7 +62,7 @@ def serve(listener: socket.socket, app: Flask) -> None:
     A job that runs then ends at its next step and removes what it deployed.
     """
     configure_logs()
-    child.prepare()
+    fork_server.prepare()
     host = cast(Host, app.extensions["chiron"])
     with listener, host.running():
         server = create_server(

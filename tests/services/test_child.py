@@ -168,7 +168,7 @@ def test_where_no_process_can_be_had_the_work_has_died(failure, monkeypatch):
     def refuse(_):
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(child._context.Process, "start", refuse)
+    monkeypatch.setattr(child.fork_server.context.Process, "start", refuse)
     error = failure(call(operator.add, 1, 2))
     assert (error.code, error.status) == ("died", 500)
 

@@ -1,0 +1,18 @@
+"""The fork server: a single-threaded process with the components imported, which forks others.
+
+It imports what the server itself imports. Asked for before that begins, it does so meanwhile, on
+another core; so this module imports nothing of the project.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing import forkserver
+
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["services.app"])
+
+
+def prepare() -> None:
+    """Start it, if it does not run, before there is work for it. It ends with this process."""
+    forkserver.ensure_running()
