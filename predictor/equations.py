@@ -22,11 +22,22 @@ def calls_ms(count: int, platform: Platform, *, local: bool) -> list[float]:
     """Equation (2): what calling each of a stage's `count` wraps costs.
 
     Wrap k, counted from 1, leaves (k-1) T_INV late and pays T_RPC. The first one calls the others
-    and costs nothing where it is `local`: the wrap that has the request takes part in the stage,
-    and the client does not call them all.
+    and is not called where it is `local`: the wrap that has the request takes part in the stage,
+    and the client does not call them all. It begins itself when the others have been called, for
+    which the paper has it not wait.
     """
     calls = [place * platform.invoke_ms + platform.rpc_ms for place in range(count)]
-    return [0.0, *calls[1:]] if local else calls
+    return [(count - 1) * platform.send_ms, *calls[1:]] if local else calls
+
+
+def call_computing_ms(platform: Platform) -> float:
+    """How much of T_RPC keeps a core busy, of a node that gateway and wraps share.
+
+    The cores compute what one call takes before the next one leaves, T_INV later: where that was
+    not so, calls would be the later the more of them there are. The paper's gateway has cores of
+    its own.
+    """
+    return min(platform.rpc_ms, platform.invoke_ms * platform.cpus)
 
 
 def gathering_ms(count: int, mechanism: Mechanism, platform: Platform) -> float:

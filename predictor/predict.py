@@ -7,6 +7,7 @@ from typing import NamedTuple, get_args
 
 from predictor.engine import EngineName, Processes, engine, processes_of
 from predictor.equations import (
+    call_computing_ms,
     calls_ms,
     gathering_ms,
     process_computing_ms,
@@ -45,6 +46,22 @@ class Run(NamedTuple):
     def latency_ms(self) -> float:
         """From the stage's begin on."""
         return self.call_ms + max(self.ends_ms) + self.gathering_ms
+
+
+class _Group(NamedTuple):
+    """Wraps of a stage that share cores.
+
+    ``calls_ms`` is what calling each of them costs; ``beside`` is what else computes there.
+    """
+
+    parts: Sequence[Part]
+    calls_ms: Sequence[float]
+    beside: Sequence[Life] = ()
+
+    @property
+    def cpus(self) -> int:
+        """Of all of them."""
+        return sum(cpus for _, cpus in self.parts)
 
 
 class Predictor:
@@ -109,8 +126,8 @@ class Predictor:
         if key not in self._runs:
             self._runs[key] = [
                 run
-                for group, calls_ms in self._groups(parts, local)
-                for run in self._group_runs(group, calls_ms, mechanism)
+                for group in self._groups(parts, local)
+                for run in self._group_runs(group, mechanism)
             ]
         return self._runs[key]
 
@@ -124,8 +141,8 @@ class Predictor:
         """Who does what when in each wrap of a stage, from when the wrap begins."""
         return [
             spans
-            for group, calls_ms in self._groups(parts, local)
-            for spans in self._group_spans(group, calls_ms, mechanism)
+            for group in self._groups(parts, local)
+            for spans in self._group_spans(group, mechanism)
         ]
 
     def plan_stages_ms(self, plan: Plan, workflow: Workflow) -> list[float]:
@@ -137,50 +154,43 @@ class Predictor:
             for number in range(len(workflow.stages))
         ]
 
-    def _groups(
-        self, parts: Sequence[Part], local: bool
-    ) -> Iterator[tuple[Sequence[Part], Sequence[float]]]:
-        """The wraps of a stage that share cores, with what calling each of them costs."""
+    def _groups(self, parts: Sequence[Part], local: bool) -> Iterator[_Group]:
+        """The wraps of a stage, those that share cores together."""
         calls = calls_ms(len(parts), self.platform, local=local)
-        if self.platform.one_node and sum(cpus for _, cpus in parts) > self.platform.cpus:
-            yield parts, calls
-        else:
-            yield from (([part], [call]) for part, call in zip(parts, calls, strict=True))
+        if not self.platform.one_node or sum(cpus for _, cpus in parts) <= self.platform.cpus:
+            yield from (_Group([part], [call]) for part, call in zip(parts, calls, strict=True))
+            return
+        busy_ms = call_computing_ms(self.platform)
+        called = calls[1:] if local else calls
+        yield _Group(parts, calls, [Life(call - busy_ms, (), busy_ms) for call in called])
 
-    def _group_runs(
-        self, group: Sequence[Part], calls: Sequence[float], mechanism: Mechanism
-    ) -> Iterator[Run]:
-        lives = self._group_lives(group, calls, mechanism)
-        ends = iter(self._engine.ends_ms(lives, self._cores(group)))
-        for (processes, _), call in zip(group, calls, strict=True):
+    def _group_runs(self, group: _Group, mechanism: Mechanism) -> Iterator[Run]:
+        lives = self._group_lives(group, mechanism)
+        ends = iter(self._engine.ends_ms(lives, min(group.cpus, self.platform.cpus)))
+        for (processes, _), call in zip(group.parts, group.calls_ms, strict=True):
             own = tuple(round(next(ends) - call, _DIGITS) for _ in processes)
             gathering = gathering_ms(len(processes), mechanism, self.platform)
             yield Run(call, own, gathering)
 
-    def _group_spans(
-        self, group: Sequence[Part], calls: Sequence[float], mechanism: Mechanism
-    ) -> Iterator[list[Span]]:
+    def _group_spans(self, group: _Group, mechanism: Mechanism) -> Iterator[list[Span]]:
         spans: list[Span] = []
-        lives = self._group_lives(group, calls, mechanism)
-        named = processes_of(lives, self._work)
-        simulate(named, self._cores(group), self._interpreter, spans.append)
+        named = processes_of(self._group_lives(group, mechanism), self._work)
+        cores = min(group.cpus, self.platform.cpus)
+        simulate(named, cores, self._interpreter, spans.append)
         first = 0
-        for (processes, _), call in zip(group, calls, strict=True):
+        for (processes, _), call in zip(group.parts, group.calls_ms, strict=True):
             own = range(first, first + len(processes))
             yield [span.moved(first, call) for span in spans if span.process in own]
             first = own.stop
 
-    def _group_lives(
-        self, group: Sequence[Part], calls: Sequence[float], mechanism: Mechanism
-    ) -> list[Life]:
-        return [
+    def _group_lives(self, group: _Group, mechanism: Mechanism) -> list[Life]:
+        """The processes of all wraps, then what computes beside them."""
+        lives = [
             life._replace(start_ms=call + life.start_ms)
-            for (processes, _), call in zip(group, calls, strict=True)
+            for (processes, _), call in zip(group.parts, group.calls_ms, strict=True)
             for life in self._lives(processes, mechanism)
         ]
-
-    def _cores(self, group: Sequence[Part]) -> int:
-        return min(sum(cpus for _, cpus in group), self.platform.cpus)
+        return [*lives, *group.beside]
 
     def _lives(self, processes: Processes, mechanism: Mechanism) -> list[Life]:
         """The processes of a wrap's stage; what runs in a forked one takes longer there."""

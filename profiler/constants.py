@@ -85,6 +85,10 @@ def platform(
     ipc = _slope(seen["pool-few"].latency_ms, seen["pool-many"].latency_ms, PROCESSES - 2)
     # Equation (2): remote wrap k comes (k - 1) T_INV late and costs T_RPC.
     invoke = _slope(seen["remote-few"].latency_ms, seen["remote-many"].latency_ms, REMOTES - 1)
+    sending = [
+        (seen[plan].begins_ms[0] - one.begins_ms[0]) / calls
+        for plan, calls in (("remote-few", 1), ("remote-many", REMOTES))
+    ]
     further_ms = seen["threads"].brief_ms - one.brief_ms
     switch_cost, thread_startup = _threads(further_ms, interpreter)
     # Equation (4): a forked process begins T_Startup late, each further one T_Block after it.
@@ -98,6 +102,7 @@ def platform(
         request_ms=_rounded(one.latency_ms - one.last_ms - thread_startup - switch_cost),
         rpc_ms=_rounded(seen["remote-few"].latency_ms - one.latency_ms - invoke),
         invoke_ms=_rounded(invoke),
+        send_ms=_rounded(sum(sending) / len(sending)),
         ipc_ms=_rounded(ipc),
         process_gather_ms=_rounded(few.tail_ms - one.tail_ms - ipc),
         process_startup_ms=startup,

@@ -27,6 +27,9 @@ class Platform(Document):
         T_RPC: one invocation of a remote wrap through the gateway.
     invoke_ms
         T_INV: what each further remote wrap of a stage adds.
+    send_ms
+        How much later, for every wrap that it calls, the wrap that has the request begins with its
+        own functions.
     ipc_ms
         T_IPC: gathering the results of one further process.
     process_gather_ms
@@ -73,6 +76,7 @@ class Platform(Document):
     request_ms: Milliseconds = 0.0
     rpc_ms: Milliseconds
     invoke_ms: Milliseconds
+    send_ms: Milliseconds = 0.0
     ipc_ms: Milliseconds
     process_gather_ms: Milliseconds = 0.0
     process_startup_ms: Milliseconds

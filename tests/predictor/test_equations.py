@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from predictor.equations import (
+    call_computing_ms,
     calls_ms,
     gathering_ms,
     process_computing_ms,
@@ -24,9 +25,21 @@ def test_equation_2_calls_the_other_wraps_one_after_another(platform):
     assert calls_ms(4, costs, local=True) == [0.0, 4.0, 5.0, 6.0]  # (k-1) T_INV + T_RPC
 
 
+def test_equation_2_who_calls_the_others_begins_when_that_is_done(platform):
+    costs = platform(rpc_ms=3.0, invoke_ms=1.0, send_ms=0.5)
+    assert calls_ms(1, costs, local=True) == [0.0]
+    assert calls_ms(4, costs, local=True) == [1.5, 4.0, 5.0, 6.0]
+    assert calls_ms(2, costs, local=False) == [3.0, 4.0]
+
+
 def test_equation_2_where_nobody_is_local_the_first_call_leaves_at_once(platform):
     costs = platform(rpc_ms=3.0, invoke_ms=1.0)
     assert calls_ms(2, costs, local=False) == [3.0, 4.0]
+
+
+def test_equation_2_calls_compute_no_more_than_the_cores_can_before_the_next_one(platform):
+    assert call_computing_ms(platform(cpus=2, rpc_ms=3.0, invoke_ms=1.0)) == 2.0
+    assert call_computing_ms(platform(cpus=4, rpc_ms=3.0, invoke_ms=1.0)) == 3.0
 
 
 def test_equation_3_gathers_every_process_but_the_main_one(platform):

@@ -264,6 +264,22 @@ def test_wraps_of_one_node_compete_for_its_cores(platform, profile):
     assert (alone.stages_ms, together.stages_ms) == ((14.0, 2.0), (24.0, 2.0))
 
 
+def test_calls_keep_a_core_busy_that_they_share_with_the_wraps(platform, profile):
+    """The core has 24 ms of functions to compute, and 1 of the 3 that a call costs."""
+    busy = profile(a="cpu 10", b="cpu 4", c="cpu 10", d="cpu 2")
+    apart: Wraps = [{0: ["ab"], 1: ["d"]}, {0: ["c"]}]
+    alone, together = (
+        predict(
+            plan(apart, cpus=1),
+            WORKFLOW,
+            busy,
+            platform(cpus=1, one_node=one_node, rpc_ms=3.0, invoke_ms=1.0),
+        )
+        for one_node in (False, True)
+    )
+    assert (alone.stages_ms, together.stages_ms) == ((14.0, 2.0), (25.0, 2.0))
+
+
 def test_what_runs_in_a_forked_process_takes_as_long_as_it_did_in_one(platform, profile):
     functions = profile(**FUNCTIONS).functions
     slower = functions["b"].model_copy(update={"forked_ms": 16.0})

@@ -33,7 +33,8 @@ def _seen(each: Shape, measured: Platform) -> Seen:
     predicted = predict(each.plan, each.workflow, pausing, measured).latency_ms
     (first, *_) = plan_timeline(each.plan, each.workflow, Predictor(pausing, measured))
     begins = [
-        min(s.start_ms for s in first.spans if s.process == process and s.kind == "block")
+        first.network_ms
+        + min(s.start_ms for s in first.spans if s.process == process and s.kind == "block")
         for process in range(len(first.tasks))
     ]
     return Seen(
@@ -78,6 +79,7 @@ def platform_of() -> Platform:
         request_ms=2.0,
         rpc_ms=1.5,
         invoke_ms=0.5,
+        send_ms=0.2,
         ipc_ms=0.1,
         one_node=True,
         process_gather_ms=1.2,
