@@ -13,8 +13,8 @@ from multiprocessing import forkserver
 import psutil
 import pytest
 
-from services import child
-from services.child import Failed, call, prepare, run
+from services import fork_server
+from services.child import Failed, call, run
 from services.child_process import Limits
 from workflow.documents import parse_json
 from workflow.errors import ChironError
@@ -157,7 +157,7 @@ if __name__ == "__main__":
 
 
 def test_a_fork_server_that_is_killed_as_it_is_asked_is_replaced():
-    prepare()
+    fork_server.prepare()
     server = psutil.Process(forkserver._forkserver._forkserver_pid)
     server.suspend()  # so that it is killed between the question and the answer
     threading.Timer(0.2, server.kill).start()
@@ -168,7 +168,7 @@ def test_where_no_process_can_be_had_the_work_has_died(failure, monkeypatch):
     def refuse(_):
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(child.fork_server.context.Process, "start", refuse)
+    monkeypatch.setattr(fork_server.context.Process, "start", refuse)
     error = failure(call(operator.add, 1, 2))
     assert (error.code, error.status) == ("died", 500)
 
