@@ -60,6 +60,7 @@ def _stage(
 ) -> Iterator[WrapTimeline]:
     platform, mechanism = predictor.platform, plan.mechanism
     parts, local = parts_of(plan, number, workflow), calls_others(plan, number)
+    following_ms = predictor.following_ms(plan, number)
     runs = predictor.stage_runs(parts, mechanism, local)
     spans = predictor.stage_spans(parts, mechanism, local)
     for (index, part), run, done in zip(plan.stage(number), runs, spans, strict=True):
@@ -68,8 +69,8 @@ def _stage(
             wrap=wrap.name,
             cores=min(wrap.cpus, platform.cpus),
             stage=number,
-            start_ms=begin_ms + run.call_ms,
-            network_ms=run.call_ms,
+            start_ms=begin_ms + following_ms + run.call_ms,
+            network_ms=following_ms + run.call_ms,
             gather_ms=run.gathering_ms,
             tasks=part.processes,
             starts_ms=tuple(process_starts_ms(len(part.processes), mechanism, platform)),

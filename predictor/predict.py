@@ -148,11 +148,16 @@ class Predictor:
     def plan_stages_ms(self, plan: Plan, workflow: Workflow) -> list[float]:
         """The latency of every stage of `plan`."""
         return [
-            self.stage_ms(
+            self.following_ms(plan, number)
+            + self.stage_ms(
                 parts_of(plan, number, workflow), plan.mechanism, calls_others(plan, number)
             )
             for number in range(len(workflow.stages))
         ]
+
+    def following_ms(self, plan: Plan, stage: int) -> float:
+        """What it costs that stage number `stage` comes after another, where a wrap runs both."""
+        return self.platform.stage_ms if stage and not plan.called_by_client else 0.0
 
     def _groups(self, parts: Sequence[Part], local: bool) -> Iterator[_Group]:
         """The wraps of a stage, those that share cores together."""

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from profiler import constants
 from profiler.constants import Interpreter, Seen
@@ -105,13 +106,14 @@ def _rounds(deployed: Mapping[str, Deployment], rounds: int) -> tuple[list[Round
     """What was seen of every plan in each round where the reference loop takes as long as it
     typically did; and how long that is.
     """
+    widths = {shape.name: len(shape.workflow.stages[0]) for shape in shapes()}
     taken: list[dict[str, tuple[Seen, Pace]]] = []
     deadline = time.monotonic() + _BUDGET_S
     for number in range(_WARM_UP + rounds):
         if number > _WARM_UP and time.monotonic() > deadline:
             break
         seen = {
-            name: paced(partial(_seen, one, brief=name in constants.BRIEF))
+            name: paced(partial(_seen, one, widths[name], brief=name in constants.BRIEF))
             for name, one in deployed.items()
         }
         if number >= _WARM_UP:
@@ -139,7 +141,8 @@ def _cold(one: Deployment, request: bytes, *, trace: bool = False) -> Answer:
     return one.invoke(request, trace=trace)
 
 
-def _seen(one: Deployment, *, brief: bool) -> Seen:
+def _seen(one: Deployment, width: int = 1, *, brief: bool) -> Seen:
+    """What one sees of a plan with `width` tasks in each stage."""
     brief_ms = _cold(one, _REQUEST).latency_ms if brief else math.nan
     latency_ms = _cold(one, PAUSE.encode()).latency_ms
     traced = _cold(one, PAUSE.encode(), trace=True)
@@ -149,13 +152,15 @@ def _seen(one: Deployment, *, brief: bool) -> Seen:
         process: min(row["start_ms"] for row in entry if row["process"] == process)
         for process in sorted({row["process"] for row in entry})
     }
-    last = max(runs, key=lambda row: row["end_ms"])
+    last: dict[int, dict[str, Any]] = {}
+    for row in sorted(runs, key=lambda row: float(row["end_ms"])):
+        last[row["task"] // width] = row
     return Seen(
         latency_ms=latency_ms,
         brief_ms=brief_ms,
         begins_ms=tuple(begins.values()),
-        last_ms=last["end_ms"] - last["start_ms"],
-        tail_ms=traced.latency_ms - last["end_ms"],
+        last_ms=sum(row["end_ms"] - row["start_ms"] for row in last.values()),
+        tail_ms=traced.latency_ms - max(row["end_ms"] for row in runs),
     )
 
 

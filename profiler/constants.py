@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import quantiles
 
-from profiler.noop_shapes import PROCESSES, REMOTES, THREADS
+from profiler.noop_shapes import PROCESSES, REMOTES, STAGES, THREADS
 from workflow.platform import Platform
 
 #: The plans of which it has to be known how long they take when their no-ops do not pause.
@@ -41,7 +41,8 @@ class Seen:
         When each process of the entry wrap begins with its first function, from when the wrap has
         the request.
     last_ms, tail_ms
-        How long the function that ends last took, and how long after it the client has the answer.
+        How long the function that ends last took, in all stages together, and how long after it the
+        client has the answer.
     """
 
     latency_ms: float
@@ -91,6 +92,9 @@ def platform(
     ]
     further_ms = seen["threads"].brief_ms - one.brief_ms
     switch_cost, thread_startup = _threads(further_ms, interpreter)
+    # Equation (1): a further stage costs what one costs that calls and forks nobody, and T_stage.
+    chain = seen["stages"]
+    costs_ms = _slope(one.latency_ms - one.last_ms, chain.latency_ms - chain.last_ms, STAGES - 1)
     # Equation (4): a forked process begins T_Startup late, each further one T_Block after it.
     startup = _rounded(few.begins_ms[1] - one.begins_ms[0])
     waits = [plan.begins_ms[0] - one.begins_ms[0] for plan in (few, many)]
@@ -100,6 +104,7 @@ def platform(
         cpus=cpus,
         one_node=one_node,
         request_ms=_rounded(one.latency_ms - one.last_ms - thread_startup - switch_cost),
+        stage_ms=_rounded(costs_ms - thread_startup - switch_cost),
         rpc_ms=_rounded(seen["remote-few"].latency_ms - one.latency_ms - invoke),
         invoke_ms=_rounded(invoke),
         send_ms=_rounded(sum(sending) / len(sending)),

@@ -29,13 +29,13 @@ functions:
     image: chiron-{FUNCTION}:latest
 """
 
-#: Threads, processes and remote wraps of the larger plan of each kind.
-THREADS, PROCESSES, REMOTES = 8, 5, 3
+#: Threads, processes, remote wraps and stages of the larger plan of each kind.
+THREADS, PROCESSES, REMOTES, STAGES = 8, 5, 3, 4
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A workflow of no-ops that all run at once, and the plan that it is deployed as."""
+    """A workflow of no-ops, and the plan that it is deployed as."""
 
     name: str
     workflow: Workflow
@@ -47,6 +47,7 @@ def shapes() -> list[Shape]:
     return [
         shape("one", [[1]], "fork"),
         shape("threads", [[THREADS]], "fork"),
+        shape("stages", [[1]], "fork", STAGES),
         shape("fork-few", [[1] * 2], "fork"),
         shape("fork-many", [[1] * PROCESSES], "fork"),
         shape("pool-few", [[1] * 2], "pool"),
@@ -56,20 +57,30 @@ def shapes() -> list[Shape]:
     ]
 
 
-def shape(name: str, sizes: Sequence[Sequence[int]], mechanism: Mechanism) -> Shape:
-    """One stage of no-ops: ``sizes`` has the number of threads for each process of each wrap."""
+def shape(
+    name: str, sizes: Sequence[Sequence[int]], mechanism: Mechanism, stages: int = 1
+) -> Shape:
+    """Stages of no-ops: ``sizes`` has the number of threads for each process of each wrap.
+
+    Every no-op gets what the one in its place in the stage before has given.
+    """
     workflow_name = f"chiron-calibrate-{name}"
-    numbers = count()
+    width = sum(map(sum, sizes))
+    layout = [_named(sizes, count(stage * width)) for stage in range(stages)]
     wraps = tuple(
         Wrap(
             name=f"{workflow_name}-wrap{index}",
             cpus=len(processes),
             memory_mib=_MEMORY_MIB,
-            stages=(WrapStage(stage=0, processes=tuple(_processes(processes, numbers))),),
+            stages=tuple(WrapStage(stage=s, processes=layout[s][index - 1]) for s in range(stages)),
         )
         for index, processes in enumerate(sizes, start=1)
     )
-    tasks = tuple(task for wrap in wraps for task in wrap.tasks)
+    tasks = [
+        Task(_name(n), FUNCTION, _name(n - width) if n >= width else None)
+        for n in range(stages * width)
+    ]
+    outputs = tuple(task.name for task in tasks[-width:])
     plan = Plan(
         format=1,
         workflow=workflow_name,
@@ -78,8 +89,7 @@ def shape(name: str, sizes: Sequence[Sequence[int]], mechanism: Mechanism) -> Sh
         wraps=wraps,
         cpus=sum(wrap.cpus for wrap in wraps),
     )
-    workflow = Workflow(workflow_name, tuple(Task(t, FUNCTION, None) for t in tasks), tasks)
-    return Shape(name, workflow, plan)
+    return Shape(name, Workflow(workflow_name, tuple(tasks), outputs), plan)
 
 
 def write_folder(path: Path) -> WorkflowFolder:
@@ -91,6 +101,15 @@ def write_folder(path: Path) -> WorkflowFolder:
     return WorkflowFolder(path, shapes()[0].workflow)
 
 
-def _processes(sizes: Sequence[int], numbers: Iterator[int]) -> Iterator[tuple[str, ...]]:
-    for size in sizes:
-        yield tuple(f"t{next(numbers)}" for _ in range(size))
+def _named(
+    sizes: Sequence[Sequence[int]], numbers: Iterator[int]
+) -> list[tuple[tuple[str, ...], ...]]:
+    """The names of one stage's tasks, by wrap and process."""
+    return [
+        tuple(tuple(_name(next(numbers)) for _ in range(size)) for size in processes)
+        for processes in sizes
+    ]
+
+
+def _name(number: int) -> str:
+    return f"t{number}"

@@ -145,7 +145,9 @@ class Search:
 
     def total_ms(self, stages_ms: Sequence[float]) -> float:
         """Equation (1) for stages that take `stages_ms`."""
-        return workflow_latency_ms(stages_ms, self.problem.platform.request_ms)
+        platform = self.problem.platform
+        following_ms = platform.stage_ms * (len(stages_ms) - 1)
+        return workflow_latency_ms(stages_ms, platform.request_ms) + following_ms
 
     def _stage_floor_ms(self, stage: Sequence[Functions], cpus: int) -> float:
         kinds = self.problem.kinds

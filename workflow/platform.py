@@ -23,6 +23,8 @@ class Platform(Document):
     request_ms
         What a request costs from the client to the first wrap and back, over the wrap's own
         work. The paper's equation (1) leaves it out; 0 does so too.
+    stage_ms
+        What each further stage adds: to take in what the one before it gave, and to begin.
     rpc_ms
         T_RPC: one invocation of a remote wrap through the gateway.
     invoke_ms
@@ -74,6 +76,7 @@ class Platform(Document):
     cpus: Annotated[int, Field(ge=1, le=4096)]
     one_node: bool = False
     request_ms: Milliseconds = 0.0
+    stage_ms: Milliseconds = 0.0
     rpc_ms: Milliseconds
     invoke_ms: Milliseconds
     send_ms: Milliseconds = 0.0

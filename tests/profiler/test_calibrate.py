@@ -41,7 +41,7 @@ def _seen(each: Shape, measured: Platform) -> Seen:
         latency_ms=predicted,
         brief_ms=predict(each.plan, each.workflow, _profile("cpu", NOOP_MS), measured).latency_ms,
         begins_ms=tuple(begins),
-        last_ms=PAUSE_MS,
+        last_ms=PAUSE_MS * len(each.workflow.stages),
         tail_ms=predicted - max(begins) - PAUSE_MS,
     )
 
@@ -77,6 +77,7 @@ def platform_of() -> Platform:
         name="known",
         cpus=64,
         request_ms=2.0,
+        stage_ms=0.4,
         rpc_ms=1.5,
         invoke_ms=0.5,
         send_ms=0.2,
