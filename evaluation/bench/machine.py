@@ -98,7 +98,12 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The commit of the checkout, with a plus where files differ from it; empty outside of one."""
+    """The commit of the checkout, with a plus where files differ from it.
+
+    Empty outside of one, and where this is a copy that is only installed in one.
+    """
+    if not _git("ls-files", "--error-unmatch", Path(__file__).name):
+        return ""
     head = _git("rev-parse", "--short=12", "HEAD")
     changed = _git("status", "--porcelain", "--untracked-files=no")
     return f"{head}+" if head and changed else head
