@@ -7,6 +7,7 @@ another core; so this module imports nothing of the project.
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from multiprocessing import forkserver
 
 context = multiprocessing.get_context("forkserver")
@@ -14,5 +15,13 @@ context.set_forkserver_preload(["services.app"])
 
 
 def prepare() -> None:
-    """Start it, if it does not run, before there is work for it. It ends with this process."""
-    forkserver.ensure_running()
+    """Start it, if it does not run, before there is work for it. It ends with this process.
+
+    It shares the terminal, and ^C there is for this process: interrupted in its imports, the fork
+    server would print a traceback. Later it ignores SIGINT, as what it forks does.
+    """
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # which is inherited
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.signal(signal.SIGINT, before)
