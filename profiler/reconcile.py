@@ -8,7 +8,7 @@ periods stay where they are, and the probe says what each that it can see is:
 - computing becomes ``native`` in the parts in which the probe got the GIL and something computed,
   and ``block`` where tracing only made it seem to compute;
 - a wait becomes ``native`` in the parts in which its CPU clock went on (the kernel copies 5 MB
-  into its page cache), and ``cpu`` where the GIL was kept throughout.
+  into its page cache), and ``cpu`` where the GIL was kept throughout; the call's name stays.
 
 The two are of different runs. Their clocks are laid over each other by the waits that both saw.
 """
@@ -110,7 +110,7 @@ def _wait(period: Period, pieces: Sequence[Piece]) -> list[Piece]:
     """A wait: ``cpu`` where that is most of it, else what of it is waiting and what computing."""
     whole = sum(duration for _, duration, _ in pieces)
     if sum(duration for kind, duration, _ in pieces if kind == "cpu") > whole / 2:
-        return [("cpu", period.duration_ms, None)]
+        return [("cpu", period.duration_ms, period.syscall)]
     native = sum(duration for kind, duration, _ in pieces if kind == "native")
     if native < _SMALLEST_PART * whole:
         return [("block", period.duration_ms, period.syscall)]

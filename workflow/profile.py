@@ -26,7 +26,8 @@ class Period(Document):
     """A stretch of time in which a function does one kind of thing.
 
     ``cpu`` computes and holds the GIL, ``native`` computes with the GIL released, ``block``
-    waits in a system call (Chiron §3.2 knows the first and the last).
+    waits in a system call (Chiron §3.2 knows the first and the last). A system call that computes
+    has its name in `syscall` too.
     """
 
     kind: PeriodKind

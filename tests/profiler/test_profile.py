@@ -47,7 +47,9 @@ def test_slapp_shows_who_computes_and_who_waits_and_leaves_nothing(
         "slapp",
         ["network-io", "factorial", "disk-io", "fibonacci", "pi", "pbkdf2"],
     )
-    assert {"connect", "poll"} <= {p.syscall for p in functions["network-io"].periods}
+    # Other calls of its are over at once on loopback: connect is a wait or not as tracing costs.
+    longest = max(functions["network-io"].periods, key=lambda period: period.duration_ms)
+    assert (longest.kind, longest.syscall) == ("block", "poll")
     assert {"fsync"} <= {p.syscall for p in functions["disk-io"].periods}
     # How much of disk-io waits is the disk's matter, and a virtual disk can be as fast as memory.
     assert {name: main_kind(each) for name, each in functions.items() if name != "disk-io"} == {

@@ -54,9 +54,12 @@ def test_a_call_that_computes_in_the_kernel_is_native_and_keeps_its_name() -> No
     assert told(found) == [("native", 3.0, "write"), ("block", 1.0, "write")]
 
 
-def test_a_call_that_keeps_the_gil_is_no_wait_for_others() -> None:
-    assert told(reconciled(periods(("block", 4, "read")), probed(("cpu", 4)))) == [
-        ("cpu", 4.0, None)
+def test_a_call_that_keeps_the_gil_is_no_wait_for_others_and_keeps_its_name() -> None:
+    seen = periods(("cpu", 3), ("block", 4, "read"), ("cpu", 2))
+    assert told(reconciled(seen, probed(("cpu", 9)))) == [
+        ("cpu", 3.0, None),
+        ("cpu", 4.0, "read"),
+        ("cpu", 2.0, None),
     ]
 
 
