@@ -245,13 +245,19 @@ def test_a_declaration_that_contradicts_itself_is_refused(
         Wrap(**fields | changes, entry=Entry(**entry))
 
 
-@given(st.lists(st.binary(max_size=40)), st.integers(1, 50))
+@given(st.lists(st.binary(max_size=40) | st.text(max_size=40)), st.integers(1, 50))
 @example([b"", b"x" * 200_000, b"y", b"z" * 70_000], 1000)
 @example([b"x" * 200_000, b"y" * 200_000], 65_000)
-def test_frames_arrive_whole_whatever_pieces_they_come_in(sent: list[bytes], size: int) -> None:
-    from wrap.frames import Inflow, pieces, split
+@example(["x" * 700_000, "y", "\x7f" * 70_000, "\x80" * 70_000, b"z"], 65_000)
+def test_frames_arrive_whole_whatever_pieces_they_come_in(
+    given: list[bytes | str], size: int
+) -> None:
+    from wrap.frames import Inflow, length, pieces, split, unsent
 
-    body = b"".join(pieces(sent))
+    sent = [each.encode() if isinstance(each, str) else each for each in given]
+    frames = [unsent(each) if isinstance(each, str) else each for each in given]
+    body = b"".join(pieces(frames))
+    assert length(frames) == len(body)
     inflow, found = Inflow(), []
     ours, theirs = socket.socketpair()
     with ours:
@@ -262,6 +268,26 @@ def test_frames_arrive_whole_whatever_pieces_they_come_in(sent: list[bytes], siz
         assert inflow.receive(ours) is None
     assert found == sent
     assert split(body) == sent
+
+
+def test_frames_leave_whole_whatever_the_socket_takes() -> None:
+    from wrap.frames import Outflow, pieces
+
+    jobs = [["head", "x" * 700_000], ["y"], ["z" * 300_000, b"\xff" * 100_000]]
+    outflow, found = Outflow(), b""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        for frames in jobs:
+            outflow.push(frames)
+            outflow.flush(ours)
+        while outflow:
+            found += theirs.recv(30_000)
+            outflow.flush(ours)
+        ours.close()
+        while piece := theirs.recv(30_000):
+            found += piece
+        assert found == b"".join(piece for frames in jobs for piece in pieces(frames))
 
 
 def test_a_body_that_breaks_off_is_noticed() -> None:

@@ -9,33 +9,53 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 #: A frame as it was received.
 Frame = bytearray | memoryview
+#: A frame that is to be sent: bytes, or a text that is ASCII.
+Unsent = bytes | str
 
 _LENGTH = struct.Struct("!I")
 #: Longer frames are taken for garbage that something else wrote into the socket.
 LONGEST = 1 << 30
 _SMALL = 1 << 16
+#: A text is encoded so much at a time: what the processor's cache holds, and the other side reads
+#: the first of it while the rest is encoded.
+_AT_ONCE = 1 << 18
 
 
-def pieces(frames: Iterable[bytes]) -> list[bytes]:
+def unsent(text: str) -> Unsent:
+    """`text` as a frame. Of ASCII the length is known before it is encoded."""
+    return text if text.isascii() else text.encode()
+
+
+def length(frames: Iterable[Unsent]) -> int:
+    """How many bytes `pieces` makes of them."""
+    return sum(_LENGTH.size + len(frame) for frame in frames)
+
+
+def pieces(frames: Iterable[Unsent]) -> Iterator[bytes]:
     """The frames, each after its length: small ones travel together, large ones are not copied."""
-    found: list[bytes] = []
     small = bytearray()
     for frame in frames:
         small += _LENGTH.pack(len(frame))
         if len(frame) <= _SMALL:
-            small += frame
+            small += frame.encode() if isinstance(frame, str) else frame
+            continue
+        yield bytes(small)
+        small = bytearray()
+        if isinstance(frame, str):
+            for start in range(0, len(frame), _AT_ONCE):
+                yield frame[start : start + _AT_ONCE].encode()
         else:
-            found += (bytes(small), frame)
-            small = bytearray()
-    return [*found, bytes(small)] if small else found
+            yield frame
+    if small:
+        yield bytes(small)
 
 
-def split(body: bytes) -> list[Frame]:
+def split(body: bytes | bytearray) -> list[Frame]:
     """The frames of a whole body, not copied. Raises ValueError where it ends within one."""
     found: list[Frame] = []
     rest = memoryview(body)
@@ -109,27 +129,32 @@ class Outflow:
     """Bytes on their way to a socket that takes them only piece by piece."""
 
     def __init__(self) -> None:
-        self._pieces: deque[memoryview] = deque()
+        self._piece = memoryview(b"")
+        self._later: Iterator[bytes] = iter(())
 
     def __bool__(self) -> bool:
-        return bool(self._pieces)
+        return bool(self._piece)
 
-    def push(self, frames: Iterable[bytes]) -> None:
+    def push(self, frames: Iterable[Unsent]) -> None:
         """Add frames."""
-        self._pieces += map(memoryview, pieces(frames))
+        if self._piece:
+            self._later = chain(self._later, pieces(frames))
+        else:
+            self._later = pieces(frames)
+            self._next()
 
     def flush(self, channel: socket.socket) -> None:
         """Send what `channel` takes: all of it if it blocks. Raises OSError when it is closed."""
-        while self._pieces:
-            piece = self._pieces[0]
+        while self._piece:
             try:
-                sent = channel.send(piece)
+                self._piece = self._piece[channel.send(self._piece) :]
             except BlockingIOError:
                 return
-            if sent == len(piece):
-                self._pieces.popleft()
-            else:
-                self._pieces[0] = piece[sent:]
+            if not self._piece:
+                self._next()
+
+    def _next(self) -> None:
+        self._piece = memoryview(next(self._later, b""))
 
 
 def read(channel: socket.socket) -> Iterator[bytearray]:
@@ -139,7 +164,7 @@ def read(channel: socket.socket) -> Iterator[bytearray]:
         yield from frames
 
 
-def write(channel: socket.socket, frames: Iterable[bytes]) -> None:
+def write(channel: socket.socket, frames: Iterable[Unsent]) -> None:
     """Send frames over a blocking socket."""
     outflow = Outflow()
     outflow.push(frames)

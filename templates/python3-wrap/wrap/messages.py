@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from wrap.errors import TaskError
-from wrap.frames import Frame
+from wrap.frames import Frame, Unsent, unsent
 from wrap.probe import Tick
 
 
@@ -47,7 +47,7 @@ class Job:
     process: int = 0
     watch: Watch = UNWATCHED
 
-    def frames(self) -> list[bytes]:
+    def frames(self) -> list[Unsent]:
         """A header, then every distinct input once."""
         texts: list[str] = []
         index_of: dict[int, int] = {}
@@ -64,7 +64,7 @@ class Job:
             "tasks": tasks,
             "texts": len(texts),
         }
-        return [json.dumps(header).encode(), *(text.encode() for text in texts)]
+        return [json.dumps(header), *map(unsent, texts)]
 
     @classmethod
     def read(cls, frames: Iterator[Frame]) -> Job | None:
@@ -107,11 +107,11 @@ class Result:
     ticks: list[Tick] | None = None
     reference: tuple[float, float] | None = None
 
-    def frames(self) -> list[bytes]:
+    def frames(self) -> list[Unsent]:
         """A header and the output (empty after an error)."""
         header = {name: value for name, value in vars(self).items() if value is not None}
         text = header.pop("output", "")
-        return [json.dumps(header).encode(), text.encode()]
+        return [json.dumps(header), unsent(text)]
 
     @classmethod
     def read(cls, frames: Sequence[Frame]) -> list[Result]:

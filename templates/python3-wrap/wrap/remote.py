@@ -65,9 +65,9 @@ class Gateway:
     def _post(
         self, wrap: str, job: Job, seconds: float, sent: Callable[[], None]
     ) -> tuple[int, bytes]:
-        body = frames.pieces(job.frames())
+        unsent = job.frames()
         headers = {
-            "Content-Length": str(sum(map(len, body))),
+            "Content-Length": str(frames.length(unsent)),
             "Content-Type": CONTENT_TYPE,
             STAGE_HEADER: str(job.stage),
             TIMEOUT_HEADER: f"{seconds:.3f}",
@@ -76,7 +76,7 @@ class Gateway:
             response = self._connections.request(
                 "POST",
                 f"{self._url}/function/{wrap}",
-                body=_Body(body, sent),
+                body=_Body(unsent, sent),
                 headers=headers,
                 timeout=urllib3.Timeout(connect=min(_CONNECT_S, seconds), read=seconds + GRACE_S),
             )
@@ -91,14 +91,14 @@ class Gateway:
 
 
 class _Body:
-    """The pieces of a request, as often as it is sent, and whom to tell when they are."""
+    """The frames of a request, as often as it is sent, and whom to tell when they are."""
 
-    def __init__(self, pieces: Sequence[bytes], sent: Callable[[], None]) -> None:
-        self._pieces = pieces
+    def __init__(self, unsent: Sequence[frames.Unsent], sent: Callable[[], None]) -> None:
+        self._unsent = unsent
         self._sent = sent
 
     def __iter__(self) -> Iterator[bytes]:
-        yield from self._pieces
+        yield from frames.pieces(self._unsent)
         self._sent()
 
 
@@ -116,5 +116,6 @@ def _failure(wrap: str, status: int, body: bytes) -> TaskError:
 
 def answer(results: list[Result], arrived: float) -> list[bytes]:
     """The pieces of a remote wrap's answer to a stage call that arrived at `arrived`."""
-    clock = json.dumps([arrived, time.monotonic()]).encode()
-    return frames.pieces([clock, *(frame for result in results for frame in result.frames())])
+    clock = json.dumps([arrived, time.monotonic()])
+    answered = [frame for result in results for frame in result.frames()]
+    return list(frames.pieces([clock, *answered]))

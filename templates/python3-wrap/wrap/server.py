@@ -14,7 +14,7 @@ from wrap.errors import TaskError
 from wrap.messages import UNWATCHED, Job, Watch
 from wrap.remote import CONTENT_TYPE, STAGE_HEADER, TIMEOUT_HEADER, answer
 from wrap.runtime import Runtime
-from wrap.serving import ARRIVED
+from wrap.serving import ARRIVED, LargeBody
 from wrap.stage import run_stage
 from wrap.timeline import timeline
 
@@ -69,7 +69,7 @@ def _workflow(runtime: Runtime, arrived: float, deadline: float) -> Response:
         message = f"this wrap only runs stages of {runtime.wrap.workflow}: call its entry wrap"
         raise TaskError("not-an-entry", message, status=400)
     watch = _watch()
-    text = _text(request.get_data())
+    text = _text(_body())
     output, results = run_workflow(runtime, entry, text, deadline, watch)
     if watch.traced:
         rows = timeline(results, arrived, runtime.mechanism.kind)
@@ -90,7 +90,7 @@ def _watch() -> Watch:
 
 
 def _stage(runtime: Runtime, arrived: float, deadline: float) -> Response:
-    job = _job(request.get_data())
+    job = _job(_body())
     processes = runtime.wrap.stages.get(job.stage, [])
     if sorted(job.inputs) != sorted(task for tasks in processes for task in tasks):
         message = f"stage {job.stage} has other tasks here: deploy all wraps of one plan"
@@ -101,7 +101,13 @@ def _stage(runtime: Runtime, arrived: float, deadline: float) -> Response:
     return Response(body, headers=length, content_type=CONTENT_TYPE)
 
 
-def _job(body: bytes) -> Job:
+def _body() -> bytes | bytearray:
+    """The request's body; a large one is not copied for that."""
+    stream = request.stream
+    return stream.whole() if isinstance(stream, LargeBody) else request.get_data()
+
+
+def _job(body: bytes | bytearray) -> Job:
     try:
         job = Job.read(iter(frames.split(body)))
     except (ValueError, TypeError, LookupError) as error:
@@ -111,7 +117,7 @@ def _job(body: bytes) -> Job:
     return job
 
 
-def _text(body: bytes) -> str:
+def _text(body: bytes | bytearray) -> str:
     try:
         return body.decode()
     except UnicodeDecodeError as error:

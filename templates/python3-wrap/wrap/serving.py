@@ -119,39 +119,52 @@ class _Task(WSGITask):  # type: ignore[misc]
         return bytes(super().build_response_header())
 
 
-class _Pieces:
-    """A large body as it comes in, put together once, when it is whole.
+class LargeBody(io.RawIOBase):
+    """A large body: what takes it in as it comes, and the file from which it is read.
 
-    waitress would put it into a file object in memory, which grows with every piece and is
-    copied on the way, and a last time when it is read.
+    Its place is made at the beginning; the kernel gives memory only for what has come. waitress
+    would put it into a file object, which grows with every piece and is copied on the way, and a
+    last time when it is read.
     """
 
-    def __init__(self) -> None:
-        self._pieces: list[bytes | bytearray] = []
-        self._length = 0
+    def __init__(self, length: int) -> None:
+        self._bytes = bytearray(length)
+        self._come = 0
+        self._read = 0
 
     def __len__(self) -> int:
-        return self._length
+        return self._come
 
     def append(self, piece: bytes) -> None:
-        """Take in what came next; small pieces are joined, as each takes more than its bytes."""
-        self._length += len(piece)
-        if len(piece) >= _LARGE:
-            self._pieces.append(piece)
-        elif self._pieces and isinstance(self._pieces[-1], bytearray):
-            self._pieces[-1] += piece
-        else:
-            self._pieces.append(bytearray(piece))
+        """Take in what came next."""
+        end = self._come + len(piece)
+        self._bytes[self._come : end] = piece
+        self._come = end
 
-    def getfile(self) -> io.BytesIO:
-        """The whole body; reading all of it at once copies nothing."""
-        whole = b"".join(self._pieces)
-        self._pieces = [whole]
-        return io.BytesIO(whole)
+    def getfile(self) -> LargeBody:
+        """The file that has the body."""
+        return self
 
-    def close(self) -> None:
-        """Be done with it."""
-        self._pieces = []
+    def whole(self) -> bytearray:
+        """All of it, not copied."""
+        return self._bytes
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Copy what comes next, as much as fits."""
+        piece = memoryview(self._bytes)[self._read : self._read + len(buffer)]
+        buffer[: len(piece)] = piece
+        self._read += len(piece)
+        return len(piece)
+
+    def readall(self) -> bytes:
+        """All that is left, copied once."""
+        rest = bytes(memoryview(self._bytes)[self._read :])
+        self._read = len(self._bytes)
+        return rest
 
 
 class _Parser(HTTPRequestParser):  # type: ignore[misc]
@@ -159,7 +172,7 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
         """As ever; decides where the body goes."""
         super().parse_header(header_plus)
         if _LARGE <= self.content_length <= _IN_MEMORY:
-            self.body_rcv = FixedStreamReceiver(self.content_length, _Pieces())
+            self.body_rcv = FixedStreamReceiver(self.content_length, LargeBody(self.content_length))
 
 
 class _Uncopied(ReadOnlyFileBasedBuffer):  # type: ignore[misc]
