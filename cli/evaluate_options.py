@@ -18,7 +18,7 @@ from cli.output import emit, progress, table
 from cli.place import connect
 from evaluation.bench.machine import target_of, this_machine
 from evaluation.bench.settings import FULL, QUICK, Scale, Settings, open_run
-from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of
+from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
 from evaluation.bench.variants import MECHANISMS, MODELS, parse_mechanisms, parse_models
 from evaluation.experiments.catalogue import measurements_of, results_of
 from evaluation.experiments.recorded import read_run
@@ -133,6 +133,7 @@ def measure(
     opened = [WorkflowFolder.open(folder) for folder in folders]
     require_distinct(opened)
     _keep_given(opened, wanted)
+    require_profiles(wanted.output / each.workflow.name / PROFILE_FILE for each in opened)
     parts = forecast([each.workflow for each in opened], settings, scale, measurements)
     progress(in_words({**parts, **(further_s or {})}))
     with connect(

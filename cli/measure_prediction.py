@@ -13,12 +13,12 @@ from evaluation.bench.journal import Journal
 from evaluation.bench.leftovers import Leftovers
 from evaluation.bench.machine import target_of, this_machine
 from evaluation.bench.settings import open_run
-from evaluation.bench.setup import PLATFORM_FILE, Place, place_of
+from evaluation.bench.setup import PLATFORM_FILE, Place, place_of, require_profiles
 from evaluation.bench.variants import MECHANISMS
 from evaluation.prediction.batches import measure_batch, missing_batches
 from evaluation.prediction.measured import MeasuredRow
 from evaluation.prediction.random_plans import random_plans
-from evaluation.prediction.stored import RowSettings, keep_workflow
+from evaluation.prediction.stored import RowSettings, keep_workflow, profile_file
 from generator.launcher import Launcher
 from profiler.profile import profile
 from workflow.documents import dump, write_atomically
@@ -61,6 +61,7 @@ def measure_rows(
         calibrating, profiling and deploying raise.
     """
     require_distinct(folders)
+    require_profiles(profile_file(path, each.workflow.name) for each in folders)
     open_run(path, settings, this_machine(), target_of(launcher.gateway), command_line())
     if platform is not None:
         write_atomically(path / PLATFORM_FILE, dump(platform))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from generator.reference import reference
 from predictor.predict import predict
 from profiler.calibrate import calibrate
 from profiler.drift import platform_at, profile_at
+from profiler.permission import require_tracing
 from profiler.profile import profile
 from profiler.reference_loop import machine_ms
 from scheduler.schedule import schedule
@@ -70,6 +72,18 @@ class Place:
     launcher: Launcher
     platform: Platform
     progress: Progress
+
+
+def require_profiles(files: Iterable[Path]) -> None:
+    """Raise where functions have to be profiled, and cannot be here: before anything runs.
+
+    Raises
+    ------
+    ChironError
+        ``no-strace`` or ``no-ptrace``, unless all the profiles in `files` are there.
+    """
+    if not all(file.exists() for file in files):
+        require_tracing(os.environ)
 
 
 def place_of(launcher: Launcher, out: Path, progress: Progress) -> Place:

@@ -41,6 +41,11 @@ class StoredWorkflow:
     rows: tuple[MeasuredRow, ...]
 
 
+def profile_file(path: Path, workflow: str) -> Path:
+    """Where the profile of a workflow is kept."""
+    return path / f"{workflow}.profile.json"
+
+
 def keep_workflow(
     path: Path, folder: WorkflowFolder, measure: Callable[[], Profile]
 ) -> tuple[Profile, Journal[MeasuredRow]]:
@@ -58,7 +63,7 @@ def keep_workflow(
         message = f"{path} has rows of another {name}: name another folder with -o, or remove it"
         raise ChironError("other-run", message)
     write_atomically(file, text)
-    profile = kept(path / f"{name}.profile.json", Profile, measure)
+    profile = kept(profile_file(path, name), Profile, measure)
     return profile, Journal(path / f"{name}{_ROWS}", MeasuredRow)
 
 
@@ -81,7 +86,7 @@ def read_rows(path: Path) -> tuple[Platform, list[StoredWorkflow]]:
 def _read(path: Path, file: Path) -> StoredWorkflow:
     name = file.name.removesuffix(_ROWS)
     workflow = parse_workflow(read_json(path / f"{name}.workflow.json", "workflow"), name)
-    profile = read_document(Profile, path / f"{name}.profile.json", "profile")
+    profile = read_document(Profile, profile_file(path, name), "profile")
     profile.require(workflow.functions)
     rows = tuple(Journal(file, MeasuredRow).rows())
     if not rows:

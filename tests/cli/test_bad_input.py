@@ -228,13 +228,15 @@ def fake_strace(folder: Path, says: str) -> Path:
     return folder
 
 
-def test_a_machine_without_strace(chiron, small, tmp_path):
+@pytest.mark.parametrize("verb", ["profile", "evaluate latency", "evaluate prediction"])
+def test_a_machine_without_strace(chiron, small, tmp_path, verb):
     (tmp_path / "empty").mkdir()
-    result = chiron("profile", "small", "--local", PATH=str(tmp_path / "empty"))
+    result = chiron(*verb.split(), "small", "--local", PATH=str(tmp_path / "empty"))
     assert (result.status, result.stdout) == (2, "")
     error = result.error()
     assert "strace" in error
     assert "install" in error
+    assert "timing" not in result.stderr  # that is said before anything runs
 
 
 def test_a_machine_on_which_nothing_may_be_traced(chiron, small, tmp_path):
