@@ -8,7 +8,9 @@ periods stay where they are, and the probe says what each that it can see is:
 - computing becomes ``native`` in the parts in which the probe got the GIL and something computed,
   and ``block`` where tracing only made it seem to compute;
 - a wait becomes ``native`` in the parts in which its CPU clock went on (the kernel copies 5 MB
-  into its page cache), and ``cpu`` where the GIL was kept throughout; the call's name stays.
+  into its page cache), and ``cpu`` where the GIL was kept throughout; the call's name stays;
+- waits that are too short for it, in a row of others that are, become ``native`` where it saw more
+  computing without the GIL than waiting in that row.
 
 The two are of different runs. Their clocks are laid over each other by the waits that both saw.
 """
@@ -16,11 +18,11 @@ The two are of different runs. Their clocks are laid over each other by the wait
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from profiler.layout import Piece, laid_out
 from profiler.probe_run import SHORTEST_SEEN_MS, ProbeRun, Stretch
-from workflow.profile import Period
+from workflow.profile import Period, PeriodKind
 
 #: A wait that both saw, and by which their clocks are compared, is at least this long.
 _ANCHOR_MS = 1.0
@@ -50,7 +52,12 @@ def reconciled(periods: Sequence[Period], run: ProbeRun) -> tuple[Period, ...]:
         return ()
     latency_ms = periods[-1].start_ms + periods[-1].duration_ms
     anchors = _anchors(periods, run, latency_ms)
-    pieces = [piece for period in periods for piece in _told(period, run, anchors)]
+    pieces: list[Piece] = []
+    for seen, row in groupby(periods, lambda period: period.duration_ms >= SHORTEST_SEEN_MS):
+        if seen:
+            pieces += [piece for period in row for piece in _told(period, run, anchors)]
+        else:
+            pieces += _row(list(row), run, anchors)
     return laid_out(pieces, latency_ms)
 
 
@@ -84,14 +91,21 @@ def _translated(time_ms: float, anchors: Sequence[Anchor]) -> float:
 
 def _told(period: Period, run: ProbeRun, anchors: Sequence[Anchor]) -> Iterable[Piece]:
     """What `period` is in the probe's eyes."""
-    if period.duration_ms < SHORTEST_SEEN_MS:
-        return [(period.kind, period.duration_ms, period.syscall)]
-    start = _translated(period.start_ms, anchors)
-    end = _translated(period.start_ms + period.duration_ms, anchors)
-    window = [s for s in run.stretches if _overlap(s, start, end) > 0]
-    if period.kind == "block":
-        return _wait(period, _cut(window, start, end))
-    return _computing(period, _cut(window, start, end))
+    pieces = _between(period.start_ms, period.start_ms + period.duration_ms, run, anchors)
+    return _wait(period, pieces) if period.kind == "block" else _computing(period, pieces)
+
+
+def _row(periods: Sequence[Period], run: ProbeRun, anchors: Sequence[Anchor]) -> list[Piece]:
+    """Periods in a row that are too short for the probe, which sees what most of the row is."""
+    start_ms, end_ms = periods[0].start_ms, periods[-1].start_ms + periods[-1].duration_ms
+    computing = False
+    if end_ms - start_ms >= SHORTEST_SEEN_MS:
+        pieces = _between(start_ms, end_ms, run, anchors)
+        computing = _time_ms(pieces, "native") > _time_ms(pieces, "block")
+    return [
+        ("native" if computing and p.kind == "block" else p.kind, p.duration_ms, p.syscall)
+        for p in periods
+    ]
 
 
 def _computing(period: Period, pieces: Sequence[Piece]) -> list[Piece]:
@@ -100,8 +114,7 @@ def _computing(period: Period, pieces: Sequence[Piece]) -> list[Piece]:
     Less waiting is rather another program on the core; more is computing that tracing added.
     """
     whole = sum(duration for _, duration, _ in pieces)
-    waiting = sum(duration for kind, duration, _ in pieces if kind == "block")
-    if waiting > whole / 2:
+    if _time_ms(pieces, "block") > whole / 2:
         return _stretched(pieces, period)
     return _stretched([piece for piece in pieces if piece[0] != "block"], period)
 
@@ -109,10 +122,9 @@ def _computing(period: Period, pieces: Sequence[Piece]) -> list[Piece]:
 def _wait(period: Period, pieces: Sequence[Piece]) -> list[Piece]:
     """A wait: ``cpu`` where that is most of it, else what of it is waiting and what computing."""
     whole = sum(duration for _, duration, _ in pieces)
-    if sum(duration for kind, duration, _ in pieces if kind == "cpu") > whole / 2:
+    if _time_ms(pieces, "cpu") > whole / 2:
         return [("cpu", period.duration_ms, period.syscall)]
-    native = sum(duration for kind, duration, _ in pieces if kind == "native")
-    if native < _SMALLEST_PART * whole:
+    if _time_ms(pieces, "native") < _SMALLEST_PART * whole:
         return [("block", period.duration_ms, period.syscall)]
     named = [(kind, duration, period.syscall) for kind, duration, _ in pieces if kind != "cpu"]
     return _stretched(named, period)
@@ -128,8 +140,20 @@ def _stretched(pieces: Sequence[Piece], period: Period) -> list[Piece]:
     return [(kind, duration * scale, syscall) for kind, duration, syscall in pieces]
 
 
-def _cut(window: Iterable[Stretch], start: float, end: float) -> list[Piece]:
-    return [(s.kind, _overlap(s, start, end), s.syscall) for s in window]
+def _between(
+    start_ms: float, end_ms: float, run: ProbeRun, anchors: Sequence[Anchor]
+) -> list[Piece]:
+    """What the probe saw between two times of the other clock."""
+    start, end = _translated(start_ms, anchors), _translated(end_ms, anchors)
+    return [
+        (s.kind, _overlap(s, start, end), s.syscall)
+        for s in run.stretches
+        if _overlap(s, start, end) > 0
+    ]
+
+
+def _time_ms(pieces: Sequence[Piece], kind: PeriodKind) -> float:
+    return sum(duration for its, duration, _ in pieces if its == kind)
 
 
 def _overlap(stretch: Stretch, start: float, end: float) -> float:

@@ -71,8 +71,19 @@ def test_another_program_on_the_core_is_no_wait_but_what_tracing_stretched_is() 
 
 
 def test_what_is_shorter_than_a_tick_is_straces_alone() -> None:
-    seen = periods(("cpu", 0.3), ("block", 0.1, "read"), ("cpu", 0.2))
-    assert reconciled(seen, probed(("native", 0.6))) == seen
+    seen = periods(("cpu", 0.25), ("block", 0.1, "read"), ("cpu", 0.1))
+    assert reconciled(seen, probed(("native", 0.45))) == seen
+
+
+def test_short_waits_in_a_row_compute_where_the_probe_saw_computing_most() -> None:
+    copies = [("cpu", 0.3), *[("block", 0.3, "write"), ("cpu", 0.1)] * 10]
+    synced = periods(*copies, ("block", 8, "fsync"), ("cpu", 0.3), ("block", 0.2, "close"))
+    found = reconciled(synced, probed(("cpu", 0.9), ("native", 3.4), ("block", 8), ("cpu", 0.5)))
+    assert [p.kind for p in found if p.syscall == "write"] == ["native"] * 10
+    assert [p.kind for p in found if p.syscall in ("fsync", "close")] == ["block"] * 2
+    assert sum(p.duration_ms for p in found if p.kind == "cpu") == pytest.approx(1.6)
+    waiting = probed(("native", 1), ("block", 3.2), ("cpu", 0.1), ("block", 8), ("cpu", 0.5))
+    assert told(reconciled(synced, waiting)) == told(synced)
 
 
 def test_the_latency_stays() -> None:
