@@ -10,7 +10,7 @@ from typing import get_args
 from profiler.files import files
 from profiler.periods import periods
 from profiler.ports import ports
-from profiler.probe_run import ProbeRun
+from profiler.probe_run import SHORTEST_SEEN_MS, ProbeRun
 from profiler.reconcile import probed_periods, reconciled
 from profiler.sampling import Samples
 from profiler.typical_run import traced_run, typical_run
@@ -55,8 +55,10 @@ def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
     if not samples.traced:
         return probed_periods(probed, latency_ms)
     run = typical_run([traced_run(each.run, each.delayed_ms) for each in samples.traced])
-    held_ms = _time_ms(probed, latency_ms, "cpu")
-    busy_ms = held_ms + _time_ms(probed, latency_ms, "native")
+    held_ms, busy_ms = 0.0, latency_ms
+    if latency_ms >= SHORTEST_SEEN_MS:  # else the probe cannot tell
+        held_ms = _time_ms(probed, latency_ms, "cpu")
+        busy_ms = held_ms + _time_ms(probed, latency_ms, "native")
     return reconciled(periods(run, latency_ms, held_ms, busy_ms), probed)
 
 

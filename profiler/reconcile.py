@@ -9,8 +9,8 @@ periods stay where they are, and the probe says what each that it can see is:
   and ``block`` where tracing only made it seem to compute;
 - a wait becomes ``native`` in the parts in which its CPU clock went on (the kernel copies 5 MB
   into its page cache), and ``cpu`` where the GIL was kept throughout; the call's name stays;
-- waits that are too short for it, in a row of others that are, become ``native`` where it saw more
-  computing without the GIL than waiting in that row.
+- a row of periods that each are too short for it is computing in its eyes where it saw less waiting
+  than computing without the GIL: the kernel copies to and from its page cache, for example.
 
 The two are of different runs. Their clocks are laid over each other by the waits that both saw.
 """
@@ -98,14 +98,12 @@ def _told(period: Period, run: ProbeRun, anchors: Sequence[Anchor]) -> Iterable[
 def _row(periods: Sequence[Period], run: ProbeRun, anchors: Sequence[Anchor]) -> list[Piece]:
     """Periods in a row that are too short for the probe, which sees what most of the row is."""
     start_ms, end_ms = periods[0].start_ms, periods[-1].start_ms + periods[-1].duration_ms
-    computing = False
-    if end_ms - start_ms >= SHORTEST_SEEN_MS:
-        pieces = _between(start_ms, end_ms, run, anchors)
-        computing = _time_ms(pieces, "native") > _time_ms(pieces, "block")
-    return [
-        ("native" if computing and p.kind == "block" else p.kind, p.duration_ms, p.syscall)
-        for p in periods
-    ]
+    pieces = _between(start_ms, end_ms, run, anchors)
+    if _time_ms(pieces, "native") > _time_ms(pieces, "block"):
+        whole = Period(kind="cpu", start_ms=start_ms, duration_ms=end_ms - start_ms)
+        if whole.duration_ms >= SHORTEST_SEEN_MS:
+            return _computing(whole, pieces)
+    return [(period.kind, period.duration_ms, period.syscall) for period in periods]
 
 
 def _computing(period: Period, pieces: Sequence[Piece]) -> list[Piece]:

@@ -2,17 +2,15 @@
 
 Another program that takes the core, or keeps the tracer from its, can make any one wait of a run
 any length. Runs that wait for the same calls in the same order can be laid over each other; then
-the median of each wait, and of the computing between each two, is free of that. Of an even number
-of waits it is the lower of the two in the middle: where many short calls are laid over each other,
-some will have been held up in half of the runs.
+the median of each wait, and of the computing between each two, is free of that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from statistics import median, median_low
+from statistics import median
 
 from profiler.blocking import Wait, waits
 from profiler.handler_run import HandlerRun
@@ -79,16 +77,14 @@ def typical_run(runs: Sequence[TracedRun]) -> TracedRun:
         return min(runs, key=lambda run: abs(run.duration_ms - middle))
     return _joined(
         calls,
-        _columns(median, [run.gaps_ms for run in usual]),
-        _columns(median_low, [run.blocks_ms for run in usual]),
+        _medians([run.gaps_ms for run in usual]),
+        _medians([run.blocks_ms for run in usual]),
         median(run.marker_ms for run in usual),
     )
 
 
-def _columns(
-    middle: Callable[[Sequence[float]], float], rows: Sequence[Sequence[float]]
-) -> list[float]:
-    return [middle(column) for column in zip(*rows, strict=True)]
+def _medians(rows: Sequence[Sequence[float]]) -> list[float]:
+    return [median(column) for column in zip(*rows, strict=True)]
 
 
 def _joined(

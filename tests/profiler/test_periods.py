@@ -101,6 +101,12 @@ def test_many_tiny_calls_give_up_their_overhead_and_a_long_wait_does_not() -> No
     assert len(found) <= 3
 
 
+def test_where_many_calls_leave_no_time_to_wait_those_that_were_held_up_did_not() -> None:
+    reads = [Wait(1.0 * i, 1.0 * i + (0.1 if i % 20 else 0.7), "read") for i in range(200)]
+    (period,) = periods(run_of(reads, 200.0, 0.1), 0.29, 0.0, 0.14)
+    assert (period.kind, period.duration_ms) == ("cpu", 0.29)
+
+
 def test_waits_shrink_where_they_alone_are_longer_than_the_latency() -> None:
     (period,) = periods(run_of([Wait(0, 52, "poll")], 52.0, 0.0), 50.0, 0.0, 0.0)
     assert (period.kind, period.duration_ms, period.syscall) == ("block", 50.0, "poll")

@@ -29,11 +29,6 @@ def test_one_long_wait_or_computing_of_one_run_does_not_count(handler_run: MakeR
     assert typical.duration_ms == pytest.approx(35, abs=0.01)
 
 
-def test_a_wait_that_was_held_up_in_half_of_the_runs_does_not_count(handler_run: MakeRun) -> None:
-    runs = [nap(handler_run, 10, asleep, 5) for asleep in (3, 20, 2, 90)]
-    assert typical_run([seen(run) for run in runs]).blocks_ms == pytest.approx([3], abs=0.01)
-
-
 def test_runs_that_wait_for_something_else_are_left_out(handler_run: MakeRun) -> None:
     usual = [seen(nap(handler_run, 10, 20, 5)) for _ in range(2)]
     odd = seen(handler_run(80, [(1, 1.0, 70, "read(3)", "1")]))
