@@ -68,9 +68,10 @@ def periods(
     shown_ms = _MOST_MARKERS * run.marker_ms * len(gaps)
     gaps = _shortened(gaps, max(computing_ms, sum(gaps) - shown_ms))
     gaps = [max(_floor(gap), gap * computing_ms / (sum(gaps) or 1.0)) for gap in gaps]
-    room_ms = max(0.0, latency_ms - sum(gaps))
-    if waiting_ms > room_ms:
-        blocks = _scaled(blocks, room_ms / waiting_ms)
+    if sum(map(_floor, gaps)) >= latency_ms:  # the shortest computing leaves no time to wait
+        blocks = _scaled(blocks, 0.0)
+    elif waiting_ms > latency_ms - sum(gaps) > 0:
+        blocks = _scaled(blocks, (latency_ms - sum(gaps)) / waiting_ms)
     whole = sum(gaps) + sum(blocks)
     if not whole:
         gaps[0] = whole = latency_ms or 1.0

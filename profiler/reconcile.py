@@ -10,7 +10,8 @@ periods stay where they are, and the probe says what each that it can see is:
 - a wait becomes ``native`` in the parts in which its CPU clock went on (the kernel copies 5 MB
   into its page cache), and ``cpu`` where the GIL was kept throughout; the call's name stays;
 - a row of periods that each are too short for it is computing in its eyes where it saw less waiting
-  than computing without the GIL: the kernel copies to and from its page cache, for example.
+  than computing without the GIL: the kernel copies to and from its page cache, for example. That
+  has the name of the call that took most of the row.
 
 The two are of different runs. Their clocks are laid over each other by the waits that both saw.
 """
@@ -102,8 +103,19 @@ def _row(periods: Sequence[Period], run: ProbeRun, anchors: Sequence[Anchor]) ->
     if _time_ms(pieces, "native") > _time_ms(pieces, "block"):
         whole = Period(kind="cpu", start_ms=start_ms, duration_ms=end_ms - start_ms)
         if whole.duration_ms >= SHORTEST_SEEN_MS:
-            return _computing(whole, pieces)
+            call = _longest_call(periods)
+            told = _computing(whole, pieces)
+            return [(kind, ms, call if kind == "native" else None) for kind, ms, _ in told]
     return [(period.kind, period.duration_ms, period.syscall) for period in periods]
+
+
+def _longest_call(periods: Sequence[Period]) -> str | None:
+    """The system call in which most of the row went by, none where it had none."""
+    times_ms: dict[str, float] = {}
+    for period in periods:
+        if period.syscall:
+            times_ms[period.syscall] = times_ms.get(period.syscall, 0.0) + period.duration_ms
+    return max(times_ms, key=times_ms.__getitem__, default=None)
 
 
 def _computing(period: Period, pieces: Sequence[Piece]) -> list[Piece]:

@@ -107,6 +107,11 @@ def test_where_many_calls_leave_no_time_to_wait_those_that_were_held_up_did_not(
     assert (period.kind, period.duration_ms) == ("cpu", 0.29)
 
 
+def test_a_wait_does_not_vanish_where_a_probe_without_a_core_saw_none() -> None:
+    found = periods(run_of([Wait(10, 30, "recvfrom")], 40.0, 0.01), 40.0, 40.0, 40.0)
+    assert total(found, "block") > 10
+
+
 def test_waits_shrink_where_they_alone_are_longer_than_the_latency() -> None:
     (period,) = periods(run_of([Wait(0, 52, "poll")], 52.0, 0.0), 50.0, 0.0, 0.0)
     assert (period.kind, period.duration_ms, period.syscall) == ("block", 50.0, "poll")

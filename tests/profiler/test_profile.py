@@ -47,7 +47,7 @@ def test_slapp_shows_who_computes_and_who_waits_and_leaves_nothing(
         "slapp",
         ["network-io", "factorial", "disk-io", "fibonacci", "pi", "pbkdf2"],
     )
-    # Other calls of its are over at once on loopback: connect is a wait or not as tracing costs.
+    # connect is over at once on loopback: that strace's waits have it, test_tracer.py shows.
     longest = max(functions["network-io"].periods, key=lambda period: period.duration_ms)
     assert (longest.kind, longest.syscall) == ("block", "poll")
     assert {"fsync"} <= {p.syscall for p in functions["disk-io"].periods}

@@ -81,7 +81,7 @@ def test_short_waits_in_a_row_are_computing_where_the_probe_saw_that() -> None:
     found = reconciled(synced, probed(("cpu", 0.9), ("native", 3.4), ("block", 8), ("cpu", 0.5)))
     assert told(found) == [
         ("cpu", 0.9, None),
-        ("native", 3.4, None),
+        ("native", 3.4, "write"),
         ("block", 8.0, "fsync"),
         ("cpu", 0.3, None),
         ("block", 0.2, "close"),

@@ -41,6 +41,8 @@ def handle(path):
     worker = threading.Thread(target=compute, args=[0.03])
     worker.start()
     worker.join()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socket.create_connection(server.getsockname()).close()
 
 for number, line in enumerate(sys.stdin):
     os.access(f"/chiron/begin/{number}", os.F_OK)
@@ -95,6 +97,15 @@ def test_waits_of_a_real_process_are_found_and_its_computing_is_none(
     computed = [run.duration_ms - sum(w.end_ms - w.start_ms for w in waits(run)) for run in runs]
     assert min(computed) >= 45
     assert str(file) in files(runs).written
+
+
+def test_a_call_that_is_soon_over_is_a_wait_of_its_name(
+    child: subprocess.Popen[bytes], strace: str, tmp_path: Path
+) -> None:
+    with tracing(strace, child.pid) as traced:
+        ask(child, tmp_path / "file")
+    (run,) = handler_runs(traced.trace)
+    assert {"connect", "recvfrom", "fsync"} <= {wait.syscall for wait in waits(run)}
 
 
 def test_a_process_is_traced_by_nobody_after_an_error(
