@@ -16,7 +16,9 @@ from predictor.threads import Interpreter, Life, Work
 class CompiledEngine:
     """The compiled simulation."""
 
-    def __init__(self, works: Mapping[str, Work], interpreter: Interpreter) -> None:
+    def __init__(
+        self, works: Mapping[str, Work], interpreter: Interpreter, wasted_cores: float = 0.0
+    ) -> None:
         periods = [(KINDS[kind], ms) for kind, ms in chain.from_iterable(works.values())]
         self._periods = np.array(periods, PERIOD)
         self._first = np.array([0, *accumulate(map(len, works.values()))], np.int64)
@@ -27,6 +29,7 @@ class CompiledEngine:
         self._clock["switch_cost_ms"] = interpreter.switch_cost_ms
         self._clock["thread_startup_ms"] = interpreter.thread_startup_ms
         self._clock["thread_ready_ms"] = -1.0 if ready_ms is None else ready_ms
+        self._clock["wasted_cores"] = wasted_cores
 
     def ends_ms(self, lives: Sequence[Life], cores: int) -> list[float]:
         """When each process ends."""

@@ -43,8 +43,13 @@ def processes_of(lives: Sequence[Life], works: Mapping[str, Work]) -> list[Proce
     ]
 
 
-def engine(name: EngineName, works: Mapping[str, Work], interpreter: Interpreter) -> Engine:
-    """The engine of that name.
+def engine(
+    name: EngineName,
+    works: Mapping[str, Work],
+    interpreter: Interpreter,
+    wasted_cores: float = 0.0,
+) -> Engine:
+    """The engine of that name; `wasted_cores` is as `simulator.simulate` has it.
 
     ``auto`` begins in Python and goes on with the compiled kernel when there is much to simulate,
     so that who asks little does not pay for loading it; without numba it stays in Python.
@@ -56,22 +61,26 @@ def engine(name: EngineName, works: Mapping[str, Work], interpreter: Interpreter
         ``compiled`` without numba.
     """
     if name == "python":
-        return PythonEngine(works, interpreter)
+        return PythonEngine(works, interpreter, wasted_cores)
     if name == "compiled":
-        return _compiled(works, interpreter)
-    return AutoEngine(works, interpreter)
+        return _compiled(works, interpreter, wasted_cores)
+    return AutoEngine(works, interpreter, wasted_cores)
 
 
 class PythonEngine:
     """The simulation that defines the truth."""
 
-    def __init__(self, works: Mapping[str, Work], interpreter: Interpreter) -> None:
+    def __init__(
+        self, works: Mapping[str, Work], interpreter: Interpreter, wasted_cores: float = 0.0
+    ) -> None:
         self._works = works
         self._interpreter = interpreter
+        self._wasted_cores = wasted_cores
 
     def ends_ms(self, lives: Sequence[Life], cores: int) -> list[float]:
         """When each process ends."""
-        return simulate(processes_of(lives, self._works), cores, self._interpreter)
+        processes = processes_of(lives, self._works)
+        return simulate(processes, cores, self._interpreter, wasted_cores=self._wasted_cores)
 
     def each_ms(self, processes: Sequence[Sequence[str]]) -> list[float]:
         """When each process ends that begins at 0 and has a core of its own."""
@@ -81,9 +90,11 @@ class PythonEngine:
 class AutoEngine:
     """Begins in Python and goes on compiled."""
 
-    def __init__(self, works: Mapping[str, Work], interpreter: Interpreter) -> None:
-        self._works, self._interpreter = works, interpreter
-        self._engine: Engine = PythonEngine(works, interpreter)
+    def __init__(
+        self, works: Mapping[str, Work], interpreter: Interpreter, wasted_cores: float = 0.0
+    ) -> None:
+        self._works, self._interpreter, self._wasted_cores = works, interpreter, wasted_cores
+        self._engine: Engine = PythonEngine(works, interpreter, wasted_cores)
         self._periods_left: float = ENOUGH_PERIODS
 
     def ends_ms(self, lives: Sequence[Life], cores: int) -> list[float]:
@@ -100,11 +111,11 @@ class AutoEngine:
         if self._periods_left < 0:
             self._periods_left = float("inf")
             with suppress(ImportError):  # without it, what is left takes longer and is the same
-                self._engine = _compiled(self._works, self._interpreter)
+                self._engine = _compiled(self._works, self._interpreter, self._wasted_cores)
         return self._engine
 
 
-def _compiled(works: Mapping[str, Work], interpreter: Interpreter) -> Engine:
+def _compiled(works: Mapping[str, Work], interpreter: Interpreter, wasted_cores: float) -> Engine:
     from predictor.compiled import CompiledEngine  # numba takes a quarter of a second to load
 
-    return CompiledEngine(works, interpreter)
+    return CompiledEngine(works, interpreter, wasted_cores)

@@ -62,7 +62,7 @@ def simulate(
     cores
         How many cores the processes of one simulation share.
     clock
-        One record with the interpreter's constants.
+        One record with the constants of the interpreter and the cores.
     """
     ends_ms = np.empty(len(sizes))
     process = function = 0
@@ -129,14 +129,17 @@ def _fill(
 @inner
 def _step(state: _State, cores: int) -> bool:
     """Go to the next event and settle what the holders do then; False at the end of all."""
-    unfinished, running = 0, state.computing[0].item
+    unfinished, running, waiting = 0, state.computing[0].item, 0
     for process in range(len(state.gils)):
         unfinished += state.gils[process].unfinished
         running += state.gils[process].holder != _NONE
+        waiting |= state.gils[process].head != _NONE
     if unfinished == 0:
         return False
     clock = state.clock[0]
     rate = min(1.0, cores / max(1, running))
+    if running + waiting > cores > 1:
+        rate /= 1.0 + clock.wasted_cores
     until_ms = _next_event(state, rate)
     done_ms = (until_ms - clock.now_ms) * rate
     clock.now_ms = until_ms

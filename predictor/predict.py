@@ -103,7 +103,7 @@ class Predictor:
             platform.thread_startup_ms,
             platform.thread_ready_ms,
         )
-        self._engine = engine(engine_name, self._work, self._interpreter)
+        self._engine = engine(engine_name, self._work, self._interpreter, platform.wasted_cores)
         self._runs: dict[tuple[tuple[Part, ...], Mechanism, bool], list[Run]] = {}
 
     def simulate(self, processes: Processes, cpus: int, mechanism: Mechanism) -> list[float]:
@@ -181,7 +181,8 @@ class Predictor:
         spans: list[Span] = []
         named = processes_of(self._group_lives(group, mechanism), self._work)
         cores = min(group.cpus, self.platform.cpus)
-        simulate(named, cores, self._interpreter, spans.append)
+        wasted = self.platform.wasted_cores
+        simulate(named, cores, self._interpreter, spans.append, wasted_cores=wasted)
         first = 0
         for (processes, _), call in zip(group.parts, group.calls_ms, strict=True):
             own = range(first, first + len(processes))

@@ -34,10 +34,11 @@ GIL = _record(
     "taken_ms switching_ms end_ms computing_ms forking_ms",
 )
 
-#: The constants of `predictor.threads.Interpreter` (``thread_ready_ms`` < 0 stands for None), and
-#: the time: as it is, as threads that compute see it, and what passes for one instant of it.
+#: The constants of `predictor.threads.Interpreter` (``thread_ready_ms`` < 0 stands for None), by
+#: how much computing takes longer where more threads want to than cores can, and the time: as it
+#: is, as threads that compute see it, and what passes for one instant of it.
 CLOCK = _record(
     "",
-    "switch_interval_ms switch_cost_ms thread_startup_ms thread_ready_ms "
+    "switch_interval_ms switch_cost_ms thread_startup_ms thread_ready_ms wasted_cores "
     "now_ms virtual_ms instant_ms",
 )

@@ -5,6 +5,10 @@ a core only, a ``block`` period neither. The runnable threads of all processes s
 equally (processor sharing). Who wants the GIL asks for it after the switch interval; the holder
 drops it then, and before every period that is not ``cpu``.
 
+While more threads want to compute than there are cores, some core idles now and then all the same:
+who is woken waits for the core that it was woken on, though another is free (Lozi et al., The Linux
+Scheduler: a Decade of Wasted Cores, EuroSys'16). All computing then takes longer by one share.
+
 Two things are as CPython does them and not as Algorithm 1 has them:
 
 - The GIL goes to who has waited longest. Algorithm 1 gives it to who has had the least CPU, as
@@ -37,6 +41,8 @@ def simulate(
     cores: int,
     interpreter: Interpreter,
     record: Callable[[Span], None] | None = None,
+    *,
+    wasted_cores: float = 0.0,
 ) -> list[float]:
     """When each process has finished all its threads, in milliseconds.
 
@@ -48,6 +54,9 @@ def simulate(
         How many cores they share, at least 1.
     record
         Called with every span of time that a thread spends on one thing.
+    wasted_cores
+        By what part of itself all computing takes longer while more threads want a core, or their
+        process's GIL, than there are cores; where there is but one, nothing.
 
     Examples
     --------
@@ -64,7 +73,7 @@ def simulate(
     ----------
     Chiron (SC'23), §3.3 and Algorithm 1; CPython's ``ceval_gil`` and ``threading.Thread.start``.
     """
-    return _Simulation(processes, cores, interpreter, record).run()
+    return _Simulation(processes, cores, interpreter, record, wasted_cores).run()
 
 
 class _Simulation:
@@ -74,8 +83,10 @@ class _Simulation:
         cores: int,
         interpreter: Interpreter,
         record: Callable[[Span], None] | None,
+        wasted_cores: float,
     ) -> None:
         self.cores = cores
+        self.wasted_cores = wasted_cores
         self.interpreter = interpreter
         self.record = record
         self.now = 0.0
@@ -124,13 +135,21 @@ class _Simulation:
     def run(self) -> list[float]:
         while any(gil.unfinished for gil in self.gils):
             running = [gil.holder for gil in self.gils if gil.holder is not None]
-            rate = min(1.0, self.cores / max(1, len(running) + len(self.computing)))
+            runnable = len(running) + len(self.computing)
+            share = min(1.0, self.cores / max(1, runnable))
+            rate = share / (1.0 + self.wasted_cores) if self._crowded(runnable) else share
             until = self._next_event(running, rate)
-            self._advance(running, until - self.now, rate)
+            self._advance(running, until - self.now, rate, share)
             self.now = until
             self.instant_ms = max(INSTANT_MS, CLOCK_STEP * until)
             self._settle(running)
         return [gil.end_ms for gil in self.gils]
+
+    def _crowded(self, runnable: int) -> bool:
+        """Whether more threads want to compute than there are cores, of which some idle then."""
+        if not self.wasted_cores or self.cores == 1:
+            return False
+        return runnable + any(gil.waiters for gil in self.gils) > self.cores
 
     def _next_event(self, running: list[Thread], rate: float) -> float:
         """When the next period ends or the GIL is next asked for."""
@@ -150,14 +169,14 @@ class _Simulation:
         asked_ms = max(gil.taken_ms, gil.waiters[0].since_ms)
         return asked_ms + self.interpreter.switch_interval_ms
 
-    def _advance(self, running: list[Thread], elapsed_ms: float, rate: float) -> None:
-        done_ms = elapsed_ms * rate
+    def _advance(self, running: list[Thread], elapsed_ms: float, rate: float, share: float) -> None:
+        done_ms, on_core_ms = elapsed_ms * rate, elapsed_ms * share
         for thread in self.computing:
             thread.remaining_ms -= done_ms
-            thread.computed_ms += done_ms
+            thread.computed_ms += on_core_ms
         for thread in running:
             gil = thread.gil
-            thread.computed_ms += done_ms
+            thread.computed_ms += on_core_ms
             if gil.switching_ms:
                 left_ms = gil.switching_ms - done_ms
                 gil.switching_ms = left_ms if left_ms > self.instant_ms else 0.0

@@ -19,9 +19,10 @@ from profiler import constants
 from profiler.constants import Interpreter, Seen
 from profiler.launcher import Answer, Deployment, Launcher
 from profiler.noop_handler import PAUSE, QUESTION
-from profiler.noop_shapes import shapes, write_folder
+from profiler.noop_shapes import Shape, crowd, shapes, write_folder
 from profiler.reference_loop import Pace, machine_ms, paced
 from profiler.self_check import Predict, prediction_error
+from profiler.wasted_cores import wasted_cores
 from workflow.errors import ChironError
 from workflow.platform import Platform
 
@@ -76,11 +77,12 @@ def calibrate(
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-calibrate-"))
         folder = write_folder(Path(scratch))
-        deployed = {}
-        for shape in shapes():
+
+        def deploy(shape: Shape) -> Deployment:
             say(f"deploying no-ops: {shape.name}")
-            launch = launcher.launch(shape.workflow, folder, shape.plan)
-            deployed[shape.name] = stack.enter_context(launch)
+            return stack.enter_context(launcher.launch(shape.workflow, folder, shape.plan))
+
+        deployed = {shape.name: deploy(shape) for shape in shapes()}
         say("timing no-ops")
         timed, reference_ms = _rounds(deployed, rounds)
         say("timing the GIL")
@@ -97,6 +99,10 @@ def calibrate(
 
         parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
         found = constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
+        if found.cpus > 1:
+            wasted, quartiles = wasted_cores(deployed["one"], deploy(crowd()))
+            spread = found.spread | {"wasted_cores": quartiles}
+            found = found.model_copy(update={"wasted_cores": wasted, "spread": spread})
         say("checking predictions")
         error = prediction_error(deployed, found, predict)
     return found.model_copy(update={"prediction_error": error})

@@ -31,6 +31,8 @@ functions:
 
 #: Threads, processes, remote wraps and stages of the larger plan of each kind.
 THREADS, PROCESSES, REMOTES, STAGES = 8, 5, 3, 4
+#: Processes that compute at once, each with a core, and the threads of each.
+CROWD_PROCESSES, CROWD_THREADS = 2, 3
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ def shapes() -> list[Shape]:
         shape("remote-few", [[1]] * 2, "fork"),
         shape("remote-many", [[1]] * (1 + REMOTES), "fork"),
     ]
+
+
+def crowd() -> Shape:
+    """Threads that hand their processes' GILs on while others compute on the other cores."""
+    return shape("crowd", [[CROWD_THREADS] * CROWD_PROCESSES], "pool")
 
 
 def shape(

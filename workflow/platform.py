@@ -62,6 +62,10 @@ class Platform(Document):
         whole microseconds, at least one.
     switch_cost_ms
         What one change of the GIL's holder costs.
+    wasted_cores
+        By what part of itself computing takes longer while more threads want to compute than a
+        wrap has cores, since some idle then all the same; 0 where cores are shared perfectly, as in
+        the paper.
     reference_ms
         What a fixed loop took meanwhile: how fast the machine was.
     prediction_error
@@ -92,6 +96,7 @@ class Platform(Document):
     thread_ready_ms: Milliseconds | None = None
     switch_interval_ms: Annotated[float, Field(ge=0.001, le=10_000)] = 5.0
     switch_cost_ms: Milliseconds
+    wasted_cores: Annotated[float, Field(ge=0, le=10)] = 0.0
     reference_ms: Milliseconds | None = None
     prediction_error: Annotated[float, Field(ge=0, le=1)] = 0.0
     spread: dict[str, tuple[Milliseconds, Milliseconds]] = Field(default_factory=dict)

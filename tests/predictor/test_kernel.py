@@ -39,14 +39,15 @@ interpreters = st.builds(
     thread_startup_ms=st.sampled_from([0.0, 0.1, 2.0]),
     thread_ready_ms=st.sampled_from([None, 0.0, 0.6, 3.0]),
 )
+wasted = st.sampled_from([0.0, 0.0, 0.25, 1.5])
 
 
 @several
-@given(st.data(), functions, processes, st.integers(1, 6), interpreters)
-def test_the_kernel_answers_as_python_does(data, functions, processes, cores, interpreter):
+@given(st.data(), functions, processes, st.integers(1, 6), interpreters, wasted)
+def test_the_kernel_answers_as_python_does(data, functions, processes, cores, interpreter, wasted):
     lives = [Life(data.draw(times), each, data.draw(times), data.draw(times)) for each in processes]
-    python = PythonEngine(functions, interpreter).ends_ms(lives, cores)
-    compiled = CompiledEngine(functions, interpreter).ends_ms(lives, cores)
+    python = PythonEngine(functions, interpreter, wasted).ends_ms(lives, cores)
+    compiled = CompiledEngine(functions, interpreter, wasted).ends_ms(lives, cores)
     assert compiled == pytest.approx(python, rel=1e-6, abs=1e-6)
 
 
