@@ -29,6 +29,7 @@ class CompiledEngine:
         self._clock["switch_cost_ms"] = interpreter.switch_cost_ms
         self._clock["thread_startup_ms"] = interpreter.thread_startup_ms
         self._clock["thread_ready_ms"] = -1.0 if ready_ms is None else ready_ms
+        self._clock["short_release_ms"] = interpreter.short_release_ms
         self._clock["wasted_cores"] = wasted_cores
 
     def ends_ms(self, lives: Sequence[Life], cores: int) -> list[float]:

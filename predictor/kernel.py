@@ -75,11 +75,12 @@ def simulate(
         blocked, computing = np.empty(count + 1, ENTRY), np.empty(count + 1, ENTRY)
         blocked[0].item = computing[0].item = 0
         state = _State(clock.copy(), gils, threads, periods, blocked, computing)
+        state.clock[0].cores = cores
         for index in range(processes):
             gils[index].computing_ms = computing_ms[process + index]
             gils[index].forking_ms = forking_ms[process + index]
         _fill(state, first, functions[function:after], sizes[process:last], starts_ms[process:last])
-        _run(state, cores, np.empty(count, np.int64))
+        _run(state, np.empty(count, np.int64))
         for index in range(processes):
             ends_ms[process + index] = gils[index].end_ms
         process, function = last, after
@@ -87,9 +88,9 @@ def simulate(
 
 
 @inner
-def _run(state: _State, cores: int, due: NDArray[np.int64]) -> None:
+def _run(state: _State, due: NDArray[np.int64]) -> None:
     clock = state.clock[0]
-    while _step(state, cores):
+    while _step(state):
         for index in range(pop_until(state.computing, clock.virtual_ms + clock.instant_ms, due)):
             _next_period(state, due[index])
         for index in range(pop_until(state.blocked, clock.now_ms + clock.instant_ms, due)):
@@ -127,18 +128,17 @@ def _fill(
 
 
 @inner
-def _step(state: _State, cores: int) -> bool:
+def _step(state: _State) -> bool:
     """Go to the next event and settle what the holders do then; False at the end of all."""
-    unfinished, running, waiting = 0, state.computing[0].item, 0
+    unfinished, running, waiting = 0, _runnable(state), 0
     for process in range(len(state.gils)):
         unfinished += state.gils[process].unfinished
-        running += state.gils[process].holder != _NONE
         waiting |= state.gils[process].head != _NONE
     if unfinished == 0:
         return False
     clock = state.clock[0]
-    rate = min(1.0, cores / max(1, running))
-    if running + waiting > cores > 1:
+    rate = min(1.0, clock.cores / max(1, running))
+    if running + waiting > clock.cores > 1:
         rate /= 1.0 + clock.wasted_cores
     until_ms = _next_event(state, rate)
     done_ms = (until_ms - clock.now_ms) * rate
@@ -149,6 +149,15 @@ def _step(state: _State, cores: int) -> bool:
         if state.gils[process].holder != _NONE:
             _compute(state, process, done_ms)
     return True
+
+
+@inner
+def _runnable(state: _State) -> int:
+    """How many threads want to compute and do not wait for a GIL."""
+    running = state.computing[0].item
+    for process in range(len(state.gils)):
+        running += state.gils[process].holder != _NONE
+    return int(running)
 
 
 @inner
@@ -258,12 +267,25 @@ def _next_of_thread(state: _State, number: int) -> bool:
         gil.end_ms = clock.now_ms
         return False
     period = state.periods[thread.at]
+    if period.kind != CPU and _gets_gil_back(state, number, period.duration_ms):
+        gil.taken_ms = clock.now_ms
+        thread.remaining_ms = period.duration_ms
+        return True
     if period.kind == NATIVE:
         push(state.computing, clock.virtual_ms + period.duration_ms, number)
     elif period.kind == BLOCK:
         push(state.blocked, clock.now_ms + period.duration_ms, number)
     thread.remaining_ms = period.duration_ms
     return bool(period.kind == CPU)
+
+
+@inner
+def _gets_gil_back(state: _State, number: int, duration_ms: float) -> bool:
+    """Whether a thread lets its GIL go for too short a time for those who wait for it."""
+    clock, gil = state.clock[0], state.gils[state.threads[number].process]
+    if duration_ms >= clock.short_release_ms or gil.holder != number or gil.head == _NONE:
+        return False
+    return bool(_runnable(state) >= clock.cores)
 
 
 @inner

@@ -102,6 +102,7 @@ class Predictor:
             platform.switch_cost_ms,
             platform.thread_startup_ms,
             platform.thread_ready_ms,
+            platform.short_release_ms,
         )
         self._engine = engine(engine_name, self._work, self._interpreter, platform.wasted_cores)
         self._runs: dict[tuple[tuple[Part, ...], Mechanism, bool], list[Run]] = {}

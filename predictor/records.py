@@ -35,10 +35,10 @@ GIL = _record(
 )
 
 #: The constants of `predictor.threads.Interpreter` (``thread_ready_ms`` < 0 stands for None), by
-#: how much computing takes longer where more threads want to than cores can, and the time: as it
-#: is, as threads that compute see it, and what passes for one instant of it.
+#: how much computing takes longer where more threads want to than cores can, those cores, and the
+#: time: as it is, as threads that compute see it, and what passes for one instant of it.
 CLOCK = _record(
-    "",
-    "switch_interval_ms switch_cost_ms thread_startup_ms thread_ready_ms wasted_cores "
-    "now_ms virtual_ms instant_ms",
+    "cores",
+    "switch_interval_ms switch_cost_ms thread_startup_ms thread_ready_ms short_release_ms "
+    "wasted_cores now_ms virtual_ms instant_ms",
 )

@@ -9,12 +9,15 @@ While more threads want to compute than there are cores, some core idles now and
 who is woken waits for the core that it was woken on, though another is free (Lozi et al., The Linux
 Scheduler: a Decade of Wasted Cores, EuroSys'16). All computing then takes longer by one share.
 
-Two things are as CPython does them and not as Algorithm 1 has them:
+Three things are as CPython does them and not as Algorithm 1 has them:
 
 - The GIL goes to who has waited longest. Algorithm 1 gives it to who has had the least CPU, as
   the operating system's scheduler gives cores; but who waits for the GIL sleeps on a condition
   variable, which knows nothing of that. In CPython 3.11 a thread that has computed for a second
   gets the GIL as often as three that have just begun.
+- Who lets the GIL go wakes the next one, which takes it when it runs: on a free core at once. Where
+  all are busy, who has let it go for a short call only finds it free and goes on; the other was
+  woken in vain, and begins its interval anew. A function of many short calls is not held up then.
 - ``Thread.start`` returns when the new thread has run far enough to say so. Until then the
   starter waits, first for the thread, then for the GIL, which the thread keeps as long as others
   may. So new threads that compute begin a switch interval apart. Threads that wait already are
@@ -229,6 +232,10 @@ class _Simulation:
             thread.remaining_ms = duration_ms
             if not holds:
                 self._wait(thread)
+        elif holds and self._gets_gil_back(thread.gil, kind, duration_ms):
+            thread.remaining_ms = duration_ms
+            thread.gil.taken_ms = self.now
+            return True
         elif kind == "native":
             thread.remaining_ms = duration_ms
             self.computing.add(thread)
@@ -240,6 +247,13 @@ class _Simulation:
         else:
             self.blocked[thread] = self.now + duration_ms
         return kind == "cpu"
+
+    def _gets_gil_back(self, gil: Gil, kind: Kind, duration_ms: float) -> bool:
+        """Whether the holder lets the GIL go for too short a time for those who wait for it."""
+        if kind not in ("native", "block") or duration_ms >= self.interpreter.short_release_ms:
+            return False
+        holders = sum(other.holder is not None for other in self.gils)
+        return bool(gil.waiters) and holders + len(self.computing) >= self.cores
 
     def _fork_next(self, gil: Gil) -> None:
         if gil.follower is not None:

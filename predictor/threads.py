@@ -43,13 +43,15 @@ class Interpreter:
 
     A start takes `thread_startup_ms` with the GIL held. A new thread then needs
     `thread_ready_ms` before it can run, for which the starter waits; None where threads wait
-    already and are only handed their work.
+    already and are only handed their work. Who lets the GIL go for less than `short_release_ms`
+    has it back before those who wait for it, where these have no core to wake up on.
     """
 
     switch_interval_ms: float
     switch_cost_ms: float
     thread_startup_ms: float
     thread_ready_ms: float | None = None
+    short_release_ms: float = 0.0
 
 
 #: What a thread does besides its periods: until it can run, what its starter waits for, and that

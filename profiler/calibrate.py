@@ -34,6 +34,8 @@ Round = dict[str, Seen]
 ROUNDS, _WARM_UP = 300, 10
 #: No new round is begun when the rounds have taken this long, in seconds.
 _BUDGET_S = 20.0
+#: The crowd, which takes longer, is timed once in so many rounds.
+_CROWD_ONE_IN = 4
 #: Every constant is found once more for each of so many parts of the rounds, for its spread.
 _PARTS = 8
 #: What the no-ops hand on.
@@ -100,7 +102,10 @@ def calibrate(
         parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
         found = constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
         if found.cpus > 1:
-            wasted, quartiles = wasted_cores(deployed["one"], deploy(crowd()))
+            crowded = deploy(crowd())
+            say("timing a crowd")
+            times = max(2, rounds // _CROWD_ONE_IN)
+            wasted, quartiles = wasted_cores(deployed["one"], crowded, times)
             spread = found.spread | {"wasted_cores": quartiles}
             found = found.model_copy(update={"wasted_cores": wasted, "spread": spread})
         say("checking predictions")

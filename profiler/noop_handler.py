@@ -18,8 +18,6 @@ _PAUSE_S = 0.01
 #: The request that has it compute for some milliseconds, wait, and compute as long again.
 WORK = "work"
 WORK_PAUSE_MS = 10.0
-#: The request that has it compute as long, and not wait.
-COMPUTE = "compute"
 _STEPS = 60_000
 _ROUND_TRIPS = 500
 _REPEATS = 15
@@ -67,10 +65,9 @@ def _compute() -> None:
 
 def handle(req: str) -> str:
     """Answer the request, at once, after a pause or some work, or the interpreter's constants."""
-    if req in (WORK, COMPUTE):
+    if req == WORK:
         _compute()
-        if req == WORK:
-            time.sleep(WORK_PAUSE_MS / 1000)
+        time.sleep(WORK_PAUSE_MS / 1000)
         _compute()
     if req == PAUSE:
         time.sleep(_PAUSE_S)

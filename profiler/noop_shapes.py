@@ -32,7 +32,7 @@ functions:
 #: Threads, processes, remote wraps and stages of the larger plan of each kind.
 THREADS, PROCESSES, REMOTES, STAGES = 8, 5, 3, 4
 #: Processes that compute at once, each with a core, and the threads of each.
-CROWD_PROCESSES, CROWD_THREADS = 2, 3
+CROWD_PROCESSES, CROWD_THREADS = 2, 4
 
 
 @dataclass(frozen=True)

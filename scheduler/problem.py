@@ -57,8 +57,8 @@ class Problem:
     that have to be one wrap.
 
     What a process takes by itself is simulated once for every multiset of functions: as long as a
-    wrap has a core for each process and no function computes with the GIL released, the processes
-    of a wrap do not influence each other.
+    wrap has a core for each process, no function computes with the GIL released and no core is
+    wasted, the processes of a wrap do not influence each other.
     """
 
     workflow: Workflow

@@ -62,6 +62,9 @@ class Platform(Document):
         whole microseconds, at least one.
     switch_cost_ms
         What one change of the GIL's holder costs.
+    short_release_ms
+        A thread that lets the GIL go for less than this has it back before those that wait for it,
+        where all cores are busy; 0 where these always come first, as in the paper.
     wasted_cores
         By what part of itself computing takes longer while more threads want to compute than a
         wrap has cores, since some idle then all the same; 0 where cores are shared perfectly, as in
@@ -96,6 +99,7 @@ class Platform(Document):
     thread_ready_ms: Milliseconds | None = None
     switch_interval_ms: Annotated[float, Field(ge=0.001, le=10_000)] = 5.0
     switch_cost_ms: Milliseconds
+    short_release_ms: Milliseconds = 0.0
     wasted_cores: Annotated[float, Field(ge=0, le=10)] = 0.0
     reference_ms: Milliseconds | None = None
     prediction_error: Annotated[float, Field(ge=0, le=1)] = 0.0

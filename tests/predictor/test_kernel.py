@@ -38,6 +38,7 @@ interpreters = st.builds(
     switch_cost_ms=st.sampled_from([0.0, 0.1, 6.0]),
     thread_startup_ms=st.sampled_from([0.0, 0.1, 2.0]),
     thread_ready_ms=st.sampled_from([None, 0.0, 0.6, 3.0]),
+    short_release_ms=st.sampled_from([0.0, 0.1, 3.5]),
 )
 wasted = st.sampled_from([0.0, 0.0, 0.25, 1.5])
 

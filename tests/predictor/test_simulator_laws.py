@@ -47,6 +47,24 @@ def time_ms(work, *kinds):
 
 @several
 @given(
+    st.lists(st.builds(Process, times, st.tuples(works)), min_size=1, max_size=6),
+    cores,
+    st.sampled_from([0.1, 0.5, 2.0]),
+)
+def test_wasted_cores_delay_nobody_by_more_than_their_share(processes, k, wasted):
+    """Of processes of one thread; others may hand their GIL on in another order."""
+    perfect = simulate(processes, k, FREE)
+    ends = simulate(processes, k, FREE, wasted_cores=wasted)
+    for end, at_best in zip(ends, perfect, strict=True):
+        assert at_best - 1e-6 <= end
+        if k == 1 or len(processes) <= k:
+            assert end == pytest.approx(at_best, **CLOSE)
+    start = min(process.start_ms for process in processes)
+    assert max(ends) - start <= (max(perfect) - start) * (1 + wasted) + 1e-6
+
+
+@several
+@given(
     st.integers(1, 8),
     st.integers(1, 40).map(float),
     cores,

@@ -15,7 +15,7 @@ from predictor.plan_timeline import plan_timeline
 from predictor.predict import Predictor, predict
 from profiler import noop_handler
 from profiler.calibrate import calibrate
-from profiler.constants import Interpreter, Seen, platform, spread
+from profiler.constants import SHORT_RELEASE_MS, Interpreter, Seen, platform, spread
 from profiler.noop_shapes import FUNCTION, Shape, shape, shapes
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Period, PeriodKind, Profile
@@ -92,6 +92,7 @@ def platform_of() -> Platform:
         thread_startup_ms=0.05,
         switch_interval_ms=5.0,
         switch_cost_ms=0.01,
+        short_release_ms=SHORT_RELEASE_MS,
     )
 
 
@@ -128,5 +129,6 @@ def test_a_real_gateway_is_calibrated_and_left_as_it_was(launcher: Launcher) -> 
     assert found.request_ms > 0
     low, high = found.spread["request_ms"]
     assert 0 < low <= high
+    assert ("wasted_cores" in found.spread) == (found.cpus > 1)
     assert 0 <= found.prediction_error <= 1
     assert launcher.gateway.functions() == []
