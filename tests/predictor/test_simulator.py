@@ -22,11 +22,23 @@ def end_ms(*threads: str, cores: int = 1, interpreter: Interpreter = FREE) -> fl
     return simulate([Process(0.0, tuple(map(work, threads)))], cores, interpreter)[0]
 
 
-def held(*threads: str, interpreter: Interpreter = FREE) -> list[tuple[int, float, float]]:
-    """Who holds the GIL of one process from when to when, the thread that starts them left out."""
+def recorded(*threads: str, interpreter: Interpreter = FREE) -> list[Span]:
+    """What the threads of one process do on one core, the one that starts them left out."""
     spans: list[Span] = []
     simulate([Process(0.0, tuple(map(work, threads)))], 1, interpreter, spans.append)
-    return [(s.thread, s.start_ms, s.end_ms) for s in spans if s.kind == "cpu" and s.thread >= 0]
+    return [span for span in spans if span.thread >= 0]
+
+
+def held(*threads: str, interpreter: Interpreter = FREE) -> list[tuple[int, float, float]]:
+    """Who holds the GIL from when to when."""
+    spans = recorded(*threads, interpreter=interpreter)
+    return [(s.thread, s.start_ms, s.end_ms) for s in spans if s.kind == "cpu"]
+
+
+def done(thread: int, *threads: str, interpreter: Interpreter) -> list[tuple[str, float, float]]:
+    """What one of the threads does from when to when."""
+    spans = recorded(*threads, interpreter=interpreter)
+    return [(s.kind, round(s.start_ms, 9), round(s.end_ms, 9)) for s in spans if s.thread == thread]
 
 
 def test_two_threads_hand_the_gil_over_every_switch_interval():
@@ -103,6 +115,33 @@ def test_the_gil_goes_to_who_has_waited_longest_whatever_it_has_computed():
     assert held("cpu 30", "block 9 cpu 8", "block 9 cpu 1") == [
         (0, 0, 5), (0, 5, 19), (1, 19, 24), (2, 24, 25), (0, 25, 30), (1, 30, 33), (0, 33, 39),
     ]  # fmt: skip
+
+
+KEEPING = Interpreter(5.0, 0.0, 0.0, short_release_ms=0.1)
+
+
+@pytest.mark.parametrize("call", ["native 0.05", "block 0.05"])
+def test_who_calls_briefly_on_a_busy_core_has_the_gil_back_before_others(call):
+    threads = (f"cpu 1 {call} cpu 1", "cpu 3")
+    kind, _ = call.split()
+    assert done(0, *threads, interpreter=KEEPING) == [
+        ("cpu", 0, 1), (kind, 1, 1.05), ("cpu", 1.05, 2.05),
+    ]  # fmt: skip
+    assert done(1, *threads, interpreter=KEEPING) == [("wait-gil", 0, 2.05), ("cpu", 2.05, 5.05)]
+
+
+def test_on_a_free_core_others_are_faster_than_the_shortest_call():
+    assert end_ms("cpu 1 native 0.05 cpu 1", "cpu 3", cores=2, interpreter=KEEPING) == 5.0
+
+
+def test_a_call_that_is_not_short_lets_the_gil_go_on_a_busy_core_too():
+    threads = ("cpu 1 block 0.1 cpu 1", "cpu 3")
+    assert done(1, *threads, interpreter=KEEPING) == [("wait-gil", 0, 1), ("cpu", 1, 4)]
+
+
+def test_who_was_woken_in_vain_waits_for_a_whole_interval_again():
+    threads = ("cpu 4 block 0.05 cpu 4", "cpu 1")
+    assert done(1, *threads, interpreter=KEEPING) == [("wait-gil", 0, 8.05), ("cpu", 8.05, 9.05)]
 
 
 def test_processes_run_at_once_where_there_are_cores_and_share_where_not():
