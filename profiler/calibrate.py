@@ -18,7 +18,7 @@ from typing import Any
 from profiler import constants
 from profiler.constants import Interpreter, Seen
 from profiler.launcher import Answer, Deployment, Launcher
-from profiler.noop_handler import PAUSE, QUESTION
+from profiler.noop_handler import PAUSE, QUESTION, WORK
 from profiler.noop_shapes import Shape, crowd, shapes, write_folder
 from profiler.reference_loop import Pace, machine_ms, paced
 from profiler.self_check import Predict, prediction_error
@@ -124,8 +124,7 @@ def _rounds(deployed: Mapping[str, Deployment], rounds: int) -> tuple[list[Round
         if number > _WARM_UP and time.monotonic() > deadline:
             break
         seen = {
-            name: paced(partial(_seen, one, widths[name], brief=name in constants.BRIEF))
-            for name, one in deployed.items()
+            name: paced(partial(_seen, name, one, widths[name])) for name, one in deployed.items()
         }
         if number >= _WARM_UP:
             taken.append(seen)
@@ -138,7 +137,7 @@ def _rounds(deployed: Mapping[str, Deployment], rounds: int) -> tuple[list[Round
 
 def overhead_ms(one: Deployment) -> float:
     """How long a request takes on top of what its function does, of the plan ``one``."""
-    seen = _seen(one, brief=False)
+    seen = _seen("", one)
     return seen.latency_ms - seen.last_ms
 
 
@@ -152,26 +151,33 @@ def _cold(one: Deployment, request: bytes, *, trace: bool = False) -> Answer:
     return one.invoke(request, trace=trace)
 
 
-def _seen(one: Deployment, width: int = 1, *, brief: bool) -> Seen:
-    """What one sees of a plan with `width` tasks in each stage."""
-    brief_ms = _cold(one, _REQUEST).latency_ms if brief else math.nan
+def _seen(name: str, one: Deployment, width: int = 1) -> Seen:
+    """What one sees of the plan called `name`, with `width` tasks in each stage."""
+    brief_ms = _cold(one, _REQUEST).latency_ms if name in constants.BRIEF else math.nan
     latency_ms = _cold(one, PAUSE.encode()).latency_ms
     traced = _cold(one, PAUSE.encode(), trace=True)
+    working = name in constants.WORKING
     runs = [row for row in traced.timeline if row["kind"] == "run"]
-    entry = [row for row in runs if row["wrap"] == runs[0]["wrap"]]
-    begins = {
-        process: min(row["start_ms"] for row in entry if row["process"] == process)
-        for process in sorted({row["process"] for row in entry})
-    }
     last: dict[int, dict[str, Any]] = {}
     for row in sorted(runs, key=lambda row: float(row["end_ms"])):
         last[row["task"] // width] = row
     return Seen(
         latency_ms=latency_ms,
         brief_ms=brief_ms,
-        begins_ms=tuple(begins.values()),
+        begins_ms=_begins_ms(traced),
+        working_begins_ms=_begins_ms(_cold(one, WORK.encode(), trace=True)) if working else (),
         last_ms=sum(row["end_ms"] - row["start_ms"] for row in last.values()),
         tail_ms=traced.latency_ms - max(row["end_ms"] for row in runs),
+    )
+
+
+def _begins_ms(answer: Answer) -> tuple[float, ...]:
+    """When each process of the entry wrap began with its first function."""
+    runs = [row for row in answer.timeline if row["kind"] == "run"]
+    entry = [row for row in runs if row["wrap"] == runs[0]["wrap"]]
+    return tuple(
+        min(row["start_ms"] for row in entry if row["process"] == process)
+        for process in sorted({row["process"] for row in entry})
     )
 
 
@@ -194,6 +200,10 @@ def _typical(rounds: Sequence[Round]) -> Round:
             begins_ms=tuple(
                 median(one[plan].begins_ms[number] for one in rounds)
                 for number in range(len(seen.begins_ms))
+            ),
+            working_begins_ms=tuple(
+                median(one[plan].working_begins_ms[number] for one in rounds)
+                for number in range(len(seen.working_begins_ms))
             ),
             last_ms=typical(plan, lambda seen: seen.last_ms),
             tail_ms=typical(plan, lambda seen: seen.tail_ms),

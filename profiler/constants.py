@@ -16,6 +16,9 @@ from workflow.platform import Platform
 
 #: The plans of which it has to be known how long they take when their no-ops do not pause.
 BRIEF = frozenset({"one", "threads"})
+#: Those of which it has to be known when their processes begin with functions that compute at once:
+#: a worker may be woken on the main process's core, so that one of them waits for the other.
+WORKING = frozenset({"pool-few"})
 
 
 #: Calls that are shorter look like waits in a profile, since no probe sees them, and mostly compute
@@ -45,6 +48,8 @@ class Seen:
     begins_ms
         When each process of the entry wrap begins with its first function, from when the wrap has
         the request.
+    working_begins_ms
+        The same when the functions compute at once; nothing for plans that are not in `WORKING`.
     last_ms, tail_ms
         How long the function that ends last took, in all stages together, and how long after it the
         client has the answer.
@@ -53,6 +58,7 @@ class Seen:
     latency_ms: float
     brief_ms: float
     begins_ms: tuple[float, ...]
+    working_begins_ms: tuple[float, ...]
     last_ms: float
     tail_ms: float
 
@@ -62,6 +68,7 @@ class Seen:
             latency_ms=self.last_ms + (self.latency_ms - self.last_ms) * factor,
             brief_ms=self.brief_ms * factor,
             begins_ms=tuple(begin_ms * factor for begin_ms in self.begins_ms),
+            working_begins_ms=tuple(begin_ms * factor for begin_ms in self.working_begins_ms),
             last_ms=self.last_ms,
             tail_ms=self.tail_ms * factor,
         )
@@ -102,6 +109,7 @@ def platform(
     costs_ms = _slope(one.latency_ms - one.last_ms, chain.latency_ms - chain.last_ms, STAGES - 1)
     # Equation (4): a forked process begins T_Startup late, each further one T_Block after it.
     startup = _rounded(few.begins_ms[1] - one.begins_ms[0])
+    dispatch = _rounded(max(seen["pool-few"].working_begins_ms) - one.begins_ms[0])
     waits = [plan.begins_ms[0] - one.begins_ms[0] for plan in (few, many)]
     return Platform(
         format=1,
@@ -119,7 +127,7 @@ def platform(
         process_block_ms=_rounded(_slope(many.begins_ms[1], many.begins_ms[-1], PROCESSES - 2)),
         process_compute_ms=startup,
         main_wait_ms=_rounded(sum(waits) / len(waits)),
-        pool_dispatch_ms=_rounded(seen["pool-few"].latency_ms - one.latency_ms - ipc),
+        pool_dispatch_ms=dispatch,
         thread_startup_ms=_rounded(thread_startup),
         switch_interval_ms=interpreter.switch_interval_ms,
         switch_cost_ms=_rounded(switch_cost),

@@ -41,6 +41,7 @@ def _seen(each: Shape, measured: Platform) -> Seen:
         latency_ms=predicted,
         brief_ms=predict(each.plan, each.workflow, _profile("cpu", NOOP_MS), measured).latency_ms,
         begins_ms=tuple(begins),
+        working_begins_ms=tuple(begins),
         last_ms=PAUSE_MS * len(each.workflow.stages),
         tail_ms=predicted - max(begins) - PAUSE_MS,
     )

@@ -162,6 +162,20 @@ def test_what_runs_in_a_forked_process_takes_longer_there(problem, mechanism, en
     assert joint.ends_ms(((0,), (0,))) == pytest.approx(costs.ends_ms(((0,), (0,))))
 
 
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_threads_beside_threads_take_longer_where_cores_are_wasted(problem, mechanism):
+    stage, functions = "a b c d", dict.fromkeys("abcd", "cpu 20")
+    latencies = []
+    for wasted in (0.0, 0.5):
+        known = problem(stage, functions, mechanism, wasted_cores=wasted)
+        slots = one_wrap(known, 2)
+        latency_ms, found = partition(known, stage_of(known), slots)
+        assert latency_ms == Costs(known, slots, together=True).latency_ms(found)
+        latencies.append(latency_ms)
+    perfect_ms, wasted_ms = latencies
+    assert perfect_ms * 1.2 < wasted_ms < perfect_ms * 1.5
+
+
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=8), st.floats(0, 1000))
 def test_the_water_level_is_where_all_is_done(offsets, total):
     level = water_level_ms(total, offsets)
