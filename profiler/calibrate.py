@@ -197,19 +197,18 @@ def _typical(rounds: Sequence[Round]) -> Round:
         plan: Seen(
             latency_ms=typical(plan, lambda seen: seen.latency_ms),
             brief_ms=typical(plan, lambda seen: seen.brief_ms),
-            begins_ms=tuple(
-                median(one[plan].begins_ms[number] for one in rounds)
-                for number in range(len(seen.begins_ms))
-            ),
-            working_begins_ms=tuple(
-                median(one[plan].working_begins_ms[number] for one in rounds)
-                for number in range(len(seen.working_begins_ms))
-            ),
+            begins_ms=_medians([one[plan].begins_ms for one in rounds]),
+            working_begins_ms=_medians([one[plan].working_begins_ms for one in rounds]),
             last_ms=typical(plan, lambda seen: seen.last_ms),
             tail_ms=typical(plan, lambda seen: seen.tail_ms),
         )
-        for plan, seen in rounds[0].items()
+        for plan in rounds[0]
     }
+
+
+def _medians(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """The median of every column."""
+    return tuple(median(column) for column in zip(*rows, strict=True))
 
 
 def _interpreter(one: Deployment, rounds: int) -> Interpreter:

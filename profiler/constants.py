@@ -20,7 +20,6 @@ BRIEF = frozenset({"one", "threads"})
 #: a worker may be woken on the main process's core, so that one of them waits for the other.
 WORKING = frozenset({"pool-few"})
 
-
 #: Calls that are shorter look like waits in a profile, since no probe sees them, and mostly compute
 #: in the kernel; who is woken by them on a busy core needs longer than this.
 SHORT_RELEASE_MS = 0.1
