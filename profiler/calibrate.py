@@ -22,7 +22,7 @@ from profiler.noop_handler import PAUSE, QUESTION, WORK
 from profiler.noop_shapes import Shape, crowd, shapes, write_folder
 from profiler.reference_loop import Pace, machine_ms, paced
 from profiler.self_check import Predict, prediction_error
-from profiler.wasted_cores import wasted_cores
+from profiler.wasted_cores import CrowdRound, run_crowd, wasted_cores, wasted_cores_quartiles
 from workflow.errors import ChironError
 from workflow.platform import Platform
 
@@ -33,9 +33,9 @@ Round = dict[str, Seen]
 #: Rounds that count, each of which runs every plan once, and rounds before that are thrown away.
 ROUNDS, _WARM_UP = 300, 10
 #: No new round is begun when the rounds have taken this long, in seconds.
-_BUDGET_S = 20.0
-#: The crowd, which takes longer, is timed once in so many rounds.
-_CROWD_ONE_IN = 4
+_BUDGET_S = 32.0
+#: The crowd, which differs more from one time to the next, is timed so often in a round.
+_CROWDS = 4
 #: Every constant is found once more for each of so many parts of the rounds, for its spread.
 _PARTS = 8
 #: What the no-ops hand on.
@@ -85,8 +85,10 @@ def calibrate(
             return stack.enter_context(launcher.launch(shape.workflow, folder, shape.plan))
 
         deployed = {shape.name: deploy(shape) for shape in shapes()}
+        cpus = len(os.sched_getaffinity(0))
+        crowded = deploy(crowd()) if cpus > 1 else None
         say("timing no-ops")
-        timed, reference_ms = _rounds(deployed, rounds)
+        timed, crowds, reference_ms = _rounds(deployed, crowded, rounds)
         say("timing the GIL")
         interpreter = _interpreter(deployed["one"], rounds)
 
@@ -95,30 +97,30 @@ def calibrate(
                 _typical(some),
                 interpreter,
                 name=name or machine.node() or "platform",
-                cpus=len(os.sched_getaffinity(0)),
+                cpus=cpus,
                 one_node=launcher.one_node,
             ).model_copy(update={"reference_ms": round(reference_ms, 4)})
 
         parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
         found = constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
-        if found.cpus > 1:
-            crowded = deploy(crowd())
-            say("timing a crowd")
-            times = max(2, rounds // _CROWD_ONE_IN)
-            wasted, quartiles = wasted_cores(deployed["one"], crowded, times)
-            spread = found.spread | {"wasted_cores": quartiles}
-            found = found.model_copy(update={"wasted_cores": wasted, "spread": spread})
+        if crowds:
+            spread = found.spread | {"wasted_cores": wasted_cores_quartiles(crowds)}
+            wasted = {"wasted_cores": wasted_cores(crowds), "spread": spread}
+            found = found.model_copy(update=wasted)
         say("checking predictions")
         error = prediction_error(deployed, found, predict)
     return found.model_copy(update={"prediction_error": error})
 
 
-def _rounds(deployed: Mapping[str, Deployment], rounds: int) -> tuple[list[Round], float]:
-    """What was seen of every plan in each round where the reference loop takes as long as it
-    typically did; and how long that is.
+def _rounds(
+    deployed: Mapping[str, Deployment], crowded: Deployment | None, rounds: int
+) -> tuple[list[Round], list[CrowdRound], float]:
+    """What was seen of every plan, and of the crowd, in each round; and how long the reference loop
+    typically took, which is the speed that what was seen of the plans is for.
     """
     widths = {shape.name: len(shape.workflow.stages[0]) for shape in shapes()}
     taken: list[dict[str, tuple[Seen, Pace]]] = []
+    crowds: list[CrowdRound] = []
     deadline = time.monotonic() + _BUDGET_S
     for number in range(_WARM_UP + rounds):
         if number > _WARM_UP and time.monotonic() > deadline:
@@ -126,13 +128,17 @@ def _rounds(deployed: Mapping[str, Deployment], rounds: int) -> tuple[list[Round
         seen = {
             name: paced(partial(_seen, name, one, widths[name])) for name, one in deployed.items()
         }
-        if number >= _WARM_UP:
-            taken.append(seen)
+        if number < _WARM_UP:
+            continue
+        taken.append(seen)
+        if crowded is not None:
+            crowds += [run_crowd(deployed["one"], crowded) for _ in range(_CROWDS)]
     typical_ms = median(pace.loop_ms for one in taken for _, pace in one.values())
-    return [
+    timed = [
         {name: seen.slower(typical_ms / pace.loop_ms) for name, (seen, pace) in one.items()}
         for one in taken
-    ], typical_ms
+    ]
+    return timed, crowds, typical_ms
 
 
 def overhead_ms(one: Deployment) -> float:

@@ -15,23 +15,36 @@ from typing import NamedTuple
 from profiler.launcher import Deployment
 from profiler.noop_handler import WORK, WORK_PAUSE_MS
 from profiler.noop_shapes import CROWD_THREADS
-from profiler.reference_loop import paced
+from profiler.reference_loop import paced, steady
 
 #: The share is found once more for each of so many parts of the rounds, for its spread.
 _PARTS = 8
 
 
-class _Round(NamedTuple):
-    """How long one function and the crowd computed, both over the reference loop beside them."""
+class Computing(NamedTuple):
+    """How long something computed.
 
-    alone: float
-    crowd: float
+    Attributes
+    ----------
+    loops
+        Over what the reference loop took beside it.
+    uneven
+        How much the machine's speed differed beside it: see `profiler.reference_loop.Pace`.
+    """
+
+    loops: float
+    uneven: float
 
 
-def wasted_cores(
-    alone: Deployment, crowd: Deployment, rounds: int
-) -> tuple[float, tuple[float, float]]:
-    """`Platform.wasted_cores` and its quartiles.
+class CrowdRound(NamedTuple):
+    """How long a function computed alone, and the slowest process of a crowd, right after it."""
+
+    alone: Computing
+    crowd: Computing
+
+
+def run_crowd(alone: Deployment, crowd: Deployment) -> CrowdRound:
+    """One round of the two plans.
 
     Parameters
     ----------
@@ -39,28 +52,35 @@ def wasted_cores(
         The plans `one` and `crowd` of `profiler.noop_shapes`: one function that computes, waits and
         computes, and some of them in each of several processes, each with a core. As others compute
         while one waits, a process could be done when all of them have computed one after another.
-    rounds
-        How often each of the two is run.
+    """
+    return CrowdRound(_computing(alone, WORK_PAUSE_MS), _computing(crowd, 0.0))
+
+
+def wasted_cores(rounds: Sequence[CrowdRound]) -> float:
+    """`Platform.wasted_cores`, from the rounds that were steady.
 
     References
     ----------
     Lozi et al., The Linux Scheduler: a Decade of Wasted Cores (EuroSys'16).
     """
-    timed = [_Round(_loops(alone, WORK_PAUSE_MS), _loops(crowd, 0.0)) for _ in range(rounds)]
-    shares = [_share(timed[part::_PARTS]) for part in range(min(_PARTS, rounds))]
+    needed = CROWD_THREADS * _typical([each.alone for each in rounds])
+    return round(max(0.0, _typical([each.crowd for each in rounds]) / needed - 1), 4)
+
+
+def wasted_cores_quartiles(rounds: Sequence[CrowdRound]) -> tuple[float, float]:
+    """Between which the half of what single parts of at least two rounds say lies."""
+    shares = [wasted_cores(rounds[part::_PARTS]) for part in range(min(_PARTS, len(rounds)))]
     low, _, high = quantiles(shares, n=4, method="inclusive")
-    return _share(timed), (round(low, 4), round(high, 4))
+    return round(low, 4), round(high, 4)
 
 
-def _share(rounds: Sequence[_Round]) -> float:
-    needed = CROWD_THREADS * median(each.alone for each in rounds)
-    return round(max(0.0, median(each.crowd for each in rounds) / needed - 1), 4)
+def _typical(times: Sequence[Computing]) -> float:
+    return median(each.loops for each in steady(times, lambda each: each.uneven))
 
 
-def _loops(one: Deployment, waiting_ms: float) -> float:
-    """How many times as long as the reference loop beside it the slowest process computes."""
+def _computing(one: Deployment, waiting_ms: float) -> Computing:
     longest_ms, pace = paced(partial(_longest_ms, one))
-    return (longest_ms - waiting_ms) / pace.loop_ms
+    return Computing((longest_ms - waiting_ms) / pace.loop_ms, pace.uneven)
 
 
 def _longest_ms(one: Deployment) -> float:

@@ -10,6 +10,7 @@ import pytest
 from profiler import noop_handler, wasted_cores
 from profiler.noop_shapes import CROWD_THREADS, crowd
 from profiler.reference_loop import Pace
+from profiler.wasted_cores import Computing, CrowdRound, run_crowd, wasted_cores_quartiles
 
 COMPUTING_MS = 10.0
 ALONE_MS = COMPUTING_MS + noop_handler.WORK_PAUSE_MS
@@ -59,8 +60,14 @@ def loop(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return loops_ms
 
 
-def wasted(*crowds: tuple[float, ...], rounds: int = 8) -> tuple[float, tuple[float, float]]:
-    return wasted_cores.wasted_cores(Deployed([(ALONE_MS,)]), Deployed(list(crowds)), rounds)
+def timed(*crowds: tuple[float, ...], rounds: int = 8) -> list[CrowdRound]:
+    alone, many = Deployed([(ALONE_MS,)]), Deployed(list(crowds))
+    return [run_crowd(alone, many) for _ in range(rounds)]
+
+
+def wasted(*crowds: tuple[float, ...]) -> tuple[float, tuple[float, float]]:
+    rounds = timed(*crowds)
+    return wasted_cores.wasted_cores(rounds), wasted_cores_quartiles(rounds)
 
 
 def test_the_slowest_process_is_held_against_its_functions_one_after_another() -> None:
@@ -77,14 +84,24 @@ def test_what_a_machine_was_slower_beside_the_crowd_is_no_waste(loop: list[float
     assert wasted((NEEDED_MS * 2.4, NEEDED_MS * 2)) == (0.2, (0.2, 0.2))
 
 
-def test_the_median_counts_and_the_quartiles_say_how_runs_differ() -> None:
-    crowds = [(NEEDED_MS * factor,) * 2 for factor in (1.1, 1.2, 1.3, 1.4, 9.0)]
-    share, (low, high) = wasted(*crowds, rounds=5)
-    assert (share, low, high) == pytest.approx((0.3, 0.2, 0.4))
+def a_round(factor: float, uneven: float) -> CrowdRound:
+    return CrowdRound(Computing(1.0, uneven), Computing(CROWD_THREADS * factor, uneven))
+
+
+def test_the_median_counts_of_the_third_that_was_steady() -> None:
+    steady = [a_round(factor, 0.1) for factor in (1.1, 1.2, 9.0)]
+    others = [a_round(factor, 0.5) for factor in (2.0, 3.0, 4.0, 5.0, 6.0, 7.0)]
+    assert wasted_cores.wasted_cores([*others, *steady]) == 0.2
+
+
+def test_the_quartiles_say_how_parts_of_the_rounds_differ() -> None:
+    rounds = [a_round(factor, 0.0) for factor in (1.1, 1.2, 1.3, 1.4, 9.0)]
+    assert wasted_cores_quartiles(rounds) == pytest.approx((0.2, 0.4))
 
 
 def test_both_are_asked_to_work_as_often() -> None:
     alone, many = Deployed([(ALONE_MS,)]), Deployed([(1.0, 2.0)])
-    wasted_cores.wasted_cores(alone, many, 2)
+    for _ in range(2):
+        run_crowd(alone, many)
     assert alone.asked == many.asked == [noop_handler.WORK] * 2
     crowd().plan.check_against(crowd().workflow)
