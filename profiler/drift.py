@@ -1,12 +1,14 @@
 """Measurements of different times made comparable: the machine's speed drifts in between.
 
-Computing gets slower with the machine, waiting does not. What does not say how fast the machine
-was when it was measured is taken as it is.
+Computing gets slower with the machine, waiting does not, unless it is known how long it was. What
+does not say how fast the machine was when it was measured is taken as it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import accumulate
+from types import MappingProxyType
 
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Profile
@@ -35,9 +37,27 @@ def latency_at(function: FunctionProfile, reference_ms: float) -> float:
     return run_at(function.latency_ms, waiting_ms, function.reference_ms, reference_ms)
 
 
-def profile_at(profile: Profile, reference_ms: float) -> Profile:
-    """`profile` as it would be when the reference loop takes `reference_ms`."""
-    functions = {name: _function_at(f, reference_ms) for name, f in profile.functions.items()}
+def waiting_in(function: FunctionProfile, latency_ms: float, reference_ms: float) -> float:
+    """For how long `function` waited when it took `latency_ms`, and the loop `reference_ms`."""
+    computing_ms = function.latency_ms - function.time_ms("block")
+    return max(0.0, latency_ms - computing_ms * slower(function.reference_ms, reference_ms))
+
+
+def profile_at(
+    profile: Profile, reference_ms: float, waiting_ms: Mapping[str, float] = MappingProxyType({})
+) -> Profile:
+    """`profile` as it would be when the reference loop takes `reference_ms`.
+
+    Parameters
+    ----------
+    waiting_ms
+        For how long functions wait then, of those of which it is known; each of their waits takes
+        its share of that.
+    """
+    functions = {
+        name: _function_at(function, reference_ms, waiting_ms.get(name))
+        for name, function in profile.functions.items()
+    }
     return profile.model_copy(update={"functions": functions})
 
 
@@ -60,10 +80,14 @@ def platform_slower(platform: Platform, factor: float) -> Platform:
     return platform.model_copy(update={**constants, "spread": spread})
 
 
-def _function_at(function: FunctionProfile, reference_ms: float) -> FunctionProfile:
+def _function_at(
+    function: FunctionProfile, reference_ms: float, waiting_ms: float | None
+) -> FunctionProfile:
     factor = slower(function.reference_ms, reference_ms)
+    waited_ms = function.time_ms("block")
+    longer = waiting_ms / waited_ms if waiting_ms is not None and waited_ms else 1.0
     lengths = [
-        period.duration_ms * (1.0 if period.kind == "block" else factor)
+        period.duration_ms * (longer if period.kind == "block" else factor)
         for period in function.periods
     ]
     starts = accumulate(lengths, initial=0.0)

@@ -91,7 +91,7 @@ def compare_stored(
     held_out
         What the baselines are not to see in training; None trains none.
     platform
-        Constants, instead of those that are stored beside the rows.
+        Constants, instead of those that are stored beside the rows and of the rows' `wasted_cores`.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def compare_stored(
         What reading the folder raises.
     """
     stored_platform, stored = read_rows(path)
-    place = platform or stored_platform
+    place = platform or _throughout(stored_platform, stored)
     summaries = [summary for each in stored for summary in _summaries(each, place)]
     profiles = {each.name: (each.workflow, each.profile) for each in stored}
     samples = [
@@ -137,6 +137,19 @@ def as_csv(comparison: MeasuredComparison) -> str:
                  *(f"{errors[index]:.6f}" for errors in of_baselines)]
             )  # fmt: skip
     return text.getvalue()
+
+
+def _throughout(platform: Platform, stored: Sequence[StoredWorkflow]) -> Platform:
+    """`platform` with the `wasted_cores` that is typical of all batches of all rows.
+
+    From one batch to the next it differs by a third of itself, and what a single batch says of it by
+    about as much.
+    """
+    found = [row.wasted_cores for each in stored for row in each.rows]
+    wasted = [share for share in found if share is not None]
+    if not wasted:
+        return platform
+    return platform.model_copy(update={"wasted_cores": round(statistics.median(wasted), 4)})
 
 
 def _summaries(stored: StoredWorkflow, platform: Platform) -> Iterator[MeasuredWorkflow]:

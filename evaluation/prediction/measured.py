@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import median
 
+from pydantic import Field
+
 from predictor.predict import predict
 from profiler import reference_loop
-from profiler.drift import platform_slower, profile_at
+from profiler.drift import platform_slower, profile_at, waiting_in
 from workflow.documents import Document
 from workflow.model import Workflow
 from workflow.plan import Plan, Prediction
@@ -33,6 +35,13 @@ class PacedRequest(Document):
     uneven: float
 
 
+class AloneRun(Document):
+    """How long a function took alone, and the reference loop beside it, typically."""
+
+    latency_ms: float
+    loop_ms: float
+
+
 class MeasuredRow(Document):
     """One plan and what was measured of it.
 
@@ -45,12 +54,18 @@ class MeasuredRow(Document):
     overhead_ms
         What a request whose function does nothing but pause took on top of the pause, in the same
         batch: what requests cost drifts in its own way. None where that was not measured.
+    wasted_cores
+        As `Platform` has it, in the same batch. None where that was not measured.
+    alone
+        Functions that mostly wait, in the same batch.
     """
 
     plan: Plan
     requests: tuple[PacedRequest, ...]
     again: tuple[PacedRequest, ...] = ()
     overhead_ms: float | None = None
+    wasted_cores: float | None = None
+    alone: dict[str, AloneRun] = Field(default_factory=dict)
 
     @property
     def steady(self) -> tuple[PacedRequest, ...]:
@@ -62,12 +77,16 @@ class MeasuredRow(Document):
         """What the reference loop took beside those, typically."""
         return round(median(each.loop_ms for each in self.steady), 4)
 
-    def profile(self, functions: Profile) -> Profile:
-        """`functions` at the speed that the machine had when this was measured.
+    def profile(self, functions: Profile, loop_ms: float | None = None) -> Profile:
+        """`functions` at the speed that the machine had when this was measured, or at `loop_ms`.
 
-        It drifts by more than predictions are wrong.
+        It drifts by more than predictions are wrong. Waits are those of `alone`.
         """
-        return profile_at(functions, self.loop_ms)
+        waiting_ms = {
+            name: waiting_in(functions.functions[name], run.latency_ms, run.loop_ms)
+            for name, run in self.alone.items()
+        }
+        return profile_at(functions, loop_ms or self.loop_ms, waiting_ms)
 
     def platform(self, place: Platform) -> Platform:
         """`place` as it was then: all its constants changed as the request's overhead did."""
@@ -100,7 +119,7 @@ class PredictedRow(MeasuredRow):
         found = predict(row.plan, workflow, row.profile(profile), place)
 
         def latency_at(loop_ms: float) -> float:
-            return predict(row.plan, workflow, profile_at(profile, loop_ms), place).latency_ms
+            return predict(row.plan, workflow, row.profile(profile, loop_ms), place).latency_ms
 
         paced = [*row.steady, *steady(row.again)]
         loops_ms = [min(each.loop_ms for each in paced), max(each.loop_ms for each in paced)]

@@ -7,12 +7,14 @@ import pytest
 from evaluation.bench.leftovers import Leftovers
 from evaluation.bench.setup import Place
 from evaluation.prediction.batches import BATCH, measure_batch, missing_batches
-from evaluation.prediction.measured import MeasuredRow, PacedRequest, PredictedRow, steady
+from evaluation.prediction.measured import AloneRun, MeasuredRow, PacedRequest, PredictedRow, steady
 from evaluation.prediction.random_plans import random_plans
+from evaluation.prediction.waiting import mostly_waiting
 from predictor.predict import predict
 from profiler.drift import platform_slower, profile_at
 from workflow.folder import parse_workflow
 from workflow.plan import Prediction
+from workflow.profile import Period
 
 WIDE = {"name": "wide", "tasks": {f"t{n}": f"f{n % 3}" for n in range(8)}, "edges": [["t0", "t7"]]}
 TINY = {"name": "tiny", "tasks": {"a": "greet", "b": "greet"}, "edges": []}
@@ -114,6 +116,39 @@ def test_a_row_is_predicted_for_the_speed_it_was_measured_at(profile_of, paced_p
     assert slower.latency_ms > then.latency_ms
 
 
+def test_functions_wait_as_long_as_they_did_beside_the_plan(profile_of, platform):
+    workflow = parse_workflow(WIDE)
+    plan, profile = plans(profile_of, count=1)[0], profile_of(workflow)
+    name, function = next(iter(profile.functions.items()))
+    waiting = function.model_copy(
+        update={"periods": (Period(start_ms=0.0, duration_ms=20.0, kind="block"),),
+                "latency_ms": 20.0, "reference_ms": 1.0}
+    )  # fmt: skip
+    profile = profile.model_copy(update={"functions": {**profile.functions, name: waiting}})
+    row = MeasuredRow(
+        plan=plan,
+        requests=(requested(10.0),),
+        alone={name: AloneRun(latency_ms=25.0, loop_ms=2.0)},
+    )
+    assert row.profile(profile).functions[name].latency_ms == pytest.approx(25.0)
+    longer, usual = (
+        PredictedRow.of(each, workflow, profile, platform).predicted.latency_ms
+        for each in (row, row.model_copy(update={"alone": {}}))
+    )
+    assert longer > usual
+
+
+def test_functions_are_named_that_wait_for_most_of_their_time(profile_of):
+    profile = profile_of(parse_workflow(WIDE))
+    waits = Period(start_ms=0.0, duration_ms=6.0, kind="block")
+    computes = Period(start_ms=6.0, duration_ms=4.0, kind="cpu")
+    (name, *others), some = profile.functions, next(iter(profile.functions.values()))
+    mixed = some.model_copy(update={"periods": (waits, computes), "latency_ms": 10.0})
+    busy = some.model_copy(update={"periods": (computes,), "latency_ms": 4.0})
+    functions = {name: mixed, **dict.fromkeys(others, busy)}
+    assert mostly_waiting(profile.model_copy(update={"functions": functions})) == (name,)
+
+
 def test_constants_are_those_of_when_requests_cost_so_much(profile_of, platform):
     workflow = parse_workflow(WIDE)
     plan, profile = plans(profile_of, count=1)[0], profile_of(workflow)
@@ -172,9 +207,12 @@ def test_plans_are_measured_and_one_of_a_batch_twice(
     (batch,) = missing_batches(drawn, [])
     place = Place(launcher, platform, lambda line: None)
     leftovers = Leftovers(tmp_path / "deployed.json")
-    rows = measure_batch(folder, place, batch, leftovers, samples=3)
+    rows = measure_batch(folder, place, batch, leftovers, waiting=["greet"], samples=3)
     assert [row.plan for row in rows] == drawn
     assert all(len(row.requests) == 3 and row.overhead_ms > 0 for row in rows)
+    assert all((row.wasted_cores is not None) == (platform.cpus > 1) for row in rows)
+    assert all(row.alone.keys() == {"greet"} for row in rows)
+    assert all(row.alone["greet"].loop_ms > 0 for row in rows)
     assert [len(row.again) for row in rows] == [3, *[0] * (len(rows) - 1)]
     assert launcher.gateway.functions() == []
     assert not leftovers.file.exists()

@@ -96,6 +96,17 @@ def test_other_constants_may_be_tried_on_stored_rows(stored, platform):
     assert all(each.errors.bias > 0 for each in compared.workflows)
 
 
+def test_cores_are_wasted_as_all_rows_say(stored, platform):
+    for name, shares in (("four", [0.1] * 8), ("three", [0.3] * 9)):
+        file = stored / f"{name}.rows.jsonl"
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        rows = [row | {"wasted_cores": share} for row, share in zip(rows, shares, strict=False)]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert compare_stored(stored, silent, held_out=None).platform.wasted_cores == 0.2
+    given = compare_stored(stored, silent, held_out=None, platform=platform)
+    assert given.platform == platform
+
+
 def test_every_predictor_has_an_error_for_every_row(stored):
     compared = compare_stored(stored, silent, held_out="workflow")
     assert compared.baselines is not None

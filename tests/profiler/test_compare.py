@@ -8,7 +8,7 @@ import pytest
 
 from profiler.chrome_trace import chrome_trace
 from profiler.compare import compare
-from profiler.drift import latency_at, platform_at, profile_at
+from profiler.drift import latency_at, platform_at, profile_at, waiting_in
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Period, Profile
 
@@ -77,6 +77,19 @@ def test_a_profile_at_another_speed_computes_longer_and_waits_as_long() -> None:
     assert [p.start_ms for p in after.periods] == [0, 20]
     assert (after.latency_ms, after.forked_ms) == (40, 48)
     assert after.spread_ms == (36, 44)
+
+
+def test_waits_are_as_long_as_is_known_of_them() -> None:
+    before = profile(a=function(10, 20, 1.0), b=function(10, 20, 1.0))
+    after = profile_at(before, 2.0, {"a": 30.0}).functions
+    assert [p.duration_ms for p in after["a"].periods] == [20, 30]
+    assert [p.duration_ms for p in after["b"].periods] == [20, 20]
+
+
+def test_a_run_has_waited_for_what_computing_leaves_of_it() -> None:
+    one = function(10, 20, 1.0)
+    assert waiting_in(one, 50.0, 2.0) == 30.0
+    assert waiting_in(one, 15.0, 2.0) == 0.0
 
 
 def test_a_platform_at_another_speed_costs_more_but_for_what_a_clock_decides() -> None:
