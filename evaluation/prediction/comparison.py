@@ -142,8 +142,8 @@ def as_csv(comparison: MeasuredComparison) -> str:
 def _throughout(platform: Platform, stored: Sequence[StoredWorkflow]) -> Platform:
     """`platform` with the `wasted_cores` that is typical of all batches of all rows.
 
-    From one batch to the next it differs by a third of itself, and what a single batch says of it by
-    about as much.
+    From one batch to the next it differs by a third of itself, and what a single batch says of it
+    by about as much.
     """
     found = [row.wasted_cores for each in stored for row in each.rows]
     wasted = [share for share in found if share is not None]
