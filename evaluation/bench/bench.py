@@ -71,7 +71,7 @@ class Bench:
 def deploy(
     folder: WorkflowFolder, place: Place, plans: Mapping[str, Plan], leftovers: Leftovers
 ) -> Iterator[Bench]:
-    """Deploy `plans` side by side, and remove them again at the end.
+    """Deploy `plans` side by side, noted as `leftovers`, and remove them again at the end.
 
     A plan that the gateway refuses, or whose answers are wrong, is left out and its reason kept.
 
@@ -84,7 +84,6 @@ def deploy(
     deployed: dict[str, tuple[Plan, Deployment]] = {}
     refused: dict[str, str] = {}
     with ExitStack() as stack:
-        stack.enter_context(leftovers.removed_from(gateway))
         for number, (label, plan) in enumerate(plans.items()):
             count = len(plan.wraps)
             place.progress(f"deploying {label}: {count} function{'s' * (count > 1)}")

@@ -52,7 +52,11 @@ def measure_workflow(
         if not missing:
             continue
         chosen = {label: plans[label] for label in labels}
-        with deploy(folder, named, chosen, Leftovers(out / _DEPLOYED_FILE)) as bench:
+        leftovers = Leftovers(out / _DEPLOYED_FILE)
+        with (
+            leftovers.removed_from(place.launcher.gateway),
+            deploy(folder, named, chosen, leftovers) as bench,
+        ):
             _keep_refused(out, bench.refused, labels)
             session = Session(bench, number, scale, out)
             for measurement in missing:

@@ -84,9 +84,11 @@ def measure_batch(
     overheads_ms = []
     crowds: list[CrowdRound] = []
     with (
-        deploy(folder, place, with_twin(plans, [first]), leftovers) as bench,
+        leftovers.removed_from(place.launcher.gateway),
         _known(place, leftovers) as known,
         deployed_alone(folder, place, waiting, leftovers) as solos,
+        # The last, since plans that the gateway has no room for are left out.
+        deploy(folder, place, with_twin(plans, [first]), leftovers) as bench,
     ):
         runs: dict[str, list[Invocation]] = {function: [] for function in solos}
         requests: dict[str, list[PacedRequest]] = {label: [] for label in bench.placed}

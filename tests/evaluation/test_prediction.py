@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import dataclass
+
 import pytest
 
 from evaluation.bench.leftovers import Leftovers
@@ -10,8 +13,10 @@ from evaluation.prediction.batches import BATCH, measure_batch, missing_batches
 from evaluation.prediction.measured import AloneRun, MeasuredRow, PacedRequest, PredictedRow, steady
 from evaluation.prediction.random_plans import random_plans
 from evaluation.prediction.waiting import mostly_waiting
+from generator.launcher import Launcher
 from predictor.predict import predict
 from profiler.drift import platform_slower, profile_at
+from workflow.errors import ChironError
 from workflow.folder import parse_workflow
 from workflow.plan import Prediction
 from workflow.profile import Period
@@ -216,3 +221,38 @@ def test_plans_are_measured_and_one_of_a_batch_twice(
     assert [len(row.again) for row in rows] == [3, *[0] * (len(rows) - 1)]
     assert launcher.gateway.functions() == []
     assert not leftovers.file.exists()
+
+
+@dataclass
+class Small:
+    """A launcher whose gateway has room for so many more functions."""
+
+    launcher: Launcher
+    room: int
+
+    @property
+    def gateway(self):
+        return self.launcher.gateway
+
+    @contextmanager
+    def launch(self, workflow, folder, plan):
+        if len(plan.wraps) > self.room:
+            raise ChironError("gateway-error", "no more functions", status=400)
+        self.room -= len(plan.wraps)
+        with self.launcher.launch(workflow, folder, plan) as deployed:
+            yield deployed
+        self.room += len(plan.wraps)
+
+
+def test_plans_are_left_out_and_nothing_else_where_a_gateway_is_full(
+    launcher, write_folder, profile_of, platform, tmp_path
+):
+    folder = write_folder(tmp_path / "tiny", TINY, GREET, {})
+    profile = profile_of(folder.workflow)
+    drawn = random_plans(folder.workflow, profile, "pool", count=3, most_processes=2, seed=1)
+    (batch,) = missing_batches(list(drawn), [])
+    place = Place(Small(launcher, 5), platform, lambda line: None)
+    leftovers = Leftovers(tmp_path / "deployed.json")
+    rows = measure_batch(folder, place, batch, leftovers, waiting=["greet"], samples=1)
+    assert 0 < len(rows) < len(batch)
+    assert all(row.overhead_ms > 0 and row.alone for row in rows)
