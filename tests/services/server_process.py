@@ -1,4 +1,4 @@
-"""A server for tests of its end: jobs hang in deploying until a file named `go` appears.
+"""A server for tests of its end: jobs hang in deploying until they are interrupted.
 
 Usage: server_process.py FOLDER, where everything of the server is kept; prints its port.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,15 @@ from services.serve import listen, serve
 
 
 class HangingLauncher:
-    """Deploys nothing, and takes its time; notes in `removed` that it removed it again."""
+    """Deploys nothing, and never ends; notes in `removed` that it removed it again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    @contextmanager
-    def launch(self, *_: Any) -> Iterator[None]:
+    def launch(self, *_: Any) -> None:
         try:
-            while not (self._folder / "go").exists():
+            while True:  # a wait without end can miss a signal that comes right before it
                 time.sleep(0.02)
-            yield
         finally:
             (self._folder / "removed").touch()
 

@@ -57,7 +57,6 @@ def test_a_signal_ends_the_server_after_its_job_has_removed_what_it_deployed(
     with server(tmp_path) as (process, url):
         running, queued = calibrate(url, 2)
         process.send_signal(number)
-        (tmp_path / "go").touch()
         assert process.wait(TIMEOUT_S) == 0
         with pytest.raises(requests.ConnectionError):
             requests.get(url, timeout=TIMEOUT_S)
