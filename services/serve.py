@@ -59,7 +59,7 @@ def listen(host: str = HOST, port: int = PORT, *, secret: Secret | None = None) 
 def serve(listener: socket.socket, app: Flask) -> None:
     """Answer requests on `listener` and run jobs, until SIGTERM or SIGINT; closes `listener`.
 
-    A job that runs then ends at its next step and removes what it deployed.
+    A job that runs then is interrupted, and removes what it deployed.
     """
     configure_logs()
     fork_server.prepare()

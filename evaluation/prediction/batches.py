@@ -35,7 +35,7 @@ _CROWD_ONE_IN = 2
 
 @dataclass(frozen=True)
 class _Known:
-    """What has its turn in every batch because it is known what it takes on a machine at rest.
+    """What has its turn in every batch since its work is known, so that it shows what drifts.
 
     Attributes
     ----------
