@@ -54,7 +54,7 @@ endif
 	@touch $@
 
 .venv/developing: .venv/installed
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[benchmarks,dev,docker,evaluation,fast]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[benchmarks,dev,docker,evaluation]'
 	@touch $@
 
 $(TOOLS)/%:

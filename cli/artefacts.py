@@ -21,6 +21,18 @@ def read_platform(path: Path) -> Platform:
     return _read(Platform, path, "platform", "chiron calibrate")
 
 
+def measured(folder: Path, profile: Path | None, platform: Path | None) -> tuple[Profile, Platform]:
+    """Profile and platform; those that no option names are in `folder`, else in the current one."""
+    return (
+        read_profile(profile or _default(folder, "profile.json")),
+        read_platform(platform or _default(folder, "platform.json")),
+    )
+
+
+def _default(folder: Path, name: str) -> Path:
+    return folder / name if (folder / name).exists() else Path(name)
+
+
 def read_plan(path: Path) -> Plan:
     """The plan in `path`."""
     return _read(Plan, path, "plan", "chiron schedule DIR --slo 200ms")

@@ -9,7 +9,6 @@ import click
 from cli import options
 from cli.output import emit, progress, table
 from evaluation.predictor_speed import Speeds, measure_speed
-from workflow.errors import ChironError
 
 _COLUMNS = ["process", "engine", "median", "p25", "p75", "samples"]
 
@@ -18,17 +17,13 @@ _COLUMNS = ["process", "engine", "median", "p25", "p75", "samples"]
 @options.output("out")
 @options.as_json
 def command(output: Path, as_json: bool) -> None:
-    """Time the simulation of one process of many threads; needs numba.
+    """Time the simulation of one process of many threads.
 
     \b
     Example:
       chiron evaluate predictor-speed
     """
-    try:
-        speeds = measure_speed()
-    except ImportError as error:
-        message = f"numba cannot be loaded ({error}): pip install 'chiron-openfaas[fast]'"
-        raise ChironError("no-numba", message) from None
+    speeds = measure_speed()
     emit(speeds, output / "predictor-speed.json", as_json)
     _show(speeds)
 

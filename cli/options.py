@@ -59,16 +59,12 @@ timeout = click.option(
 profile = click.option(
     "--profile",
     type=click.Path(path_type=Path),
-    default="profile.json",
-    show_default=True,
-    help="What the functions do.",
+    help="What the functions do (default: profile.json in DIR, else here).",
 )
 platform = click.option(
     "--platform",
     type=click.Path(path_type=Path),
-    default="platform.json",
-    show_default=True,
-    help="What the platform costs.",
+    help="What the platform costs (default: platform.json in DIR, else here).",
 )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from cli import options
-from cli.artefacts import read_plan, read_platform, read_profile
+from cli.artefacts import measured, read_plan
 from cli.output import emit, progress, table
 from predictor.explain import Explanation, Parts, explain
 from predictor.plan_timeline import plan_timeline
@@ -40,8 +40,8 @@ _PARTS = tuple(Parts.model_fields)
 @options.as_json
 def command(
     folder: Path,
-    profile: Path,
-    platform: Path,
+    profile: Path | None,
+    platform: Path | None,
     plan_file: Path | None,
     plans_file: Path | None,
     explained: bool,
@@ -59,8 +59,7 @@ def command(
     if plans_file is not None and (explained or trace):
         raise click.UsageError("--explain and --trace are for one --plan")
     workflow = WorkflowFolder.open(folder).workflow
-    functions = read_profile(profile)
-    place = read_platform(platform)
+    functions, place = measured(folder, profile, platform)
     if plans_file is not None:
         for plan in _lines(plans_file, workflow):
             click.echo(predict(plan, workflow, functions, place).model_dump_json())

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cli import options
-from cli.artefacts import read_platform, read_profile
+from cli.artefacts import measured
 from cli.choices import choices
 from cli.output import emit, next_step, progress, table
 from scheduler.choices import Choices, MechanismChoice
@@ -19,6 +19,10 @@ from scheduler.pareto_picture import draw
 from scheduler.schedule import job_of, schedule_as
 from workflow.folder import WorkflowFolder
 
+#: Exit status where no plan meets the SLO.
+EXIT_MISSED = 3
+#: From so many tasks on a search can take seconds.
+_MANY_TASKS = 100
 _COLUMNS = ["plan", "latency", "CPUs", "MiB", "wraps", "SLO"]
 
 
@@ -35,20 +39,23 @@ _COLUMNS = ["plan", "latency", "CPUs", "MiB", "wraps", "SLO"]
     type=click.Path(path_type=Path, dir_okay=False),
     help="plan.json, or with --pareto pareto.json or a .png for a picture too.",
 )
+@click.option("--best-effort", is_flag=True, help="Exit with 0 where the SLO is missed too.")
 @options.as_json
 def command(
     folder: Path,
     slo: float,
-    profile: Path,
-    platform: Path,
+    profile: Path | None,
+    platform: Path | None,
     choices: Choices,
     front: bool,
     output: Path | None,
+    best_effort: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Plan the workflow in DIR for a latency SLO; needs no function and no gateway.
 
-    An SLO that cannot be met is an answer too: the fastest plan found, with meets_slo false.
+    Where the SLO cannot be met the fastest plan found is written, with meets_slo false, and the
+    exit status is 3; with --best-effort it is 0.
     What wishes.json in DIR keeps apart or together stays so.
 
     \b
@@ -56,7 +63,7 @@ def command(
       chiron schedule benchmarks/finra --slo 200ms
     """
     opened = WorkflowFolder.open(folder)
-    functions, place = read_profile(profile), read_platform(platform)
+    functions, place = measured(folder, profile, platform)
     settings = read_settings(opened, os.environ)
     if front:
         job = job_of(
@@ -71,13 +78,16 @@ def command(
             headroom=choices.headroom,
         )
         _pareto(job, slo, choices.mechanism, output or Path("pareto.json"), as_json)
-        return
+        return 0
+    if len(opened.workflow.tasks) >= _MANY_TASKS:
+        progress(f"searching plans of {len(opened.workflow.tasks)} tasks")
     plan = schedule_as(opened.workflow, functions, place, slo, choices, settings)
     for line in plan.why:
         progress(line)
     output = output or Path("plan.json")
     emit(plan, output, as_json)
     next_step(f"chiron generate {output}")
+    return 0 if plan.meets_slo or best_effort else EXIT_MISSED
 
 
 def _pareto(

@@ -56,13 +56,7 @@ class Speeds(Document):
 
 
 def measure_speed(seed: int = 0) -> Speeds:
-    """Time every case with every engine on processes at random.
-
-    Raises
-    ------
-    ImportError
-        Without numba.
-    """
+    """Time every case with every engine on processes at random."""
     load_ms = [_load_ms() for _ in range(1 + _LOADS)][1:]
     speeds = [_speed(name, *case, seed) for case in CASES for name in ENGINES]
     return Speeds(speeds=tuple(speeds), load_ms=round(statistics.median(load_ms), 1))

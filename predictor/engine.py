@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Literal, Protocol
 
 from predictor.simulator import simulate
@@ -52,13 +51,7 @@ def engine(
     """The engine of that name; `wasted_cores` is as `simulator.simulate` has it.
 
     ``auto`` begins in Python and goes on with the compiled kernel when there is much to simulate,
-    so that who asks little does not pay for loading it; without numba it stays in Python.
-    ``compiled`` needs numba.
-
-    Raises
-    ------
-    ImportError
-        ``compiled`` without numba.
+    so that who asks little does not pay for loading it.
     """
     if name == "python":
         return PythonEngine(works, interpreter, wasted_cores)
@@ -110,8 +103,7 @@ class AutoEngine:
         self._periods_left -= sum(len(self._works[name]) for names in processes for name in names)
         if self._periods_left < 0:
             self._periods_left = float("inf")
-            with suppress(ImportError):  # without it, what is left takes longer and is the same
-                self._engine = _compiled(self._works, self._interpreter, self._wasted_cores)
+            self._engine = _compiled(self._works, self._interpreter, self._wasted_cores)
         return self._engine
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 
 from predictor.predict import Predictor
 from workflow.model import Workflow
@@ -21,8 +20,7 @@ _KERNEL = "predictor.compiled"
 def predictor_for(workflow: Workflow, profile: Profile, platform: Platform) -> Predictor:
     """A predictor that begins with the kernel where that is loaded, or much is to be asked."""
     if _KERNEL in sys.modules or _size(workflow, profile) >= LARGE:
-        with suppress(ImportError):  # without numba all stays in Python
-            return Predictor(profile, platform, engine_name="compiled")
+        return Predictor(profile, platform, engine_name="compiled")
     return Predictor(profile, platform)
 
 

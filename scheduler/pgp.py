@@ -98,8 +98,12 @@ class Search:
     @cached_property
     def margin(self) -> float:
         """By how much a layout may beat the estimate: of many stages seldom all are lucky."""
-        large = sum(max(map(len, stage)) > SMALL for stage in self.stages)
-        return 1 + (ESTIMATE_MARGIN - 1) / max(1, large)
+        return 1 + (ESTIMATE_MARGIN - 1) / max(1, self.large)
+
+    @cached_property
+    def large(self) -> int:
+        """How many stages have more functions than are searched to the end."""
+        return sum(max(map(len, stage)) > SMALL for stage in self.stages)
 
     @property
     def most_cpus(self) -> int:
@@ -152,7 +156,9 @@ class Search:
     def _stage_floor_ms(self, stage: Sequence[Functions], cpus: int) -> float:
         kinds = self.problem.kinds
         longest_ms = max(kinds[functions[0]].latency_ms for functions in stage if functions)
-        return max(longest_ms, sum(map(self.problem.core_ms, stage)) / cpus)
+        platform = self.problem.platform
+        cores = min(cpus, platform.cpus) if platform.one_node else cpus
+        return max(longest_ms, sum(map(self.problem.core_ms, stage)) / cores)
 
     def _stage_bound_ms(self, stage: Sequence[Functions], shape: Shape) -> float:
         return max(
@@ -175,7 +181,7 @@ class Search:
         for bound, places in options:
             if bound < least_ms:
                 guess_ms = fill(self.problem, functions, places.offsets_ms)[0]
-                least_ms = min(least_ms, guess_ms)
+                least_ms = min(least_ms, max(bound, guess_ms))
         return least_ms
 
     def _options(self, functions: Functions, group: int, shape: Shape) -> list[tuple[float, Slots]]:
@@ -219,7 +225,9 @@ class Search:
         options = self._options(functions, group, shape)
         if len(functions) <= SMALL:
             return options
-        guesses = [(fill(self.problem, functions, p.offsets_ms)[0], p) for _, p in options]
+        guesses = [
+            (max(bound, fill(self.problem, functions, p.offsets_ms)[0]), p) for bound, p in options
+        ]
         guesses.sort(key=lambda guess: guess[0])
         return [guess for guess in guesses if guess[0] <= ESTIMATE_MARGIN * guesses[0][0]]
 

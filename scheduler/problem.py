@@ -176,6 +176,12 @@ class Problem:
         """How long `functions` compute in all: it takes no less on one core."""
         return sum(self.kinds[n].core_ms for n in functions)
 
+    def busy_ms(self, functions: Functions, places: Slots) -> float:
+        """How long the cores behind `places` compute `functions`, none of them ever idle."""
+        wraps = 1 if self.platform.one_node else len(places.sizes)
+        cores = wraps * self.platform.cpus
+        return (self.core_ms(functions) + places.computing_ms) / cores
+
     @cached_property
     def _by_waiting(self) -> Sequence[int]:
         """The rank of every kind among all: who waits longest while others compute comes first."""

@@ -87,7 +87,11 @@ def slots_of(problem: Problem, shape: Shape, group: int, count: int) -> Slots:
 
 
 def bounds_ms(problem: Problem, functions: Functions, every: Sequence[Slots]) -> list[float]:
-    """Lower bounds of the latency of `functions` over some slots: GIL time, the longest solo."""
+    """Lower bounds of the latency of `functions` over some slots.
+
+    The longest solo run, the time for which processes hold their GILs, and what all compute on the
+    cores there are, the starts of processes included.
+    """
     if not functions:
         return [0.0] * len(every)
     longest_ms, gil_ms = problem.kinds[functions[0]].latency_ms, problem.gil_ms(functions)
@@ -95,6 +99,7 @@ def bounds_ms(problem: Problem, functions: Functions, every: Sequence[Slots]) ->
         max(
             places.by_offset_ms[0] + longest_ms,
             water_level_ms(gil_ms, places.by_offset_ms),
+            problem.busy_ms(functions, places),
         )
         for places in every
     ]

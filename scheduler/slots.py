@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, islice
 
-from predictor.equations import gathering_ms, process_delays_ms
+from predictor.equations import gathering_ms, process_computing_ms, process_delays_ms
 from scheduler.kernighan_lin import Functions
 from workflow.plan import Mechanism
 from workflow.platform import Platform
@@ -26,11 +26,14 @@ class Slots:
         gathering of its results.
     offsets_ms
         For each slot, what is added to the time of a process that runs there by itself.
+    computing_ms
+        How long starting the processes keeps cores busy, in all.
     """
 
     sizes: tuple[int, ...]
     arrivals_ms: tuple[float, ...]
     offsets_ms: tuple[float, ...]
+    computing_ms: float = 0.0
 
     @cached_property
     def by_offset_ms(self) -> tuple[float, ...]:
@@ -49,13 +52,14 @@ def slots(sizes: tuple[int, ...], before: int, mechanism: Mechanism, platform: P
     Equations (2)-(4) of Chiron say what calls and forks cost. The entry wrap, the first of a stage
     that it takes part in, need not be called.
     """
-    arrivals, offsets = list[float](), list[float]()
+    arrivals, offsets, computing_ms = list[float](), list[float](), 0.0
     for number, size in enumerate(sizes, start=before):
         call_ms = platform.rpc_ms + number * platform.invoke_ms if number else 0.0
         arrivals.append(call_ms + gathering_ms(size, mechanism, platform))
         delays = process_delays_ms(size, mechanism, platform)
         offsets += [arrivals[-1] + delay for delay in delays]
-    return Slots(sizes, tuple(arrivals), tuple(offsets))
+        computing_ms += sum(process_computing_ms(size, mechanism, platform))
+    return Slots(sizes, tuple(arrivals), tuple(offsets), computing_ms)
 
 
 def by_wrap(processes: Sequence[Functions], sizes: Sequence[int]) -> list[tuple[Functions, ...]]:

@@ -11,6 +11,10 @@ from scheduler.options import Option, Options
 from scheduler.pgp import by_estimate
 from workflow.plan import Plan
 
+#: After so many candidates in a row that are no faster, by rising estimate or rising CPUs, the rest
+#: is left out where stages are large.
+PATIENCE = 12
+
 
 def choose(options: Options, strategy: Strategy, slo_ms: float) -> Option:
     """The best option by `strategy`; the fastest found where none meets the SLO.
@@ -48,23 +52,36 @@ def cheapest(options: Options, slo_ms: float) -> Option | None:
 
 
 def fastest(options: Options) -> Option | None:
-    """The option with the lowest latency that the search finds, of equal ones the cheapest."""
+    """The option with the lowest latency that the search finds, of equal ones the cheapest.
+
+    Stages of few functions are searched to the end, large ones as long as it goes on to pay.
+    """
     best = min(filter(options.counts, options.rivals), key=_speed, default=None)
+    since, patience = 0, PATIENCE if options.search.large else math.inf
     for candidate in by_estimate(options.candidates()):
         below_ms = math.inf if best is None else best.judged_ms
-        if candidate.estimate_ms > options.search.margin * below_ms:
+        if candidate.estimate_ms > options.search.margin * below_ms or since == patience:
             break
         option = options.made(candidate, below_ms) if candidate.may_reach(below_ms) else None
+        since += 1
         if option is not None and options.counts(option):
+            since = 0 if option.judged_ms < below_ms else since
             best = min(best or option, option, key=_speed)
     return best
 
 
 def every(options: Options) -> Iterator[Option]:
-    """Every option that none with as few CPUs and wraps is sure to beat."""
+    """Every option that none with as few CPUs and wraps is sure to beat.
+
+    Of large stages none with more CPUs once several numbers of them in a row were no faster.
+    """
     yield from filter(options.counts, options.rivals)
     made: list[Option] = []
+    fastest_ms, no_faster = math.inf, set[int]()
     for candidate in options.candidates():
+        no_faster.add(candidate.shape.cpus)
+        if options.search.large and len(no_faster) > PATIENCE:
+            return
         if all(
             len(option.plan.wraps) > candidate.shape.wraps or candidate.may_reach(option.judged_ms)
             for option in made
@@ -73,6 +90,9 @@ def every(options: Options) -> Iterator[Option]:
             if option is not None and options.counts(option):
                 made.append(option)
                 yield option
+                if option.judged_ms < fastest_ms:
+                    fastest_ms = option.judged_ms
+                    no_faster.clear()
 
 
 def better(strategy: Strategy, slo_ms: float) -> Callable[[Option], tuple[float, ...]]:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-pytest.importorskip("numba")
-
 
 def test_requirements_are_printed_and_written(chiron, tmp_path):
     result = chiron("evaluate", "scheduler", "--cases=4", "--no-large", "-o", "figures")

@@ -8,7 +8,7 @@ import pytest
 
 
 def planned(chiron, folder, *options: str, slo: str = "20ms"):
-    result = chiron("schedule", folder, f"--slo={slo}", "--json", *options)
+    result = chiron("schedule", folder, f"--slo={slo}", "--json", "--best-effort", *options)
     assert result.status == 0, result.stderr
     return result.json
 

@@ -53,10 +53,18 @@ def test_a_plan_is_written_explained_and_followed_by_the_next_command(chiron, ar
     assert result.stderr.splitlines()[-1] == "next: chiron generate plan.json"
 
 
-def test_an_slo_that_cannot_be_met_is_an_answer(chiron, artefacts):
-    result = chiron("schedule", artefacts, "--slo", "1us", "--json")
-    assert result.status == 0
+@pytest.mark.parametrize(("options", "status"), [([], 3), (["--best-effort"], 0)])
+def test_an_slo_that_cannot_be_met_is_an_answer(options, status, chiron, artefacts):
+    result = chiron("schedule", artefacts, "--slo", "1us", "--json", *options)
+    assert result.status == status
     assert result.json["meets_slo"] is False
+
+
+def test_artefacts_in_the_workflows_folder_come_before_those_that_are_here(chiron, artefacts):
+    for name in ("profile.json", "platform.json"):
+        (artefacts.parent / name).rename(artefacts / name)
+        (artefacts.parent / name).write_text("not this one")
+    assert chiron("schedule", artefacts, "--slo", "200ms").status == 0
 
 
 @pytest.mark.parametrize(

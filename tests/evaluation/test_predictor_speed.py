@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from evaluation import predictor_speed
 from evaluation.predictor_speed import measure_speed, random_works
-
-pytest.importorskip("numba", reason="numba is the extra `fast`")
 
 
 def test_every_case_is_timed_with_every_engine(monkeypatch):

@@ -50,7 +50,6 @@ def test_stages_hold_every_function_once_and_follow_one_another():
 
 
 def test_no_plan_of_a_small_stage_is_faster_than_the_exhaustive_search():
-    pytest.importorskip("numba")
     stages = list(compare_small_stages(12, seed=5))
     assert all(stage.latency_ms >= stage.least_ms - 0.001 for stage in stages)
     assert all(stage.processes >= stage.least_processes for stage in stages)
@@ -59,7 +58,6 @@ def test_no_plan_of_a_small_stage_is_faster_than_the_exhaustive_search():
 
 @pytest.mark.parametrize("kinds", [("cpu", "block"), ("native", "cpu")])
 def test_the_least_latency_of_one_process_is_that_of_its_best_order(kinds):
-    pytest.importorskip("numba")
     profile = random_profile(3, kinds, seed=2)
     predictor = Predictor(profile, PLATFORM)
     best_ms = min(

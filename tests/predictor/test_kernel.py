@@ -10,14 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predictor import engine as engines
-from predictor.engine import AutoEngine, PythonEngine, engine
-from predictor.threads import Interpreter, Life
-
-pytest.importorskip("numba", reason="numba is the extra `fast`")
-
 from predictor import compiling
+from predictor import engine as engines
 from predictor.compiled import CompiledEngine
+from predictor.engine import PythonEngine, engine
+from predictor.threads import Interpreter, Life
 
 several = settings(deadline=None, max_examples=300)
 
@@ -99,15 +96,6 @@ def test_who_asks_little_is_answered_in_python_and_who_asks_much_by_the_kernel(m
     auto = engine("auto", FEW, FREE)
     used = [(auto.each_ms([("a",), ("a",)]), type(auto._engine)) for _ in range(2)]
     assert used == [([1.0, 1.0], PythonEngine), ([1.0, 1.0], CompiledEngine)]
-
-
-def test_without_numba_all_is_answered_in_python(monkeypatch):
-    monkeypatch.setattr(engines, "ENOUGH_PERIODS", 0)
-    monkeypatch.setitem(sys.modules, "predictor.compiled", None)
-    auto = AutoEngine(FEW, FREE)
-    assert [auto.ends_ms(TWICE, 1) for _ in range(2)] == [[2.0], [2.0]]
-    with pytest.raises(ImportError):
-        engine("compiled", FEW, FREE)
 
 
 def test_nobody_pays_for_numba_before_it_is_used():

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from scheduler.options import Options
 from scheduler.schedule import assess, job_of, schedule
 from workflow.documents import dump, parse_json, validate
 from workflow.errors import ChironError
@@ -101,6 +102,32 @@ def test_an_slo_that_is_no_time_is_refused(profile, platform, slo_ms):
     with pytest.raises(ChironError) as caught:
         schedule(parse_workflow(WORKFLOW), profile(**FUNCTIONS), platform(), slo_ms)
     assert caught.value.code == "bad-slo"
+
+
+@pytest.mark.parametrize("one_node", [True, False])
+@pytest.mark.parametrize("strategy", ["cost", "balanced"])
+def test_a_wide_stage_beyond_its_slo_is_not_searched_to_the_end(
+    one_node, strategy, profile, platform, monkeypatch
+):
+    """With a candidate for each number of CPUs and wraps it took minutes to say that none will."""
+    names = [f"f{number}" for number in range(300)]
+    functions = profile(
+        **{name: f"cpu {1 + n % 17} block {n % 23}" for n, name in enumerate(names)}
+    )
+    workflow = parse_workflow({"tasks": dict(zip(names, names, strict=True)), "edges": []})
+    made, made_by = [], Options.made
+
+    def counted(options, candidate, below_ms=math.inf):
+        made.append(candidate)
+        return made_by(options, candidate, below_ms)
+
+    monkeypatch.setattr(Options, "made", counted)
+    place = platform(cpus=2, one_node=one_node, process_compute_ms=2.0)
+
+    plan = schedule(workflow, functions, place, 1.0, strategy=strategy)
+
+    assert not plan.meets_slo
+    assert 0 < len(made) < 120
 
 
 @pytest.mark.parametrize("model", ["pgp", "one-to-one", "sand"])
