@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from workflow.errors import ChironError
+from workflow.errors import ChironError, Faults
 from workflow.model import Failure, Source, Task, Workflow
-from workflow.names import check_distinct, check_name, check_task_name, shown, workflow_name
+from workflow.names import FunctionNames, check_distinct, check_task_name, shown, workflow_name
 
 _FIELDS = {
     "Task": {"Resource", "Next", "End"},
@@ -24,13 +24,17 @@ _FIELDS = {
 _MACHINE_FIELDS = {"Comment", "Name", "StartAt", "States"}
 
 
-def parse_states(document: dict[str, Any], default_name: str) -> Workflow:
+def parse_states(
+    document: dict[str, Any], default_name: str, names: FunctionNames | None = None
+) -> Workflow:
     """The workflow that a state machine defines; `default_name` stands in for a missing Name.
+
+    `names` says which functions its Resources are.
 
     Raises
     ------
     ChironError
-        With the path of the state at fault: ``unknown-field``, ``missing-field``,
+        All faults, each with the path of its state: ``unknown-field``, ``missing-field``,
         ``bad-field``, ``unsupported-state``, ``unknown-next``, ``cycle``, ``unreachable``,
         ``duplicate-state``, ``empty-parallel``, ``bad-name``, ``alike-names``.
 
@@ -40,35 +44,40 @@ def parse_states(document: dict[str, Any], default_name: str) -> Workflow:
     >>> parse_states(machine, "demo").tasks
     (Task(name='A', function='f', source=None),)
     """
-    found = _Found([], set())
-    output, failure = _walk(document, "", None, found)
-    if not found.tasks:
+    found = _Found([], set(), Faults(), names or FunctionNames({}))
+    output, failure = None, None
+    with found.faults.noting():
+        output, failure = _walk(document, "", None, found)
+    if not found.tasks and not found.faults:
         raise ChironError("no-tasks", "the workflow has no Task: add one", path="States")
-    check_distinct((task.name for task in found.tasks), "States")
+    with found.faults.noting():
+        found.functions.check()
+    with found.faults.noting():
+        check_distinct((task.name for task in found.tasks), "States")
     name = document.get("Name", default_name)
-    if not isinstance(name, str):
-        raise ChironError("bad-field", "Name has to be a string", path="Name")
-    return Workflow(
-        name=workflow_name(name, "Name"),
-        tasks=tuple(found.tasks),
-        output=output,
-        failure=failure,
-    )
+    with found.faults.noting():
+        if not isinstance(name, str):
+            raise ChironError("bad-field", "Name has to be a string", path="Name")
+        name = workflow_name(name, "Name")
+    found.faults.raise_all()
+    return Workflow(name=name, tasks=tuple(found.tasks), output=output, failure=failure)
 
 
 @dataclass(frozen=True)
 class _Found:
-    """What a walk has come upon: the tasks in order, and the names of all states."""
+    """What a walk has come upon: the tasks in order, the names of all states, and faults."""
 
     tasks: list[Task]
     names: set[str]
+    faults: Faults
+    functions: FunctionNames
 
 
 def _walk(
     machine: dict[str, Any], path: str, source: Source, found: _Found, in_branch: bool = False
 ) -> tuple[Source, Failure | None]:
     """Follow a chain of states from StartAt; returns what comes out of its end."""
-    states = _states_of(machine, path, in_branch)
+    states = _states_of(machine, path, in_branch, found.faults)
     at = f"{path}StartAt"
     name = _required(machine, "StartAt", str, path)
     visited: dict[str, None] = {}
@@ -92,7 +101,7 @@ def _walk(
             )
         visited[name] = None
         here = f"{path}States.{name}"
-        state = _state(states[name], name, here, in_branch)
+        state = _state(states[name], name, here, in_branch, found.faults)
         if name in found.names:
             raise ChironError(
                 "duplicate-state",
@@ -104,7 +113,8 @@ def _walk(
         if state["Type"] == "Fail":
             failure = Failure(state.get("Error", ""), state.get("Cause", ""))
         else:
-            source = _run(state, name, here, source, found)
+            with found.faults.noting():
+                source = _run(state, name, here, source, found)
         following = _next(state, here)
         if following is None:
             break
@@ -123,10 +133,9 @@ def _walk(
 def _run(state: dict[str, Any], name: str, here: str, source: Source, found: _Found) -> Source:
     """Add what the state runs to `found`; returns what comes out of it."""
     if state["Type"] == "Task":
-        resource = check_name(
-            _required(state, "Resource", str, f"{here}."), "function", f"{here}.Resource"
-        )
-        found.tasks.append(Task(check_task_name(name, here), resource, source))
+        resource = _required(state, "Resource", str, f"{here}.")
+        function = found.functions.function(resource, f"{here}.Resource")
+        found.tasks.append(Task(check_task_name(name, here), function, source))
         return name
     if state["Type"] == "Parallel":
         return _parallel(state, here, source, found)
@@ -142,24 +151,28 @@ def _parallel(state: dict[str, Any], here: str, source: Source, found: _Found) -
     ends: list[str] = []
     for index, branch in enumerate(branches):
         path = f"{here}.Branches[{index}]"
-        if not isinstance(branch, dict):
-            raise ChironError("bad-field", "a branch has to be an object", path=path)
-        before = len(found.tasks)
-        end, _ = _walk(branch, f"{path}.", source, found, in_branch=True)
-        if len(found.tasks) == before or not isinstance(end, str):
-            raise ChironError("empty-parallel", "a branch needs at least one Task", path=path)
-        ends.append(end)
+        with found.faults.noting():
+            if not isinstance(branch, dict):
+                raise ChironError("bad-field", "a branch has to be an object", path=path)
+            before, faults = len(found.tasks), len(found.faults)
+            end, _ = _walk(branch, f"{path}.", source, found, in_branch=True)
+            if isinstance(end, str) and len(found.tasks) > before:
+                ends.append(end)
+            elif len(found.faults) == faults:
+                raise ChironError("empty-parallel", "a branch needs at least one Task", path=path)
     return tuple(ends)
 
 
-def _states_of(machine: dict[str, Any], path: str, in_branch: bool) -> dict[str, Any]:
+def _states_of(
+    machine: dict[str, Any], path: str, in_branch: bool, faults: Faults
+) -> dict[str, Any]:
     known = _MACHINE_FIELDS - {"Name"} if in_branch else _MACHINE_FIELDS
-    _refuse_unknown(machine, known, path)
+    _refuse_unknown(machine, known, path, faults)
     states: dict[str, Any] = _required(machine, "States", dict, path)
     return states
 
 
-def _state(state: Any, name: str, here: str, in_branch: bool) -> dict[str, Any]:
+def _state(state: Any, name: str, here: str, in_branch: bool, faults: Faults) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise ChironError("bad-field", f"state {shown(name)} has to be an object", path=here)
     kind = _required(state, "Type", str, f"{here}.")
@@ -173,10 +186,12 @@ def _state(state: Any, name: str, here: str, in_branch: bool) -> dict[str, Any]:
             path=f"{here}.Type",
             functions=[name],
         )
-    _refuse_unknown(state, _FIELDS[kind] | {"Type", "Comment"}, f"{here}.")
+    _refuse_unknown(state, _FIELDS[kind] | {"Type", "Comment"}, f"{here}.", faults)
     for field in ("Comment", "Error", "Cause"):
-        if not isinstance(state.get(field, ""), str):
-            raise ChironError("bad-field", f"{field} has to be a string", path=f"{here}.{field}")
+        with faults.noting():
+            if not isinstance(state.get(field, ""), str):
+                what = f"{field} has to be a string"
+                raise ChironError("bad-field", what, path=f"{here}.{field}")
     return state
 
 
@@ -203,14 +218,15 @@ def _required(holder: dict[str, Any], field: str, kind: type, path: str) -> Any:
     return holder[field]
 
 
-def _refuse_unknown(holder: dict[str, Any], known: set[str], path: str) -> None:
+def _refuse_unknown(holder: dict[str, Any], known: set[str], path: str, faults: Faults) -> None:
     for field in holder:
-        if field not in known:
-            raise ChironError(
-                "unknown-field",
-                f"{shown(field)} is not supported here; known: {', '.join(sorted(known))}",
-                path=f"{path}{field}",
-            )
+        with faults.noting():
+            if field not in known:
+                raise ChironError(
+                    "unknown-field",
+                    f"{shown(field)} is not supported here; known: {', '.join(sorted(known))}",
+                    path=f"{path}{field}",
+                )
 
 
 def _listed(names: Any, most: int = 8) -> str:

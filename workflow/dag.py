@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow.errors import ChironError
+from workflow.errors import ChironError, Faults
 from workflow.model import Source, Task, Workflow
-from workflow.names import check_distinct, check_name, check_task_name, shown, workflow_name
+from workflow.names import (
+    TASK_NAME_LIMIT,
+    FunctionNames,
+    check_distinct,
+    check_task_name,
+    shown,
+    workflow_name,
+)
 
 _FIELDS = {"name", "comment", "tasks", "edges"}
 
 
-def parse_dag(document: dict[str, Any], default_name: str) -> Workflow:
-    """The workflow that a plain DAG defines.
+def parse_dag(
+    document: dict[str, Any], default_name: str, names: FunctionNames | None = None
+) -> Workflow:
+    """The workflow that a plain DAG defines; `names` says which functions its tasks call.
 
     A task with one edge into it gets that output, with several the JSON list of them in the
     order of the edges. The workflow answers what its last task answers, or the list of all tasks
@@ -21,73 +30,93 @@ def parse_dag(document: dict[str, Any], default_name: str) -> Workflow:
     Raises
     ------
     ChironError
-        ``unknown-field``, ``bad-field``, ``unknown-task``, ``duplicate-edge``, ``cycle``,
-        ``bad-name``, ``alike-names``.
+        All faults, each with its path: ``unknown-field``, ``bad-field``, ``unknown-task``,
+        ``duplicate-edge``, ``cycle``, ``bad-name``, ``alike-names``.
 
     Examples
     --------
     >>> parse_dag({"tasks": {"a": "f", "b": "g"}, "edges": [["a", "b"]]}, "demo").output
     'b'
     """
+    faults = Faults()
     for field in document:
-        if field not in _FIELDS:
-            raise ChironError(
-                "unknown-field",
-                f"{shown(field)} is not known; known: {', '.join(sorted(_FIELDS))}",
-                path=field,
-            )
-    functions = _functions(document.get("tasks"))
-    edges = _edges(document.get("edges", []), functions)
+        with faults.noting():
+            if field not in _FIELDS:
+                raise ChironError(
+                    "unknown-field",
+                    f"{shown(field)} is not known; known: {', '.join(sorted(_FIELDS))}",
+                    path=field,
+                )
+    functions = _functions(document.get("tasks"), names or FunctionNames({}), faults)
+    edges = _edges(document.get("edges", []), functions, faults)
     sources: dict[str, list[str]] = {name: [] for name in functions}
     for before, after in edges:
         sources[after].append(before)
     starts = {before for before, _ in edges}
     name = document.get("name", default_name)
-    if not isinstance(name, str):
-        raise ChironError("bad-field", "name has to be a string", path="name")
+    with faults.noting():
+        if not isinstance(name, str):
+            raise ChironError("bad-field", "name has to be a string", path="name")
+        name = workflow_name(name, "name")
+    faults.raise_all()
     return Workflow(
-        name=workflow_name(name, "name"),
+        name=name,
         tasks=tuple(Task(name, functions[name], _source(sources[name])) for name in functions),
         output=_source([name for name in functions if name not in starts]),
     )
 
 
-def _functions(tasks: Any) -> dict[str, str]:
+def _functions(tasks: Any, names: FunctionNames, faults: Faults) -> dict[str, str]:
     if not isinstance(tasks, dict) or not tasks:
         raise ChironError(
             "bad-field",
             'tasks has to be an object of at least one "task": "function"',
             path="tasks",
         )
-    check_distinct(tasks, "tasks")
-    return {
-        check_task_name(name, f"tasks.{name}"): check_name(function, "function", f"tasks.{name}")
-        for name, function in tasks.items()
-    }
+    with faults.noting():
+        check_distinct(tasks, "tasks")
+    functions = {}
+    for name, function in tasks.items():
+        with faults.noting():
+            check_task_name(name, f"tasks.{name}", TASK_NAME_LIMIT)
+            if not isinstance(function, str):
+                what = f"the function of task {shown(name)} has to be a string"
+                raise ChironError("bad-field", what, path=f"tasks.{name}")
+            functions[name] = names.function(function, f"tasks.{name}")
+    with faults.noting():
+        names.check()
+    return functions
 
 
-def _edges(edges: Any, functions: dict[str, str]) -> list[tuple[str, str]]:
+def _edges(edges: Any, functions: dict[str, str], faults: Faults) -> list[tuple[str, str]]:
     if not isinstance(edges, list):
         raise ChironError("bad-field", 'edges has to be a list of ["from", "to"]', path="edges")
     result: dict[tuple[str, str], None] = {}
     for index, edge in enumerate(edges):
-        path = f"edges[{index}]"
-        if not (
-            isinstance(edge, list) and len(edge) == 2 and all(isinstance(end, str) for end in edge)
-        ):
-            raise ChironError("bad-field", 'an edge has to be ["from", "to"]', path=path)
-        for end in edge:
-            if end not in functions:
+        with faults.noting():
+            pair = _edge(edge, functions, f"edges[{index}]")
+            if pair in result:
                 raise ChironError(
-                    "unknown-task", f"{shown(end)} is no task", path=path, functions=[end]
+                    "duplicate-edge",
+                    "the edge is there twice",
+                    path=f"edges[{index}]",
+                    functions=pair,
                 )
-        pair = (edge[0], edge[1])
-        if pair in result:
-            raise ChironError(
-                "duplicate-edge", "the edge is there twice", path=path, functions=pair
-            )
-        result[pair] = None
+            result[pair] = None
     return list(result)
+
+
+def _edge(edge: Any, functions: dict[str, str], path: str) -> tuple[str, str]:
+    if not (
+        isinstance(edge, list) and len(edge) == 2 and all(isinstance(end, str) for end in edge)
+    ):
+        raise ChironError("bad-field", 'an edge has to be ["from", "to"]', path=path)
+    for end in edge:
+        if end not in functions:
+            raise ChironError(
+                "unknown-task", f"{shown(end)} is no task", path=path, functions=[end]
+            )
+    return edge[0], edge[1]
 
 
 def _source(names: list[str]) -> Source:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 #: Names in a message are cut before; what is longer came from outside as a whole.
 _LONGEST = 2000
@@ -53,6 +54,39 @@ class ChironError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} (at {self.path})" if self.path else self.message
+
+
+class Faults:
+    """What is wrong with one file: all of it is said at once."""
+
+    def __init__(self) -> None:
+        self._found: list[ChironError] = []
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Go on after a ChironError of the block."""
+        try:
+            yield
+        except ChironError as error:
+            self._found.append(error)
+
+    def raise_all(self) -> None:
+        """Raise the only fault, or one error that says each with its place."""
+        if not self._found:
+            return
+        first = self._found[0]
+        if len(self._found) == 1:
+            raise first
+        raise ChironError(
+            first.code,
+            f"{len(self._found)} faults: {'; '.join(map(str, self._found))}",
+            path=first.path,
+            functions=dict.fromkeys(name for error in self._found for name in error.functions),
+            status=first.status,
+        )
 
 
 def _one_line(text: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ from workflow.dag import parse_dag
 from workflow.documents import read_json
 from workflow.errors import ChironError
 from workflow.model import Workflow
-from workflow.names import NAME
+from workflow.names import NAME, FunctionNames, check_name
 
 WORKFLOW_FILE = "workflow.json"
+#: What the tasks call a function, where that is no name for OpenFaaS -> the function's name.
+FUNCTIONS_FILE = "functions.json"
 #: Largest workflow.json, in bytes: thousands of states.
 WORKFLOW_LIMIT = 4 * 1024 * 1024
 
@@ -31,7 +35,7 @@ class WorkflowFolder:
         if not path.is_dir():
             raise ChironError("missing-file", f"workflow folder {path} is not there")
         document = read_json(path / WORKFLOW_FILE, "workflow", WORKFLOW_LIMIT)
-        return cls(path, parse_workflow(document, default_name(path)))
+        return cls(path, parse_workflow(document, default_name(path), _function_names(path)))
 
     @property
     def stack_file(self) -> Path:
@@ -44,17 +48,43 @@ class WorkflowFolder:
         return file.read_bytes() if file.exists() else b"{}"
 
 
-def parse_workflow(document: Any, name: str = "workflow") -> Workflow:
-    """The workflow in a parsed workflow.json of either form; `name` where it names none."""
+def parse_workflow(
+    document: Any, name: str = "workflow", functions: FunctionNames | None = None
+) -> Workflow:
+    """The workflow in a parsed workflow.json of either form; `name` where it names none.
+
+    `functions` says what its tasks call the functions of OpenFaaS.
+    """
     if isinstance(document, dict) and "States" in document:
-        return parse_states(document, name)
+        return parse_states(document, name, functions)
     if isinstance(document, dict) and "tasks" in document:
-        return parse_dag(document, name)
+        return parse_dag(document, name, functions)
     raise ChironError(
         "bad-document",
         'a workflow is an object with "StartAt" and "States" (Amazon States Language) '
         'or with "tasks" and "edges"',
     )
+
+
+def _function_names(path: Path) -> FunctionNames:
+    """The names in functions.json, if there is one, and those of stack.yaml for a proposal."""
+    file = path / FUNCTIONS_FILE
+    known = read_json(file, "function names") if file.exists() else {}
+    if not isinstance(known, dict) or not all(isinstance(name, str) for name in known.values()):
+        message = f'{file} has to be an object: {{"name in the workflow": "function"}}'
+        raise ChironError("bad-document", message)
+    for given, name in known.items():
+        check_name(name, "function", f"{FUNCTIONS_FILE}: {given}")
+    return FunctionNames(known, partial(_deployed, path / "stack.yaml"))
+
+
+def _deployed(stack: Path) -> tuple[str, ...]:
+    """The functions of a stack.yaml, none where it cannot be read: not the time to say why."""
+    import yaml  # loaded on use: only a fault asks for it
+
+    with suppress(OSError, ValueError, yaml.YAMLError, AttributeError, RecursionError):
+        return tuple(map(str, yaml.safe_load(stack.read_text(encoding="utf-8"))["functions"]))
+    return ()
 
 
 def default_name(path: Path) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
 
 from workflow.errors import ChironError
 
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
-#: Longest name of a state in Amazon States Language.
-TASK_NAME_LIMIT = 80
+#: Longest name of a state in Amazon States Language, and of a task in the plain form.
+STATE_NAME_LIMIT, TASK_NAME_LIMIT = 80, 1000
 _FORBIDDEN_IN_TASKS = frozenset('<>{}[]?*"#%\\^|~`$&,;:/')
 
 
@@ -32,20 +34,68 @@ def workflow_name(name: str, path: str) -> str:
     return check_name(re.sub(r"[\s_]+", "-", name.strip().lower()), "workflow", path)
 
 
-def check_task_name(name: str, path: str) -> str:
-    """`name` if States Language allows it as a state's name, else ``bad-name``."""
+def check_task_name(name: str, path: str, most: int = STATE_NAME_LIMIT) -> str:
+    """`name` if States Language allows it and it it is not too long, else ``bad-name``."""
     wrong = next((c for c in name if c in _FORBIDDEN_IN_TASKS or not c.isprintable()), None)
     if wrong is not None:
         raise ChironError(
             "bad-name", f"task name {shown(name)} must not contain {wrong!a}", path=path
         )
-    if not name.strip() or len(name) > TASK_NAME_LIMIT:
+    if not name.strip() or len(name) > most:
         raise ChironError(
             "bad-name",
-            f"task name {shown(name)} has to have 1 to {TASK_NAME_LIMIT} characters",
+            f"task name {shown(name)} has to have 1 to {most} characters",
             path=path,
         )
     return name
+
+
+class FunctionNames:
+    """What tasks call their functions, and how OpenFaaS calls them.
+
+    Parameters
+    ----------
+    known
+        The names in functions.json: what the workflow has -> the function's name.
+    deployed
+        Gives the functions of stack.yaml, of which a proposal names the one that is most alike.
+    """
+
+    def __init__(
+        self, known: Mapping[str, str], deployed: Callable[[], Collection[str]] = tuple
+    ) -> None:
+        self._known, self._deployed = known, deployed
+        self._foreign: dict[str, str] = {}
+
+    def function(self, given: str, path: str) -> str:
+        """The function that a task calls `given`; one that cannot be is refused by `check`."""
+        name = self._known.get(given, given)
+        if not NAME.fullmatch(name):
+            self._foreign.setdefault(given, path)
+        return name
+
+    def check(self) -> None:
+        """Raise ``bad-name`` for all that no function can be called, with a map that mends it."""
+        if not self._foreign:
+            return
+        deployed = self._deployed()
+        proposal = {given: _proposed(given, deployed) for given in self._foreign}
+        raise ChironError(
+            "bad-name",
+            "functions of OpenFaaS have lower-case letters, digits and hyphens, at most 63: write "
+            f"functions.json beside workflow.json: {json.dumps(proposal, ensure_ascii=False)}",
+            path=next(iter(self._foreign.values())),
+            functions=self._foreign,
+        )
+
+
+def _proposed(given: str, deployed: Collection[str]) -> str:
+    """A name for `given`: its last part, as OpenFaaS writes it, or the deployed one alike."""
+    plain = re.sub(r"\$\{(.*?)(\.Arn)?\}", r"\1", given).removesuffix(":$LATEST")
+    last = re.split(r"[:/.]", plain.rstrip(":/."))[-1]
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "-", last).strip("-").lower()
+    close = get_close_matches(words, deployed, 1, 0.7)
+    return close[0] if close else words[:63].strip("-")
 
 
 def check_distinct(names: Iterable[str], path: str) -> None:

@@ -45,8 +45,11 @@ BAD_WORKFLOWS: dict[str, tuple[Any, list[str]]] = {
         machine(C={"Type": "Choice", "Choices": []}),
         ["'Choice'", "supported: Task, Parallel", "States.C.Type"],
     ),
-    "a bad name": (machine(A=task("Side")), ["'Side'", "lower-case", "States.A.Resource"]),
-    "a name with code in it": (machine(A=task("a;rm -rf $HOME")), ["'a;rm -rf $HOME'"]),
+    "a bad name": (machine(A=task("Side")), ['"Side": "side"', "lower-case", "States.A.Resource"]),
+    "a name with code in it": (
+        machine(A=task("a;rm -rf $HOME")),
+        ['"a;rm -rf $HOME": "a-rm-rf-home"'],
+    ),
     "names that are alike": (
         {"tasks": {"Last Px": "f", "last_px": "f"}},
         ["'Last Px'", "'last_px'", "rename one"],

@@ -149,7 +149,7 @@ REFUSALS = [
     pytest.param(
         {"StartAt": "A", "States": {"A": 1}}, "bad-field", "States.A", (), id="state is 1"
     ),
-    pytest.param(single(Resource="F"), "bad-name", "States.A.Resource", (), id="function name"),
+    pytest.param(single(Resource="F"), "bad-name", "States.A.Resource", ("F",), id="function name"),
     pytest.param(single() | {"Name": "ä"}, "bad-name", "Name", (), id="workflow name"),
     pytest.param(
         {"StartAt": "A/B", "States": {"A/B": TASK}}, "bad-name", "States.A/B", (), id="task name"
@@ -224,6 +224,18 @@ def test_refused_with_its_path_and_its_states(refused, document, code, path, fun
     error = refused(parse_states, document, "demo")
     assert (error.code, error.path, error.functions) == (code, path, functions)
     assert error.status == 400
+
+
+def test_all_faults_are_said_at_once_each_with_its_place(refused):
+    states = {
+        "A": {"Type": "Task", "Resource": "f", "Retry": [], "Catch": [], "Next": "B"},
+        "B": {"Type": "Parallel", "Branches": [], "Comment": 1, "Next": "C:1"},
+        "C:1": {"Type": "Task", "Resource": "F", "End": True},
+    }
+    error = refused(parse_states, {"StartAt": "A", "States": states}, "d")
+    assert error.code == "unknown-field"
+    for place in ("A.Retry", "A.Catch", "B.Comment", "B.Branches", "C:1", "C:1.Resource"):
+        assert f"(at States.{place})" in error.message
 
 
 def test_names_that_normalise_alike_are_both_named(refused, machine):

@@ -221,3 +221,40 @@ def test_a_folder_that_is_missing_or_empty_is_named(refused, tmp_path):
 @pytest.mark.parametrize("name", ["1st", "a_b", "Ä", "-a", "a" * 64])
 def test_a_folder_whose_name_names_no_workflow_gives_a_plain_one(tmp_path, name):
     assert default_name(tmp_path / name) == "workflow"
+
+
+ARNS = {
+    "arn:aws:lambda:eu-west-1:123456789012:function:ThumbNailer": "thumbnailer",
+    "arn:aws:lambda:eu-west-1:123456789012:function:wordCount_v2:$LATEST": "word-count-v2",
+    "${Merge_Function.Arn}": "merge-function",
+}
+STACK = "functions:\n  thumbnailer: {}\n  other: {}\n"
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    """A workflow folder whose functions have the names of another platform."""
+    tasks = {f"t{number}": arn for number, arn in enumerate(ARNS)}
+    (tmp_path / "workflow.json").write_text(json.dumps({"tasks": tasks}))
+    (tmp_path / "stack.yaml").write_text(STACK)
+    return tmp_path
+
+
+def test_names_of_other_platforms_are_refused_with_a_map_that_mends_all_of_them(foreign, refused):
+    error = refused(WorkflowFolder.open, foreign)
+    assert (error.code, error.path, error.functions) == ("bad-name", "tasks.t0", tuple(ARNS))
+    proposal = error.message[error.message.index("{") :]
+    assert json.loads(proposal) == ARNS
+
+    (foreign / "functions.json").write_text(proposal)
+    assert WorkflowFolder.open(foreign).workflow.functions == tuple(ARNS.values())
+
+
+@pytest.mark.parametrize("content", ["[]", '{"a": 1}', '{"a": "B"}', "{"])
+def test_a_map_of_names_that_is_wrong_is_one_line(foreign, refused, content):
+    (foreign / "functions.json").write_text(content)
+    assert "functions.json" in str(refused(WorkflowFolder.open, foreign))
+
+
+def test_a_task_of_the_plain_form_may_have_a_long_name():
+    assert parse_workflow({"tasks": {"x" * 500: "f"}}).tasks[0].name == "x" * 500
