@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import get_args
 
 import click
 
@@ -16,14 +15,11 @@ from generator.invoke import Answer, find_invoker
 from generator.measured_trace import measured_trace
 from workflow.documents import write_atomically
 from workflow.errors import ChironError
-from workflow.plan import Model
 
 
 @click.command("invoke")
 @click.argument("workflow")
-@click.option(
-    "--model", type=click.Choice(get_args(Model)), help="Which one, if several are there."
-)
+@options.deployed_model
 @click.option(
     "--trace",
     type=click.Path(path_type=Path),

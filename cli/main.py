@@ -24,9 +24,13 @@ VERBS = {
     "evaluate": "Measure deployment models and the predictor.",
     "generate": "Turn a plan into a deployable folder.",
     "invoke": "Run a deployed workflow.",
+    "list": "List the workflows that are deployed.",
+    "logs": "Print what the functions of a deployed workflow print.",
     "predict": "Predict the latency of plans.",
     "profile": "Record what each function does: profile.json.",
+    "remove": "Remove a deployed workflow.",
     "schedule": "Find the cheapest plan that meets an SLO: plan.json.",
+    "schema": "Print the JSON schema of an artefact.",
     "serve": "Run the web services and the embedded gateway.",
     "watch": "Keep a deployed workflow at its SLO, switching without loss.",
 }

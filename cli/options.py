@@ -12,6 +12,7 @@ import click
 from gateway.names import BackendName as Backend
 from generator.settings import SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR
 from workflow.errors import ChironError
+from workflow.plan import Model
 from workflow.units import parse_duration_ms
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -49,6 +50,9 @@ backend = click.option(
     help="What runs the functions of the embedded gateway (default: process).",
 )
 as_json = click.option("-j", "--json", "as_json", is_flag=True, help="Print JSON on stdout.")
+deployed_model = click.option(
+    "--model", type=click.Choice(get_args(Model)), help="Which one, if several are there."
+)
 slo = click.option("--slo", type=Duration(), required=True, help="Latency SLO, such as 200ms.")
 timeout = click.option(
     "--timeout",

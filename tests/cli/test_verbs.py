@@ -186,3 +186,15 @@ def test_a_doctor_that_misses_something_needed_fails(chiron, tmp_path):
     strace = next(finding for finding in result.json if finding["name"] == "strace")
     assert (result.status, strace["ok"], strace["required"]) == (1, False, True)
     assert "fix: " in result.stderr
+
+
+@pytest.mark.parametrize("artefact", ["plan", "platform", "profile", "wishes"])
+def test_the_schema_of_an_artefact_is_printed(artefact, chiron):
+    result = chiron("schema", artefact)
+    assert result.status == 0
+    assert "format" in result.json["properties"]
+
+
+def test_the_shell_completes_verbs(chiron):
+    words = {"_CHIRON_COMPLETE": "bash_complete", "COMP_WORDS": "chiron sch", "COMP_CWORD": "1"}
+    assert chiron(**words).stdout.split() == ["plain,schedule", "plain,schema"]

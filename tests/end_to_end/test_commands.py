@@ -50,7 +50,9 @@ def test_deploy_shows_predicted_and_measured_side_by_side_and_the_next_command(c
     assert written == {"profile.json", "platform.json", "plan.json", "build"}
 
 
-def test_what_deploy_left_on_a_gateway_is_invoked(chiron, place, small, tmp_path):
+def test_what_deploy_left_on_a_gateway_is_invoked_listed_and_removed(
+    chiron, place, small, tmp_path
+):
     url = place.gateway.url
     status, stdout, stderr = chiron("deploy", "small", "--slo=60s", "-g", url, *KNOWN, "--json")
     assert status == 0, stderr
@@ -68,9 +70,17 @@ def test_what_deploy_left_on_a_gateway_is_invoked(chiron, place, small, tmp_path
         assert (status, stdout) == (1, "")
         assert stderr.startswith("error: function wave failed: ")
         assert len(stderr.splitlines()) == 1
+        (listed,) = json.loads(chiron("list", "-g", url, "--json")[1])["deployments"]
+        assert set(listed["functions"]) == set(report["functions"])
+        assert listed["predicted"]["cpus"] == report["plan"]["cpus"] and listed["calls"] > 50
+        assert "small" in chiron("list", "-g", url)[2]
+        said = chiron("logs", "small", "wave", "-g", url)[1]
+        assert "no waves today" in said and "[mirror]" not in said
     finally:
-        for name in report["functions"]:
-            place.gateway.remove(name)
+        assert chiron("remove", "small", "-g", url)[0] == 0
+    assert not set(report["functions"]) & place.names()
+    status, _, stderr = chiron("remove", "small", "-g", url)
+    assert status == 2 and "workflow small is not deployed" in stderr
 
 
 def test_evaluate_compares_models_and_leaves_the_figures(chiron, tmp_path):

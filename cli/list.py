@@ -1,0 +1,53 @@
+"""`chiron list`: the workflows that are deployed."""
+
+from __future__ import annotations
+
+import click
+
+from cli import options
+from cli.output import emit, progress, table
+from cli.place import connect
+from generator.annotations import Promise
+from generator.deployed import deployed
+
+_COLUMNS = ["workflow", "model", "functions", "CPUs", "predicted ms", "replicas", "calls"]
+
+
+@click.command("list")
+@options.gateway
+@options.tls_no_verify
+@options.as_json
+def command(gateway: str | None, tls_no_verify: bool, as_json: bool) -> None:
+    """List the workflows that are deployed.
+
+    \b
+    Example:
+      chiron list
+    """
+    with connect(gateway, local=None, tls_no_verify=tls_no_verify) as launcher:
+        found = deployed(launcher.gateway)
+    if as_json:
+        emit(found, None, as_json)
+        return
+    rows = [
+        [
+            each.workflow,
+            each.model,
+            str(len(each.functions)),
+            *_predicted(each.predicted),
+            f"{each.available}/{each.replicas}",
+            f"{each.calls:g}",
+        ]
+        for each in found.deployments
+    ]
+    if rows:
+        table("deployed workflows", _COLUMNS, rows)
+    else:
+        progress("no workflow is deployed: chiron deploy does that")
+
+
+def _predicted(promise: Promise | None) -> tuple[str, str]:
+    if promise is None:
+        return "-", "-"
+    latency = f"{promise.latency_ms:.1f} ({promise.low_ms:.1f} to {promise.high_ms:.1f})"
+    return str(promise.cpus), latency

@@ -1,0 +1,33 @@
+"""`chiron schema`: the JSON schemas of the artefacts."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from scheduler.wishes import Wishes
+from workflow.documents import Document
+from workflow.plan import Plan
+from workflow.platform import Platform
+from workflow.profile import Profile
+
+_ARTEFACTS: dict[str, type[Document]] = {
+    "plan": Plan,
+    "platform": Platform,
+    "profile": Profile,
+    "wishes": Wishes,
+}
+
+
+@click.command("schema")
+@click.argument("artefact", type=click.Choice(list(_ARTEFACTS)))
+def command(artefact: str) -> None:
+    """Print the JSON schema of an ARTEFACT.
+
+    \b
+    Example:
+      chiron schema plan
+    """
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    click.echo(json.dumps(schema | _ARTEFACTS[artefact].model_json_schema(), indent=1))

@@ -1,0 +1,88 @@
+"""Which workflows a gateway runs, told by the annotations of its functions."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from generator.annotations import MODEL, ROLE, WORKFLOW, Promise, read_promise
+from openfaas.client import Gateway
+from openfaas.objects import FunctionStatus
+from workflow.documents import Document
+from workflow.errors import ChironError
+
+
+class DeployedWorkflow(Document):
+    """A workflow as one model of it is deployed.
+
+    Attributes
+    ----------
+    functions
+        Its wraps' functions; supporting functions, which others may use too, are not among them.
+    calls
+        Invocations of the functions that clients call, as the gateway counts them.
+    """
+
+    workflow: str
+    model: str
+    functions: tuple[str, ...]
+    predicted: Promise | None
+    replicas: int
+    available: int
+    calls: float
+
+
+class Deployments(Document):
+    """All workflows of a gateway, by name."""
+
+    deployments: tuple[DeployedWorkflow, ...]
+
+
+def deployed(gateway: Gateway) -> Deployments:
+    """The workflows that are deployed on `gateway`."""
+    wraps = sorted(
+        (f for f in gateway.functions() if WORKFLOW in f.annotations),
+        key=lambda f: (*_identity(f), f.name),
+    )
+    groups = groupby(wraps, key=_identity)
+    return Deployments(deployments=tuple(_deployed(*key, list(group)) for key, group in groups))
+
+
+def wraps_of(gateway: Gateway, workflow: str, model: str | None = None) -> tuple[str, ...]:
+    """The functions of `workflow`, as `model` or as all of its models, by name.
+
+    Raises
+    ------
+    ChironError
+        ``not-deployed``, with the workflows that are.
+    """
+    everything = deployed(gateway).deployments
+    found = [
+        name
+        for each in everything
+        if each.workflow == workflow and model in (None, each.model)
+        for name in each.functions
+    ]
+    if not found:
+        there = ", ".join(dict.fromkeys(each.workflow for each in everything)) or "none"
+        what = f"workflow {workflow}" + (f" as {model}" if model else "")
+        message = f"{what} is not deployed on {gateway.url}; deployed: {there}"
+        raise ChironError("not-deployed", message, status=404)
+    return tuple(found)
+
+
+def _identity(function: FunctionStatus) -> tuple[str, str]:
+    return function.annotations[WORKFLOW], function.annotations.get(MODEL, "")
+
+
+def _deployed(workflow: str, model: str, functions: list[FunctionStatus]) -> DeployedWorkflow:
+    promises = (read_promise(function.annotations) for function in functions)
+    called = (f for f in functions if f.annotations.get(ROLE) in ("entry", "task"))
+    return DeployedWorkflow(
+        workflow=workflow,
+        model=model,
+        functions=tuple(function.name for function in functions),
+        predicted=next(filter(None, promises), None),
+        replicas=sum(function.replicas for function in functions),
+        available=sum(function.available_replicas for function in functions),
+        calls=sum(function.invocation_count for function in called),
+    )
