@@ -86,10 +86,19 @@ def _send(
     url = replica.url
     if outgoing.target:
         url = URL(f"{url}{outgoing.target}", encoded=True)
-    return replica.http.request(
+    answering = replica.http.request(
         outgoing.method,
         url,
         headers=outgoing.headers,
         data=outgoing.body,
         allow_redirects=False,
     )
+    return _in_turn(replica, answering) if isinstance(outgoing.body, Pieces) else answering
+
+
+@asynccontextmanager
+async def _in_turn(
+    replica: Replica, answering: AbstractAsyncContextManager[aiohttp.ClientResponse]
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    async with replica.large, answering as response:
+        yield response
