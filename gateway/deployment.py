@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -126,6 +127,6 @@ def check_replicas(service: str, replicas: int) -> None:
 
 
 def _whole_number(name: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit():
+    if not re.fullmatch("[0-9]{1,18}", text):
         raise GatewayError("bad-number", f"{name}: {text!r} is not a whole number")
     return int(text)

@@ -56,11 +56,12 @@ async def _exchange(
     function: Function, outgoing: Outgoing
 ) -> AsyncIterator[aiohttp.ClientResponse]:
     limit = function.limits.answer_s
+    send = _send_large if isinstance(outgoing.body, Pieces) else _send
     for attempt in range(1, _CONNECT_ATTEMPTS + 1):
         replica = await function.wait_ready()
         replica.enter()
         try:
-            async with asyncio.timeout(limit), _send(replica, outgoing) as response:
+            async with asyncio.timeout(limit), send(replica, outgoing) as response:
                 yield response
                 return
         except TimeoutError as error:
@@ -93,3 +94,11 @@ def _send(
         data=outgoing.body,
         allow_redirects=False,
     )
+
+
+@asynccontextmanager
+async def _send_large(
+    replica: Replica, outgoing: Outgoing
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    async with replica.large, _send(replica, outgoing) as response:
+        yield response

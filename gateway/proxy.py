@@ -18,6 +18,8 @@ from gateway.registry import Registry
 
 # Up to here a body is held whole, which costs less than to pass it on piece by piece.
 WHOLE_BODY_BYTES = 1 << 20
+#: How a call is counted whose client hung up before the answer: nobody gets this status.
+_CLIENT_GONE = 499
 
 
 class Proxy:
@@ -42,6 +44,9 @@ class Proxy:
                 answer = await relay.answer(response)
         except GatewayError as error:
             answer = relay.broken_off() or refusal(call, error.status, error.message)
+        except asyncio.CancelledError:
+            self._metrics.record(function.name, _CLIENT_GONE, call.seconds())
+            raise
         self._metrics.record(function.name, answer.status, call.seconds())
         return answer
 
@@ -57,7 +62,7 @@ async def _outgoing(request: web.Request, call: Call, function: Function) -> Out
     if length is not None and length <= WHOLE_BODY_BYTES:
         body = await read_body(request, function)
     elif request.body_exists:
-        body = Pieces(request.content)
+        body = Pieces(request.content, function.limits.read_s, _late(function))
         if length is not None:
             headers["Content-Length"] = str(length)
     return Outgoing(request.method, target(request), headers, body)
@@ -69,9 +74,12 @@ async def read_body(request: web.Request, function: Function) -> bytes:
         async with asyncio.timeout(function.limits.read_s):
             return await request.read()
     except TimeoutError as error:
-        raise GatewayError(
-            "request-timeout", f"function {function.name}: the request's body did not come", 408
-        ) from error
+        raise _late(function) from error
+
+
+def _late(function: Function) -> GatewayError:
+    message = f"function {function.name}: the request's body did not come in time"
+    return GatewayError("request-timeout", message, 408)
 
 
 def target(request: web.Request) -> str:

@@ -14,7 +14,8 @@ _MEMORY_UNITS = {
     "m": 2**20, "g": 2**30,
 }  # fmt: skip
 _TIME_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_NUMBER = r"(\d+(?:\.\d+)?)"
+# More digits than any machine has bytes or nanoseconds would not fit into a float.
+_NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
 _MEMORY = re.compile(_NUMBER + r"([A-Za-z]*)")
 _CPU = re.compile(_NUMBER + r"(m?)")
 _TIME_PART = re.compile(_NUMBER + r"(ns|us|µs|ms|s|m|h)")

@@ -20,6 +20,8 @@ from gateway.logs import LineReader, Log
 _POLL_PERIOD_S = 0.02
 # Below waitress's connection_limit of 100, so that no connection waits there while others idle.
 _CONNECTIONS = 96
+# Callers that stall in the middle of a large body leave the other connections to everybody else.
+_LARGE_CALLS = _CONNECTIONS // 2
 # Below waitress's channel_timeout of 120 s, so that it is never the server who hangs up.
 _KEEPALIVE_S = 30.0
 
@@ -38,7 +40,11 @@ class Times:
 
 
 class Replica:
-    """A replica and the connections to it."""
+    """A replica and the connections to it.
+
+    Attributes:
+        large: to be held by a call whose body is passed on piece by piece.
+    """
 
     def __init__(self, name: str, image: ImageInUse, log: Log) -> None:
         self.instance = f"{name}-{secrets.token_hex(3)}"
@@ -46,6 +52,7 @@ class Replica:
         self.started = time.monotonic()
         self.url = URL()
         self.http: aiohttp.ClientSession
+        self.large = asyncio.Semaphore(_LARGE_CALLS)
         self._image = image
         self._log = log
         self.child: Child | None = None

@@ -18,6 +18,7 @@ from gateway.auth import Credentials
 from gateway.backend import Backend
 from gateway.background import AsyncCalls
 from gateway.bodies import READ_AHEAD_BYTES
+from gateway.cross_site import is_loopback, refuse_cross_site
 from gateway.docker_backend import DockerBackend
 from gateway.entrance import BACKLOG, open_entrance
 from gateway.errors import GatewayError
@@ -25,7 +26,7 @@ from gateway.function_user import DEFAULT, FunctionUser
 from gateway.images import ImageStore
 from gateway.launcher import Launcher
 from gateway.metrics import Metrics
-from gateway.names import BackendName
+from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName
 from gateway.process_backend import ProcessBackend
 from gateway.proxy import WHOLE_BODY_BYTES, Proxy
 from gateway.registry import Registry
@@ -83,7 +84,7 @@ class Gateway:
         settings = self._settings
         # A container has a user of its own.
         user = FunctionUser.choose(settings.user) if settings.backend == "process" else None
-        listener = listen(settings.host, settings.port)
+        listener = listen(settings.host, settings.port, settings.credentials)
         port = listener.getsockname()[1]
         self.url = f"http://{_reachable(settings.host)}:{port}"
         scratch = Path(tempfile.mkdtemp(prefix="chiron-gateway-"))
@@ -140,6 +141,10 @@ class Gateway:
             shutdown_timeout=_LAST_TIMES.drain,
             keepalive_timeout=idle_s,
             read_bufsize=READ_AHEAD_BYTES,
+            # Bodies pass as they came, under the headers that they came with.
+            auto_decompress=False,
+            # A call ends with its client's connection, and leaves whatever it waits in.
+            handler_cancellation=True,
         )
         await runner.setup()
         self._runners.append(runner)
@@ -162,6 +167,10 @@ class Gateway:
             return web.Response(text="OK")
 
         async def scrape(request: web.Request) -> web.Response:
+            try:
+                refuse_cross_site(request.method, request.headers.get)
+            except GatewayError as error:
+                return web.Response(status=error.status, text=error.message + "\n")
             text = metrics.render(registry)
             return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4"})
 
@@ -172,8 +181,17 @@ class Gateway:
         return app
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; raises GatewayError naming the port and the mend."""
+def listen(host: str, port: int, credentials: Credentials | None) -> socket.socket:
+    """A listening socket; raises GatewayError naming the port and the mend.
+
+    Without credentials it is one that this machine alone reaches.
+    """
+    if credentials is None and not is_loopback(host):
+        raise GatewayError(
+            "no-credentials",
+            f"whoever reaches {host or 'all addresses'} could run code here: listen on 127.0.0.1, "
+            f"or set {USER_VARIABLE} and {PASSWORD_VARIABLE}",
+        )
     try:
         return socket.create_server((host, port), backlog=BACKLOG)
     except OSError as error:

@@ -11,6 +11,7 @@ from aiohttp import web
 from gateway import names
 from gateway.auth import Credentials
 from gateway.bodies import read_json, text_field
+from gateway.cross_site import refuse_cross_site
 from gateway.deployment import Deployment
 from gateway.errors import GatewayError
 from gateway.function import Function
@@ -28,7 +29,8 @@ def system_app(
 ) -> web.Application:
     """The application to mount at /system/."""
     api = SystemApi(registry, metrics)
-    app = web.Application(middlewares=[_plain_text_errors, _basic_auth(credentials)])
+    checks = [_plain_text_errors, _no_web_pages(credentials), _basic_auth(credentials)]
+    app = web.Application(middlewares=checks)
     app.add_routes(
         [
             web.get("/functions", api.list),
@@ -89,7 +91,7 @@ class SystemApi:
     async def scale(self, request: web.Request) -> web.Response:
         """Set the number of replicas."""
         replicas = (await read_json(request)).get("replicas")
-        if not isinstance(replicas, int):
+        if type(replicas) is not int:
             raise GatewayError("bad-replicas", "replicas: give a whole number")
         self._registry.scale(request.match_info["name"], replicas)
         return web.Response(status=200)
@@ -142,6 +144,15 @@ async def _plain_text_errors(request: web.Request, handler: _Handler) -> web.Str
         return await handler(request)
     except GatewayError as error:
         return web.Response(status=error.status, text=error.message + "\n")
+
+
+def _no_web_pages(credentials: Credentials | None) -> Any:
+    @web.middleware
+    async def check(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        refuse_cross_site(request.method, request.headers.get, secret=credentials is not None)
+        return await handler(request)
+
+    return check
 
 
 def _basic_auth(credentials: Credentials | None) -> Any:

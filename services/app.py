@@ -43,8 +43,6 @@ _APIS = (
 )
 #: The blueprints by the names that `chiron serve` takes.
 COMPONENTS: dict[str, APIBlueprint] = dict(zip(NAMES, _APIS, strict=True))
-#: Names under which a client on this machine may reach the services: others are a web page's.
-_HOSTS = ["127.0.0.1", "localhost", "[::1]"]
 #: What a job may use. Its processes have the CPU limit each.
 JOB_LIMITS = Limits(time_s=3600.0, cpu_s=3600)
 
@@ -112,9 +110,7 @@ def create_app(config: Config) -> OpenAPI:
         validation_error_callback=refuse_body,
     )
     app.request_class = StrictRequest
-    # Whoever asks for a secret may be reached under any name: a web page does not know the secret.
-    hosts = _HOSTS if config.secret is None else None
-    app.config.update(TRUSTED_HOSTS=hosts, MAX_FORM_MEMORY_SIZE=JSON_LIMIT)
+    app.config.update(MAX_FORM_MEMORY_SIZE=JSON_LIMIT)
     cast(DefaultJSONProvider, app.json).sort_keys = False  # artefacts have an order of their own
     runners = {kind: partial(_run, config, work) for kind, work in _JOBS.items()}
     app.extensions["chiron"] = Host(

@@ -9,12 +9,17 @@ import time
 
 from flask import Flask, Response, g, request
 
+from gateway.cross_site import JSON, refuse_cross_site
+from gateway.errors import GatewayError
 from services.access import Secret
+from services.strict_request import FORM
 from workflow.errors import ChironError
 
 REQUEST_ID = "X-Request-Id"
 #: Ids that a client may give its requests.
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+#: What bodies are; a form is sent by pages of other sites too, but not without their Origin.
+_TYPES = (JSON, FORM)
 _log = logging.getLogger("services")
 
 
@@ -25,6 +30,13 @@ def guard(app: Flask, secret: Secret | None) -> None:
         given = request.headers.get(REQUEST_ID, "")
         g.request_id = given if _ID.fullmatch(given) else secrets.token_hex(8)
         g.began = time.perf_counter()
+
+    def refuse_web_pages() -> None:
+        header = request.headers.get
+        try:
+            refuse_cross_site(request.method, header, types=_TYPES, secret=secret is not None)
+        except GatewayError as error:
+            raise ChironError(error.code, error.message, status=error.status) from None
 
     def refuse_strangers() -> None:
         if secret is not None and not secret.admits(request.headers.get("Authorization")):
@@ -40,18 +52,9 @@ def guard(app: Flask, secret: Secret | None) -> None:
         return _finish(response)
 
     app.before_request(begin)
-    app.before_request(_refuse_other_origins)
+    app.before_request(refuse_web_pages)
     app.before_request(refuse_strangers)
     app.after_request(end)
-
-
-def _refuse_other_origins() -> None:
-    """Keep web pages of other sites from using the services through the user's browser."""
-    origin = request.headers.get("Origin")
-    if origin not in (None, f"http://{request.host}", f"https://{request.host}"):
-        raise ChironError(
-            "cross-origin", "web pages of other sites may not use the services", status=403
-        )
 
 
 def _finish(response: Response) -> Response:

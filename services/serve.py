@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import signal
 import socket
 from types import FrameType
@@ -12,6 +11,7 @@ from typing import NoReturn, cast
 from flask import Flask
 from waitress.server import create_server
 
+from gateway.cross_site import is_loopback
 from services import fork_server
 from services.access import Secret
 from services.components import HOST, PORT
@@ -36,7 +36,7 @@ def listen(host: str = HOST, port: int = PORT, *, secret: Secret | None = None) 
         ``port-in-use``; ``no-secret`` where others than this machine could use the services
         without one; ``cannot-listen``.
     """
-    if secret is None and not _is_loopback(host):
+    if secret is None and not is_loopback(host):
         raise ChironError(
             "no-secret",
             f"whoever reaches {host} could run code here: serve on {HOST}, or ask for a secret "
@@ -89,10 +89,3 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit  # waitress finishes what it answers, and returns
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -17,7 +17,7 @@ JSON_LIMIT = _MIB
 FORM_LIMIT = 64 * _MIB
 #: The part of a form that is an archive; its other files are JSON documents.
 ARCHIVE = "archive"
-_FORM = "multipart/form-data"
+FORM = "multipart/form-data"
 
 
 class StrictRequest(Request):
@@ -30,7 +30,7 @@ class StrictRequest(Request):
     @property
     def is_form(self) -> bool:
         """Whether the body is a form."""
-        return self.mimetype == _FORM
+        return self.mimetype == FORM
 
     def get_json(self, force: bool = False, silent: bool = False, cache: bool = True) -> Any:
         """The body as the text of checked JSON.
@@ -41,16 +41,10 @@ class StrictRequest(Request):
         Raises
         ------
         ChironError
-            ``unsupported-media-type`` (415), ``bad-json`` or ``duplicate-key``.
+            ``bad-json`` or ``duplicate-key``.
         """
         if self.is_form:
             return json.dumps(self._fields())
-        if not self.is_json:
-            raise ChironError(
-                "unsupported-media-type",
-                "the body has to be application/json, or a form (multipart/form-data)",
-                status=415,
-            )
         body = self.get_data()
         parse_json(body, "the body")
         return _text(body, "the body")

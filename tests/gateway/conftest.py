@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import queue
 import shutil
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -150,3 +153,28 @@ def deploy(gateway: EmbeddedGateway, make_image: MakeImage, request: Any) -> Ite
     for name in made:
         body = {"functionName": name}
         requests.delete(f"{gateway.url}/system/functions", json=body, timeout=_TIMEOUT_S)
+
+
+@pytest.fixture
+def callback():
+    """A server that queues the (headers, body) of what is posted to it."""
+    received: queue.Queue = queue.Queue()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            received.put((self.headers, body))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    received.url = f"http://127.0.0.1:{server.server_port}/done"
+    yield received
+    server.shutdown()
+    thread.join()
+    server.server_close()

@@ -2,39 +2,11 @@
 
 from __future__ import annotations
 
-import queue
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
+import gzip
 
-import pytest
 import requests
 
 TIMEOUT_S = 60
-
-
-@pytest.fixture
-def callback():
-    """A server that queues the (headers, body) of what is posted to it."""
-    received: queue.Queue = queue.Queue()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            received.put((self.headers, body))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    received.url = f"http://127.0.0.1:{server.server_port}/done"
-    yield received
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 def call(function, headers, body="hello", path=""):
@@ -77,6 +49,33 @@ def test_a_call_that_fails_is_reported_to_the_callback(deploy, callback):
     headers, body = callback.get(timeout=TIMEOUT_S)
     assert headers["X-Function-Status"] == "503"
     assert b"not ready" in body
+
+
+def test_encoded_bodies_pass_as_they_came(deploy, callback):
+    function = deploy("""
+        def handle(request):
+            return 200, {"Content-Encoding": "gzip"}, request.body
+    """)
+    headers = {"X-Callback-Url": callback.url, "Content-Encoding": "gzip"}
+    for body in (gzip.compress(b"packed"), b"not packed"):
+        assert call(function, headers, body).status_code == 202
+        came, answer = callback.get(timeout=TIMEOUT_S)
+        assert (came["Content-Encoding"], answer) == ("gzip", body)
+
+
+def test_a_call_goes_on_when_its_caller_has_gone(deploy, wait_until):
+    function = deploy("""
+        import time
+
+        def handle(request):
+            time.sleep(0.5)
+            print("ran", flush=True)
+            return ""
+    """)
+    with requests.Session() as leaving:
+        url = f"{function.gateway}/async-function/{function.name}"
+        assert leaving.post(url, timeout=TIMEOUT_S).status_code == 202
+    wait_until(lambda: "ran" in function.logs())
 
 
 def test_a_call_of_an_unknown_function_is_404(gateway):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import http.client
 import json
+import random
+import zlib
 from urllib.parse import urlsplit
 
 import pytest
@@ -134,16 +138,70 @@ def test_the_answer_to_head_says_the_length_and_has_no_body(deploy):
     connection.close()
 
 
-def test_a_compressed_answer_is_not_touched(deploy):
-    function = deploy("""
-        import gzip
+BACK = """
+    def handle(request):
+        encoding = request.headers["Content-Encoding"]
+        if request.path == "/whole":
+            return 200, {"Content-Encoding": encoding}, request.body
+        request.send_response(200)
+        request.send_header("Content-Encoding", encoding)
+        request.send_header("Connection", "close")
+        request.send_header("Transfer-Encoding", "chunked")
+        request.end_headers()
+        if request.body:
+            request.wfile.write(b"%x\\r\\n%b\\r\\n" % (len(request.body), request.body))
+        request.wfile.write(b"0\\r\\n\\r\\n")
+        request.wfile.flush()
+        request.close_connection = True
+        raise SystemExit
+"""
+#: As random as compressed data is, so that what is packed is as large as what is not.
+NOISE = random.Random(1).randbytes(3 << 19)
 
+
+def packed(size):
+    """Bodies below or above what the gateway holds whole, by the encoding that they claim."""
+    data = NOISE[:size]
+    yield "gzip", gzip.compress(data)
+    yield "deflate", zlib.compress(data)
+    for encoding in ("gzip", "deflate", "br", "zstd", "gzip, br", "x-unknown", "identity"):
+        yield encoding, data  # whatever they claim
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("size", [0, 1000, len(NOISE)])
+def test_encoded_bodies_pass_as_they_came_both_ways(deploy, size, chunked):
+    function = deploy(BACK)
+    for encoding, body in packed(size):
+        for path in ("/whole", "/in-pieces"):
+            sent = iter([body[:400], body[400:]]) if chunked and body else body
+            headers = {"Content-Encoding": encoding}
+            with function.post(sent, path, headers=headers, stream=True) as answer:
+                assert answer.status_code == 200, (encoding, path, answer.text)
+                assert answer.headers["Content-Encoding"] == encoding
+                came = answer.raw.read(decode_content=False)
+                assert hashlib.sha256(came).digest() == hashlib.sha256(body).digest()
+
+
+def test_what_a_client_did_not_send_is_not_added_and_the_rest_stays_as_it_was(deploy):
+    function = deploy("""
         def handle(request):
-            return 200, {"Content-Encoding": "gzip"}, gzip.compress(b"small")
+            return 200, {"Content-Type": "text/plain", "X-CaSe": "1"}, str(request.headers)
     """)
-    answer = function.post()
-    assert answer.headers["Content-Encoding"] == "gzip"
-    assert answer.text == "small"
+    function.post()
+    connection = http.client.HTTPConnection(urlsplit(function.gateway).netloc, timeout=TIMEOUT_S)
+    connection.putrequest("POST", f"/function/{function.name}", skip_accept_encoding=True)
+    own = [("Content-Length", "0"), ("X-TwIcE", "a"), ("X-TwIcE", "b"), ("X-Empty", "")]
+    for name, value in own:
+        connection.putheader(name, value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    seen = [tuple(line.split(": ", 1)) for line in answer.read().decode().strip().splitlines()]
+    connection.close()
+
+    added = ("Host", "X-Call-Id", "X-Start-Time")
+    assert sorted(pair for pair in seen if pair[0] not in added) == sorted(own)
+    assert ("X-CaSe", "1") in answer.getheaders()
 
 
 def test_parallel_requests_each_get_their_own_answer(deploy, in_background):

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from unittest.mock import Mock
 from urllib.parse import urlsplit
@@ -104,10 +105,12 @@ def test_a_client_that_goes_away_in_the_middle_disturbs_nobody(deploy, gateway, 
     function = deploy(SLOW)
     function.post()
     head = f"POST /function/{function.name} HTTP/1.1\r\nHost: g\r\nContent-Length: 9\r\n\r\n"
-    for sent in (head.encode(), head.encode() + b"half", head.encode() + b"the whole"):
+    for sent in (head.encode(), head.encode() + b"half"):
         with connect(gateway.url) as leaving:
             leaving.sendall(sent)
-    wait_until(lambda: function.logs().count("entered") >= 2)
+    with connect(gateway.url) as leaving:
+        leaving.sendall(head.encode() + b"the whole")
+        wait_until(lambda: function.logs().count("entered") == 2)
 
     assert function.post("still here").text == "still here"
 
@@ -136,7 +139,7 @@ def test_a_body_in_pieces_is_broken_off_at_the_limit(monkeypatch):
     async def read():
         source = aiohttp.StreamReader(Mock(), limit=8)
         source.feed_data(b"12345678")
-        pieces = Pieces(source)
+        pieces = Pieces(source, 60, Mock())
         reading = aiter(pieces)
         assert await anext(reading) == b"12345678"
         source.feed_data(b"9")
@@ -145,6 +148,64 @@ def test_a_body_in_pieces_is_broken_off_at_the_limit(monkeypatch):
         return pieces.refused
 
     assert asyncio.run(read()).status == 413
+
+
+LARGE = {
+    "length": b"Content-Length: 2097152\r\n\r\n",
+    "chunked": b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n",
+}
+
+
+def stall(function, framing):
+    """Begin a large body, and send no more of it."""
+    connection = connect(function.gateway)
+    head = f"POST /function/{function.name} HTTP/1.1\r\nHost: g\r\n"
+    connection.sendall(head.encode() + LARGE[framing])
+    return connection
+
+
+@pytest.mark.parametrize("framing", LARGE)
+def test_a_large_body_that_does_not_come_in_time_is_408_and_its_place_is_free_again(
+    deploy, framing
+):
+    function = deploy(envVars={"read_timeout": "1s", "max_inflight": "1"})
+    function.post()
+    with stall(function, framing) as stalled:
+        answer = stalled.recv(4096)
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert function.name.encode() in answer
+    assert function.post("next").text == "next"
+
+
+def test_a_large_body_that_comes_slowly_but_in_time_passes_however_slowly_it_is_taken(deploy):
+    function = deploy(
+        """
+        import time
+
+        def handle(request):
+            time.sleep(1.5)
+            return str(len(request.body))
+        """,
+        envVars={"read_timeout": "1s"},
+    )
+    function.post()
+
+    def slowly():
+        for _ in range(4):
+            time.sleep(0.1)
+            yield b"x" * (1 << 19)
+
+    assert function.post(slowly()).text == str(1 << 21)
+
+
+@pytest.mark.parametrize("framing", LARGE)
+def test_callers_that_stall_in_large_bodies_leave_room_for_others(deploy, framing):
+    function = deploy(envVars={"read_timeout": "100s", "exec_timeout": "100s"})
+    function.post()
+    with ExitStack() as stalled:
+        for _ in range(120):
+            stalled.enter_context(stall(function, framing))
+        assert function.post("small").text == "small"
 
 
 def test_a_body_of_the_management_api_that_is_too_large_is_413(gateway):
@@ -179,6 +240,64 @@ def test_calls_above_what_a_function_takes_are_429(monkeypatch):
     assert refusal.value.status == 429
     with function.admit():
         pass  # as there is room again
+
+
+ABANDONED = """
+    import select
+
+    def handle(request):
+        if request.path != "/wait":
+            return "answered"
+        print("entered", flush=True)
+        # What can be read now is the end of the connection.
+        ready, _, _ = select.select([request.connection], [], [], 30)
+        print("left" if ready else "not left", flush=True)
+        return ""
+"""
+
+
+def abandon(function, wait_until, sent=""):
+    """Begin a call, and hang up once the function has it."""
+    before = function.logs().count("entered")
+    with connect(function.gateway) as leaving:
+        head = f"POST /function/{function.name}/wait HTTP/1.1\r\nHost: g\r\n"
+        leaving.sendall(f"{head}Content-Length: {len(sent)}\r\n\r\n{sent}".encode())
+        wait_until(lambda: function.logs().count("entered") > before)
+
+
+def test_a_call_whose_caller_has_gone_is_given_up(deploy, wait_until):
+    function = deploy(ABANDONED, envVars={"max_inflight": "1"})
+    function.post()
+    abandon(function, wait_until, "body")
+    wait_until(lambda: "left" in function.logs())
+
+    assert "not left" not in function.logs()
+    assert function.post().text == "answered"  # and not 429
+    metrics = requests.get(f"{function.gateway}/metrics", timeout=TIMEOUT_S).text
+    gone = f'code="499",function_name="{function.name}.openfaas-fn"'
+    assert f"gateway_function_invocation_total{{{gone}}} 1.0" in metrics
+
+
+def test_a_call_whose_caller_has_gone_gives_up_its_place_in_every_queue(deploy, wait_until):
+    function = deploy(
+        """
+        import time
+
+        time.sleep(2)  # so long are calls waiting for a replica
+
+        def handle(request):
+            print("entered", flush=True)
+            return ""
+        """
+    )
+    for _ in range(3):
+        with connect(function.gateway) as leaving:
+            leaving.sendall(f"GET /function/{function.name} HTTP/1.1\r\nHost: g\r\n\r\n".encode())
+    assert function.post().ok
+    assert function.post().ok
+
+    wait_until(lambda: function.logs().count("entered") >= 2)
+    assert function.logs().count("entered") == 2
 
 
 def status(url):

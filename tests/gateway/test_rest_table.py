@@ -16,9 +16,11 @@ def system(gateway):
     """Send a request to /system/..."""
 
     def send(method, path, body=None):
-        text = body if isinstance(body, str) else json.dumps(body)
+        text = body if isinstance(body, str | bytes) else json.dumps(body)
         url = f"{gateway.url}/system/{path}"
-        return requests.request(method, url, data=None if body is None else text, timeout=TIMEOUT_S)
+        headers = {"Content-Type": "application/json"}
+        data = None if body is None else text
+        return requests.request(method, url, data=data, headers=headers, timeout=TIMEOUT_S)
 
     return send
 
@@ -57,6 +59,12 @@ def test_post_of_an_existing_function_is_400(system, deploy):
         ({"envVars": {"max_inflight": "few"}}, "max_inflight: 'few'"),
         ({"envVars": {"a": 1}}, "envVars.a"),
         ({"labels": {"com.openfaas.scale.min": "1000"}}, "replicas"),
+        ({"labels": {"com.openfaas.scale.min": "9" * 5000}}, "scale.min"),
+        ({"envVars": {"max_inflight": "9" * 5000}}, "max_inflight"),
+        ({"envVars": {"exec_timeout": "9" * 400 + "s"}}, "duration"),
+        ({"limits": {"memory": "9" * 400}}, "memory"),
+        ({"limits": {"cpu": "9" * 400}}, "cpu"),
+        ({"limits": {"memory": "\u0663Gi"}}, "memory"),
     ],
 )
 def test_a_bad_deployment_is_400_and_names_what_is_wrong(system, make_image, change, named):
@@ -68,10 +76,61 @@ def test_a_bad_deployment_is_400_and_names_what_is_wrong(system, make_image, cha
     assert system("GET", "function/bad").status_code == 404
 
 
-@pytest.mark.parametrize("body", ["", "{", "[]", '"text"'])
-def test_a_body_that_is_no_json_object_is_400(system, body):
-    for method, path in [("POST", "functions"), ("DELETE", "functions"), ("PUT", "secrets")]:
-        assert system(method, path, body).status_code == 400
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{",
+        "[]",
+        '"text"',
+        "[" * 100_000,
+        '{"service":' * 90_000,
+        '{"replicas": %s}' % ("9" * 5000),
+        '{"functionName": "x\\ud800", "name": "x", "value": "\\ud800", "replicas": 1}',
+        '{"functionName": "x", "name": "x", "namespace": "\\udfff", "service": "x", "image": "x"}',
+        b"\xff\xfe{",
+    ],
+    ids=range(10),
+)
+def test_a_body_that_is_no_json_object_of_a_size_and_depth_that_can_be_read_is_400(
+    system, deploy, body
+):
+    scale = f"scale-function/{deploy().name}"
+    for method in ("POST", "PUT", "DELETE"):
+        for path in ("functions", "secrets"):
+            assert system(method, path, body).status_code == 400
+    assert system("POST", scale, body).status_code == 400
+
+
+@pytest.mark.parametrize("charset", ["nonsense", "hex", "utf-16", "idna"])
+def test_json_is_utf_8_whatever_is_said_of_it(gateway, charset):
+    url = f"{gateway.url}/system/functions"
+    headers = {"Content-Type": f"application/json; charset={charset}"}
+    body = '{"functionName": "nobody"}'
+    answer = requests.delete(url, data=body, headers=headers, timeout=TIMEOUT_S)
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "function/%00%ff",
+        "function/%ed%a0%80",
+        "functions?namespace=%ff&namespace=%00",
+        "functions?%",
+        "logs?name=%ff",
+        f"logs?name=NAME&tail={'9' * 5000}",
+        "logs?name=NAME&tail=%ff",
+        "logs?name=NAME&since=99999-01-01",
+        "logs?name=NAME&since=0001-01-01T00:00:00%2B23:59",
+        "logs?name=NAME&since=9999-12-31T23:59:59-23:59",
+        "logs?name=NAME&since=%00&follow=%ff&instance=%ff",
+    ],
+)
+def test_no_address_is_a_fault_of_the_gateway(system, deploy, path):
+    function = deploy()
+    function.post()
+    assert system("GET", path.replace("NAME", function.name)).status_code < 500
 
 
 def test_a_deployment_may_say_null_for_what_it_leaves_out(deploy):
@@ -123,7 +182,7 @@ def test_what_does_not_exist_is_404(system, method, path, body):
     assert system(method, path, body).status_code == 404
 
 
-@pytest.mark.parametrize("replicas", [-1, 1000, "two", None])
+@pytest.mark.parametrize("replicas", [-1, 1000, "two", None, True, 1.0, 10**4000])
 def test_a_bad_number_of_replicas_is_400(system, deploy, replicas):
     answer = system("POST", f"scale-function/{deploy().name}", {"replicas": replicas})
     assert answer.status_code == 400

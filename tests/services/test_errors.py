@@ -158,14 +158,23 @@ def test_web_pages_of_other_sites_are_refused(client):
     rebound = client.post("/profiler/calibrate", headers={"Host": "elsewhere.example"})
 
     assert (foreign.status_code, foreign.json["code"]) == (403, "cross-origin")
-    assert (rebound.status_code, rebound.json["code"]) == (400, "bad-request")
+    assert (rebound.status_code, rebound.json["code"]) == (403, "unknown-host")
     assert client.get("/jobs").json["jobs"] == []
 
 
-def test_the_services_own_page_may_use_them(client):
-    answer = client.post("/profiler/calibrate", headers={"Origin": "http://localhost"})
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.2:20230", "[::1]:20230"])
+def test_the_services_own_page_may_use_them(client, host):
+    own = {"Origin": f"http://{host}", "Host": host}
 
-    assert answer.status_code == 202
+    assert client.post("/profiler/calibrate", headers=own).status_code == 202
+
+
+def test_what_a_gateway_posts_for_a_caller_of_its_functions_is_refused(client):
+    delivered = {"X-Function-Name": "echo", "X-Function-Status": "200"}
+
+    answer = client.post("/profiler/calibrate", headers=delivered)
+
+    assert (answer.status_code, answer.json["code"]) == (403, "callback")
 
 
 def test_a_fault_of_the_service_is_logged_and_not_shown(client, deployment, monkeypatch, caplog):
