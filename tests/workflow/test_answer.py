@@ -1,0 +1,93 @@
+"""Parts of an answer that vary are learned; any other difference is named."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflow.answer import LONGEST, ExpectedAnswer
+from workflow.folder import parse_workflow
+
+WORKFLOW = parse_workflow({"tasks": {"first": "f", "second": "g"}})
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+def learned(*outputs: object) -> ExpectedAnswer:
+    return ExpectedAnswer.learned(b"{}", [json.dumps(output) for output in outputs])
+
+
+@pytest.mark.parametrize(
+    ("runs", "varies", "any_order"),
+    [
+        ([{"a": 1, "t": 2}, {"a": 1, "t": 3}], ["$.t"], []),
+        ([{"a b": 1}, {"a b": 2}], ['$["a b"]'], []),
+        ([[{"ms": n}, {"ms": n}] for n in (1, 2)], ["$[*].ms"], []),
+        ([[5, {"ms": n}] for n in (1, 2)], ["$[1].ms"], []),
+        ([["x", "y"], ["y", "x"]], [], ["$"]),
+        ([{"s": [1, 2, 3]}, {"s": [1, 2]}], ["$.s"], []),
+        ([[1, 2], {"a": 1}], ["$"], []),
+        ([{"a": 1}, {"b": 1}], ["$"], []),
+        ([0.1 + 0.2, 0.3], [], []),
+    ],
+)
+def test_what_differs_between_runs_is_learned_with_its_path(runs, varies, any_order):
+    expected = learned(*runs)
+    assert (list(expected.varies), list(expected.any_order)) == (varies, any_order)
+    for run in runs:
+        expected.check(json.dumps(run), WORKFLOW)
+
+
+def test_text_that_is_no_json_varies_as_a_whole():
+    same, other = (ExpectedAnswer.learned(b"", ["at 1", f"at {n}"]) for n in (1, 2))
+    assert (same.varies, other.varies) == ((), ("$",))
+
+
+def test_a_real_difference_names_task_path_and_both_values(refused):
+    expected = learned([{"n": 1, "t": 1}, {"n": 2}], [{"n": 1, "t": 2}, {"n": 2}])
+    error = refused(expected.check, '[{"n": 1, "t": 9}, {"n": 3}]', WORKFLOW)
+    assert (error.code, error.path, error.functions) == ("wrong-output", "$[1].n", ("second",))
+    assert "'second' answered '3' and not '2'" in error.message
+
+
+@pytest.mark.parametrize("other", ["[1]", "{}", "1", "no json", '{"a": true}', '{"a": "1"}'])
+def test_another_shape_or_type_is_a_difference(other):
+    assert learned({"a": 1}).differences(other)
+
+
+def test_items_in_another_order_are_a_difference_unless_they_were_before():
+    assert learned([1, 2]).differences("[2, 1]")
+    assert not learned([1, 2, 3], [2, 1, 3]).differences("[3, 1, 2]")
+    assert learned([1, 2, 3], [2, 1, 3]).differences("[3, 1, 1]")
+
+
+def test_a_long_answer_is_known_by_its_digest():
+    long = "x" * (LONGEST + 1)
+    expected = ExpectedAnswer.learned(b"", [long, long])
+    assert expected.output is None
+    assert not expected.differences(long) and expected.differences(long + "x")
+    assert ExpectedAnswer.learned(b"", [long, long + "y"]).varies == ("$",)
+
+
+@given(values, values)
+def test_all_runs_that_were_learned_from_are_accepted(one, other):
+    expected = learned(one, other)
+    assert not expected.differences(json.dumps(one))
+    assert not expected.differences(json.dumps(other))
+
+
+@given(values, values)
+def test_what_was_the_same_in_all_runs_has_to_stay(one, other):
+    same = json.dumps(one) == json.dumps(other) or (
+        isinstance(one, float) and isinstance(other, float) and math.isclose(one, other)
+    )
+    assert same or learned(one, one).differences(json.dumps(other)) or one == other

@@ -1,0 +1,174 @@
+"""What a workflow answers to one request, as far as it answers the same every time.
+
+Answers hold times, durations, random numbers and sets in any order. Which parts of an answer vary
+is learned from several runs of the functions, each alone; the rest has to be the same wherever
+the workflow runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workflow.data import is_json
+from workflow.documents import Document
+from workflow.errors import ChironError
+from workflow.model import Workflow
+from workflow.names import shown
+
+#: Longer answers, in characters, are known by their digest alone.
+LONGEST = 1 << 16
+#: Sums of floats that are added up in another order differ by less.
+_TOLERANCE = 1e-9
+_INDEX = re.compile(r"\[\d+\]")
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two answers differ, as a JSON path (``$`` is the whole), and both values."""
+
+    path: str
+    expected: Any
+    answered: Any
+    reordered: bool = False
+
+
+class ExpectedAnswer(Document):
+    """The answer of a workflow whose functions ran one after another, each alone.
+
+    Attributes
+    ----------
+    request_sha256
+        Which request it answers.
+    output
+        The answer of the first run; absent where it is long.
+    output_sha256
+        Its digest.
+    varies
+        JSON paths at which runs differed; ``[*]`` stands for any index, ``$`` for all of it.
+    any_order
+        JSON paths of lists that had the same items in another order.
+    """
+
+    request_sha256: str
+    output: str | None = None
+    output_sha256: str
+    varies: tuple[str, ...] = ()
+    any_order: tuple[str, ...] = ()
+
+    @classmethod
+    def learned(cls, request: bytes, outputs: Sequence[str]) -> ExpectedAnswer:
+        """What `outputs`, of at least one run, have in common."""
+        first = outputs[0]
+        known = cls(
+            request_sha256=_digest(request),
+            output=first if len(first) <= LONGEST else None,
+            output_sha256=_digest(first.encode()),
+        )
+        return known.joined(outputs[1:])
+
+    def joined(self, outputs: Sequence[str]) -> ExpectedAnswer:
+        """The same, without what is not so in `outputs`."""
+        found = [each for output in outputs for each in self.differences(output)]
+        varies = {each.path for each in found if not each.reordered}
+        any_order = {each.path for each in found if each.reordered}
+        return self.model_copy(
+            update={
+                "varies": tuple(sorted({*self.varies, *_general(varies)})),
+                "any_order": tuple(sorted({*self.any_order, *_general(any_order)})),
+            }
+        )
+
+    def answers(self, request: bytes) -> bool:
+        """Whether it is the answer to `request`."""
+        return self.request_sha256 == _digest(request)
+
+    def differences(self, output: str) -> list[Difference]:
+        """Where `output` is another than it may be."""
+        if output == self.output or "$" in self.varies:
+            return []
+        if self.output is None:
+            same = _digest(output.encode()) == self.output_sha256
+            return [] if same else [Difference("$", "(long)", output)]
+        if not (is_json(self.output) and is_json(output)):
+            return [Difference("$", self.output, output)]
+        return list(self._compared(json.loads(self.output), json.loads(output), "$"))
+
+    def check(self, output: str, workflow: Workflow) -> None:
+        """Raise ``wrong-output`` with task, path and both values unless `output` is as expected."""
+        for each in self.differences(output):
+            task = _task_at(workflow, each.path)
+            raise ChironError(
+                "wrong-output",
+                f"task {shown(task)} answered {_brief(each.answered)} and not "
+                f"{_brief(each.expected)} as its function does alone: functions that share a "
+                "process or a wrap disturb each other (wishes.json keeps them apart), or "
+                "--no-check where it may vary",
+                path=each.path,
+                functions=[task],
+                status=500,
+            )
+
+    def _compared(self, one: Any, other: Any, path: str) -> Iterator[Difference]:
+        if _listed(path, self.varies) or _equal(one, other):
+            return
+        if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+            for key, value in one.items():
+                step = f".{key}" if _PLAIN_KEY.fullmatch(key) else f"[{json.dumps(key)}]"
+                yield from self._compared(value, other[key], path + step)
+        elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+            if Counter(map(_canonical, one)) == Counter(map(_canonical, other)):
+                if not _listed(path, self.any_order):
+                    yield Difference(path, one, other, reordered=True)
+                return
+            for index, (value, its) in enumerate(zip(one, other, strict=True)):
+                yield from self._compared(value, its, f"{path}[{index}]")
+        else:
+            yield Difference(path, one, other)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_TOLERANCE)
+    return type(one) is type(other) and not isinstance(one, dict | list) and one == other
+
+
+def _listed(path: str, patterns: Sequence[str]) -> bool:
+    """Whether `patterns` have the path, as it is or with any of its indices as ``[*]``."""
+    return any(path == pattern or _INDEX.sub("[*]", path) == pattern for pattern in patterns)
+
+
+def _general(paths: set[str]) -> Iterator[str]:
+    """`paths`; those that several items of a list have in common once, for any index."""
+    count = Counter(_INDEX.sub("[*]", path) for path in paths)
+    for path in paths:
+        general = _INDEX.sub("[*]", path)
+        yield general if count[general] > 1 else path
+
+
+def _task_at(workflow: Workflow, path: str) -> str:
+    """The task whose output the part of the workflow's answer at `path` is."""
+    output = workflow.output
+    if isinstance(output, tuple):
+        index = re.match(r"\$\[(\d+)\]", path)
+        return output[int(index[1])] if index else ", ".join(output)
+    return output or workflow.name
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _brief(value: Any) -> str:
+    return shown(value if isinstance(value, str) else json.dumps(value))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
