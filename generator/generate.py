@@ -28,7 +28,7 @@ from openfaas.stack import (
 )
 from templates import TEMPLATES
 from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
+from workflow.folder import WorkflowFolder, check_links
 from workflow.names import shown
 from workflow.plan import Plan
 
@@ -220,7 +220,8 @@ def _copied(sources: Sources, name: str, draft: Path) -> StackFunction:
     variables = environment(function, sources.folder.path)
     settings: dict[str, object] = {"environment": variables, "environment_file": ()}
     if function.handler:
-        _copy_handler(name, sources.folder.path / function.handler, draft / name)
+        code = sources.folder.path / function.handler
+        _copy_handler(name, code, draft / name, sources.folder.path)
         settings["handler"] = f"./{name}"
         settings["image"] = function.image if function.skip_build else sources.image(function.image)
     if not function.fprocess and function.lang in STYLES:
@@ -229,7 +230,7 @@ def _copied(sources: Sources, name: str, draft: Path) -> StackFunction:
     return with_definition(copied, draft / name if function.handler else None)
 
 
-def _copy_handler(name: str, folder: Path, target: Path) -> None:
+def _copy_handler(name: str, folder: Path, target: Path, workflow: Path) -> None:
     if not there(folder.is_dir):
         raise ChironError(
             "no-handler",
@@ -237,4 +238,5 @@ def _copy_handler(name: str, folder: Path, target: Path) -> None:
             path=f"functions.{name}.handler",
             functions=[name],
         )
+    check_links(folder, workflow, name)
     shutil.copytree(folder, target, ignore=_SKIPPED)

@@ -234,6 +234,27 @@ def test_the_missing_code_of_a_function_that_is_no_task_is_named(with_helper, pl
     assert not (tmp_path / "build").exists()
 
 
+@pytest.mark.parametrize("function", ["wave", "helper"])
+def test_a_link_out_of_the_workflow_folder_is_copied_into_no_function(
+    with_helper, plan_of, tmp_path, function
+):
+    folder = with_helper()
+    (folder.path / "functions" / function / "key").symlink_to("/etc/passwd")
+
+    error = refused("bad-link", plan_of(folder.workflow), folder, tmp_path / "build")
+
+    assert f"{function}/key" in error.message
+    assert not (tmp_path / "build").exists()
+
+
+def test_variables_come_from_no_file_that_a_link_leads_to(with_helper, plan_of, tmp_path):
+    folder = with_helper(environment_file=["variables.yml"])
+    (tmp_path / "private.yml").write_text("environment: {KEY: secret}")
+    (folder.path / "variables.yml").symlink_to("../private.yml")
+
+    refused("bad-link", plan_of(folder.workflow), folder, tmp_path / "build")
+
+
 def test_a_function_that_is_no_task_may_have_an_image_alone(with_helper, plan_of, tmp_path):
     folder = with_helper(lang="", handler="", image="cows:1", skip_build=True)
     stack_file = generate(plan_of(folder.workflow), Sources.read(folder), tmp_path / "build")
