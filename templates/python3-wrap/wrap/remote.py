@@ -56,6 +56,10 @@ class Gateway:
             results = Result.read(rest)
         except (ValueError, TypeError) as error:
             raise TaskError("remote", f"wrap {wrap} sent something that is no result") from error
+        if sorted((result.job, result.task) for result in results) != sorted(
+            (job.number, task) for task in job.inputs
+        ):
+            raise TaskError("remote", f"wrap {wrap} sent the results of another job")
         # Clocks of two machines differ; the time on the way is taken to be equal both ways.
         shift = (asked + answered) / 2 - (arrived + left) / 2
         for result in results:

@@ -14,7 +14,9 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 import waitress
@@ -81,6 +83,7 @@ def serve(
         ident=None,
     )
     server.channel_class = _Channel
+    os.register_at_fork(after_in_child=partial(_let_go, channels))
     stopping: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
@@ -103,6 +106,47 @@ def serve(
     sys.stdout.flush()
     sys.stderr.flush()
     _leave(0)  # threads that a handler has left behind have no say in when this ends
+
+
+class OneProcess:
+    """A block that only the process which entered it leaves: one forked within it ends instead.
+
+    Else two would answer where one was asked. It ends as a program does: with the status of
+    ``sys.exit``, or with a traceback and 1.
+    """
+
+    def __enter__(self) -> OneProcess:
+        self._here = os.getpid()
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self.check(error)
+
+    def check(self, error: BaseException | None = None) -> None:
+        """Return in the process that entered the block; any other ends here."""
+        if os.getpid() != self._here:
+            _end(error)
+
+
+def _end(error: BaseException | None) -> NoReturn:
+    code = error.code if isinstance(error, SystemExit) else int(error is not None)
+    try:
+        if not isinstance(code, int | None):
+            print(code, file=sys.stderr)
+        elif error is not None and not isinstance(error, SystemExit):
+            traceback.print_exception(error)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:  # a handler may have put anything there
+        _leave(code & 0xFF if isinstance(code, int) else int(code is not None))
+
+
+def _let_go(channels: Mapping[int, Any]) -> None:
+    """In a process that a handler has forked: keep no port, no connection and no way to end."""
+    for channel in list(channels.values()):
+        channel.socket.close()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class _Task(WSGITask):  # type: ignore[misc]
@@ -206,8 +250,14 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
     parser_class = _Parser
     arrived = 0.0
 
+    def service(self) -> None:
+        """Answer a request."""
+        with OneProcess() as self._process:
+            super().service()
+
     def write_soon(self, data: bytes) -> int:
         """Send `data` once the connection takes it."""
+        self._process.check()  # a body may fork while it is made
         large = isinstance(data, bytes) and len(data) >= _LARGE
         return int(super().write_soon(_Uncopied(data) if large else data))
 

@@ -16,6 +16,7 @@ from wrap.loader import Function
 from wrap.messages import Job, Result
 from wrap.probe import Probe
 from wrap.reference_loop import reference_s
+from wrap.serving import OneProcess
 from wrap.threads import Cancelled
 
 #: Characters of an error that the answer has; the log has all.
@@ -28,7 +29,8 @@ def run(task: int, job: Job, wrap: Wrap, functions: dict[str, Function]) -> Resu
     Never raises but for `Cancelled`: that the task was given up is no answer to anybody.
     """
     function = functions[wrap.tasks[task]]
-    result = Result(task, function.name, wrap.name, job.process, time.monotonic(), 0.0)
+    begun = time.monotonic()
+    result = Result(job.number, task, function.name, wrap.name, job.process, begun, 0.0)
     try:
         result.output = _call(function, task, job, result)
     except Cancelled:
@@ -46,7 +48,7 @@ def run(task: int, job: Job, wrap: Wrap, functions: dict[str, Function]) -> Resu
 def _call(function: Function, task: int, job: Job, result: Result) -> str:
     text = job.inputs[task]
     arguments = styles.arguments(function, text)
-    with styles.surroundings(function, text):
+    with OneProcess(), styles.surroundings(function, text):
         if job.watch.traced:
             value = _watched(function, arguments, task, job, result)
         else:
