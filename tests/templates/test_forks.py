@@ -1,4 +1,4 @@
-"""A process that a handler forks answers nobody, however it goes on and wherever the handler runs."""
+"""A process that a handler forks answers nobody, however it goes on, wherever the handler runs."""
 
 from __future__ import annotations
 
@@ -151,20 +151,127 @@ def living(server: Any) -> int:
 
 
 @pytest.mark.parametrize("where", PLACES)
-@pytest.mark.parametrize("way", WAYS)
 def test_every_answer_is_the_parents_and_no_child_goes_on(
-    way: str, where: str, place: Place, in_background: Any, eventually: Any
+    where: str, place: Place, in_background: Any, eventually: Any
 ) -> None:
     server = place(where)
-    assert answers(server, ["no fork"] * 2)
-    before = 3 if where.endswith("pool") else living(server)  # the zygote, a worker or two
-    asked = [[f"{way} {client}-{n}" for n in range(EACH)] for client in range(CLIENTS)]
-    futures = [in_background(answers, server, texts) for texts in asked]
-    found = [future.result(60) for future in futures]
-    assert found == [[(200, text) for text in texts] for texts in asked]
-    assert eventually(lambda: living(server) <= before)
-    if way == "prints":
-        assert server.log.read_text().count("the child was here") == CLIENTS * EACH
+    most = 0 if where.startswith("plain") else 3 if where.endswith("pool") else 1  # the zygote, ...
+    for way in WAYS:
+        asked = [[f"{way} {client}-{n}" for n in range(EACH)] for client in range(CLIENTS)]
+        futures = [in_background(answers, server, texts) for texts in asked]
+        found = [future.result(60) for future in futures]
+        assert found == [[(200, text) for text in texts] for texts in asked]
+        assert eventually(lambda: living(server) <= most), way
+    assert server.log.read_text().count("the child was here") == CLIENTS * EACH
+
+
+def test_what_a_forked_process_leaves_unwaited_for_is_reaped(
+    start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    leaves = "import os\ndef handle(req):\n    return str(os.fork() or os._exit(0))\n"
+    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    server = start(wrap_image({"one": leaves}, {0: [[], [0]]}, entry=entry))
+    left = [int(server.request().text) for _ in range(5)]
+    assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in left))
+
+
+class Sent:
+    """The two ends of the socket to a further process, which the test is."""
+
+    def __init__(self) -> None:
+        from wrap.messages import Job
+        from wrap.process import Process
+
+        ours, self.theirs = socket.socketpair()
+        self.process = Process(ours, lambda: "was killed")
+        self.job = Job(0, {0: "x", 1: "x"})
+        self.process.post(self.job)
+
+    def receive(self, job: int, task: int) -> list[Any]:
+        from wrap import frames
+        from wrap.messages import Result
+
+        result = Result(job, task, "one", "wrap", 1, 0.0, 0.0, output="an answer")
+        frames.write(self.theirs, result.frames())
+        return self.process.receive()
+
+
+@pytest.fixture
+def sent() -> Iterator[Sent]:
+    ends = Sent()
+    with ends.theirs:
+        yield ends
+    ends.process.close()
+
+
+def test_the_results_of_a_job_are_taken_once(sent: Sent) -> None:
+    from wrap.process import ProcessDiedError
+
+    assert [result.task for result in sent.receive(sent.job.number, 1)] == [1]
+    assert sent.process.owed == {0}
+    with pytest.raises(ProcessDiedError, match="another job"):
+        sent.receive(sent.job.number, 1)
+
+
+@pytest.mark.parametrize(("later", "task"), [(-1, 0), (1, 0), (0, 7)])
+def test_the_result_of_another_job_is_none(sent: Sent, later: int, task: int) -> None:
+    from wrap.process import ProcessDiedError
+
+    with pytest.raises(ProcessDiedError, match="another job"):
+        sent.receive(sent.job.number + later, task)
+    assert sent.process.owed == {0, 1}
+
+
+FORGER = """
+    import json, os, socket, stat, struct
+
+    def handle(req):
+        if req != "forges":
+            return req
+        for name in os.listdir("/proc/self/fd"):
+            descriptor = int(name)
+            try:
+                channel = socket.socket(fileno=os.dup(descriptor))
+                channel.getpeername()
+            except OSError:
+                continue
+            times = {"started": 0, "ended": 0, "process": 1}
+            result = {"job": 1, "task": 0, "function": "one", "wrap": "w", **times}
+            for frame in (json.dumps(result).encode(), b"forged"):
+                channel.sendall(struct.pack("!I", len(frame)) + frame)
+        return "right"
+"""
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_a_process_that_answers_another_job_is_replaced(
+    mechanism: str, start: Any, wrap_image: Any
+) -> None:
+    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    image = wrap_image({"one": FORGER}, {0: [[], [0]]}, mechanism=mechanism, entry=entry)
+    server = start(image, pool_concurrency="1")
+    for number in range(5):
+        assert server.request(body="forges").json["code"] == "process-died"
+        assert server.request(body=f"{number}").text == f"{number}"
+
+
+def test_a_remote_wrap_that_answers_another_job_is_not_believed(
+    start: Any, wrap_image: Any, gateway: Any
+) -> None:
+    entry = {"inputs": {1: None}, "output": 1, "stages": [{"test-wrap2": [1]}]}
+    server = start(wrap_image({}, {}, entry=entry), gateway_url=gateway.url)
+    liar = wrap_image(
+        {"one": "def handle(req):\n    return req\n"}, tasks={1: "one"}, name="test-wrap2"
+    )
+    remote = liar / "wrap" / "remote.py"
+    told = "    answered = [frame"
+    remote.write_text(
+        remote.read_text().replace(told, "    for each in results:\n        each.job -= 1\n" + told)
+    )
+    gateway.ports["test-wrap2"] = start(liar).port
+    answer = server.request()
+    assert (answer.status, answer.json["code"]) == (500, "remote")
+    assert "another job" in answer.json["message"]
 
 
 def test_a_body_that_forks_while_it_is_sent_is_sent_once(

@@ -86,7 +86,8 @@ class Job:
             return None
         inputs = {int(task): texts[index] for task, index in header["tasks"]}
         watch = Watch(*header["watch"])
-        return cls(header["stage"], inputs, header["process"], watch, header["number"])
+        stage, process, number = (int(header[name]) for name in ("stage", "process", "number"))
+        return cls(stage, inputs, process, watch, number)
 
     def part(self, tasks: Iterable[int], process: int = 0) -> Job:
         """The job of some of the tasks, for process number `process`."""

@@ -39,6 +39,7 @@ _IN_MEMORY = 64 << 20
 #: Pieces of a body from this size on stay where they lie: waitress's own buffers copy them.
 _LARGE = 1 << 16
 _CONNECTIONS = 1000
+_STOP = (signal.SIGTERM, signal.SIGINT)
 _leave = os._exit  # the wrap runtime replaces it for handlers
 
 
@@ -83,14 +84,19 @@ def serve(
         ident=None,
     )
     server.channel_class = _Channel
-    os.register_at_fork(after_in_child=partial(_let_go, channels))
+    # A process that a handler forks may be told to end before it has begun: that waits.
+    os.register_at_fork(
+        before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, _STOP),
+        after_in_parent=partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, _STOP),
+        after_in_child=partial(_let_go, channels),
+    )
     stopping: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
         stopping.append(number)
         server.pull_trigger()  # the loop may be asleep
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _STOP:
         signal.signal(number, stop)
     while not stopping:
         wasyncore.loop(timeout=1, use_poll=True, map=channels, count=1)
@@ -142,11 +148,12 @@ def _end(error: BaseException | None) -> NoReturn:
 
 
 def _let_go(channels: Mapping[int, Any]) -> None:
-    """In a process that a handler has forked: keep no port, no connection and no way to end."""
+    """In a process that a handler has forked: hold no port and no connection, end when told to."""
     for channel in list(channels.values()):
         channel.socket.close()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
 
 
 class _Task(WSGITask):  # type: ignore[misc]

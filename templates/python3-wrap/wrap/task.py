@@ -12,6 +12,7 @@ from typing import Any
 from wrap import log, run_queue, styles
 from wrap.declaration import Wrap
 from wrap.errors import TaskError
+from wrap.exits import Ended
 from wrap.loader import Function
 from wrap.messages import Job, Result
 from wrap.probe import Probe
@@ -105,7 +106,8 @@ def _failure(error: BaseException, function: str) -> TaskError:
     if isinstance(error, SystemExit):
         plain = isinstance(error.code, int | str | None)
         code = repr(error.code) if plain else type(error.code).__name__
-        return TaskError("exited", f"the handler called sys.exit({code[:_SHOWN]}): return instead")
+        call = error.call if isinstance(error, Ended) else "sys.exit"
+        return TaskError("exited", f"the handler called {call}({code[:_SHOWN]}): return instead")
     # Notes come after the line that names the error; a syntax error's source, indented, before it.
     lines = traceback.format_exception_only(error)
     named = next(line for line in lines if not line.startswith(" "))
