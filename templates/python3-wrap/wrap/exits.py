@@ -6,8 +6,8 @@ from it (ctypes, a crash): then the requests fail, and whoever runs the wrap sta
 
 from __future__ import annotations
 
-import _signal
 import _thread
+import importlib
 import os
 import posix
 import signal
@@ -16,6 +16,7 @@ from functools import wraps
 from types import ModuleType
 from typing import Any
 
+_SIGNAL = importlib.import_module("_signal")  # it has no type hints
 #: They stop the server, as it has handlers of its own for them.
 _STOP = (signal.SIGTERM, signal.SIGINT)
 #: What the kernel does at these ends nothing (signal(7)).
@@ -98,9 +99,9 @@ _CALLS: dict[str, tuple[tuple[ModuleType, ...], Callable[..., bool]]] = {
     "execve": ((posix, os), _always),
     "kill": ((posix, os), _to_process),
     "killpg": ((posix, os), _to_group),
-    "raise_signal": ((_signal, signal), _is_deadly),
-    "pthread_kill": ((_signal, signal), _to_thread),
-    "alarm": ((_signal, signal), _by_alarm),
-    "setitimer": ((_signal, signal), _by_timer),
+    "raise_signal": ((_SIGNAL, signal), _is_deadly),
+    "pthread_kill": ((_SIGNAL, signal), _to_thread),
+    "alarm": ((_SIGNAL, signal), _by_alarm),
+    "setitimer": ((_SIGNAL, signal), _by_timer),
     "interrupt_main": ((_thread,), _is_deadly),
 }
