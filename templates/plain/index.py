@@ -13,7 +13,8 @@ def main() -> None:
     # Last: what the handler ships is found by `import util`, and hides nothing installed.
     sys.path.append(str(Path(__file__).resolve().parent / "function"))
     try:
-        app = create_app(os.environ.get("handler_style", "flask"))  # noqa: SIM112 (as OpenFaaS's)
+        with serving.OneProcess():
+            app = create_app(os.environ.get("handler_style", "flask"))  # noqa: SIM112 (OpenFaaS's)
         listener = serving.listen(os.environ)
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")

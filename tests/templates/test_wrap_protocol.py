@@ -152,11 +152,11 @@ def test_a_traced_request_tells_what_ran_when(start: Any, wrap_image: Any, gatew
     }
     handlers = {"one": sleeper, "two": sleeper, "three": sleeper}
     image = wrap_image(handlers, {0: [[0], [1, 2]]}, entry=entry)
-    server = start(image, gateway_url=gateway.url)
+    server = start(image, gateway_url=gateway.url, chiron_trace_key="key")
     remote = wrap_image({"far": sleeper}, {0: [[], [3]]}, tasks={3: "far"}, name="test-wrap2")
-    gateway.ports["test-wrap2"] = start(remote).port
+    gateway.ports["test-wrap2"] = start(remote, chiron_trace_key="key").port
     began = time.monotonic()
-    answer = server.request(body="1", X_Chiron_Trace="1").json
+    answer = server.request(body="1", X_Chiron_Trace="key").json
     whole_ms = (time.monotonic() - began) * 1000
     assert answer["output"] == "[1,1,1]"
     rows = {
@@ -171,6 +171,7 @@ def test_a_traced_request_tells_what_ran_when(start: Any, wrap_image: Any, gatew
         ("test-wrap2", 1, None, None, "fork"),
         ("test-wrap2", 1, 3, "far", "run"),
     }
+    assert all("delayed_ms" in row for row in answer["timeline"] if row["kind"] == "run")
     for row in answer["timeline"]:
         assert 0 <= row["start_ms"] <= row["end_ms"] <= whole_ms
         assert row["kind"] == "fork" or row["end_ms"] - row["start_ms"] >= 49

@@ -19,6 +19,7 @@ from typing import NoReturn
 from wrap import affinity, child, log, memory, serving, task
 from wrap.canceller import Canceller
 from wrap.declaration import Wrap
+from wrap.exits import contain
 from wrap.fork import Fork
 from wrap.loader import Function, load
 from wrap.messages import Job, Result
@@ -26,7 +27,7 @@ from wrap.pool import Pool
 from wrap.remote import Gateway
 from wrap.runtime import Mechanism, Runtime
 from wrap.server import create_app
-from wrap.settings import Settings
+from wrap.settings import TRACE_KEY, Settings
 from wrap.spawner import Spawner
 from wrap.threads import ThreadPool
 from wrap.transport import GRACE_S
@@ -37,13 +38,16 @@ _ZYGOTE = "--zygote"
 
 def main(arguments: list[str], image: Path) -> NoReturn:
     """Serve the wrap in the folder `image`, or be its zygote (``--zygote DESCRIPTOR``)."""
+    contain()  # before a function can keep the names as they were
     faulthandler.enable()  # the log then says where C code crashed
     log.install()
     memory.keep_apart()
     try:
         settings = Settings.read(os.environ)
+        os.environ.pop(TRACE_KEY, None)  # it is of no use to functions
         affinity.restrict(settings.cpus)
-        wrap, functions = _load(image)
+        with serving.OneProcess():
+            wrap, functions = _load(image)
         gc.collect()
         memory.keep_freed(settings.memory_bytes, _lasting_processes(wrap, settings))
         gc.freeze()  # a collection would write to every object, and unshare its memory
@@ -74,9 +78,9 @@ def _serve(
         ThreadPool(),
         Canceller(),
         _mechanism(wrap, spawner, settings),
-        Gateway(settings.gateway_url),
+        Gateway(settings.gateway_url, settings.trace_key),
+        settings.trace_key,
     )
-    _contain_exit()
     drain_s = wrap.timeout_s + GRACE_S
     serving.serve(create_app(runtime), listener, settings.threads, drain_s, spawner.close)
 
@@ -107,15 +111,3 @@ def _mechanism(wrap: Wrap, spawner: Spawner, settings: Settings) -> Mechanism:
     if wrap.mechanism == "pool":
         return Pool(spawner, wrap.slots, settings.pool_concurrency, settings.pool_requests)
     return Fork(spawner)
-
-
-def _contain_exit() -> None:
-    """Let ``os._exit`` in a handler end its task, not the server and all other requests."""
-    server, leave = os.getpid(), os._exit
-
-    def _exit(status: int) -> NoReturn:
-        if os.getpid() == server:
-            raise SystemExit(status)
-        leave(status)
-
-    os._exit = _exit

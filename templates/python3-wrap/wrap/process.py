@@ -22,6 +22,13 @@ class Process:
         The socket to it.
     end
         Kills it unless it has ended, and says how it ended.
+
+    Attributes
+    ----------
+    jobs
+        How many it has been handed.
+    owed
+        The tasks of the last one that it has not answered.
     """
 
     def __init__(self, channel: socket.socket, end: Callable[[], str]) -> None:
@@ -31,6 +38,8 @@ class Process:
         self._inflow = Inflow()
         self._outflow = Outflow()
         self._frames: list[bytearray] = []
+        self._job: int | None = None
+        self.owed: set[int] = set()
         self.jobs = 0
 
     def fileno(self) -> int:
@@ -45,6 +54,7 @@ class Process:
     def post(self, job: Job) -> None:
         """Hand it a job: what does not fit into the socket now goes out with `flush`."""
         self.jobs += 1
+        self._job, self.owed = job.number, set(job.inputs)
         self._outflow.push(job.frames())
         self.flush()
 
@@ -75,6 +85,10 @@ class Process:
         whole = len(self._frames) // 2 * 2
         results = Result.read(self._frames[:whole])
         del self._frames[:whole]
+        for result in results:
+            if result.job != self._job or result.task not in self.owed:
+                raise ProcessDiedError("sent the result of another job")
+            self.owed.discard(result.task)
         return results
 
     def alive(self) -> bool:

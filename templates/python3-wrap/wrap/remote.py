@@ -16,6 +16,8 @@ from wrap.transport import GRACE_S
 CONTENT_TYPE = "application/x-chiron-frames"
 STAGE_HEADER = "X-Chiron-Stage"
 TIMEOUT_HEADER = "X-Chiron-Timeout"
+#: Its value is the key of the build, perhaps with what else is to be told behind it.
+TRACE_HEADER = "X-Chiron-Trace"
 _CONNECTIONS = 64
 _CONNECT_S = 5.0
 _SHOWN = 200
@@ -30,10 +32,13 @@ class Gateway:
     ----------
     url
         The gateway's URL.
+    trace_key
+        What wraps of the same build want to see before they trace a job.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, trace_key: str) -> None:
         self._url = url.rstrip("/")
+        self._trace_key = trace_key
         self._connections = urllib3.PoolManager(maxsize=_CONNECTIONS, retries=_RETRIES)
 
     def call(self, wrap: str, job: Job, deadline: float, sent: Callable[[], None]) -> list[Result]:
@@ -56,6 +61,10 @@ class Gateway:
             results = Result.read(rest)
         except (ValueError, TypeError) as error:
             raise TaskError("remote", f"wrap {wrap} sent something that is no result") from error
+        if sorted((result.job, result.task) for result in results) != sorted(
+            (job.number, task) for task in job.inputs
+        ):
+            raise TaskError("remote", f"wrap {wrap} sent the results of another job")
         # Clocks of two machines differ; the time on the way is taken to be equal both ways.
         shift = (asked + answered) / 2 - (arrived + left) / 2
         for result in results:
@@ -72,6 +81,8 @@ class Gateway:
             STAGE_HEADER: str(job.stage),
             TIMEOUT_HEADER: f"{seconds:.3f}",
         }
+        if job.watch.traced:
+            headers[TRACE_HEADER] = self._trace_key
         try:
             response = self._connections.request(
                 "POST",

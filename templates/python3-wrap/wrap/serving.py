@@ -14,7 +14,9 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 import waitress
@@ -37,6 +39,7 @@ _IN_MEMORY = 64 << 20
 #: Pieces of a body from this size on stay where they lie: waitress's own buffers copy them.
 _LARGE = 1 << 16
 _CONNECTIONS = 1000
+_STOP = (signal.SIGTERM, signal.SIGINT)
 _leave = os._exit  # the wrap runtime replaces it for handlers
 
 
@@ -81,13 +84,19 @@ def serve(
         ident=None,
     )
     server.channel_class = _Channel
+    # A process that a handler forks may be told to end before it has begun: that waits.
+    os.register_at_fork(
+        before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, _STOP),
+        after_in_parent=partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, _STOP),
+        after_in_child=partial(_let_go, channels),
+    )
     stopping: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
         stopping.append(number)
         server.pull_trigger()  # the loop may be asleep
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _STOP:
         signal.signal(number, stop)
     while not stopping:
         wasyncore.loop(timeout=1, use_poll=True, map=channels, count=1)
@@ -103,6 +112,48 @@ def serve(
     sys.stdout.flush()
     sys.stderr.flush()
     _leave(0)  # threads that a handler has left behind have no say in when this ends
+
+
+class OneProcess:
+    """A block that only the process which entered it leaves: one forked within it ends instead.
+
+    Else two would answer where one was asked. It ends as a program does: with the status of
+    ``sys.exit``, or with a traceback and 1.
+    """
+
+    def __enter__(self) -> OneProcess:
+        self._here = os.getpid()
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self.check(error)
+
+    def check(self, error: BaseException | None = None) -> None:
+        """Return in the process that entered the block; any other ends here."""
+        if os.getpid() != self._here:
+            _end(error)
+
+
+def _end(error: BaseException | None) -> NoReturn:
+    code = error.code if isinstance(error, SystemExit) else int(error is not None)
+    try:
+        if not isinstance(code, int | None):
+            print(code, file=sys.stderr)
+        elif error is not None and not isinstance(error, SystemExit):
+            traceback.print_exception(error)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:  # a handler may have put anything there
+        _leave(code & 0xFF if isinstance(code, int) else int(code is not None))
+
+
+def _let_go(channels: Mapping[int, Any]) -> None:
+    """In a process that a handler has forked: hold no port and no connection, end when told to."""
+    for channel in list(channels.values()):
+        channel.socket.close()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
 
 
 class _Task(WSGITask):  # type: ignore[misc]
@@ -206,8 +257,14 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
     parser_class = _Parser
     arrived = 0.0
 
+    def service(self) -> None:
+        """Answer a request."""
+        with OneProcess() as self._process:
+            super().service()
+
     def write_soon(self, data: bytes) -> int:
         """Send `data` once the connection takes it."""
+        self._process.check()  # a body may fork while it is made
         large = isinstance(data, bytes) and len(data) >= _LARGE
         return int(super().write_soon(_Uncopied(data) if large else data))
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+#: The variable of the key without which nothing is traced.
+TRACE_KEY = "chiron_trace_key"
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -16,6 +19,7 @@ class Settings:
     threads: int
     cpus: int | None
     memory_bytes: int | None
+    trace_key: str
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -27,6 +31,7 @@ class Settings:
             _count(environment, "WAITRESS_THREADS", 4),
             _given(environment, "WRAP_CPUS"),
             mib << 20 if (mib := _given(environment, "WRAP_MEMORY_MIB")) else None,
+            environment.get(TRACE_KEY, ""),
         )
 
 

@@ -16,6 +16,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from weakref import WeakSet
 
 from wrap.process import Process
 from wrap.zygote import END, MESSAGE, SPAWN
@@ -41,6 +42,7 @@ class Spawner:
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._started: subprocess.Popen[bytes] | None = None
+        self._channels: WeakSet[socket.socket] = WeakSet()
         self._control, theirs = _control_sockets()
         self._pid = os.fork()
         if self._pid == 0:
@@ -52,6 +54,7 @@ class Spawner:
             finally:
                 os._exit(status)
         theirs.close()
+        os.register_at_fork(after_in_child=self._let_go)
 
     def spawn(self) -> Process:
         """A new process, which may still have to start. Raises OSError if there is no zygote."""
@@ -66,6 +69,7 @@ class Spawner:
             except OSError:
                 self._replace(control)
                 _send(self._control, SPAWN, number, theirs)
+        self._channels.add(ours)
         return Process(ours, partial(self._end, self._control, number))
 
     def close(self) -> None:
@@ -73,6 +77,11 @@ class Spawner:
         with self._lock:
             self._control.close()
             self._wait()
+
+    def _let_go(self) -> None:
+        """In a process that a handler has forked: keep nothing open by whose end others end."""
+        for channel in (self._control, *self._channels):
+            channel.close()
 
     def _end(self, control: socket.socket, number: int) -> str:
         """Have a process killed; says how it ended. Its zygote's death has been its own."""

@@ -68,11 +68,10 @@ def run_stage(
 
 @dataclass
 class _Busy:
-    """A further process and what it still owes."""
+    """A further process that has been handed a part of the job."""
 
     process: Process
     slot: int
-    tasks: set[int]
     asked: float
 
 
@@ -119,7 +118,7 @@ class _Stage:
         except OSError as error:
             failure = TaskError("process-died", f"no process could be had: {error}")
             raise self._located(failure, job.inputs) from error
-        self._busy.append(_Busy(process, slot, set(job.inputs), asked))
+        self._busy.append(_Busy(process, slot, asked))
         self._owe(job.inputs)
         process.post(job)
 
@@ -185,14 +184,14 @@ class _Stage:
         try:
             results = busy.process.receive()
         except ProcessDiedError as error:
-            message = f"the process of {self._names(busy.tasks)} {error}"
-            raise self._located(TaskError("process-died", message), busy.tasks) from error
+            owed = busy.process.owed
+            message = f"the process of {self._names(owed)} {error}"
+            raise self._located(TaskError("process-died", message), owed) from error
         for result in results:
-            busy.tasks.discard(result.task)
             self._limits.pop(result.task, None)
             result.asked = busy.asked
         self._take(results)
-        if not busy.tasks:
+        if not busy.process.owed:
             selector.unregister(busy.process)
 
     def _take(self, results: list[Result]) -> None:
@@ -204,7 +203,7 @@ class _Stage:
         """Give back the processes; end what is still running."""
         self._inbox.close()
         for busy in self._busy:
-            self._runtime.mechanism.give(busy.slot, busy.process, sound=not busy.tasks)
+            self._runtime.mechanism.give(busy.slot, busy.process, sound=not busy.process.owed)
         late = time.monotonic()
         for number, run in self._runs.items():
             if self._limits[number] <= late:
