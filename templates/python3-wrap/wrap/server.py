@@ -23,17 +23,19 @@ TRACE_HEADER = "X-Chiron-Trace"
 PROBE_HEADER = "X-Chiron-Probe"
 #: With the first: each handler has the reference loop beside it, whose time is in the timeline.
 PACE_HEADER = "X-Chiron-Pace"
+#: What tells whether the wrap serves, and which one it is.
+PROBES = ("/_/health", "/_/wrap")
 
 
 def create_app(runtime: Runtime) -> Flask:
     """The application of a wrap that is ready to run."""
     app = Flask("wrap")
 
-    @app.get("/_/health")
+    @app.get(PROBES[0])
     def health() -> str:
         return "OK"
 
-    @app.get("/_/wrap")
+    @app.get(PROBES[1])
     def name() -> str:
         return runtime.wrap.name
 
