@@ -15,6 +15,7 @@ from wrap.errors import TaskError
 from wrap.loader import Function
 from wrap.messages import Job, Result
 from wrap.probe import Probe
+from wrap.redaction import redacted
 from wrap.reference_loop import reference_s
 from wrap.threads import Cancelled
 
@@ -102,9 +103,9 @@ def _failure(error: BaseException, function: str) -> TaskError:
     log.report(function, error)
     if isinstance(error, SystemExit):
         plain = isinstance(error.code, int | str | None)
-        code = repr(error.code) if plain else type(error.code).__name__
-        return TaskError("exited", f"the handler called sys.exit({code[:_SHOWN]}): return instead")
+        code = redacted(repr(error.code) if plain else type(error.code).__name__)[:_SHOWN]
+        return TaskError("exited", f"the handler called sys.exit({code}): return instead")
     # Notes come after the line that names the error; a syntax error's source, indented, before it.
     lines = traceback.format_exception_only(error)
     named = next(line for line in lines if not line.startswith(" "))
-    return TaskError("raised", named.splitlines()[0][:_SHOWN])
+    return TaskError("raised", redacted(named.splitlines()[0])[:_SHOWN])
