@@ -12,6 +12,7 @@ import importlib
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -26,7 +27,7 @@ from wrap.messages import Job, Result
 from wrap.pool import Pool
 from wrap.remote import Gateway
 from wrap.runtime import Mechanism, Runtime
-from wrap.server import create_app
+from wrap.server import PROBES, create_app
 from wrap.settings import TRACE_KEY, Settings
 from wrap.spawner import Spawner
 from wrap.threads import ThreadPool
@@ -34,6 +35,10 @@ from wrap.transport import GRACE_S
 from wrap.zygote import Zygote
 
 _ZYGOTE = "--zygote"
+#: A process may answer with no more than this share of what the wrap may take.
+_SHARE = 4
+#: So many threads, or two requests' if they are more, may go on past their limit.
+_LOST = 64
 
 
 def main(arguments: list[str], image: Path) -> NoReturn:
@@ -54,35 +59,45 @@ def main(arguments: list[str], image: Path) -> NoReturn:
         if arguments[:1] == [_ZYGOTE]:
             _be_zygote(wrap, functions, socket.socket(fileno=int(arguments[1])))
             sys.exit(0)
-        listener = serving.listen(os.environ)
+        sockets = serving.listen(os.environ)
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    _serve(settings, wrap, functions, listener, image)
+    _serve(settings, wrap, functions, sockets, image)
 
 
 def _serve(
     settings: Settings,
     wrap: Wrap,
     functions: dict[str, Function],
-    listener: socket.socket,
+    sockets: Sequence[socket.socket],
     image: Path,
 ) -> NoReturn:
     def be_zygote(control: socket.socket) -> None:
-        listener.close()
+        for each in sockets:
+            each.close()
         _be_zygote(wrap, functions, control)
 
-    spawner = Spawner(be_zygote, [sys.executable, str(image / "index.py"), _ZYGOTE])
+    command = [sys.executable, str(image / "index.py"), _ZYGOTE]
+    spawner = Spawner(be_zygote, command, settings.memory_bytes // _SHARE)
     runtime = Runtime(
         wrap,
         functions,
-        ThreadPool(),
+        ThreadPool(max(_LOST, 2 * wrap.threads)),
         Canceller(),
         _mechanism(wrap, spawner, settings),
         Gateway(settings.gateway_url, settings.trace_key),
         settings.trace_key,
     )
-    drain_s = wrap.timeout_s + GRACE_S
-    serving.serve(create_app(runtime), listener, settings.threads, drain_s, spawner.close)
+    serving.serve(
+        create_app(runtime),
+        sockets,
+        settings.threads,
+        settings.memory_bytes,
+        probes=PROBES,
+        drain_s=wrap.timeout_s + GRACE_S,
+        close=spawner.close,
+        worn=runtime.threads.worn,
+    )
 
 
 def _load(image: Path) -> tuple[Wrap, dict[str, Function]]:

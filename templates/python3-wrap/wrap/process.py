@@ -22,6 +22,8 @@ class Process:
         The socket to it.
     end
         Kills it unless it has ended, and says how it ended.
+    longest
+        Bytes that an output may have.
 
     Attributes
     ----------
@@ -31,11 +33,11 @@ class Process:
         The tasks of the last one that it has not answered.
     """
 
-    def __init__(self, channel: socket.socket, end: Callable[[], str]) -> None:
+    def __init__(self, channel: socket.socket, end: Callable[[], str], longest: int) -> None:
         self._channel = channel
         self._channel.setblocking(False)
         self._end = end
-        self._inflow = Inflow()
+        self._inflow = Inflow(longest)
         self._outflow = Outflow()
         self._frames: list[bytearray] = []
         self._job: int | None = None
@@ -70,7 +72,7 @@ class Process:
         try:
             return self._received()
         except (ValueError, TypeError) as error:
-            raise ProcessDiedError("sent something that is no result") from error
+            raise ProcessDiedError(f"sent something that is no result ({error})") from error
 
     def _received(self) -> list[Result]:
         try:

@@ -11,6 +11,7 @@ import urllib3
 from wrap import frames
 from wrap.errors import TaskError
 from wrap.messages import Job, Result
+from wrap.redaction import redacted
 from wrap.transport import GRACE_S
 
 CONTENT_TYPE = "application/x-chiron-frames"
@@ -120,8 +121,8 @@ def _failure(wrap: str, status: int, body: bytes) -> TaskError:
     except ValueError:
         fields = None
     if isinstance(fields, dict) and "code" in fields and "wrap" in fields:
-        return TaskError.from_dict(fields, 504 if status == 504 else 500)
-    shown = body[:_SHOWN].decode(errors="replace").strip()
+        return TaskError.from_dict(fields, status if status in (503, 504) else 500)
+    shown = redacted(body.decode(errors="replace").strip())[:_SHOWN]
     return TaskError("remote", f"wrap {wrap}: the gateway answered {status}: {shown}")
 
 

@@ -24,17 +24,19 @@ from wrap.timeline import timeline
 #: What the header of a trace may ask for behind the key: a probe beside each handler, whose ticks
 #: are in the timeline; the reference loop before and after each, whose times are.
 _PROBE, _PACE = "probe", "pace"
+#: What tells whether the wrap serves, and which one it is.
+PROBES = ("/_/health", "/_/wrap")
 
 
 def create_app(runtime: Runtime) -> Flask:
     """The application of a wrap that is ready to run."""
     app = Flask("wrap")
 
-    @app.get("/_/health")
+    @app.get(PROBES[0])
     def health() -> str:
         return "OK"
 
-    @app.get("/_/wrap")
+    @app.get(PROBES[1])
     def name() -> str:
         return runtime.wrap.name
 

@@ -35,9 +35,14 @@ class Spawner:
         What a zygote does with its end of the control socket until that ends.
     command
         Starts a zygote as a program of its own; the socket's descriptor is appended.
+    longest
+        Bytes that an output of a process may have.
     """
 
-    def __init__(self, run: Callable[[socket.socket], None], command: Sequence[str]) -> None:
+    def __init__(
+        self, run: Callable[[socket.socket], None], command: Sequence[str], longest: int
+    ) -> None:
+        self._longest = longest
         self._command = command
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -70,7 +75,7 @@ class Spawner:
                 self._replace(control)
                 _send(self._control, SPAWN, number, theirs)
         self._channels.add(ours)
-        return Process(ours, partial(self._end, self._control, number))
+        return Process(ours, partial(self._end, self._control, number), self._longest)
 
     def close(self) -> None:
         """End the zygote, and with it all processes."""

@@ -54,6 +54,8 @@ def run_stage(
     """
     stage = _Stage(runtime, job, deadline)
     try:
+        if processes and processes[0]:
+            stage.check_threads()
         for wrap, tasks in remotes.items():
             stage.call(wrap, job.part(tasks))
         stage.send()
@@ -122,11 +124,22 @@ class _Stage:
         self._owe(job.inputs)
         process.post(job)
 
+    def check_threads(self) -> None:
+        """Start nothing where too many threads have not come back."""
+        lost = self._runtime.threads.too_many()
+        if lost:
+            names = ", ".join(sorted({run.name for run in lost}))
+            message = (
+                f"{len(lost)} threads of {names} go on past their time: mend what they wait for"
+            )
+            raise TaskError("threads-lost", message, function=names, status=503)
+
     def start(self, number: int) -> None:
         """Run a task as a thread of this process."""
         self._owe((number,))
         work = partial(_run, self._runtime, number, self._job, self._inbox)
-        self._runs[number] = self._runtime.threads.start(work)
+        name = self._runtime.wrap.tasks[number]
+        self._runs[number] = self._runtime.threads.start(work, name)
 
     def _owe(self, tasks: Iterable[int]) -> None:
         """Note until when tasks of this wrap may run: their own limit counts from now."""
@@ -206,6 +219,7 @@ class _Stage:
             self._runtime.mechanism.give(busy.slot, busy.process, sound=not busy.process.owed)
         late = time.monotonic()
         for number, run in self._runs.items():
+            self._runtime.threads.give_up(run)
             if self._limits[number] <= late:
                 run.cancel()
             else:

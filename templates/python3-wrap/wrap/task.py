@@ -16,6 +16,7 @@ from wrap.exits import Ended
 from wrap.loader import Function
 from wrap.messages import Job, Result
 from wrap.probe import Probe
+from wrap.redaction import redacted
 from wrap.reference_loop import reference_s
 from wrap.serving import OneProcess
 from wrap.threads import Cancelled
@@ -105,10 +106,10 @@ def _failure(error: BaseException, function: str) -> TaskError:
     log.report(function, error)
     if isinstance(error, SystemExit):
         plain = isinstance(error.code, int | str | None)
-        code = repr(error.code) if plain else type(error.code).__name__
+        code = redacted(repr(error.code) if plain else type(error.code).__name__)[:_SHOWN]
         call = error.call if isinstance(error, Ended) else "sys.exit"
-        return TaskError("exited", f"the handler called {call}({code[:_SHOWN]}): return instead")
+        return TaskError("exited", f"the handler called {call}({code}): return instead")
     # Notes come after the line that names the error; a syntax error's source, indented, before it.
     lines = traceback.format_exception_only(error)
     named = next(line for line in lines if not line.startswith(" "))
-    return TaskError("raised", named.splitlines()[0][:_SHOWN])
+    return TaskError("raised", redacted(named.splitlines()[0])[:_SHOWN])
