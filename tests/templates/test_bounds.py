@@ -153,7 +153,7 @@ def test_what_stands_between_chunks_is_bounded(replica: Replica, connect: Any) -
     assert answer(connection)[0] == 400
 
 
-def test_many_small_chunks_keep_nobody_waiting(replica: Replica, connect: Any) -> None:
+def test_a_body_of_many_small_chunks_arrives_whole(replica: Replica, connect: Any) -> None:
     server = replica()
     begin = b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
     connection = connect(server, begin + b"1\r\nx\r\n" * 200_000 + b"0\r\n\r\n")
