@@ -165,6 +165,7 @@ def _start(image: Path, log: Path, settings: dict[str, str]) -> Server:
             stdout=output,
             stderr=subprocess.STDOUT,
             pass_fds=[listener.fileno()],
+            start_new_session=True,  # a signal to its group is not for the tests
         )
         return Server(process, int(port or listener.getsockname()[1]), log)
 

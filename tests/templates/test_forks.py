@@ -183,7 +183,7 @@ class Sent:
         from wrap.process import Process
 
         ours, self.theirs = socket.socketpair()
-        self.process = Process(ours, lambda: "was killed")
+        self.process = Process(ours, lambda: "was killed", 1 << 20)
         self.job = Job(0, {0: "x", 1: "x"})
         self.process.post(self.job)
 
