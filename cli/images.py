@@ -16,6 +16,7 @@ from generator.deploy import Builder
 from openfaas.stack import read_stack
 from templates import TEMPLATES
 from workflow.errors import ChironError
+from workflow.folder import check_links
 
 #: How the embedded gateway calls itself in /system/info.
 EMBEDDED_PROVIDER = "chiron-embedded"
@@ -30,7 +31,8 @@ def build_local(stack_file: Path) -> None:
     Raises
     ------
     ChironError
-        The gateway's own error, with the function's name; the images before it stay built.
+        ``bad-link``, or the gateway's own error, with the function's name; the images before it
+        stay built.
     """
     store = ImageStore(paths.images())
     _build_all(stack_file, lambda source, _: build(source, TEMPLATES, store))
@@ -45,7 +47,8 @@ def build_docker(stack_file: Path) -> None:
     Raises
     ------
     ChironError
-        The gateway's own error, with the function's name; the images before it stay built.
+        ``bad-link``, or the gateway's own error, with the function's name; the images before it
+        stay built.
     """
     base = os.environ.get(_BASE_IMAGE_VARIABLE)
     common = {"BASE_IMAGE": base} if base else {}
@@ -61,6 +64,7 @@ def _build_all(
     for name, function in read_stack(stack_file, os.environ).functions.items():
         if function.skip_build:
             continue
+        check_links(stack_file.parent / function.handler, stack_file.parent, name)
         source = FunctionSource(
             name=name,
             image=function.image,

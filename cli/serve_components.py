@@ -46,7 +46,7 @@ def serve_components(
             """-H 'Content-Type: application/json' """
             """-d '{"directory": "benchmarks/finra", "slo": "200ms"}'"""
         )
-        serve(listener, create_app(config))
+        serve(listener, create_app(config), secret)
 
 
 def _secret(basic_auth_dir: Path | None, token_file: Path | None) -> Secret | None:

@@ -39,8 +39,9 @@ def build_in_docker(
         context = Path(scratch) / "context"
         context.mkdir()
         compose(function, checked.template, context)
-        # The Dockerfile installs both files.
-        (context / "function" / "requirements.txt").touch()
+        # What pip gets is what was looked at.
+        asked = "".join(f"{line}\n" for line in checked.requirements)
+        (context / "function" / "requirements.txt").write_text(asked, encoding="utf-8")
         environment = {**checked.language.env, **function.env}
         return _build(
             client, function, checked.reference, context, environment | dict(arguments or {})

@@ -24,7 +24,9 @@ def process_environment(
     deployment: Deployment, image: Image, sandbox: Sandbox, gateway_url: str
 ) -> dict[str, str]:
     """The variables of a function's process; the deployment's win over the image's."""
+    limit = deployment.memory
     return {
+        **({"MEMORY_LIMIT_BYTES": str(limit)} if limit else {}),
         "PATH": f"{image.python.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "HOME": str(sandbox.home),
         "TMPDIR": str(sandbox.temporary),

@@ -11,8 +11,12 @@ from pathlib import Path
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold the lock file `path` (created if need be), waiting for whoever holds it now."""
-    with path.open("a") as file:
+    """Hold the lock file `path` (created if need be), waiting for whoever holds it now.
+
+    Other users cannot open it, and so not hold it.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "a") as file:  # noqa: PTH123  (a descriptor)
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

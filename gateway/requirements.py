@@ -5,55 +5,34 @@ from __future__ import annotations
 from importlib import metadata
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
+from packaging.requirements import Requirement
 
 from gateway.errors import GatewayError
-
-# They point into the handler's folder, which the image's venv must not depend on.
-_REFUSED = ("-r", "--requirement", "-c", "--constraint", "-e", "--editable")
+from gateway.requirement_lines import LIMIT, parse
 
 
 def union(function: str, *files: Path) -> tuple[str, ...]:
-    """The normalised, sorted lines of those `files` that exist, each requirement once."""
-    lines = {line for path in files if path.is_file() for line in _lines(function, path)}
+    """The normalised, sorted requirements of those `files` that exist, each once."""
+    lines = {str(each) for path in files if path.is_file() for each in _read(function, path)}
     return tuple(sorted(lines))
 
 
-def _lines(function: str, path: Path) -> list[str]:
-    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
-    stripped = (line.split(" #")[0].strip() for line in text.splitlines())
-    return [
-        _normalised(function, path, line) for line in stripped if line and not line.startswith("#")
-    ]
-
-
-def _normalised(function: str, path: Path, line: str) -> str:
-    if line.split("=")[0].split()[0] in _REFUSED:
-        raise GatewayError(
-            "bad-requirement",
-            f"function {function}: {path}: {line!r} is not supported: list the packages themselves",
-        )
-    if line.startswith("-"):
-        return line
+def _read(function: str, path: Path) -> list[Requirement]:
+    with path.open("rb") as file:
+        content = file.read(LIMIT + 1)
     try:
-        requirement = Requirement(line)
-    except InvalidRequirement as error:
-        reason = str(error).splitlines()[0]
-        raise GatewayError(
-            "bad-requirement", f"function {function}: {path}: {line!r} is no requirement: {reason}"
-        ) from error
-    requirement.name = canonicalize_name(requirement.name)
-    return str(requirement)
+        return parse(content)
+    except ValueError as error:
+        raise GatewayError("bad-requirement", f"function {function}: {path} {error}") from None
 
 
 def satisfied(lines: tuple[str, ...]) -> bool:
     """Whether the running interpreter already has every requirement in `lines`.
 
-    pip's own options and direct URLs say where a package must come from, which an installed
-    package does not tell, so they count as not satisfied.
+    A direct URL says where a package must come from, which an installed package does not tell,
+    so it counts as not satisfied.
     """
-    return all(not line.startswith("-") and _has(Requirement(line)) for line in lines)
+    return all(_has(Requirement(line)) for line in lines)
 
 
 def _has(requirement: Requirement) -> bool:

@@ -28,9 +28,10 @@ from openfaas.stack import (
 )
 from templates import TEMPLATES
 from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
+from workflow.folder import WorkflowFolder, check_links
 from workflow.names import shown
 from workflow.plan import Plan
+from workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE, new_key
 
 _TEMPLATE = "python3-wrap"
 #: The folder beside stack.yaml in which faas-cli looks for templates.
@@ -89,11 +90,18 @@ class Sources:
         return [name for name in self.stack.functions if name not in self.handlers]
 
 
-def generate(plan: Plan, sources: Sources, out: Path, given_timeout_s: float | None = None) -> Path:
+def generate(
+    plan: Plan,
+    sources: Sources,
+    out: Path,
+    given_timeout_s: float | None = None,
+    trace_key: str | None = None,
+) -> Path:
     """Write the deployable folder of `plan` to `out`; returns the path of its stack.yaml.
 
     A request may take `given_timeout_s`, else what follows from the prediction; a function that
-    sets ``exec_timeout`` in the workflow's stack.yaml may take no longer than that.
+    sets ``exec_timeout`` in the workflow's stack.yaml may take no longer than that. Its wraps trace
+    requests that come with `trace_key`, else with one that is drawn here.
 
     The folder has a handler folder for every wrap, the template python3-wrap where faas-cli
     looks for it, and the workflow's supporting functions as they are. It appears whole or not
@@ -110,11 +118,12 @@ def generate(plan: Plan, sources: Sources, out: Path, given_timeout_s: float | N
     _check_names(plan, sources)
     _check_target(out)
     place = out.resolve()  # a link stays one, and what it points to is replaced
+    key = trace_key or new_key()
     draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
     try:
         functions = {}
         for index, wrap in enumerate(plan.wraps):
-            functions[wrap.name] = _stack_function(plan, index, sources, given_timeout_s)
+            functions[wrap.name] = _stack_function(plan, index, sources, given_timeout_s, key)
             declared = _declare(plan, index, sources, given_timeout_s)
             _write_wrap(declared, sources, draft / wrap.name)
         for name in sources.supporting:
@@ -192,12 +201,12 @@ def _write_wrap(wrap: WrapDeclaration, sources: Sources, target: Path) -> None:
 
 
 def _stack_function(
-    plan: Plan, index: int, sources: Sources, given_timeout_s: float | None
+    plan: Plan, index: int, sources: Sources, given_timeout_s: float | None, trace_key: str
 ) -> StackFunction:
     wrap = plan.wraps[index]
     resources = StackResources(memory=f"{wrap.memory_mib}Mi", cpu=str(wrap.cpus))
     names = functions_in(wrap, sources.folder.workflow)
-    settings = wrap_environment(plan, wrap, given_timeout_s)
+    settings = wrap_environment(plan, wrap, given_timeout_s) | {KEY_VARIABLE: trace_key}
     styles = {name: sources.handlers[name].style for name in names}
     return StackFunction(
         lang=_TEMPLATE,
@@ -208,7 +217,7 @@ def _stack_function(
         secrets=tuple(
             dict.fromkeys(s for name in names for s in sources.stack.functions[name].secrets)
         ),
-        annotations=annotate(plan, index, sources.folder.workflow),
+        annotations=annotate(plan, index, sources.folder.workflow) | {KEY_ANNOTATION: trace_key},
         limits=resources,
         requests=resources,
     )
@@ -220,7 +229,8 @@ def _copied(sources: Sources, name: str, draft: Path) -> StackFunction:
     variables = environment(function, sources.folder.path)
     settings: dict[str, object] = {"environment": variables, "environment_file": ()}
     if function.handler:
-        _copy_handler(name, sources.folder.path / function.handler, draft / name)
+        code = sources.folder.path / function.handler
+        _copy_handler(name, code, draft / name, sources.folder.path)
         settings["handler"] = f"./{name}"
         settings["image"] = function.image if function.skip_build else sources.image(function.image)
     if not function.fprocess and function.lang in STYLES:
@@ -229,7 +239,7 @@ def _copied(sources: Sources, name: str, draft: Path) -> StackFunction:
     return with_definition(copied, draft / name if function.handler else None)
 
 
-def _copy_handler(name: str, folder: Path, target: Path) -> None:
+def _copy_handler(name: str, folder: Path, target: Path, workflow: Path) -> None:
     if not there(folder.is_dir):
         raise ChironError(
             "no-handler",
@@ -237,4 +247,5 @@ def _copy_handler(name: str, folder: Path, target: Path) -> None:
             path=f"functions.{name}.handler",
             functions=[name],
         )
+    check_links(folder, workflow, name)
     shutil.copytree(folder, target, ignore=_SKIPPED)

@@ -31,6 +31,7 @@ from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
 from workflow.plan import Plan
 from workflow.tied import tied
+from workflow.tracing import new_key
 
 _TEMPLATE = "python3-wrap"
 _READY_S, _STOP_S = 30.0, 6.0
@@ -63,10 +64,11 @@ class Ports:
 
 @dataclass(frozen=True)
 class Running:
-    """The wraps of a plan, running; ``names`` are in the order of the plan."""
+    """The wraps of a plan, running; ``names`` are in its order, ``trace_key`` is that of all."""
 
     gateway: Ports
     names: tuple[str, ...]
+    trace_key: str
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,8 @@ class Harness:
             self.progress(f"not running without a gateway: {names}; who calls them fails (--local)")
         with ExitStack() as stack:
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-")))
-            stack_file = generate(plan, sources, scratch / "build")
+            key = new_key()
+            stack_file = generate(plan, sources, scratch / "build", trace_key=key)
             functions = read_stack(stack_file, {}).functions
             nobody = stack.enter_context(socket.socket())
             nobody.bind(("127.0.0.1", 0))
@@ -118,7 +121,7 @@ class Harness:
                 started.append(stack.enter_context(_process(wrap.name, image, command, given)))
             _await_all(started)
             port_of = {each.name: each.port for each in started}
-            yield Running(Ports(url, port_of), tuple(port_of))
+            yield Running(Ports(url, port_of), tuple(port_of), key)
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from openfaas.objects import FunctionStatus
 from workflow.data import resolve
 from workflow.errors import ChironError
 from workflow.model import Source
+from workflow.tracing import KEY_ANNOTATION, trace_header
 
-TRACE_HEADER = "X-Chiron-Trace"
 #: The roles of functions that clients call.
 _CALLED = ("entry", "task")
 #: Characters of a function's own words that an error repeats.
@@ -49,10 +49,14 @@ class Invoker(Protocol):
 
 
 class EntryInvoker:
-    """Hands the request to the entry wrap, which runs the workflow."""
+    """Hands the request to the entry wrap, which runs the workflow.
 
-    def __init__(self, url: str, entry: str, timeout_s: float = 60.0) -> None:
+    It tells its timeline to those who know the `trace_key` of its build.
+    """
+
+    def __init__(self, url: str, entry: str, timeout_s: float = 60.0, trace_key: str = "") -> None:
         self._entry = entry
+        self._trace_key = trace_key
         self._caller = Caller(url, timeout_s)
 
     def __enter__(self) -> Self:
@@ -62,14 +66,18 @@ class EntryInvoker:
         self._caller.close()
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
-        """The workflow's answer to `request`."""
-        headers = {TRACE_HEADER: "1"} if trace else None
+        """The workflow's answer to `request`; ``not-traced`` where the wrap knows another key."""
+        headers = trace_header(self._trace_key) if trace else None
         reply = self._caller.call(self._entry, request, headers)
         text = _text(self._entry, reply)
         if not trace:
             return Answer(text, reply.latency_ms)
-        traced = json.loads(text)
-        return Answer(traced["output"], reply.latency_ms, traced["timeline"])
+        try:
+            traced = json.loads(text)
+            return Answer(traced["output"], reply.latency_ms, traced["timeline"])
+        except (ValueError, TypeError, LookupError):
+            message = f"{self._entry} was not deployed with this key for traces: deploy it again"
+            raise ChironError("not-traced", message, functions=[self._entry]) from None
 
 
 class ClientInvoker:
@@ -150,7 +158,8 @@ def _invoker(gateway: Gateway, functions: Sequence[FunctionStatus]) -> Invoker:
     entry = next((f for f in functions if f.annotations.get(ROLE) == "entry"), functions[0])
     timeout_s = client_timeout_s(entry.env_vars)
     if entry.annotations.get(ROLE) == "entry":
-        return EntryInvoker(gateway.url, entry.name, timeout_s)
+        key = entry.annotations.get(KEY_ANNOTATION, "")
+        return EntryInvoker(gateway.url, entry.name, timeout_s, key)
     flows = {f.name: read_flow(f.annotations) for f in functions}
     return ClientInvoker(gateway.url, flows, timeout_s)
 

@@ -17,15 +17,25 @@ from openfaas.client import Gateway
 from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
 from workflow.plan import Plan
+from workflow.tracing import new_key
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """A plan that is deployed; ``names`` are its wraps' functions in the order of the plan."""
+    """A plan that is deployed.
+
+    Attributes
+    ----------
+    names
+        Its wraps' functions in the order of the plan.
+    trace_key
+        With which they trace requests.
+    """
 
     gateway: Gateway
     names: tuple[str, ...]
     invoker: Invoker
+    trace_key: str
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
         """The workflow's answer to `request`."""
@@ -53,34 +63,39 @@ class Launcher:
         The supporting functions of the folder's stack.yaml are deployed too, unless they run
         unchanged. Functions that were there before stay.
         """
+        key = new_key()
         with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
-            created = self._deploy(workflow, folder, plan, Path(scratch) / "build")
+            created = self._deploy(workflow, folder, plan, Path(scratch) / "build", key)
             try:
-                with invoker_for(plan, workflow, self.gateway.url) as invoker:
+                with invoker_for(plan, workflow, self.gateway.url, trace_key=key) as invoker:
                     names = tuple(wrap.name for wrap in plan.wraps)
-                    yield Deployment(self.gateway, names, invoker)
+                    yield Deployment(self.gateway, names, invoker, key)
             finally:
                 remove_all(self.gateway, created)
 
     def _deploy(
-        self, workflow: Workflow, folder: WorkflowFolder, plan: Plan, out: Path
+        self, workflow: Workflow, folder: WorkflowFolder, plan: Plan, out: Path, trace_key: str
     ) -> list[str]:
         sources = Sources.read(WorkflowFolder(folder.path, workflow))
-        stack_file = generate(plan, sources, out)
+        stack_file = generate(plan, sources, out, trace_key=trace_key)
         self.build(stack_file)
         return deploy_stack(self.gateway, stack_file)
 
 
 def invoker_for(
-    plan: Plan, workflow: Workflow, url: str, given_timeout_s: float | None = None
+    plan: Plan,
+    workflow: Workflow,
+    url: str,
+    given_timeout_s: float | None = None,
+    trace_key: str = "",
 ) -> Invoker:
     """What runs `plan` of `workflow` once it is deployed behind the gateway at `url`.
 
-    `given_timeout_s` is as it was given to `generate`.
+    `given_timeout_s` and `trace_key` are as they were given to `generate`.
     """
     timeout_s = client_timeout_s(wrap_environment(plan, plan.wraps[0], given_timeout_s))
     if not plan.called_by_client:
-        return EntryInvoker(url, plan.wraps[0].name, timeout_s)
+        return EntryInvoker(url, plan.wraps[0].name, timeout_s, trace_key)
     flows = {
         wrap.name: read_flow(annotate(plan, index, workflow))
         for index, wrap in enumerate(plan.wraps)

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
+from packaging.requirements import Requirement
 
-from workflow.documents import read_file
+from openfaas.requirements import read_requirements
 from workflow.errors import ChironError
-
-#: Largest requirements.txt, in bytes.
-_FILE_LIMIT = 1024 * 1024
 
 
 def merge_requirements(folders: Mapping[str, Path]) -> list[str]:
@@ -60,34 +56,3 @@ def _check_pin(
                 "different wraps",
                 functions=(function, other),
             )
-
-
-def read_requirements(function: str, folder: Path) -> list[Requirement]:
-    """The requirements in `folder`'s requirements.txt, none where there is no such file."""
-    file = folder / "requirements.txt"
-    lines = _lines(function, file) if file.exists() else []
-    stripped = (line.partition(" #")[0].strip() for line in lines)
-    return [_parsed(line, function, file) for line in stripped if line and line[0] != "#"]
-
-
-def _lines(function: str, file: Path) -> list[str]:
-    content = read_file(file, f"function {function}: {file}", _FILE_LIMIT)
-    try:
-        return content.decode().splitlines()
-    except UnicodeDecodeError:
-        raise ChironError(
-            "bad-requirement", f"function {function}: {file} is not UTF-8", functions=[function]
-        ) from None
-
-
-def _parsed(line: str, function: str, file: Path) -> Requirement:
-    try:
-        requirement = Requirement(line)
-    except InvalidRequirement:
-        raise ChironError(
-            "bad-requirement",
-            f"function {function}: {line[:60]!a} in {file} is no plain requirement (name==1.0)",
-            functions=[function],
-        ) from None
-    requirement.name = canonicalize_name(requirement.name)
-    return requirement

@@ -10,6 +10,7 @@ from typing import Literal
 
 from openfaas.stack import StackFile
 from workflow.errors import ChironError
+from workflow.folder import check_links
 from workflow.names import shown
 
 Style = Literal["flask", "http"]
@@ -48,8 +49,9 @@ def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
     Raises
     ------
     ChironError
-        ``unknown-function``, ``bad-lang``, ``no-handler`` (folder or handler.py missing) or
-        ``bad-handler`` (handler.py without a usable ``handle``), with the function's name.
+        ``unknown-function``, ``bad-lang``, ``no-handler`` (folder or handler.py missing),
+        ``bad-link`` or ``bad-handler`` (handler.py without a usable ``handle``), with the
+        function's name.
     """
     function = stack.function(name)
     try:
@@ -65,6 +67,7 @@ def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
         what = "handler.py" if there(code.parent.is_dir) else "folder"
         message = f"function {name}: {what} missing at {code.parent}: create it or mend handler"
         raise _fault("no-handler", name, "handler", message)
+    check_links(code.parent, folder, name)
     reason = _unusable(code, style)
     if reason:
         raise _fault("bad-handler", name, "handler", f"function {name}: {code} {reason}")

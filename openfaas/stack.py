@@ -13,6 +13,7 @@ from openfaas.strict_yaml import dump_yaml, load_yaml
 from openfaas.substitution import escape, expand
 from workflow.documents import Document, read_file, validate, write_atomically
 from workflow.errors import ChironError
+from workflow.folder import check_links
 from workflow.names import check_name, shown
 
 #: Largest stack.yaml, in bytes: YAML takes seconds for as much.
@@ -138,6 +139,7 @@ def environment(function: StackFunction, folder: Path) -> dict[str, str]:
     """The variables of `function` of the stack.yaml in `folder`; files override what is inline."""
     merged = dict(function.environment)
     for name in function.environment_file:
+        check_links(folder / name, folder)
         what = f"environment file {folder / name}"
         content = validate(_EnvironmentFile, load_yaml(_text(folder / name, what), what), what)
         merged |= content.environment

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import get_args
 
+from openfaas.requirements import read_requirements
 from profiler.files import files
 from profiler.periods import periods
 from profiler.ports import ports
@@ -46,7 +47,7 @@ def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionP
         input_bytes=samples.input_bytes,
         output_bytes=samples.output_bytes,
         runtime=runtime,
-        requirements=_requirements(handler),
+        requirements=tuple(str(each) for each in read_requirements(handler.name, handler)),
     )
 
 
@@ -80,13 +81,3 @@ def _typical_kinds(runs: Sequence[ProbeRun]) -> ProbeRun:
         zip(runs, times, strict=True),
         key=lambda pair: sum(abs(one - other) for one, other in zip(pair[1], middle, strict=True)),
     )[0]
-
-
-def _requirements(handler: Path) -> tuple[str, ...]:
-    """The lines of the folder's requirements.txt, without comments."""
-    try:
-        text = (handler / "requirements.txt").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ()
-    lines = (line.partition(" #")[0].strip() for line in text.splitlines())
-    return tuple(line for line in lines if line and not line.startswith("#"))

@@ -12,10 +12,8 @@ from profiler.launcher import Caller
 from profiler.probe_run import ProbeRun, probe_run, read_ticks
 from profiler.reference_loop import Pace, pace
 from workflow.errors import ChironError
+from workflow.tracing import trace_header
 
-_TRACE = {"X-Chiron-Trace": "1"}
-_PROBE = _TRACE | {"X-Chiron-Probe": "1"}
-_PACE = _TRACE | {"X-Chiron-Pace": "1"}
 _SHOWN = 300
 _NOT_PACED = Pace(0.0, 0.0)
 
@@ -50,6 +48,7 @@ class Solo:
     """A function alone in the wrap `wrap`, with the inputs that it gets in its workflow."""
 
     gateway: Caller
+    trace_key: str
     wrap: str
     function: str
     requests: Sequence[bytes]
@@ -71,7 +70,7 @@ class Solo:
         """
         try:
             request = self.requests[number % len(self.requests)]
-            headers = _PROBE if probed else _PACE if paced else _TRACE
+            headers = trace_header(self.trace_key, "probe" if probed else "pace" if paced else "")
             response = self.gateway.invoke(self.wrap, request, headers=headers)
         except ChironError as error:
             message = f"function {self.function} could not be profiled: {error.message}"

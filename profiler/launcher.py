@@ -51,6 +51,10 @@ class Placed(Protocol):
     def names(self) -> tuple[str, ...]:
         """The OpenFaaS functions of the wraps, in the order of the plan."""
 
+    @property
+    def trace_key(self) -> str:
+        """With which they trace requests."""
+
 
 class Deployment(Placed, Protocol):
     """A plan that is deployed, so that its workflow can be run."""

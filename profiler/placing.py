@@ -25,6 +25,7 @@ class Alone:
     """Functions that run, each alone in the wrap ``wrap_of`` it."""
 
     gateway: Caller
+    trace_key: str
     wrap_of: Mapping[str, str]
 
     def solos(self, requests: Mapping[str, list[bytes]]) -> dict[str, Solo]:
@@ -37,7 +38,7 @@ class Alone:
 
     def solo(self, function: str, requests: Sequence[bytes]) -> Solo:
         """One of them, to be invoked with `requests`."""
-        return Solo(self.gateway, self.wrap_of[function], function, requests)
+        return Solo(self.gateway, self.trace_key, self.wrap_of[function], function, requests)
 
 
 @contextmanager
@@ -81,7 +82,8 @@ def alone(
                     raise
                 for function in broken:
                     failures[function] = _cannot_start(function, error)
-        yield Alone(placed.gateway, dict(zip(workflow.functions, placed.names, strict=True)))
+        wrap_of = dict(zip(workflow.functions, placed.names, strict=True))
+        yield Alone(placed.gateway, placed.trace_key, wrap_of)
 
 
 @contextmanager

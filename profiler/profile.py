@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from openfaas.handlers import Handler, find_handler
+from openfaas.requirements import read_requirements
 from openfaas.stack import environment, read_stack
 from profiler.forked import with_forks
 from profiler.function_profile import function_profile
@@ -184,6 +185,7 @@ def _handlers(folder: WorkflowFolder) -> dict[str, reference.Handler]:
     stack = read_stack(folder.stack_file, os.environ)
 
     def read(handler: Handler) -> reference.Handler:
+        read_requirements(handler.function, handler.folder)  # better now than after measuring
         variables = environment(stack.function(handler.function), folder.path)
         return reference.Handler(handler.folder, handler.style, variables)
 

@@ -69,14 +69,14 @@ def _satisfiable(one: Requirement, other: Requirement) -> bool:
 
 
 def _parsed(text: str, function: str) -> Requirement:
-    from packaging.requirements import InvalidRequirement, Requirement
+    from openfaas.requirement_lines import parse_line
 
     try:
-        return Requirement(text)
-    except InvalidRequirement:
+        return parse_line(text)
+    except ValueError as error:
         raise ChironError(
             "bad-requirement",
-            f"{text[:60]!a} of function {function} is no plain requirement (name==1.0)",
+            f"{text[:60]!a} of function {function} {error}",
             path=f"functions.{function}.requirements",
             functions=[function],
         ) from None

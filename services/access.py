@@ -35,6 +35,16 @@ class Secret:
         same = hmac.compare_digest(_digest(value.strip()), _digest(self._value))
         return same and scheme.lower() == self.scheme.lower()
 
+    def refusal(self) -> ChironError:
+        """The error of a request that may not pass."""
+        message = f"the services ask for credentials ({self.scheme}): send the right ones"
+        return ChironError("unauthorised", message, status=401)
+
+    @property
+    def challenge(self) -> str:
+        """The header WWW-Authenticate of the answer to it."""
+        return f'{self.scheme} realm="chiron"'
+
 
 def basic_auth(folder: Path) -> Secret:
     """User and password from the folder where OpenFaaS mounts its secrets; ``bad-secret``."""

@@ -23,8 +23,8 @@ from workflow.names import shown
 
 #: Most that may come out of an archive, in bytes.
 TOTAL_LIMIT = 256 * 1024 * 1024
-#: Most files and folders in an archive.
-MEMBER_LIMIT = 10_000
+#: Most files and folders that may come out of an archive, and how deep they may lie.
+MEMBER_LIMIT, DEPTH_LIMIT = 10_000, 32
 #: Longest name of a member, in characters, and of one part of it, in bytes.
 _NAME_LIMIT, _PART_LIMIT = 1024, 255
 _CHUNK = 64 * 1024
@@ -47,11 +47,14 @@ def unpack(archive: IO[bytes], target: Path) -> Path:
     """
     target.mkdir(parents=True)
     budget = TOTAL_LIMIT
+    made: set[PurePosixPath] = set()
     try:
         for count, (name, content) in enumerate(_members(archive), start=1):
-            if count > MEMBER_LIMIT:
-                raise _too_large(f"has more than {MEMBER_LIMIT} members")
-            budget -= _write(target / _safe(name), content, budget)
+            path = _safe(name)
+            made.update((path, *path.parents))  # a name of ten parts makes nine folders
+            if max(count, len(made)) > MEMBER_LIMIT:
+                raise _too_large(_MEMBERS)
+            budget -= _write(target / path, content, budget)
     except (FileExistsError, NotADirectoryError, IsADirectoryError):
         raise _bad("has two members of one name") from None
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
@@ -94,7 +97,7 @@ def _check_zip_directory(archive: IO[bytes]) -> None:
     if end < 0 or len(tail) < end + 16:
         raise _bad("cannot be read: it has no end")
     if int.from_bytes(tail[end + 12 : end + 16], "little") > _ZIP_DIRECTORY_LIMIT:
-        raise _too_large(f"has more than {MEMBER_LIMIT} members")
+        raise _too_large(_MEMBERS)
     archive.seek(0)
 
 
@@ -133,7 +136,7 @@ def _safe(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     outside = path.is_absolute() or ".." in path.parts or "\\" in name
     too_long = len(name) > _NAME_LIMIT or any(len(p.encode()) > _PART_LIMIT for p in path.parts)
-    if outside or too_long or not name.isprintable():
+    if outside or too_long or len(path.parts) > DEPTH_LIMIT or not name.isprintable():
         raise _bad(f"has a member with a name that cannot be used: {shown(name)}")
     return path
 
@@ -166,6 +169,7 @@ def _workflow_folder(target: Path) -> Path:
     return found
 
 
+_MEMBERS = f"has more than {MEMBER_LIMIT} files and folders in it"
 _UNPACKED = f"has more than {TOTAL_LIMIT // 1024**2} MiB in it"
 
 

@@ -40,15 +40,11 @@ def guard(app: Flask, secret: Secret | None) -> None:
 
     def refuse_strangers() -> None:
         if secret is not None and not secret.admits(request.headers.get("Authorization")):
-            raise ChironError(
-                "unauthorised",
-                f"the services ask for credentials ({secret.scheme}): send the right ones",
-                status=401,
-            )
+            raise secret.refusal()
 
     def end(response: Response) -> Response:
         if response.status_code == 401 and secret is not None:
-            response.headers["WWW-Authenticate"] = f'{secret.scheme} realm="chiron"'
+            response.headers["WWW-Authenticate"] = secret.challenge
         return _finish(response)
 
     app.before_request(begin)

@@ -118,7 +118,7 @@ class Host:
         try:
             return self._run(call(function, *arguments), REQUEST_LIMITS, _nobody, self._stopped)
         except Failed as failure:
-            raise failure.error from None
+            raise self._without_places(failure.error) from None
         finally:
             self._slots.release()
 
@@ -176,6 +176,13 @@ class Host:
         workspace: Path = g.workspace
         return workspace
 
+    def _without_places(self, error: ChironError) -> ChironError:
+        """`error` with paths as the client knows them: below the root, or of the archive."""
+        places = [self._root.resolve(), *([g.workspace / "upload"] if "workspace" in g else [])]
+        for place in places:
+            error.message = error.message.replace(f"{place}/", "")
+        return error
+
     def _discard(self, job: str) -> None:
         """Remove the files of a job that has ended."""
         shutil.rmtree(self._workspaces / job, ignore_errors=True)
@@ -221,6 +228,9 @@ def _nobody(_: str) -> None:
 
 
 def state_folder(variables: Mapping[str, str] = os.environ) -> Path:
-    """Where jobs are kept by default: CHIRON_HOME, or the user's state folder."""
+    """Where jobs are kept by default: a folder of CHIRON_HOME, or the user's state folder.
+
+    It is nobody else's, as CHIRON_HOME may have to be.
+    """
     home = variables.get("CHIRON_HOME")
-    return Path(home) if home else Path.home() / ".local" / "state" / "chiron"
+    return Path(home) / "services" if home else Path.home() / ".local" / "state" / "chiron"

@@ -18,6 +18,8 @@ from workflow.errors import ChironError
 QUEUE_LIMIT = 16
 #: Jobs that a list shows, the newest first.
 LISTED = 100
+#: Jobs that have ended and are kept; of one more, the oldest is forgotten.
+ENDED_LIMIT = 1000
 #: How long one process waits for another's transaction, in seconds.
 _LOCK_TIMEOUT_S = 10.0
 #: Changes with the schema: what another version has left is not read.
@@ -65,7 +67,7 @@ class JobStore:
         self._path = path
         self._queue_limit = queue_limit
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _make_private(path)
             with closing(self._connect()) as connection:
                 found = connection.execute("PRAGMA user_version").fetchone()[0]
                 if found not in (0, _VERSION):
@@ -100,6 +102,11 @@ class JobStore:
         if connection.execute(waiting).fetchone()[0] >= self._queue_limit:
             message = f"{self._queue_limit} jobs are waiting already: try again when one is done"
             raise ChironError("busy", message, status=429)
+        connection.execute(
+            "DELETE FROM jobs WHERE number IN (SELECT number FROM jobs WHERE finished IS NOT NULL"
+            " ORDER BY number DESC LIMIT -1 OFFSET ?)",
+            (ENDED_LIMIT,),
+        )
         params = json.dumps(job.params)
         connection.execute(
             "INSERT INTO jobs (id, kind, params, key, fingerprint, request_id, status, created)"
@@ -242,11 +249,21 @@ class JobStore:
         return connection
 
 
+def _make_private(path: Path) -> None:
+    """Keep from other users what jobs hold, also where it was there before with wider rights."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.parent.chmod(0o700)
+    path.touch(0o600)
+    for file in path.parent.glob(f"{path.name}*"):  # SQLite's journals get the database's rights
+        file.chmod(0o600)
+
+
 def _end(
     connection: sqlite3.Connection, job: str, status: Status, result: Any, error: Problem | None
 ) -> None:
     connection.execute(
-        "UPDATE jobs SET status = ?, finished = ?, result = ?, error = ? WHERE id = ?",
+        "UPDATE jobs SET status = ?, finished = ?, result = ?, error = ?, params = '{}'"
+        " WHERE id = ?",
         (
             status,
             _now(),

@@ -43,6 +43,7 @@ def configure_logs() -> None:
         logger.handlers = [handler]
         logger.propagate = False
         logger.setLevel(logging.INFO)
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # that requests wait is no news
 
 
 def _places(error: BaseException) -> list[str]:

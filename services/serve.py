@@ -9,22 +9,17 @@ from types import FrameType
 from typing import NoReturn, cast
 
 from flask import Flask
-from waitress.server import create_server
 
 from gateway.cross_site import is_loopback
 from services import fork_server
 from services.access import Secret
 from services.components import HOST, PORT
+from services.connections import Server
 from services.host import Host
 from services.logs import configure_logs
-from services.strict_request import FORM_LIMIT
 from workflow.errors import ChironError
 
-#: Requests that are answered at once.
-_THREADS = 8
-_BACKLOG = 128
-#: Connections at once, and how long one may say nothing, in seconds.
-_CONNECTIONS, _SILENT_S = 100, 30
+_BACKLOG = 1024
 
 
 def listen(host: str = HOST, port: int = PORT, *, secret: Secret | None = None) -> socket.socket:
@@ -56,25 +51,17 @@ def listen(host: str = HOST, port: int = PORT, *, secret: Secret | None = None) 
         raise ChironError("cannot-listen", message) from None
 
 
-def serve(listener: socket.socket, app: Flask) -> None:
+def serve(listener: socket.socket, app: Flask, secret: Secret | None = None) -> None:
     """Answer requests on `listener` and run jobs, until SIGTERM or SIGINT; closes `listener`.
 
-    A job that runs then is interrupted, and removes what it deployed.
+    A job that runs then is interrupted, and removes what it deployed. Who does not send the
+    `secret` that `app` asks for is refused before the body is read.
     """
     configure_logs()
     fork_server.prepare()
     host = cast(Host, app.extensions["chiron"])
     with listener, host.running():
-        server = create_server(
-            app,
-            sockets=[listener],
-            threads=_THREADS,
-            ident="chiron",
-            # Larger than the application's own limit, so that it is what refuses, in its form.
-            max_request_body_size=2 * FORM_LIMIT,
-            connection_limit=_CONNECTIONS,
-            channel_timeout=_SILENT_S,
-        )
+        server = Server(app, listener, secret)
         before = {number: signal.signal(number, _stop) for number in _SIGNALS}
         try:
             server.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,8 @@ WORKFLOW_FILE = "workflow.json"
 FUNCTIONS_FILE = "functions.json"
 #: Largest workflow.json, in bytes: thousands of states.
 WORKFLOW_LIMIT = 4 * 1024 * 1024
+#: Most links in one handler folder: those to folders with links multiply.
+_LINKS = 1000
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class WorkflowFolder:
     def payload(self) -> bytes:
         """The example request: the content of payload.json, ``{}`` where there is none."""
         file = self.path / "payload.json"
+        check_links(file, self.path)
         return file.read_bytes() if file.exists() else b"{}"
 
 
@@ -85,6 +89,49 @@ def _deployed(stack: Path) -> tuple[str, ...]:
     with suppress(OSError, ValueError, yaml.YAMLError, AttributeError, RecursionError):
         return tuple(map(str, yaml.safe_load(stack.read_text(encoding="utf-8"))["functions"]))
     return ()
+
+
+def check_links(place: Path, folder: Path, *functions: str) -> None:
+    """Refuse symbolic links at and below `place` that lead out of the workflow folder `folder`.
+
+    What is there is read, copied into images and sent to functions, and links of a folder that
+    somebody else made may lead to files of the user's. Where stack.yaml itself names a `place`
+    elsewhere, as it does with ``../``, links may lead to where that is, too.
+
+    Raises
+    ------
+    ChironError
+        ``bad-link``, with the link, also where one leads nowhere, or to what it is in.
+    """
+    limits = [folder.resolve()]
+    if not _lexical(place).is_relative_to(_lexical(folder)):
+        limits.append(_lexical(place).resolve())
+    links = 0
+    pending: list[tuple[Path, tuple[Path, ...]]]
+    pending = [(place, ())] if os.path.lexists(place) else []
+    while pending:
+        path, above = pending.pop()
+        try:
+            real = path.resolve(strict=True)
+        except (OSError, RuntimeError):
+            raise _bad_link(path, "leads nowhere", functions) from None
+        links += path.is_symlink()
+        if not any(real.is_relative_to(limit) for limit in limits):
+            raise _bad_link(path, f"leads out of the workflow folder {folder}", functions)
+        if real in above or links > _LINKS:
+            raise _bad_link(path, "leads to where it is, or to more links than may be", functions)
+        if real.is_dir():
+            pending += [(inner, (*above, real)) for inner in path.iterdir()]
+
+
+def _lexical(path: Path) -> Path:
+    """`path` without ``..``, as a reader of it understands it."""
+    return Path(os.path.abspath(path))  # noqa: PTH100  (Path.absolute keeps them)
+
+
+def _bad_link(path: Path, what: str, functions: tuple[str, ...]) -> ChironError:
+    message = f"link {path} {what}: put the files themselves there"
+    return ChironError("bad-link", message, functions=functions)
 
 
 def default_name(path: Path) -> str:

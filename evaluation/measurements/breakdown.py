@@ -10,12 +10,12 @@ from typing import Any
 
 from evaluation.bench.bench import Bench, Placed
 from evaluation.bench.settings import Scale
-from evaluation.load.route import Call, Route
+from evaluation.load.route import Call
 from evaluation.measurements.rounds import Measurement, Round, Session
 from generator.caller import Caller
-from generator.invoke import TRACE_HEADER
 from workflow.data import resolve
 from workflow.documents import Document
+from workflow.tracing import trace_header
 
 #: What a traced request takes, for the forecast.
 _TRACE_S = 0.1
@@ -107,12 +107,13 @@ def _traced(bench: Bench, placed: Placed, count: int) -> tuple[Breakdown, ...]:
     """`count` traced requests over connections that the first one, left out, has opened."""
     widest = max(map(len, placed.route.stages))
     with Caller(bench.url) as caller, ThreadPoolExecutor(widest) as threads:
-        found = [_trace(bench, placed.route, caller, threads) for _ in range(1 + count)]
+        found = [_trace(bench, placed, caller, threads) for _ in range(1 + count)]
     return tuple(found[1:])
 
 
-def _trace(bench: Bench, route: Route, caller: Caller, threads: ThreadPoolExecutor) -> Breakdown:
+def _trace(bench: Bench, placed: Placed, caller: Caller, threads: ThreadPoolExecutor) -> Breakdown:
     """One request along its route, the calls of a stage at once."""
+    headers = trace_header(placed.deployment.trace_key)
     text, outputs = bench.body.decode(), dict[str, str]()
     timelines: list[tuple[float, list[Row]]] = []
     start = time.perf_counter()
@@ -120,7 +121,7 @@ def _trace(bench: Bench, route: Route, caller: Caller, threads: ThreadPoolExecut
     def traced(call: Call) -> tuple[str, str]:
         begin_ms = (time.perf_counter() - start) * 1000
         body = resolve(call.source, text, outputs).encode()
-        reply = caller.call(call.function, body, {TRACE_HEADER: "1"})
+        reply = caller.call(call.function, body, headers)
         answer = json.loads(reply.body)
         rows = answer["timeline"]
         # The wrap's clock starts when it has the request: half of what is not inside of it.
@@ -128,7 +129,7 @@ def _trace(bench: Bench, route: Route, caller: Caller, threads: ThreadPoolExecut
         timelines.append((begin_ms + (reply.latency_ms - ended_ms) / 2, rows))
         return call.task, answer["output"]
 
-    for stage in route.stages:
+    for stage in placed.route.stages:
         outputs |= dict(threads.map(traced, stage))
     return break_down((time.perf_counter() - start) * 1000, timelines)
 

@@ -56,7 +56,9 @@ def deployed_alone(
         inputs = reference(Sources.read(folder), folder.payload(), gateway.url).inputs
         first = {task.function: task.name for task in reversed(folder.workflow.tasks)}
         solos = {
-            function: Solo(gateway, wrap, function, [inputs[first[function]].encode()])
+            function: Solo(
+                gateway, placed.trace_key, wrap, function, [inputs[first[function]].encode()]
+            )
             for function, wrap in zip(workflow.functions, placed.names, strict=True)
         }
         for solo in solos.values():

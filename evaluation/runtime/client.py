@@ -10,9 +10,9 @@ from typing import Any
 
 from evaluation.runtime.deployment import Address
 from workflow.errors import ChironError
+from workflow.tracing import trace_header
 
 _TIMEOUT_S = 60.0
-_TRACED = {"X-Chiron-Trace": "1"}
 
 
 class Client:
@@ -52,9 +52,9 @@ class Client:
             )
         return elapsed_ms
 
-    def timeline(self, body: bytes) -> list[dict[str, Any]]:
+    def timeline(self, body: bytes, trace_key: str) -> list[dict[str, Any]]:
         """The timeline of a traced request."""
-        answer, _ = self.post(body, _TRACED)
+        answer, _ = self.post(body, trace_header(trace_key))
         rows: list[dict[str, Any]] = json.loads(answer)["timeline"]
         return rows
 

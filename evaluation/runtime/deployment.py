@@ -53,6 +53,7 @@ class DeployedWorkflow:
     """A workflow as it is deployed: its entry wrap and what the reference executor runs."""
 
     entry: str
+    trace_key: str
     sources: Sources
 
     def expected(self, request: bytes) -> bytes:
@@ -71,9 +72,9 @@ def workflows(
         deployed = {}
         for shape in shapes:
             folder = WorkflowFolder(scratch, shape.workflow)
-            stack.enter_context(launcher.launch(shape.workflow, folder, shape.plan))
+            launched = stack.enter_context(launcher.launch(shape.workflow, folder, shape.plan))
             deployed[shape.name] = DeployedWorkflow(
-                shape.plan.wraps[0].name, Sources.read(folder, {})
+                shape.plan.wraps[0].name, launched.trace_key, Sources.read(folder, {})
             )
         yield deployed
 

@@ -81,7 +81,7 @@ def probes(launcher: Launcher) -> Iterator[list[Probe]]:
             entry = client(direct(url, deployed.entry))
             found.append(partial(_latency, name, entry, deployed.expected(_REQUEST)))
             if name in ("fork", "fork-many"):
-                found.append(partial(_forked, name, entry))
+                found.append(partial(_forked, name, entry, deployed.trace_key))
         yield found
 
 
@@ -94,8 +94,8 @@ def _spawned(client: Client) -> Round:
     return {"spawning": latency_ms, **_starts("spawning", json.loads(answer), 0.0)}
 
 
-def _forked(name: str, client: Client) -> Round:
-    forks = [row for row in client.timeline(_REQUEST) if row["kind"] == "fork"]
+def _forked(name: str, client: Client, trace_key: str) -> Round:
+    forks = [row for row in client.timeline(_REQUEST, trace_key) if row["kind"] == "fork"]
     return _starts(name, [row["end_ms"] for row in forks], min(row["start_ms"] for row in forks))
 
 

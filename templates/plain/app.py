@@ -11,6 +11,7 @@ from typing import Any
 from answers import http_answer
 from flask import Flask, request
 from flask.typing import ResponseReturnValue
+from serving import OneProcess
 
 #: The methods that the python3-flask and the python3-http template serve; else it is 405.
 METHODS = {
@@ -74,7 +75,8 @@ def _flask_call(handle: Handle) -> Callable[[], ResponseReturnValue]:
     def call() -> ResponseReturnValue:
         raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
         body = request.get_data() if raw else request.get_data(as_text=True)
-        answer: ResponseReturnValue = handle(body)
+        with OneProcess():
+            answer: ResponseReturnValue = handle(body)
         return answer
 
     return call
@@ -82,6 +84,8 @@ def _flask_call(handle: Handle) -> Callable[[], ResponseReturnValue]:
 
 def _http_call(handle: Handle) -> Callable[[], ResponseReturnValue]:
     def call() -> ResponseReturnValue:
-        return http_answer(handle(Event(), Context()))
+        with OneProcess():
+            answer = handle(Event(), Context())
+        return http_answer(answer)
 
     return call

@@ -4,20 +4,26 @@ import os
 import sys
 from pathlib import Path
 
+import memory
+import sandbox
 import serving
 from app import create_app
 
 
 def main() -> None:
     """Import the handler, in the folder ``function`` beside this file, and serve it."""
+    memory.keep_apart()
     # Last: what the handler ships is found by `import util`, and hides nothing installed.
     sys.path.append(str(Path(__file__).resolve().parent / "function"))
+    limit = sandbox.memory_bytes()
     try:
-        app = create_app(os.environ.get("handler_style", "flask"))  # noqa: SIM112 (as OpenFaaS's)
-        listener = serving.listen(os.environ)
+        with serving.OneProcess():
+            app = create_app(os.environ.get("handler_style", "flask"))  # noqa: SIM112 (OpenFaaS's)
+        sockets = serving.listen(os.environ)
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    serving.serve(app, listener, int(os.environ.get("WAITRESS_THREADS", "4")))
+    memory.keep_freed(limit, processes=1)
+    serving.serve(app, sockets, int(os.environ.get("WAITRESS_THREADS", "4")), limit)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 NAMESPACES = itertools.count()
@@ -44,14 +45,16 @@ def call(folder: Path, text: str) -> str:
 def run(folder: Path, text: str) -> str:
     """Return what the workflow of `folder` answers; its states are Parallel or Task."""
     workflow = json.loads((folder / "workflow.json").read_text())
+    stack = yaml.safe_load((folder / "stack.yaml").read_text())
+    code = {name: folder / entry["handler"] for name, entry in stack["functions"].items()}
     name: str | None = workflow["StartAt"]
     while name:
         state = workflow["States"][name]
         if state["Type"] == "Task":
-            text = call(folder / "functions" / state["Resource"], text)
+            text = call(code[state["Resource"]], text)
         else:
             tasks = [branch["States"][branch["StartAt"]] for branch in state["Branches"]]
-            outputs = [call(folder / "functions" / task["Resource"], text) for task in tasks]
+            outputs = [call(code[task["Resource"]], text) for task in tasks]
             text = "[" + ",".join(outputs) + "]"
         name = state.get("Next")
     return text
@@ -122,7 +125,7 @@ def redis_url() -> Iterator[str]:
     pytest.importorskip("redis", reason="redis-py is missing: pip install redis==5.2.1")
     if shutil.which("redis-server") is None:
         pytest.skip("redis-server is missing: apt-get install redis-server")
-    server = load(BENCHMARKS / "store", "server")
+    server = load(BENCHMARKS / "social-network" / "store", "server")
     with tempfile.TemporaryDirectory() as folder:
         process, port = server.start(folder)
         try:

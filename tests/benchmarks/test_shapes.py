@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from openfaas.stack import read_stack
 from workflow.folder import WorkflowFolder
 
 STAGES = {
@@ -46,5 +47,16 @@ def test_workflow_is_called_as_its_folder(name: str, benchmarks: Path) -> None:
 
 
 def test_slapp_v_has_the_functions_of_slapp_themselves(benchmarks: Path) -> None:
-    for folder in (benchmarks / "slapp-v" / "functions").iterdir():
-        assert folder.resolve() == benchmarks / "slapp" / "functions" / folder.name
+    stack = read_stack(benchmarks / "slapp-v" / "stack.yaml", {})
+    for name, function in stack.functions.items():
+        code = (benchmarks / "slapp-v" / function.handler).resolve()
+        assert code == benchmarks / "slapp" / "functions" / name
+
+
+def test_the_workflows_with_a_store_have_the_same_one(benchmarks: Path) -> None:
+    one, other = (
+        {file.name: file.read_bytes() for file in (benchmarks / name / "store").glob("*.*")}
+        for name in ("social-network", "movie-review")
+    )
+    assert set(one) == {"client.py", "server.py", "requirements.txt"}
+    assert one == other

@@ -26,7 +26,7 @@ sys.stdin.read()
 def client(benchmarks: Path, functions: SimpleNamespace) -> ModuleType:
     """The module through which functions reach the store."""
     pytest.importorskip("redis", reason="redis-py is missing: pip install redis==5.2.1")
-    module: ModuleType = functions.load(benchmarks / "store", "client")
+    module: ModuleType = functions.load(benchmarks / "social-network" / "store", "client")
     return module
 
 
@@ -81,7 +81,7 @@ def test_missing_redis_server_is_said_with_the_line_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    server = functions.load(benchmarks / "store", "server")
+    server = functions.load(benchmarks / "social-network" / "store", "server")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RuntimeError, match="apt-get install redis-server"):
         server.start(str(tmp_path))
@@ -120,7 +120,7 @@ def test_a_store_that_is_filled_is_not_filled_again(
     def commands() -> None:
         raise AssertionError("filled again")
 
-    server = functions.load(benchmarks / "store", "server")
+    server = functions.load(benchmarks / "social-network" / "store", "server")
     data = functions.load(benchmarks / "movie-review", "dataset")
     server.fill(redis_url, data.PREFIX, data.VERSION, commands)
 

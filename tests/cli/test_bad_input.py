@@ -119,9 +119,14 @@ def pin_otherwise(folder: Path) -> None:
         (folder / "functions" / name / "requirements.txt").write_text(f"numpy=={ord(name[0])}\n")
 
 
+def link_out(folder: Path) -> None:
+    (folder / "functions" / "wave" / "key").symlink_to("/etc/passwd")
+
+
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
+        (link_out, ["functions/wave/key", "leads out", "put the files themselves"]),
         (remove_handler, ["wave", "handler.py missing", "create it"]),
         (remove_handle, ["wave", "has no handle", "define def handle(req)"]),
         (remove_function, ["'wave'", "stack.yaml", "add it under functions"]),
@@ -151,6 +156,14 @@ def test_nothing_is_half_deployed_where_a_handler_is_missing(chiron, planned, tm
     assert result.status == 2
     assert "handler.py missing" in result.error()
     assert not (tmp_path / "out" / "build").exists()
+
+
+def test_a_link_out_of_the_workflow_folder_is_built_into_nothing(chiron, planned, tmp_path):
+    link_out(planned)
+    result = chiron("build", "-f", planned / "stack.yaml", CHIRON_HOME=str(tmp_path / "home"))
+    assert result.status == 2
+    assert "functions/wave/key leads out" in result.error()
+    assert not list((tmp_path / "home").rglob("key"))
 
 
 def test_a_function_that_the_profile_lacks(chiron, artefacts, tmp_path):

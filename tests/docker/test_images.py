@@ -114,7 +114,9 @@ def test_what_faas_cli_builds_runs_behind_a_watchdog(
 
 def test_a_step_that_fails_is_one_line_with_the_functions_name(engine, tmp_path):
     (tmp_path / "handler.py").write_text("def handle(req):\n    return req\n")
-    (tmp_path / "requirements.txt").write_text("--no-index\nno-such-package-anywhere\n")
+    (tmp_path / "requirements.txt").write_text(
+        "no-such @ https://127.0.0.1:9/no-such-package-1-py3-none-any.whl\n"
+    )
     source = FunctionSource("unlucky", "unlucky", "python3-flask", tmp_path)
     with pytest.raises(GatewayError, match=r"function unlucky: .*no-such-package") as caught:
         build_in_docker(source, TEMPLATES, {"BASE_IMAGE": engine.base})

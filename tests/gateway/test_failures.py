@@ -72,6 +72,11 @@ def test_a_function_within_its_memory_limit_is_left_alone(deploy):
     assert function.post().text == pid
 
 
+def test_a_function_is_told_its_memory_limit(deploy):
+    code = "import os\ndef handle(request):\n    return os.environ.get('MEMORY_LIMIT_BYTES', '')\n"
+    assert deploy(code, limits={"memory": "100Mi"}).post().text == str(100 << 20)
+
+
 @pytest.mark.parametrize("variable", ["exec_timeout", "write_timeout"])
 def test_a_call_that_takes_longer_than_its_timeout_is_504(deploy, variable):
     function = deploy(

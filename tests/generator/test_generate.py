@@ -15,6 +15,7 @@ from openfaas.stack import read_stack
 from templates import TEMPLATES
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
+from workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE
 
 HANDLER = "def handle(req):\n    return req\n"
 #: What faas-cli would expand, were it not escaped.
@@ -97,6 +98,32 @@ def test_the_stack_says_all_that_faas_cli_needs(generated):
         assert function.limits == function.requests
         assert function.limits.cpu == "1"
         assert function.limits.memory.endswith("Mi")
+
+
+def test_the_wraps_of_a_build_have_one_key_for_traces_and_no_other_build_has_it(
+    with_helper, plan_of, tmp_path
+):
+    folder = with_helper()
+    plan, sources = plan_of(folder.workflow, "one-to-one"), Sources.read(folder)
+    keys = []
+    for out in ("one", "another"):
+        functions = read_stack(generate(plan, sources, tmp_path / out), {}).functions
+        wraps = [functions[wrap.name] for wrap in plan.wraps]
+        found = {each.environment[KEY_VARIABLE] for each in wraps}
+        assert found == {each.annotations[KEY_ANNOTATION] for each in wraps}
+        keys += found
+        assert keys[-1] not in str(functions["helper"])
+    first, second = keys
+    assert first != second
+    assert min(map(len, keys)) >= 32
+
+
+def test_the_same_key_makes_the_same_folder(small, plan_of, tmp_path):
+    plan, sources = plan_of(small.workflow), Sources.read(small)
+    folders = [
+        generate(plan, sources, tmp_path / out, trace_key="the-key").parent for out in ("a", "b")
+    ]
+    assert tree(folders[0]) == tree(folders[1])
 
 
 def test_no_value_is_expanded_by_faas_cli(write_folder, plan_of, tmp_path):
@@ -232,6 +259,27 @@ def test_the_missing_code_of_a_function_that_is_no_task_is_named(with_helper, pl
     error = refused("no-handler", plan_of(folder.workflow), folder, tmp_path / "build")
     assert error.functions == ("helper",)
     assert not (tmp_path / "build").exists()
+
+
+@pytest.mark.parametrize("function", ["wave", "helper"])
+def test_a_link_out_of_the_workflow_folder_is_copied_into_no_function(
+    with_helper, plan_of, tmp_path, function
+):
+    folder = with_helper()
+    (folder.path / "functions" / function / "key").symlink_to("/etc/passwd")
+
+    error = refused("bad-link", plan_of(folder.workflow), folder, tmp_path / "build")
+
+    assert f"{function}/key" in error.message
+    assert not (tmp_path / "build").exists()
+
+
+def test_variables_come_from_no_file_that_a_link_leads_to(with_helper, plan_of, tmp_path):
+    folder = with_helper(environment_file=["variables.yml"])
+    (tmp_path / "private.yml").write_text("environment: {KEY: secret}")
+    (folder.path / "variables.yml").symlink_to("../private.yml")
+
+    refused("bad-link", plan_of(folder.workflow), folder, tmp_path / "build")
 
 
 def test_a_function_that_is_no_task_may_have_an_image_alone(with_helper, plan_of, tmp_path):

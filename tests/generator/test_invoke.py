@@ -12,6 +12,7 @@ from generator.caller import Caller
 from generator.invoke import ClientInvoker, EntryInvoker, find_invoker
 from openfaas.objects import FunctionStatus
 from workflow.errors import ChironError
+from workflow.tracing import KEY_ANNOTATION
 
 #: Two tasks at once, then one that gets both, then the workflow's answer: a list of two.
 FLOWS = {
@@ -98,10 +99,18 @@ def test_the_entry_gets_the_request_and_answers_for_the_workflow(answering):
 def test_a_traced_request_comes_with_its_timeline(answering):
     timeline = [{"task": 0, "kind": "run"}]
     behind = answering(entry=json.dumps({"output": "x  y", "timeline": timeline}))
-    with EntryInvoker(behind.url, "entry") as invoker:
+    with EntryInvoker(behind.url, "entry", trace_key="key") as invoker:
         answer = invoker.invoke(b"{}", trace=True)
     assert (answer.output, answer.timeline) == ("x  y", timeline)
-    assert behind.calls[0][2]["X-Chiron-Trace"] == "1"
+    assert behind.calls[0][2]["X-Chiron-Trace"] == "key"
+
+
+@pytest.mark.parametrize("output", ["plain", "7", "[1]", '{"output": 1}'])
+def test_a_wrap_that_knows_another_key_does_not_trace(answering, output):
+    behind = answering(entry=output)
+    with EntryInvoker(behind.url, "entry") as invoker, pytest.raises(ChironError) as failed:
+        invoker.invoke(b"{}", trace=True)
+    assert (failed.value.code, failed.value.functions) == ("not-traced", ("entry",))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +161,7 @@ def test_a_functions_name_cannot_leave_its_place_in_the_url(behind):
 
 def deploy(fake, small, plan) -> None:
     for index, wrap in enumerate(plan.wraps):
-        annotations = annotate(plan, index, small.workflow)
+        annotations = annotate(plan, index, small.workflow) | {KEY_ANNOTATION: "the-key"}
         variables = {"exec_timeout": "90s"}
         fake.deployed[wrap.name] = FunctionStatus(
             name=wrap.name, annotations=annotations, env_vars=variables
@@ -168,6 +177,8 @@ def test_a_deployed_workflow_is_found_by_its_annotations(fake, behind, small, pl
     behind.functions[plan.wraps[0].name] = lambda body: (200, body)
     with find_invoker(fake, "small") as invoker:
         assert invoker.invoke(b"hello").output == "hello"
+        invoker.invoke(b'{"output": "hello", "timeline": []}', trace=True)
+    assert behind.calls[-1][2]["X-Chiron-Trace"] == "the-key"
 
 
 def test_one_to_one_is_found_and_run_by_the_client(fake, behind, small, plan_of):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from generator.requirements import read_requirements
+from openfaas.requirements import read_requirements
 from openfaas.stack import read_stack
 from profiler.strace_text import parse as parse_strace
 from workflow.documents import parse_json, validate

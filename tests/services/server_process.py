@@ -1,6 +1,7 @@
 """A server for tests of its end: jobs hang in deploying until they are interrupted.
 
-Usage: server_process.py FOLDER, where everything of the server is kept; prints its port.
+Usage: server_process.py FOLDER [TOKEN]; everything of the server is kept in FOLDER; prints its
+port. Asks for the token where there is one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from services.access import Secret
 from services.app import Config, create_app
 from services.serve import listen, serve
 
@@ -30,20 +32,22 @@ class HangingLauncher:
             (self._folder / "removed").touch()
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, token: str | None = None) -> None:
     """Serve until a signal says otherwise."""
     launcher: Any = HangingLauncher(folder)
+    secret = Secret("Bearer", token) if token else None
     config = Config(
         partial(nullcontext, launcher),
         "http://127.0.0.1:9",
         root=folder,
         state=folder / "state",
         components=["profiler"],
+        secret=secret,
     )
     with listen(port=0) as listener:
         print(listener.getsockname()[1], flush=True)
-        serve(listener, create_app(config))
+        serve(listener, create_app(config), secret)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -138,6 +138,24 @@ def test_more_members_than_the_limit_are_refused(pack, refused, monkeypatch):
     assert refused(pack({str(number): b"" for number in range(11)})).code == "too-large"
 
 
+def test_folders_that_only_names_of_members_make_count_too(pack, refused, monkeypatch):
+    monkeypatch.setattr(archives, "MEMBER_LIMIT", 100)
+    deep = {f"{number}{'/a' * 20}/file": b"" for number in range(20)}
+
+    assert refused(pack(FILES | deep)).code == "too-large"
+
+
+def test_folders_of_several_members_count_once(pack, tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "MEMBER_LIMIT", 60)
+    together = {f"a{'/a' * 20}/{number}": b"" for number in range(30)}
+
+    unpack(pack(FILES | together), tmp_path / "target")
+
+
+def test_a_member_lies_no_deeper_than_the_limit(pack, refused):
+    assert refused(pack(FILES | {"a/" * 33 + "file": b""})).code == "bad-archive"
+
+
 def test_a_zip_with_a_list_of_members_that_is_a_bomb_is_refused_unread(refused):
     # What the end says is believed: a member takes at least 46 bytes of the list.
     bomb = bytearray(zip_of(FILES).getvalue())

@@ -190,6 +190,19 @@ def test_a_fault_of_the_service_is_logged_and_not_shown(client, deployment, monk
     assert "a secret of the implementation" in caplog.text
 
 
+@pytest.mark.parametrize("uploaded", [False, True])
+def test_an_error_has_no_path_of_the_server(refused, packed, root, config, deployment, uploaded):
+    (root / "demo" / "functions" / "first" / "handler.py").unlink()
+    archive = {"archive": (io.BytesIO(packed(root / "demo")), "demo.tar.gz"), "slo": "1s"}
+    form = {"profile": json.dumps(deployment["profile"]), **archive}
+    body = {"data": form} if uploaded else {"json": deployment}
+
+    _, error = refused("/deployments", **body)
+
+    assert "missing at demo/functions/first" in error["message"]
+    assert str(root) not in error["message"] and str(config.state) not in error["message"]
+
+
 def test_an_upload_that_is_refused_leaves_nothing(client, packed, root, config, deployment):
     form = {"slo": "fast", "archive": (io.BytesIO(packed(root / "demo")), "demo.tar.gz")}
     form["profile"] = json.dumps(deployment["profile"])

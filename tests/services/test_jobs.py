@@ -12,6 +12,7 @@ import pytest
 from services import jobs
 from services.app import create_app
 from services.child import Failed
+from services.host import state_folder
 from services.job import Submission
 from services.jobs import JobStore
 from services.problems import Problem
@@ -163,6 +164,41 @@ def test_jobs_that_ended_long_ago_are_forgotten_and_their_keys_are_free(store):
 
     assert [job.id for job in store.newest()] == ["waiting"]
     assert store.submit(Submission("new", "kind", {}, key="k", fingerprint="2")).id == "new"
+
+
+def test_of_jobs_that_ended_only_so_many_are_kept_and_not_what_they_were_asked(
+    store, path, monkeypatch
+):
+    monkeypatch.setattr(jobs, "ENDED_LIMIT", 3)
+    store.submit(Submission("waiting", "kind", {"x": "y"}))
+    for job in "abcdef":
+        store.submit(Submission(job, "kind", {"large": "x" * 1000}))
+        store.cancel(job)
+    store.submit(Submission("last", "kind", {}))
+
+    assert [job.id for job in store.newest()] == ["last", "f", "e", "d", "waiting"]
+    with closing(sqlite3.connect(path)) as database:
+        assert not database.execute("SELECT * FROM jobs WHERE params LIKE '%large%'").fetchall()
+    assert store.claim(["kind"]).params == {"x": "y"}
+
+
+def test_other_users_may_read_nothing_of_jobs_whatever_they_could_before(path):
+    path.parent.mkdir(mode=0o755)
+    for name in ("jobs.sqlite", "jobs.sqlite-wal"):
+        (path.parent / name).touch(0o666)
+        (path.parent / name).chmod(0o666)
+
+    store = JobStore(path)
+    store.submit(Submission("a", "kind", {"secret": "s"}))
+    with store._reading() as connection:  # which has its journals
+        connection.execute("SELECT * FROM jobs").fetchall()
+        files = [path.parent, *path.parent.rglob("*")]
+        assert len(files) > 2
+        assert not [file for file in files if file.stat().st_mode & 0o077]
+
+
+def test_jobs_are_in_a_folder_of_their_own_of_a_home_that_others_read(tmp_path):
+    assert state_folder({"CHIRON_HOME": str(tmp_path)}) == tmp_path / "services"
 
 
 def test_jobs_are_kept_for_a_time(store):

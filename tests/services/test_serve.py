@@ -22,9 +22,10 @@ TIMEOUT_S = 60
 
 
 @contextmanager
-def server(folder):
+def server(folder, *token):
     """A server process on `folder` and its URL; killed if it has not ended after the block."""
     command = [sys.executable, str(Path(__file__).with_name("server_process.py")), str(folder)]
+    command += token
     # One that is killed removes nothing, so what it left is kept with the test's own files.
     variables = os.environ | {"TMPDIR": str(folder)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables) as process:
@@ -112,6 +113,27 @@ def test_requests_are_answered_while_a_job_runs(tmp_path, calibrate):
 
     assert answer.status_code == 200
     assert "/profiler/calibrate" in answer.json()["paths"]
+
+
+def test_beside_silent_connections_who_has_the_token_is_served_and_others_leave_nothing(tmp_path):
+    token = "correct-horse-battery"  # noqa: S105
+    with server(tmp_path, token) as (process, url), ExitStack() as crowd:
+        place = ("127.0.0.1", int(url.rpartition(":")[2]))
+        for _ in range(130):
+            client = crowd.enter_context(socket.create_connection(place, TIMEOUT_S))
+        client.sendall(
+            b"POST /profiler/profile HTTP/1.1\r\nHost: localhost\r\nContent-Length: 67108864\r\n"
+            b"Content-Type: multipart/form-data; boundary=x\r\n\r\n"
+        )
+        client.sendall(bytes(8 * 1024 * 1024))
+
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = requests.get(f"{url}/jobs", headers=headers, timeout=10)
+
+        assert answer.status_code == 200
+        assert client.recv(12) == b"HTTP/1.1 401"
+        opened = [file.readlink() for file in Path(f"/proc/{process.pid}/fd").iterdir()]
+        assert not [file for file in opened if file.is_relative_to(tmp_path) and "(" in file.name]
 
 
 def test_a_port_in_use_is_named_with_the_mend():

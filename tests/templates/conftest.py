@@ -105,7 +105,10 @@ def _eventually() -> Callable[..., bool]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts index.py of an image folder on a LISTEN_FD socket, and waits until it is healthy."""
+    """Starts index.py of an image folder, and waits until it is healthy.
+
+    It listens on a LISTEN_FD socket, or where its setting `port` says.
+    """
     servers: list[Server] = []
 
     def start(image: Path, **settings: str) -> Server:
@@ -145,12 +148,13 @@ def in_background() -> Iterator[Callable[..., Future[Any]]]:
 
 def _start(image: Path, log: Path, settings: dict[str, str]) -> Server:
     listener = socket.create_server(("127.0.0.1", 0))
+    port = settings.get("port")
     with listener, log.open("wb") as output:
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(image),
             "PYTHONUNBUFFERED": "1",
-            "LISTEN_FD": str(listener.fileno()),
+            **({} if port else {"LISTEN_FD": str(listener.fileno())}),
             **settings,
         }
         process = subprocess.Popen(
@@ -161,8 +165,9 @@ def _start(image: Path, log: Path, settings: dict[str, str]) -> Server:
             stdout=output,
             stderr=subprocess.STDOUT,
             pass_fds=[listener.fileno()],
+            start_new_session=True,  # a signal to its group is not for the tests
         )
-        return Server(process, listener.getsockname()[1], log)
+        return Server(process, int(port or listener.getsockname()[1]), log)
 
 
 def _is_healthy(server: Server) -> bool:

@@ -149,6 +149,90 @@ def test_kill_9_of_the_server_leaves_no_process(
     assert not alive
 
 
+#: What would end the process it is called in -> the call that the answer names.
+ENDINGS = {
+    "posix_exit(3)": "os._exit(3)",
+    "os_exit(3)": "os._exit(3)",
+    "os._exit(status=3)": "os._exit(None)",
+    "os.abort()": "os.abort(None)",
+    "posix.abort()": "os.abort(None)",
+    "os.execl('/bin/true', 'true')": "os.execv('/bin/true')",
+    "os.execvpe('true', ['true'], {})": "os.execve(",
+    "os.kill(os.getpid(), signal.SIGKILL)": "os.kill(",
+    "own_kill(os.getpid(), signal.SIGTERM)": "os.kill(",
+    "os.kill(os.getpid(), signal.SIGSTOP)": "os.kill(",
+    "os.kill(0, signal.SIGKILL)": "os.kill(0)",
+    "os.killpg(os.getpgrp(), signal.SIGUSR1)": "os.killpg(",
+    "signal.raise_signal(signal.SIGINT)": "signal.raise_signal(",
+    "signal.pthread_kill(threading.get_ident(), signal.SIGABRT)": "signal.pthread_kill(",
+    "signal.alarm(1)": "signal.alarm(1)",
+    "signal.setitimer(signal.ITIMER_PROF, 0.1)": "signal.setitimer(",
+    "_thread.interrupt_main()": "_thread.interrupt_main(None)",
+}
+#: What only looks like it.
+HARMLESS = (
+    "os.kill(os.getpid(), 0)",
+    "os.kill(os.getpid(), signal.SIGCHLD)",
+    "signal.raise_signal(signal.SIGUSR2)",  # the module has a handler
+    "signal.alarm(0)",
+)
+ENDER = """
+    import _thread, os, posix, signal, threading
+    from os import _exit as os_exit
+    from os import kill as own_kill
+    from posix import _exit as posix_exit
+
+    signal.signal(signal.SIGUSR2, lambda *_: None)
+
+    def handle(req):
+        eval(req)
+        return "still here"
+"""
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_no_call_of_a_handler_ends_the_wrap(
+    ending: str, start: Any, wrap_image: Any, in_background: Any, eventually: Any
+) -> None:
+    sleeper = (
+        "import time\nfrom pathlib import Path\n"
+        "def handle(req):\n    Path('began').touch()\n    time.sleep(1)\n    return 'slept'\n"
+    )
+    entry = {"inputs": {0: None, 1: None}, "output": 0, "stages": [{}, {}]}
+    image = wrap_image({"ender": ENDER, "other": sleeper}, {0: [[0]], 1: [[1]]}, entry=entry)
+    server = start(image)
+    other = in_background(server.request, body="1 + 1")
+    assert eventually((image / "began").exists)
+    answer = server.request(body=ending)
+    assert (answer.status, answer.json["code"], answer.json["function"]) == (500, "exited", "ender")
+    assert f"called {ENDINGS[ending]}" in answer.json["message"]
+    assert (other.result(60).status, other.result(60).text) == (200, "still here")
+    assert server.process.poll() is None
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_in_further_processes_they_end_their_process(
+    mechanism: str, start: Any, wrap_image: Any
+) -> None:
+    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    image = wrap_image({"ender": ENDER}, {0: [[], [0]]}, mechanism=mechanism, entry=entry)
+    server = start(image, pool_concurrency="1")
+    for ending in ("posix_exit(3)", "os.abort()", "os.kill(os.getpid(), signal.SIGTERM)"):
+        assert server.request(body=ending).json["code"] == "process-died"
+        assert server.request(body="1 + 1").text == "still here"
+
+
+def test_what_ends_nothing_does_as_ever(start: Any, wrap_image: Any) -> None:
+    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    server = start(wrap_image({"ender": ENDER}, entry=entry))
+    for call in HARMLESS:
+        assert server.request(body=call).text == "still here"
+    child = "__import__('subprocess').Popen(['sleep', '60'])"
+    ended = f"(lambda p: (p.kill(), print(p.wait())))({child})"
+    assert server.request(body=ended).text == "still here"
+    assert "-9" in server.log.read_text()
+
+
 def test_connections_that_the_gateway_has_closed_are_opened_anew(
     deploy: Deploy, gateway: Any, eventually: Any
 ) -> None:

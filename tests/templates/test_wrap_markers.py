@@ -57,10 +57,10 @@ def test_begin_and_end_surround_the_handler(
         tasks={7: "one"},
         entry={"inputs": {7: None}, "output": 7, "stages": [{}]},
     )
-    server = start(image)
+    server = start(image, chiron_trace_key="key")
     seen = trace(server.process.pid if processes == [[7]] else server.zygote().pid)
     server.request(body="1")
-    server.request(body="2", X_Chiron_Trace="1")
+    server.request(body="2", X_Chiron_Trace="key")
     calls = re.findall(r"^(\d+) +(\w+)\((?:[^\"\n]*\"([^\"]*)\")?", seen(), re.MULTILINE)
     last = [(call, path) for _, call, path in calls][-3:]
     assert last == [("access", "/chiron/begin/7"), ("getppid", ""), ("access", "/chiron/end/7")]

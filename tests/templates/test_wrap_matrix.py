@@ -67,8 +67,10 @@ ANSWERS = {
     "endless thread": '"endless thread"',
     "writes to stdout": '"writes to stdout"',
 }
+#: What ends a further process, and in the main process its task alone -> a part of the message.
+CONTAINED = {"os._exit": "called os._exit(4)", "SIGKILL": "called os.kill("}
 #: What ends the main process, and with it the wrap: whoever runs it starts it again.
-DEADLY = ("SIGKILL", "SIGSEGV")
+DEADLY = ("SIGSEGV",)
 ALL = (*FAULTS, *ANSWERS)
 
 
@@ -145,8 +147,8 @@ def inflict(deployment: Deployment, fault: str) -> None:
         assert (answer.status, answer.text) == (200, f'["good",{ANSWERS[fault]}]')
         return
     status, code, message = FAULTS[fault]
-    if deployment.bad_process == "main" and fault == "os._exit":
-        code, message = "exited", "sys.exit(4)"
+    if deployment.bad_process == "main" and fault in CONTAINED:
+        code, message = "exited", CONTAINED[fault]
     if deployment.bad_process == "main" and fault in DEADLY:
         code, message = "remote", "wrap test-wrap2 cannot be reached"
     deadline_s = DEADLINE_S if code == "timeout" else 20.0

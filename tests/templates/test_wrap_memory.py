@@ -15,7 +15,7 @@ from wrap import memory
 memory.keep_apart()
 hole = [bytes(12 << 20), bytes(1 << 20)]  # as imports do: much of it is not needed any more
 del hole[0]
-memory.keep_freed(None, 1)
+memory.keep_freed(1 << 40, 1)
 """
 
 

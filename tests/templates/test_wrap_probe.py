@@ -24,7 +24,10 @@ def handle(req):
             pass
     return req
 """
-PROBED = {"X_Chiron_Trace": "1", "X_Chiron_Probe": "1"}
+KEY = "0123456789abcdef"
+TRACED = {"X_Chiron_Trace": KEY}
+PROBED = {"X_Chiron_Trace": f"{KEY} probe"}
+PACED = {"X_Chiron_Trace": f"{KEY} pace"}
 
 Ask = Callable[..., Any]
 
@@ -35,7 +38,8 @@ def serve(start: Any, wrap_image: Any) -> Callable[..., Ask]:
 
     def serve(code: str, processes: list[list[int]]) -> Ask:
         entry = {"inputs": {7: None}, "output": 7, "stages": [{}]}
-        server = start(wrap_image({"one": code}, {0: processes}, tasks={7: "one"}, entry=entry))
+        image = wrap_image({"one": code}, {0: processes}, tasks={7: "one"}, entry=entry)
+        server = start(image, chiron_trace_key=KEY)
 
         def ask(body: str, **headers: str) -> Any:
             return server.request(body=body, **headers)
@@ -86,10 +90,9 @@ def test_it_ends_when_the_handler_fails(serve: Callable[..., Ask]) -> None:
     assert "probe" in ask("", **PROBED).json["output"]
 
 
-def test_without_both_headers_nothing_is_probed(serve: Callable[..., Ask]) -> None:
+def test_a_traced_request_is_not_probed_unless_it_asks(serve: Callable[..., Ask]) -> None:
     ask = serve(SWITCH_INTERVAL, [[7]])
-    assert ask("", X_Chiron_Probe="1").text == "0.005"
-    (row,) = ask("", X_Chiron_Trace="1").json["timeline"]
+    (row,) = ask("", **TRACED).json["timeline"]
     assert "ticks" not in row
 
 
@@ -98,15 +101,11 @@ def test_a_paced_request_has_the_reference_loop_beside_its_handler(
     serve: Callable[..., Ask], processes: list[list[int]]
 ) -> None:
     ask = serve(PARTS, processes)
-    (row,) = (
-        row
-        for row in ask("sleep", X_Chiron_Trace="1", X_Chiron_Pace="1").json["timeline"]
-        if row["kind"] == "run"
-    )
+    rows = ask("sleep", **PACED).json["timeline"]
+    (row,) = (row for row in rows if row["kind"] == "run")
     before_ms, after_ms = row["reference_ms"]
     assert before_ms > 0
     assert after_ms > 0
     assert row["end_ms"] - row["start_ms"] >= 30
-    plain = ask("sleep", X_Chiron_Trace="1").json["timeline"]
+    plain = ask("sleep", **TRACED).json["timeline"]
     assert [row for row in plain if "reference_ms" in row] == []
-    assert ask("sleep", X_Chiron_Pace="1").text == "sleep"

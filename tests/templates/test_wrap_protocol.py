@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -152,11 +154,11 @@ def test_a_traced_request_tells_what_ran_when(start: Any, wrap_image: Any, gatew
     }
     handlers = {"one": sleeper, "two": sleeper, "three": sleeper}
     image = wrap_image(handlers, {0: [[0], [1, 2]]}, entry=entry)
-    server = start(image, gateway_url=gateway.url)
+    server = start(image, gateway_url=gateway.url, chiron_trace_key="key")
     remote = wrap_image({"far": sleeper}, {0: [[], [3]]}, tasks={3: "far"}, name="test-wrap2")
-    gateway.ports["test-wrap2"] = start(remote).port
+    gateway.ports["test-wrap2"] = start(remote, chiron_trace_key="key").port
     began = time.monotonic()
-    answer = server.request(body="1", X_Chiron_Trace="1").json
+    answer = server.request(body="1", X_Chiron_Trace="key").json
     whole_ms = (time.monotonic() - began) * 1000
     assert answer["output"] == "[1,1,1]"
     rows = {
@@ -171,6 +173,7 @@ def test_a_traced_request_tells_what_ran_when(start: Any, wrap_image: Any, gatew
         ("test-wrap2", 1, None, None, "fork"),
         ("test-wrap2", 1, 3, "far", "run"),
     }
+    assert all("delayed_ms" in row for row in answer["timeline"] if row["kind"] == "run")
     for row in answer["timeline"]:
         assert 0 <= row["start_ms"] <= row["end_ms"] <= whole_ms
         assert row["kind"] == "fork" or row["end_ms"] - row["start_ms"] >= 49
@@ -310,3 +313,87 @@ def test_an_answer_is_called_json_where_it_is_however_long(size, text, json_it_i
     from wrap.data import reads_as_json
 
     assert reads_as_json(text % ("x" * size)) is json_it_is
+
+
+def test_a_frame_takes_memory_as_it_comes_and_has_a_bound() -> None:
+    from wrap.frames import Inflow
+
+    process = psutil.Process()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        inflow = Inflow(longest=512 << 20)
+        before = process.memory_info().rss
+        theirs.sendall((512 << 20).to_bytes(4, "big") + b"x" * 70_000)
+        while theirs_left := len(ours.recv(1 << 20, socket.MSG_PEEK)):
+            assert inflow.receive(ours) == [], theirs_left
+            ours.setblocking(False)
+            try:
+                ours.recv(1, socket.MSG_PEEK)
+            except BlockingIOError:
+                break
+        assert process.memory_info().rss - before < 16 << 20
+        theirs.sendall(b"x" * 1000)
+        with pytest.raises(ValueError, match="above"):
+            Inflow(longest=999)._feed((1000).to_bytes(4, "big"))
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_a_process_that_writes_garbage_costs_its_request_alone(
+    mechanism: str, start: Any, wrap_image: Any
+) -> None:
+    garbage = """
+        import contextlib, os, socket
+
+        def handle(req):
+            for number in range(3, 100) if req == "garbage" else ():
+                with contextlib.suppress(OSError):
+                    each = socket.socket(fileno=number)
+                    each.send(b"\\x3f\\xff\\xff\\xff" + b"x" * 100)
+                    each.detach()
+            return req
+    """
+    image = wrap_image({"one": garbage}, {0: [[], [0]]}, mechanism=mechanism, entry=ONE)
+    server = start(image, WRAP_MEMORY_MIB="256")
+    answer = server.request(body="garbage")
+    assert (answer.status, answer.json["code"]) == (500, "process-died")
+    assert str(64 << 20) in answer.json["message"]
+    assert psutil.Process(server.process.pid).memory_info().rss < 100 << 20
+    assert server.request(body="again").text == "again"
+
+
+@pytest.mark.parametrize("place", [[[0]], [[], [0]]], ids=["main", "further"])
+def test_what_is_told_of_an_error_has_no_secret_in_it(
+    place: list[list[int]], start: Any, wrap_image: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    (folder / "key").write_text("hunter2\n")
+    (folder / "pin").write_text("123")
+    (folder / "lines").write_text('first line\'s "quotes"\nsecond\\line\n')
+    handler = """
+        import os, sys
+        from pathlib import Path
+
+        def handle(req):
+            name, how = req.split()
+            secret = (Path(os.environ["secrets_dir"]) / name).read_text().rstrip()
+            if how == "raises":
+                raise KeyError(secret)
+            if how == "far":
+                raise ValueError("x" * 997 + secret)
+            if how == "exits":
+                sys.exit(secret)
+            if how == "answers":
+                return f"no such key: {secret}", 401
+            return secret
+    """
+    server = start(wrap_image({"one": handler}, {0: place}, entry=ONE), secrets_dir=str(folder))
+    for how in ("raises", "far", "exits", "answers"):
+        for name, parts in {"key": ["hun"], "lines": ["quotes", "line"]}.items():
+            answer = server.request(body=f"{name} {how}")
+            assert answer.status == 500
+            assert not any(part in answer.text for part in parts)
+    assert "KeyError: '[secret]'" in server.request(body="key raises").text
+    assert server.request(body="pin raises").json["message"] == "KeyError: '123'"
+    assert server.request(body="key gives").text == "hunter2"  # what it answers is its own affair
+    assert "hunter2" in server.log.read_text()

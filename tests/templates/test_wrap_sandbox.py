@@ -6,11 +6,13 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from wrap import sandbox
 
 GROUPS = "sys/fs/cgroup"
 CORES = range(16)
+MACHINE = psutil.virtual_memory().total
 
 
 @pytest.fixture
@@ -87,11 +89,18 @@ def test_the_tightest_of_the_groups_around_it_counts(tree: Callable[..., Path]) 
         ("0::/\n", {"cpu.max": "", "memory.max": "much"}),
     ],
 )
-def test_without_a_limit_the_cpuset_is_all_that_counts(
+def test_without_a_limit_the_cpuset_and_the_machine_are_all_that_counts(
     lines: str, files: dict[str, str], tree: Callable[..., Path]
 ) -> None:
     root = tree(lines, files)
-    assert (sandbox.cores(root), sandbox.memory_bytes(root)) == (16, None)
+    assert (sandbox.cores(root), sandbox.memory_bytes(root)) == (16, MACHINE)
+
+
+def test_where_there_are_no_groups_the_limit_is_told(
+    tree: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_LIMIT_BYTES", "134217728")
+    assert sandbox.memory_bytes(tree("", {})) == 128 << 20
 
 
 def test_a_cpuset_smaller_than_the_quota_wins(

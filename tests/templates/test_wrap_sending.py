@@ -29,7 +29,7 @@ WRAP = Wrap(
 
 
 def result(task: int) -> Result:
-    return Result(task, "f", "first", 0, time.monotonic(), time.monotonic(), "done")
+    return Result(0, task, "f", "first", 0, time.monotonic(), time.monotonic(), "done")
 
 
 class Transport:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from workflow.documents import parse_json
 from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder, default_name, parse_workflow
+from workflow.folder import WorkflowFolder, check_links, default_name, parse_workflow
 from workflow.model import Workflow
 
 TASK = {"Type": "Task", "Resource": "f", "End": True}
@@ -258,3 +258,92 @@ def test_a_map_of_names_that_is_wrong_is_one_line(foreign, refused, content):
 
 def test_a_task_of_the_plain_form_may_have_a_long_name():
     assert parse_workflow({"tasks": {"x" * 500: "f"}}).tasks[0].name == "x" * 500
+
+
+@pytest.fixture
+def code(tmp_path):
+    """The handler folder f of a workflow folder, beside which something private lies."""
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "key").write_text("secret")
+    code = tmp_path / "flow" / "functions" / "f"
+    code.mkdir(parents=True)
+    (code / "handler.py").touch()
+    return code
+
+
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [
+        ("key", "../../../private/key"),
+        ("folder", "../../../private"),
+        ("absolute", "/etc/passwd"),
+        ("by-another", "../../shared/out"),
+        ("folder-with-one", "../../shared"),
+        ("nowhere", "absent"),
+        ("itself", "."),
+        ("above", ".."),
+        ("loop", "loop"),
+    ],
+)
+def test_a_link_out_of_the_folder_or_to_nowhere_is_named(refused, code, link, target):
+    folder = code.parents[1]
+    (folder / "shared").mkdir()
+    (folder / "shared" / "out").symlink_to("../../private/key")
+    (code / link).symlink_to(target)
+
+    error = refused(check_links, code, folder, "f")
+
+    assert (error.code, error.functions) == ("bad-link", ("f",))
+    assert str(code / link) in error.message
+
+
+def test_a_handler_folder_that_is_a_link_out_is_refused(refused, code):
+    folder = code.parents[1]
+    (folder / "functions" / "g").symlink_to("../../private")
+    (folder / "more").symlink_to("../private")
+
+    for place in ("functions/g", "more", "./functions/../more", "more/key"):
+        assert refused(check_links, folder / place, folder).code == "bad-link"
+
+
+def test_links_that_multiply_are_refused(refused, code):
+    folder = code.parents[1]
+    for level in range(20):
+        (folder / f"{level}").mkdir()
+        for name in "ab":
+            (folder / f"{level}" / name).symlink_to(f"../{level + 1}")
+    (folder / "20").mkdir()
+    (code / "first").symlink_to("../../0")
+
+    assert refused(check_links, code, folder).code == "bad-link"
+
+
+def test_links_within_the_workflow_folder_are_what_they_point_to(code):
+    folder = code.parents[1]
+    (folder / "shared").mkdir()
+    (folder / "shared" / "util.py").touch()
+    (code / "util.py").symlink_to("../../shared/util.py")
+    (code / "shared").symlink_to("../../shared")
+    (code / "again").symlink_to(folder / "shared")
+    (folder.parent / "linked").symlink_to("flow")
+
+    check_links(code, folder)
+    check_links(folder.parent / "linked" / "functions" / "f", folder.parent / "linked")
+
+
+def test_a_handler_folder_that_the_stack_names_elsewhere_may_link_within_itself(refused, code):
+    folder = code.parents[2] / "other"
+    folder.mkdir()
+    (code / "alias.py").symlink_to("handler.py")
+    check_links(folder / "../flow/functions/f", folder)
+
+    (code / "out").symlink_to("../../../private/key")
+    assert refused(check_links, folder / "../flow/functions/f", folder).code == "bad-link"
+
+
+def test_a_payload_that_is_a_link_out_is_not_sent(refused, code):
+    folder = code.parents[1]
+    (folder / "workflow.json").write_text(json.dumps(STATES))
+    (folder / "payload.json").symlink_to("../private/key")
+
+    assert refused(WorkflowFolder.open(folder).payload).code == "bad-link"

@@ -6,6 +6,7 @@ fork, after many where it is pool.
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ RunTask = Callable[[int, Job], Result]
 def serve(channel: socket.socket, run_task: RunTask) -> None:
     """Serve jobs from `channel` until it ends."""
     ready = time.monotonic()
+    os.register_at_fork(after_in_child=channel.close)  # our end, and not also a handler's child's
     threads = ThreadPool()
     incoming = frames.read(channel)
     served = False

@@ -85,6 +85,13 @@ class Wrap:
         return ", ".join(sorted({known[task] for task in tasks if task in known}))
 
     @property
+    def threads(self) -> int:
+        """The tasks in the main process of the stage that has the most."""
+        return max(
+            (len(processes[0]) for processes in self.stages.values() if processes), default=0
+        )
+
+    @property
     def slots(self) -> int:
         """The number of further processes of the stage that has the most."""
         return max((len(processes) - 1 for processes in self.stages.values()), default=0)

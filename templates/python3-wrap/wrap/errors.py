@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from wrap.redaction import redacted
+
 
 class TaskError(Exception):
     """A task that failed, and with it the request.
@@ -47,10 +49,10 @@ class TaskError(Exception):
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """The body of the answer: code, message, function, stage, wrap."""
+        """The body of the answer: code, message without secrets, function, stage, wrap."""
         return {
             "code": self.code,
-            "message": self.message,
+            "message": redacted(self.message),
             "function": self.function,
             "stage": self.stage,
             "wrap": self.wrap,

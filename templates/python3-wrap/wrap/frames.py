@@ -12,6 +12,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from wrap.serving import unfilled
+
 #: A frame as it was received.
 Frame = bytearray | memoryview
 #: A frame that is to be sent: bytes, or a text that is ASCII.
@@ -71,9 +73,16 @@ def split(body: bytes | bytearray) -> list[Frame]:
 
 
 class Inflow:
-    """Puts frames together from the pieces in which they arrive."""
+    """Puts frames together from the pieces in which they arrive; they take memory as they do.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    longest
+        Bytes that a frame may have.
+    """
+
+    def __init__(self, longest: int = LONGEST) -> None:
+        self._longest = longest
         self._length = bytearray()
         self._frame: bytearray | None = None
         self._filled = 0
@@ -119,9 +128,9 @@ class Inflow:
         self._length += view[:taken]
         if len(self._length) == _LENGTH.size:
             (length,) = _LENGTH.unpack(self._length)
-            if length > LONGEST:
-                raise ValueError(f"a frame of {length} bytes is not possible")
-            self._frame, self._length = bytearray(length), bytearray()
+            if length > self._longest:
+                raise ValueError(f"a frame of {length} bytes, above {self._longest}")
+            self._frame, self._length = unfilled(length), bytearray()
         return view[taken:]
 
 

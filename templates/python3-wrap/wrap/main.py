@@ -12,6 +12,7 @@ import importlib
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -19,66 +20,84 @@ from typing import NoReturn
 from wrap import affinity, child, log, memory, serving, task
 from wrap.canceller import Canceller
 from wrap.declaration import Wrap
+from wrap.exits import contain
 from wrap.fork import Fork
 from wrap.loader import Function, load
 from wrap.messages import Job, Result
 from wrap.pool import Pool
 from wrap.remote import Gateway
 from wrap.runtime import Mechanism, Runtime
-from wrap.server import create_app
-from wrap.settings import Settings
+from wrap.server import PROBES, create_app
+from wrap.settings import TRACE_KEY, Settings
 from wrap.spawner import Spawner
 from wrap.threads import ThreadPool
 from wrap.transport import GRACE_S
 from wrap.zygote import Zygote
 
 _ZYGOTE = "--zygote"
+#: A process may answer with no more than this share of what the wrap may take.
+_SHARE = 4
+#: So many threads, or two requests' if they are more, may go on past their limit.
+_LOST = 64
 
 
 def main(arguments: list[str], image: Path) -> NoReturn:
     """Serve the wrap in the folder `image`, or be its zygote (``--zygote DESCRIPTOR``)."""
+    contain()  # before a function can keep the names as they were
     faulthandler.enable()  # the log then says where C code crashed
     log.install()
     memory.keep_apart()
     try:
         settings = Settings.read(os.environ)
+        os.environ.pop(TRACE_KEY, None)  # it is of no use to functions
         affinity.restrict(settings.cpus)
-        wrap, functions = _load(image)
+        with serving.OneProcess():
+            wrap, functions = _load(image)
         gc.collect()
         memory.keep_freed(settings.memory_bytes, _lasting_processes(wrap, settings))
         gc.freeze()  # a collection would write to every object, and unshare its memory
         if arguments[:1] == [_ZYGOTE]:
             _be_zygote(wrap, functions, socket.socket(fileno=int(arguments[1])))
             sys.exit(0)
-        listener = serving.listen(os.environ)
+        sockets = serving.listen(os.environ)
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    _serve(settings, wrap, functions, listener, image)
+    _serve(settings, wrap, functions, sockets, image)
 
 
 def _serve(
     settings: Settings,
     wrap: Wrap,
     functions: dict[str, Function],
-    listener: socket.socket,
+    sockets: Sequence[socket.socket],
     image: Path,
 ) -> NoReturn:
     def be_zygote(control: socket.socket) -> None:
-        listener.close()
+        for each in sockets:
+            each.close()
         _be_zygote(wrap, functions, control)
 
-    spawner = Spawner(be_zygote, [sys.executable, str(image / "index.py"), _ZYGOTE])
+    command = [sys.executable, str(image / "index.py"), _ZYGOTE]
+    spawner = Spawner(be_zygote, command, settings.memory_bytes // _SHARE)
     runtime = Runtime(
         wrap,
         functions,
-        ThreadPool(),
+        ThreadPool(max(_LOST, 2 * wrap.threads)),
         Canceller(),
         _mechanism(wrap, spawner, settings),
-        Gateway(settings.gateway_url),
+        Gateway(settings.gateway_url, settings.trace_key),
+        settings.trace_key,
     )
-    _contain_exit()
-    drain_s = wrap.timeout_s + GRACE_S
-    serving.serve(create_app(runtime), listener, settings.threads, drain_s, spawner.close)
+    serving.serve(
+        create_app(runtime),
+        sockets,
+        settings.threads,
+        settings.memory_bytes,
+        probes=PROBES,
+        drain_s=wrap.timeout_s + GRACE_S,
+        close=spawner.close,
+        worn=runtime.threads.worn,
+    )
 
 
 def _load(image: Path) -> tuple[Wrap, dict[str, Function]]:
@@ -107,15 +126,3 @@ def _mechanism(wrap: Wrap, spawner: Spawner, settings: Settings) -> Mechanism:
     if wrap.mechanism == "pool":
         return Pool(spawner, wrap.slots, settings.pool_concurrency, settings.pool_requests)
     return Fork(spawner)
-
-
-def _contain_exit() -> None:
-    """Let ``os._exit`` in a handler end its task, not the server and all other requests."""
-    server, leave = os.getpid(), os._exit
-
-    def _exit(status: int) -> NoReturn:
-        if os.getpid() == server:
-            raise SystemExit(status)
-        leave(status)
-
-    os._exit = _exit

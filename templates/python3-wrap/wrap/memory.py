@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import sys
-
-from wrap import sandbox
 
 #: Bytes at the end of the heap that are kept, once they were needed; larger blocks are not.
 _KEPT = 32 << 20
@@ -39,17 +36,16 @@ def keep_apart() -> None:
     _set({_M_ARENA_MAX: 1, _M_MMAP_THRESHOLD: _APART})
 
 
-def keep_freed(wrap_bytes: int | None, processes: int) -> None:
+def keep_freed(limit: int, processes: int) -> None:
     """From now on keep freed memory, in this process and those that are forked from it.
 
     Parameters
     ----------
-    wrap_bytes
-        What the wrap may take, where it was told; its sandbox may say less.
+    limit
+        What the wrap may take, in bytes.
     processes
         How many processes of the wrap keep memory from one request to the next.
     """
-    limit = min(wrap_bytes or sys.maxsize, sandbox.memory_bytes() or sys.maxsize)
     kept = min(_KEPT, limit // _SHARE // processes)
     _set({_M_TRIM_THRESHOLD: kept, _M_MMAP_THRESHOLD: kept})
     libc = _glibc()

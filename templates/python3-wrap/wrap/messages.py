@@ -7,8 +7,11 @@ travel as UTF-8 frames of their own, never inside JSON and never as pickles.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 from wrap.errors import TaskError
@@ -36,16 +39,22 @@ class Watch(NamedTuple):
 
 #: As usual.
 UNWATCHED = Watch()
+#: What jobs are numbered with: another server's begin elsewhere.
+_NUMBERS = count(int.from_bytes(os.urandom(7), "big"))
 
 
 @dataclass(frozen=True)
 class Job:
-    """Tasks of one stage with their inputs; tasks that share an input share its text."""
+    """Tasks of one stage with their inputs; tasks that share an input share its text.
+
+    The results of a job, and of its parts, say its number: no other is taken for one of them.
+    """
 
     stage: int
     inputs: dict[int, str]
     process: int = 0
     watch: Watch = UNWATCHED
+    number: int = field(default_factory=partial(next, _NUMBERS))
 
     def frames(self) -> list[Unsent]:
         """A header, then every distinct input once."""
@@ -61,6 +70,7 @@ class Job:
             "stage": self.stage,
             "process": self.process,
             "watch": self.watch,
+            "number": self.number,
             "tasks": tasks,
             "texts": len(texts),
         }
@@ -75,17 +85,21 @@ class Job:
         except StopIteration:
             return None
         inputs = {int(task): texts[index] for task, index in header["tasks"]}
-        return cls(header["stage"], inputs, header["process"], Watch(*header["watch"]))
+        watch = Watch(*header["watch"])
+        stage, process, number = (int(header[name]) for name in ("stage", "process", "number"))
+        return cls(stage, inputs, process, watch, number)
 
     def part(self, tasks: Iterable[int], process: int = 0) -> Job:
         """The job of some of the tasks, for process number `process`."""
         inputs = {task: self.inputs[task] for task in tasks}
-        return Job(self.stage, inputs, process, self.watch)
+        return Job(self.stage, inputs, process, self.watch, self.number)
 
 
 @dataclass
 class Result:
-    """How one task went: its output, or its error; and when, in seconds of the monotonic clock.
+    """How one task of a job went: its output, or its error.
+
+    Times are in seconds of the monotonic clock.
 
     `asked` is when its process was asked for and `ready` when that process had its job; both
     are None in the main process. `delayed` is for how many seconds the handler's thread had no
@@ -93,6 +107,7 @@ class Result:
     before and right after it; where it was traced, probed, and paced.
     """
 
+    job: int
     task: int
     function: str
     wrap: str

@@ -22,15 +22,26 @@ class Process:
         The socket to it.
     end
         Kills it unless it has ended, and says how it ended.
+    longest
+        Bytes that an output may have.
+
+    Attributes
+    ----------
+    jobs
+        How many it has been handed.
+    owed
+        The tasks of the last one that it has not answered.
     """
 
-    def __init__(self, channel: socket.socket, end: Callable[[], str]) -> None:
+    def __init__(self, channel: socket.socket, end: Callable[[], str], longest: int) -> None:
         self._channel = channel
         self._channel.setblocking(False)
         self._end = end
-        self._inflow = Inflow()
+        self._inflow = Inflow(longest)
         self._outflow = Outflow()
         self._frames: list[bytearray] = []
+        self._job: int | None = None
+        self.owed: set[int] = set()
         self.jobs = 0
 
     def fileno(self) -> int:
@@ -45,6 +56,7 @@ class Process:
     def post(self, job: Job) -> None:
         """Hand it a job: what does not fit into the socket now goes out with `flush`."""
         self.jobs += 1
+        self._job, self.owed = job.number, set(job.inputs)
         self._outflow.push(job.frames())
         self.flush()
 
@@ -60,7 +72,7 @@ class Process:
         try:
             return self._received()
         except (ValueError, TypeError) as error:
-            raise ProcessDiedError("sent something that is no result") from error
+            raise ProcessDiedError(f"sent something that is no result ({error})") from error
 
     def _received(self) -> list[Result]:
         try:
@@ -75,6 +87,10 @@ class Process:
         whole = len(self._frames) // 2 * 2
         results = Result.read(self._frames[:whole])
         del self._frames[:whole]
+        for result in results:
+            if result.job != self._job or result.task not in self.owed:
+                raise ProcessDiedError("sent the result of another job")
+            self.owed.discard(result.task)
         return results
 
     def alive(self) -> bool:

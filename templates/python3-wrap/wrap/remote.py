@@ -11,11 +11,14 @@ import urllib3
 from wrap import frames
 from wrap.errors import TaskError
 from wrap.messages import Job, Result
+from wrap.redaction import redacted
 from wrap.transport import GRACE_S
 
 CONTENT_TYPE = "application/x-chiron-frames"
 STAGE_HEADER = "X-Chiron-Stage"
 TIMEOUT_HEADER = "X-Chiron-Timeout"
+#: Its value is the key of the build, perhaps with what else is to be told behind it.
+TRACE_HEADER = "X-Chiron-Trace"
 _CONNECTIONS = 64
 _CONNECT_S = 5.0
 _SHOWN = 200
@@ -30,10 +33,13 @@ class Gateway:
     ----------
     url
         The gateway's URL.
+    trace_key
+        What wraps of the same build want to see before they trace a job.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, trace_key: str) -> None:
         self._url = url.rstrip("/")
+        self._trace_key = trace_key
         self._connections = urllib3.PoolManager(maxsize=_CONNECTIONS, retries=_RETRIES)
 
     def call(self, wrap: str, job: Job, deadline: float, sent: Callable[[], None]) -> list[Result]:
@@ -56,6 +62,10 @@ class Gateway:
             results = Result.read(rest)
         except (ValueError, TypeError) as error:
             raise TaskError("remote", f"wrap {wrap} sent something that is no result") from error
+        if sorted((result.job, result.task) for result in results) != sorted(
+            (job.number, task) for task in job.inputs
+        ):
+            raise TaskError("remote", f"wrap {wrap} sent the results of another job")
         # Clocks of two machines differ; the time on the way is taken to be equal both ways.
         shift = (asked + answered) / 2 - (arrived + left) / 2
         for result in results:
@@ -72,6 +82,8 @@ class Gateway:
             STAGE_HEADER: str(job.stage),
             TIMEOUT_HEADER: f"{seconds:.3f}",
         }
+        if job.watch.traced:
+            headers[TRACE_HEADER] = self._trace_key
         try:
             response = self._connections.request(
                 "POST",
@@ -109,8 +121,8 @@ def _failure(wrap: str, status: int, body: bytes) -> TaskError:
     except ValueError:
         fields = None
     if isinstance(fields, dict) and "code" in fields and "wrap" in fields:
-        return TaskError.from_dict(fields, 504 if status == 504 else 500)
-    shown = body[:_SHOWN].decode(errors="replace").strip()
+        return TaskError.from_dict(fields, status if status in (503, 504) else 500)
+    shown = redacted(body.decode(errors="replace").strip())[:_SHOWN]
     return TaskError("remote", f"wrap {wrap}: the gateway answered {status}: {shown}")
 
 

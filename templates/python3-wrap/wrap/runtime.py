@@ -27,7 +27,7 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True)
 class Runtime:
-    """A wrap and what it runs on."""
+    """A wrap and what it runs on; without `trace_key` nobody has its requests traced."""
 
     wrap: Wrap
     functions: dict[str, Function]
@@ -35,3 +35,4 @@ class Runtime:
     canceller: Canceller
     mechanism: Mechanism
     transport: Transport
+    trace_key: str = ""

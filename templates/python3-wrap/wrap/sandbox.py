@@ -1,7 +1,8 @@
 """What the sandbox allows: its cores and its memory.
 
 The cpuset is what the kernel lets this process run on. The CPU quota and the memory limit are
-those of its control groups, version 1 or 2, and of the groups around them.
+those of its control groups, version 1 or 2, and of the groups around them. Where processes are not
+put into groups, ``MEMORY_LIMIT_BYTES`` has the memory limit.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ def cores(root: Path = Path("/")) -> int:
     return max(1, min([len(os.sched_getaffinity(0)), *map(math.ceil, quotas)]))
 
 
-def memory_bytes(root: Path = Path("/")) -> int | None:
-    """The most memory that the sandbox may take; None where nothing limits it."""
+def memory_bytes(root: Path = Path("/")) -> int:
+    """The most memory that the sandbox may take: what the machine has where nothing limits it."""
     limits = [*_numbers(root, "", "memory.max"), *_numbers(root, "memory", "memory.limit_in_bytes")]
-    return min((limit for limit in limits if 0 < limit < _NO_LIMIT), default=None)
+    told = os.environ.get("MEMORY_LIMIT_BYTES", "")
+    limits += [int(told)] if told.isdecimal() else []
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min([machine, *(limit for limit in limits if 0 < limit < _NO_LIMIT)])
 
 
 def _quotas_v2(root: Path) -> Iterator[float]:

@@ -2,28 +2,41 @@
 
 Listens on the socket that ``LISTEN_FD`` names, else on ``host`` and ``port``. The runner of
 plain handlers has this file too; it imports nothing of the wrap runtime.
+
+What connections hold in memory follows what has arrived and what is not yet taken, and all of them
+together hold a share of the replica's memory: where they would hold more, the connection that has
+been silent for longest gives way.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import io
 import logging
 import os
 import select
 import signal
 import socket
+import struct
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+import traceback
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
-import waitress
 from waitress import wasyncore
+from waitress.adjustments import Adjustments
 from waitress.buffers import ReadOnlyFileBasedBuffer
 from waitress.channel import HTTPChannel
-from waitress.parser import HTTPRequestParser
+from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.receiver import FixedStreamReceiver
-from waitress.task import WSGITask
+from waitress.server import TcpWSGIServer
+from waitress.task import ThreadedTaskDispatcher, WSGITask
+from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
 
 #: Where a WSGI environment has the time, of the monotonic clock, at which the request was whole.
 #: It may have waited for a thread since then.
@@ -32,77 +45,332 @@ ARRIVED = "chiron.arrived"
 _DRAIN_S = 5.0
 #: Read from a connection at once; waitress would take 8 KiB, each with a round of its loop.
 _READ = 1 << 18
-#: Bodies up to this size stay in memory; waitress would put them into files from 512 KiB on.
-_IN_MEMORY = 64 << 20
 #: Pieces of a body from this size on stay where they lie: waitress's own buffers copy them.
 _LARGE = 1 << 16
+#: Of what a replica may take, connections hold no more than this share, in bytes that have come or
+#: not yet gone: the texts made of them take as much again, and so do the outputs.
+_SHARE = 4
+#: Of a head, or of what stands between the chunks of a body.
+_HEAD, _FIELDS = 1 << 16, 256
+#: What a request takes in memory beside its bytes.
+_REQUEST = 1 << 12
+#: Requests that may wait on one connection for their turn.
+_PIPELINED = 8
+#: A chunked body is read so much at a time: waitress copies what follows a chunk with each of them.
+_CHUNKED = 1 << 13
 _CONNECTIONS = 1000
-_leave = os._exit  # the wrap runtime replaces it for handlers
+_STOP = (signal.SIGTERM, signal.SIGINT)
+#: An answer of which the client takes nothing for so long, in seconds, is given up.
+_STALLED_S, _LOOK_S = 30, 10
+#: Longest wait of a thread for that room, in seconds.
+_RELIEF_S = 1.0
+_NO_LINGER = struct.pack("ii", 1, 0)
+_LISTENER, _KEPT = "LISTEN_FD", "KEPT_FDS"
+_STARTED_IN, _STARTED_WITH = os.getcwd(), dict(os.environ)  # noqa: PTH109 (as execve has it)
+_leave, _replace = os._exit, os.execve  # the wrap runtime replaces them for handlers
+_bytearray = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
+    ("PyByteArray_FromStringAndSize", ctypes.pythonapi)
+)
 
 
-def listen(environment: Mapping[str, str]) -> socket.socket:
-    """The listening socket. Raises OSError, for example when the port is in use."""
-    if inherited := environment.get("LISTEN_FD"):
-        listener = socket.socket(fileno=int(inherited))
-        listener.set_inheritable(False)
-        return listener
+def unfilled(length: int) -> bytearray:
+    """Room for `length` bytes, which takes memory only as it is filled.
+
+    ``bytearray(length)`` writes zeros into all of it. What is in here before it is filled may be
+    anything: show nobody more than has been written.
+    """
+    return _bytearray(None, length)  # type: ignore[no-any-return]
+
+
+def listen(environment: Mapping[str, str]) -> list[socket.socket]:
+    """The listening socket, and connections that were kept when the program began anew.
+
+    Raises OSError, for example when the port is in use.
+    """
+    if inherited := environment.get(_LISTENER):
+        numbers = [inherited, *filter(None, environment.get(_KEPT, "").split(","))]
+        sockets = [socket.socket(fileno=int(number)) for number in numbers]
+        for each in sockets:
+            each.set_inheritable(False)
+        return sockets
     host = environment.get("host", "0.0.0.0")  # noqa: S104 (in a container, behind the watchdog)
-    return socket.create_server((host, int(environment.get("port", "5000"))))
+    return [socket.create_server((host, int(environment.get("port", "5000"))))]
 
 
 def serve(
     app: Callable[..., Iterable[bytes]],
-    listener: socket.socket,
+    sockets: Sequence[socket.socket],
     threads: int,
+    memory_bytes: int,
+    *,
+    probes: Collection[str] = ("/_/health",),
     drain_s: float = _DRAIN_S,
     close: Callable[[], None] = lambda: None,
+    worn: Callable[[], bool] = lambda: False,
 ) -> NoReturn:
     """Serve `app` on `threads` threads; exits 0 after SIGTERM or SIGINT.
 
     Parameters
     ----------
+    sockets
+        What `listen` gave.
+    memory_bytes
+        What the replica may take.
+    probes
+        Paths of which a GET is answered at once, whatever the threads do; `app` must be quick.
     drain_s
-        How long requests in flight may take then.
+        How long requests in flight may take in the end.
     close
         Called when the last request has been answered.
+    worn
+        Whether the program is to begin anew, in this process, as soon as nothing is in flight.
+        Connections stay: requests that come meanwhile wait in them.
     """
     # A queue that is used is no news, and a line a request is what it would cost.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    channels: dict[int, Any] = {}
-    server = waitress.create_server(
-        app,
-        map=channels,
-        sockets=[listener],
-        threads=threads,
-        recv_bytes=_READ,
-        connection_limit=_CONNECTIONS,
-        inbuf_overflow=_IN_MEMORY,
-        outbuf_overflow=_IN_MEMORY,
-        ident=None,
+    listener, *kept = sockets
+    server = _Server(app, listener, threads, memory_bytes // _SHARE, probes)
+    # A process that a handler forks may be told to end before it has begun: that waits.
+    os.register_at_fork(
+        before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, _STOP),
+        after_in_parent=partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, _STOP),
+        after_in_child=server.let_go,
     )
-    server.channel_class = _Channel
+    for connection in kept:
+        server.take(connection)
     stopping: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
         stopping.append(number)
         server.pull_trigger()  # the loop may be asleep
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _STOP:
         signal.signal(number, stop)
+    wearing = 0.0
     while not stopping:
-        wasyncore.loop(timeout=1, use_poll=True, map=channels, count=1)
+        server.turn(1)
+        if listener.fileno() < 0 or worn():  # a handler may close any descriptor
+            wearing = wearing or time.monotonic()
+            if not server.in_flight(late=time.monotonic() > wearing + drain_s):
+                _begin_anew(server, listener, close)
     while _is_called(listener):  # what has connected counts as in flight
         server.handle_accept()
     server.accepting = False
     end = time.monotonic() + drain_s
-    wasyncore.loop(timeout=0, use_poll=True, map=channels, count=1)
-    while _in_flight(server) and time.monotonic() < end:
-        wasyncore.loop(timeout=0.05, use_poll=True, map=channels, count=1)
+    server.turn(0)
+    while server.in_flight() and time.monotonic() < end:
+        server.turn(0.05)
     listener.close()
     close()
+    _flush()
+    _leave(0)  # threads that a handler has left behind have no say in when this ends
+
+
+def _begin_anew(server: _Server, listener: socket.socket, close: Callable[[], None]) -> NoReturn:
+    """Be replaced by the same program, started as this one was, with the same connections."""
+    print("the program begins anew")
+    environment = dict(_STARTED_WITH)
+    with contextlib.suppress(OSError):  # a handler may have closed what is to be closed
+        close()
+    _flush()
+    try:
+        if listener.fileno() >= 0:
+            kept = [channel.socket for channel in server.active_channels.values()]
+            for each in (listener, *kept):
+                each.set_inheritable(True)
+            environment[_LISTENER] = str(listener.fileno())
+            environment[_KEPT] = ",".join(str(each.fileno()) for each in kept)
+        elif _LISTENER in environment:
+            _leave(1)  # what was inherited is lost: whoever has it starts another
+        os.chdir(_STARTED_IN)
+        _replace(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
+    finally:
+        _leave(1)
+
+
+def _flush() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
-    _leave(0)  # threads that a handler has left behind have no say in when this ends
+
+
+class _Server(TcpWSGIServer):  # type: ignore[misc]
+    """waitress's server, with a bound on what its connections hold, and answers out of turn.
+
+    Parameters
+    ----------
+    most
+        Bytes that all connections together may hold.
+    probes
+        Paths that the loop answers by itself.
+    """
+
+    def __init__(
+        self,
+        app: Callable[..., Iterable[bytes]],
+        listener: socket.socket,
+        threads: int,
+        most: int,
+        probes: Collection[str],
+    ) -> None:
+        self.channel_class = _Channel
+        self.most = most
+        self.held = 0
+        self._counting = threading.Lock()
+        self._relieved = threading.Event()
+        self._probes = frozenset(probes)
+        self._at_once: deque[_Channel] = deque()
+        settings = Adjustments(
+            sockets=[listener],
+            recv_bytes=_READ,
+            connection_limit=_CONNECTIONS + 3,  # and the listener and the trigger
+            inbuf_overflow=most + 1,  # never into files
+            outbuf_overflow=sys.maxsize,
+            max_request_header_size=_HEAD,
+            channel_request_lookahead=1,  # a connection that is gone is noticed
+            cleanup_interval=_LOOK_S,
+            ident=None,
+        )
+        dispatcher = ThreadedTaskDispatcher()
+        dispatcher.set_thread_count(threads)
+        family, kind, protocol = listener.family, listener.type, listener.proto
+        super().__init__(
+            app,
+            {},
+            _sock=listener,
+            dispatcher=dispatcher,
+            adj=settings,
+            sockinfo=(family, kind, protocol, listener.getsockname()),
+            bind_socket=False,
+        )
+
+    def turn(self, patience_s: float) -> None:
+        """Do what there is to do on the connections; wait for that no longer than `patience_s`."""
+        wasyncore.loop(timeout=patience_s, use_poll=True, map=self._map, count=1)
+        while self._at_once:
+            self._at_once.popleft().service()
+        if self.held > self.most:
+            self._relieve()
+            self._relieved.set()
+
+    def add_task(self, channel: _Channel) -> None:
+        """Have a thread serve the request, or the loop where that needs no thread."""
+        request = channel.requests[0]
+        if request.error or (request.path in self._probes and request.command in ("GET", "HEAD")):
+            self._at_once.append(channel)
+            self.pull_trigger()  # a thread may have found it behind another one
+        else:
+            super().add_task(channel)
+
+    def take(self, connection: socket.socket) -> None:
+        """Serve a connection that was accepted before."""
+        with contextlib.suppress(OSError):  # it is gone
+            _Channel(self, connection, connection.getpeername(), self.adj, map=self._map)
+
+    def handle_accept(self) -> None:
+        """Take a connection; where there are too many, in place of one that has been silent."""
+        if len(self.active_channels) >= _CONNECTIONS:
+            silent = [each for each in self.active_channels.values() if not each.is_owed]
+            if silent:
+                min(silent, key=_since).handle_close()
+        super().handle_accept()
+
+    def maintenance(self, now: float) -> None:
+        """Close connections that have been silent, and those whose client takes no answer."""
+        super().maintenance(now)
+        for channel in list(self.active_channels.values()):
+            if channel.total_outbufs_len and channel.last_activity < now - _STALLED_S:
+                channel.abort()
+
+    def count(self, channel: _Channel) -> None:
+        """Note what a connection holds now."""
+        with self._counting:
+            now = channel.size()
+            self.held += now - channel.held
+            channel.held = now
+
+    def wait_for_relief(self) -> None:
+        """Let the loop make room before another answer is made, if there is too little."""
+        if self.held > self.most:
+            self._relieved.clear()
+            self.pull_trigger()
+            self._relieved.wait(_RELIEF_S)
+
+    def _relieve(self) -> None:
+        """Hold no more than may be held; but one answer, however large it is, goes out."""
+        fair = self.most // _CONNECTIONS  # so much each may have, whatever the others do
+        yielding = [
+            channel
+            for channel in self.active_channels.values()
+            if channel.held > fair and channel.waits_for_client
+        ]
+        yielding.sort(key=_since)
+        sending = [channel for channel in yielding if channel.total_outbufs_len]
+        for channel in yielding:
+            if self.held <= self.most:
+                return
+            if channel not in sending[-1:]:
+                channel.give_way()
+
+    def let_go(self) -> None:
+        """In a process that a handler has forked: hold no port and no connection, end when told."""
+        for channel in list(self._map.values()):
+            channel.socket.close()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
+
+    def forget(self, channel: _Channel) -> bool:
+        """Take a connection out of the queue; whether it was there, and nothing had begun."""
+        dispatcher = self.task_dispatcher
+        with dispatcher.lock, contextlib.suppress(ValueError):
+            dispatcher.queue.remove(channel)
+            return True
+        return False
+
+    def in_flight(self, late: bool = False) -> bool:
+        """Whether a request is here: in part (unless it is `late`), in work, or to be answered."""
+        dispatcher = self.task_dispatcher
+        return bool(dispatcher.queue or dispatcher.active_count) or any(
+            channel.is_owed or (channel.request is not None and not late)
+            for channel in self.active_channels.values()
+        )
+
+
+def _since(channel: _Channel) -> float:
+    return float(channel.last_activity)
+
+
+class OneProcess:
+    """A block that only the process which entered it leaves: one forked within it ends instead.
+
+    Else two would answer where one was asked. It ends as a program does: with the status of
+    ``sys.exit``, or with a traceback and 1.
+    """
+
+    def __enter__(self) -> OneProcess:
+        self._here = os.getpid()
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self.check(error)
+
+    def check(self, error: BaseException | None = None) -> None:
+        """Return in the process that entered the block; any other ends here."""
+        if os.getpid() != self._here:
+            _end(error)
+
+
+def _end(error: BaseException | None) -> NoReturn:
+    code = error.code if isinstance(error, SystemExit) else int(error is not None)
+    try:
+        if not isinstance(code, int | None):
+            print(code, file=sys.stderr)
+        elif error is not None and not isinstance(error, SystemExit):
+            traceback.print_exception(error)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:  # a handler may have put anything there
+        _leave(code & 0xFF if isinstance(code, int) else int(code is not None))
 
 
 class _Task(WSGITask):  # type: ignore[misc]
@@ -128,7 +396,7 @@ class LargeBody(io.RawIOBase):
     """
 
     def __init__(self, length: int) -> None:
-        self._bytes = bytearray(length)
+        self._bytes = unfilled(length)
         self._come = 0
         self._read = 0
 
@@ -146,8 +414,9 @@ class LargeBody(io.RawIOBase):
         return self
 
     def whole(self) -> bytearray:
-        """All of it, not copied."""
-        return self._bytes
+        """All of it, not copied; it is the caller's from now on, and no longer in here."""
+        whole, self._bytes = self._bytes, bytearray()
+        return whole
 
     def readable(self) -> bool:
         """It is."""
@@ -162,17 +431,103 @@ class LargeBody(io.RawIOBase):
 
     def readall(self) -> bytes:
         """All that is left, copied once."""
-        rest = bytes(memoryview(self._bytes)[self._read :])
-        self._read = len(self._bytes)
-        return rest
+        return bytes(memoryview(self.whole())[self._read :])
+
+    def close(self) -> None:
+        """Be done with it."""
+        self._bytes = bytearray()
+        super().close()
+
+
+class _Nowhere(LargeBody):
+    """What is left of a body that is refused."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def append(self, piece: bytes) -> None:
+        """Do without it."""
+
+
+class _FullError(Error):  # type: ignore[misc]
+    code = 503
+    reason = "Service Unavailable"
 
 
 class _Parser(HTTPRequestParser):  # type: ignore[misc]
+    """A request as it comes.
+
+    Attributes
+    ----------
+    size
+        Bytes that it holds.
+    refusal
+        The answer that it gets when it is whole; what comes of it until then is dropped, as only
+        a client that has sent all looks at its answer.
+    """
+
+    completed: bool
+    error: Error | None
+
+    def __init__(self, adj: Adjustments) -> None:
+        super().__init__(adj)
+        self.size = _REQUEST
+        self.refusal: Error | None = None
+
+    @property
+    def in_body(self) -> bool:
+        """Whether more of a body is to come that has not been refused."""
+        return self.body_rcv is not None and self.refusal is None
+
+    def refuse(self, refusal: Error) -> None:
+        """Hold nothing of it."""
+        self.refusal = refusal
+        self.size = _REQUEST
+        self.body_rcv.buf = _Nowhere()
+
+    def refuse_all(self, error: Error) -> _Parser:
+        """Have this error answered, and nothing more that comes over the connection."""
+        self.error = error
+        return self
+
+    def received(self, data: bytes) -> int:
+        """As ever; counts, and refuses what is too much."""
+        if self.error and not self.completed:
+            self.completed = True
+            return len(data)
+        if self.chunked:
+            data = data[: max(_CHUNKED, self.body_rcv.chunk_remainder)]
+        taken = int(super().received(data))
+        if self.refusal is None:
+            self.size += taken
+        if self.chunked:
+            self._check_chunks()
+        if self.completed and self.refusal is not None:
+            self.error = self.error or self.refusal
+        return taken
+
+    def _check_chunks(self) -> None:
+        body = self.body_rcv  # what it has between chunks is no part of the body yet
+        if len(body.control_line) + len(body.trailer) > _HEAD:
+            self.error = BadRequest(f"more than {_HEAD} bytes between two chunks")
+            self.completed = True
+        elif self.refusal is None and self.size >= self.adj.inbuf_overflow:
+            self._refuse_size()
+
     def parse_header(self, header_plus: bytes) -> None:
         """As ever; decides where the body goes."""
+        if header_plus.count(b"\r\n") > _FIELDS:
+            raise ParsingError(f"more than {_FIELDS} headers")
         super().parse_header(header_plus)
-        if _LARGE <= self.content_length <= _IN_MEMORY:
-            self.body_rcv = FixedStreamReceiver(self.content_length, LargeBody(self.content_length))
+        length = self.content_length
+        if self.size + len(header_plus) + length >= self.adj.inbuf_overflow:
+            self._refuse_size()
+        elif length >= _LARGE:
+            self.body_rcv = FixedStreamReceiver(length, LargeBody(length))
+
+    def _refuse_size(self) -> None:
+        most = self.adj.inbuf_overflow - 1
+        self.refuse(RequestEntityTooLarge(f"a request may have {most} bytes here"))
 
 
 class _Uncopied(ReadOnlyFileBasedBuffer):  # type: ignore[misc]
@@ -202,28 +557,93 @@ class _Uncopied(ReadOnlyFileBasedBuffer):  # type: ignore[misc]
 
 
 class _Channel(HTTPChannel):  # type: ignore[misc]
-    task_class = _Task
-    parser_class = _Parser
-    arrived = 0.0
+    """A connection."""
 
-    def write_soon(self, data: bytes) -> int:
-        """Send `data` once the connection takes it."""
-        large = isinstance(data, bytes) and len(data) >= _LARGE
-        return int(super().write_soon(_Uncopied(data) if large else data))
+    task_class = _Task
+    request: _Parser | None
+    requests: list[_Parser]
+    arrived = 0.0
+    #: Bytes, as the server has counted them.
+    held = 0
+
+    def parser_class(self, adj: Adjustments) -> _Parser:
+        """What reads the next request."""
+        parser = _Parser(adj)
+        if len(self.requests) < _PIPELINED:
+            return parser
+        return parser.refuse_all(BadRequest(f"more than {_PIPELINED} requests before an answer"))
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether the client has not had its answer yet."""
+        return bool(self.requests or self.total_outbufs_len)
+
+    @property
+    def waits_for_client(self) -> bool:
+        """Whether it holds something until the client says, or takes, more."""
+        in_part = self.request is not None and self.request.refusal is None
+        return in_part or bool(self.total_outbufs_len)
+
+    def size(self) -> int:
+        """Bytes that it holds."""
+        last = self.request
+        requests = sum(request.size for request in tuple(self.requests))
+        return int(requests + (last.size if last else 0) + self.total_outbufs_len)
+
+    def give_way(self) -> None:
+        """Hold no more: refuse the request that comes, or let the connection go."""
+        coming = self.request
+        if self.total_outbufs_len or coming is None or not coming.in_body:
+            self.abort()
+        else:
+            most = self.server.most
+            coming.refuse(_FullError(f"all requests together may have {most} bytes: try again"))
+            self.server.count(self)
+
+    def abort(self) -> None:
+        """Let the connection go at once, with what the kernel still has to send over it."""
+        with contextlib.suppress(OSError):
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.handle_close()
 
     def received(self, data: bytes) -> bool:
         """Part of a request has come, perhaps its last one."""
         self.arrived = time.monotonic()
-        return bool(super().received(data))
+        took = bool(super().received(data))
+        self.server.count(self)
+        return took
+
+    def service(self) -> None:
+        """Serve a request in this thread."""
+        with OneProcess() as self._process:
+            super().service()
+        self.server.count(self)
+
+    def write_soon(self, data: bytes) -> int:
+        """Send `data` once the connection takes it."""
+        self._process.check()  # a body may fork while it is made
+        large = isinstance(data, bytes) and len(data) >= _LARGE
+        written = int(super().write_soon(_Uncopied(data) if large else data))
+        if self.total_outbufs_len:
+            self.server.count(self)
+            self.server.wait_for_relief()
+        return written
+
+    def handle_write(self) -> None:
+        """Send more of an answer."""
+        super().handle_write()
+        self.server.count(self)
+
+    def handle_close(self) -> None:
+        """The connection is gone, and with it all that had not begun."""
+        super().handle_close()
+        self.request = None
+        if self.server.forget(self):
+            self.requests = []
+        else:
+            del self.requests[1:]
+        self.server.count(self)
 
 
 def _is_called(listener: socket.socket) -> bool:
-    return bool(select.select([listener], [], [], 0)[0])
-
-
-def _in_flight(server: Any) -> bool:
-    """Whether a request is here: in part, in work, or its answer not yet sent."""
-    return any(
-        channel.requests or channel.total_outbufs_len or channel.request is not None
-        for channel in server.active_channels.values()
-    )
+    return listener.fileno() >= 0 and bool(select.select([listener], [], [], 0)[0])

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from wrap import sandbox
+
+#: The variable of the key without which nothing is traced.
+TRACE_KEY = "chiron_trace_key"
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -15,7 +20,8 @@ class Settings:
     pool_requests: int
     threads: int
     cpus: int | None
-    memory_bytes: int | None
+    memory_bytes: int
+    trace_key: str
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -26,8 +32,15 @@ class Settings:
             _count(environment, "pool_requests", 1000),
             _count(environment, "WAITRESS_THREADS", 4),
             _given(environment, "WRAP_CPUS"),
-            mib << 20 if (mib := _given(environment, "WRAP_MEMORY_MIB")) else None,
+            _memory_bytes(_given(environment, "WRAP_MEMORY_MIB")),
+            environment.get(TRACE_KEY, ""),
         )
+
+
+def _memory_bytes(mib: int | None) -> int:
+    """What the wrap may take: its sandbox may allow less than it was told."""
+    allowed = sandbox.memory_bytes()
+    return min(mib << 20, allowed) if mib else allowed
 
 
 def _given(environment: Mapping[str, str], name: str) -> int | None:

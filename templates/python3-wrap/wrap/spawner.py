@@ -16,6 +16,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from weakref import WeakSet
 
 from wrap.process import Process
 from wrap.zygote import END, MESSAGE, SPAWN
@@ -34,13 +35,19 @@ class Spawner:
         What a zygote does with its end of the control socket until that ends.
     command
         Starts a zygote as a program of its own; the socket's descriptor is appended.
+    longest
+        Bytes that an output of a process may have.
     """
 
-    def __init__(self, run: Callable[[socket.socket], None], command: Sequence[str]) -> None:
+    def __init__(
+        self, run: Callable[[socket.socket], None], command: Sequence[str], longest: int
+    ) -> None:
+        self._longest = longest
         self._command = command
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._started: subprocess.Popen[bytes] | None = None
+        self._channels: WeakSet[socket.socket] = WeakSet()
         self._control, theirs = _control_sockets()
         self._pid = os.fork()
         if self._pid == 0:
@@ -52,6 +59,7 @@ class Spawner:
             finally:
                 os._exit(status)
         theirs.close()
+        os.register_at_fork(after_in_child=self._let_go)
 
     def spawn(self) -> Process:
         """A new process, which may still have to start. Raises OSError if there is no zygote."""
@@ -66,13 +74,19 @@ class Spawner:
             except OSError:
                 self._replace(control)
                 _send(self._control, SPAWN, number, theirs)
-        return Process(ours, partial(self._end, self._control, number))
+        self._channels.add(ours)
+        return Process(ours, partial(self._end, self._control, number), self._longest)
 
     def close(self) -> None:
         """End the zygote, and with it all processes."""
         with self._lock:
             self._control.close()
             self._wait()
+
+    def _let_go(self) -> None:
+        """In a process that a handler has forked: keep nothing open by whose end others end."""
+        for channel in (self._control, *self._channels):
+            channel.close()
 
     def _end(self, control: socket.socket, number: int) -> str:
         """Have a process killed; says how it ended. Its zygote's death has been its own."""

@@ -54,6 +54,8 @@ def run_stage(
     """
     stage = _Stage(runtime, job, deadline)
     try:
+        if processes and processes[0]:
+            stage.check_threads()
         for wrap, tasks in remotes.items():
             stage.call(wrap, job.part(tasks))
         stage.send()
@@ -68,11 +70,10 @@ def run_stage(
 
 @dataclass
 class _Busy:
-    """A further process and what it still owes."""
+    """A further process that has been handed a part of the job."""
 
     process: Process
     slot: int
-    tasks: set[int]
     asked: float
 
 
@@ -119,15 +120,26 @@ class _Stage:
         except OSError as error:
             failure = TaskError("process-died", f"no process could be had: {error}")
             raise self._located(failure, job.inputs) from error
-        self._busy.append(_Busy(process, slot, set(job.inputs), asked))
+        self._busy.append(_Busy(process, slot, asked))
         self._owe(job.inputs)
         process.post(job)
+
+    def check_threads(self) -> None:
+        """Start nothing where too many threads have not come back."""
+        lost = self._runtime.threads.too_many()
+        if lost:
+            names = ", ".join(sorted({run.name for run in lost}))
+            message = (
+                f"{len(lost)} threads of {names} go on past their time: mend what they wait for"
+            )
+            raise TaskError("threads-lost", message, function=names, status=503)
 
     def start(self, number: int) -> None:
         """Run a task as a thread of this process."""
         self._owe((number,))
         work = partial(_run, self._runtime, number, self._job, self._inbox)
-        self._runs[number] = self._runtime.threads.start(work)
+        name = self._runtime.wrap.tasks[number]
+        self._runs[number] = self._runtime.threads.start(work, name)
 
     def _owe(self, tasks: Iterable[int]) -> None:
         """Note until when tasks of this wrap may run: their own limit counts from now."""
@@ -185,14 +197,14 @@ class _Stage:
         try:
             results = busy.process.receive()
         except ProcessDiedError as error:
-            message = f"the process of {self._names(busy.tasks)} {error}"
-            raise self._located(TaskError("process-died", message), busy.tasks) from error
+            owed = busy.process.owed
+            message = f"the process of {self._names(owed)} {error}"
+            raise self._located(TaskError("process-died", message), owed) from error
         for result in results:
-            busy.tasks.discard(result.task)
             self._limits.pop(result.task, None)
             result.asked = busy.asked
         self._take(results)
-        if not busy.tasks:
+        if not busy.process.owed:
             selector.unregister(busy.process)
 
     def _take(self, results: list[Result]) -> None:
@@ -204,9 +216,10 @@ class _Stage:
         """Give back the processes; end what is still running."""
         self._inbox.close()
         for busy in self._busy:
-            self._runtime.mechanism.give(busy.slot, busy.process, sound=not busy.tasks)
+            self._runtime.mechanism.give(busy.slot, busy.process, sound=not busy.process.owed)
         late = time.monotonic()
         for number, run in self._runs.items():
+            self._runtime.threads.give_up(run)
             if self._limits[number] <= late:
                 run.cancel()
             else:

@@ -18,6 +18,7 @@ from werkzeug.datastructures import Headers, MultiDict
 from wrap.answers import http_answer
 from wrap.errors import TaskError
 from wrap.loader import Function
+from wrap.redaction import redacted
 
 _FLASK = Flask("function")
 _HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
@@ -78,7 +79,7 @@ def output(function: Function, value: Any) -> str:
         message = f"the output is not UTF-8 text ({error}): encode it, in base64 for example"
         raise TaskError("not-text", message) from error
     if status >= 400:
-        raise TaskError("status", f"the handler answered {status}: {text[:_SHOWN]}")
+        raise TaskError("status", f"the handler answered {status}: {redacted(text)[:_SHOWN]}")
     return text
 
 

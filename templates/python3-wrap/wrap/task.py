@@ -12,10 +12,13 @@ from typing import Any
 from wrap import log, run_queue, styles
 from wrap.declaration import Wrap
 from wrap.errors import TaskError
+from wrap.exits import Ended
 from wrap.loader import Function
 from wrap.messages import Job, Result
 from wrap.probe import Probe
+from wrap.redaction import redacted
 from wrap.reference_loop import reference_s
+from wrap.serving import OneProcess
 from wrap.threads import Cancelled
 
 #: Characters of an error that the answer has; the log has all.
@@ -28,7 +31,8 @@ def run(task: int, job: Job, wrap: Wrap, functions: dict[str, Function]) -> Resu
     Never raises but for `Cancelled`: that the task was given up is no answer to anybody.
     """
     function = functions[wrap.tasks[task]]
-    result = Result(task, function.name, wrap.name, job.process, time.monotonic(), 0.0)
+    begun = time.monotonic()
+    result = Result(job.number, task, function.name, wrap.name, job.process, begun, 0.0)
     try:
         result.output = _call(function, task, job, result)
     except Cancelled:
@@ -46,7 +50,7 @@ def run(task: int, job: Job, wrap: Wrap, functions: dict[str, Function]) -> Resu
 def _call(function: Function, task: int, job: Job, result: Result) -> str:
     text = job.inputs[task]
     arguments = styles.arguments(function, text)
-    with styles.surroundings(function, text):
+    with OneProcess(), styles.surroundings(function, text):
         if job.watch.traced:
             value = _watched(function, arguments, task, job, result)
         else:
@@ -102,9 +106,10 @@ def _failure(error: BaseException, function: str) -> TaskError:
     log.report(function, error)
     if isinstance(error, SystemExit):
         plain = isinstance(error.code, int | str | None)
-        code = repr(error.code) if plain else type(error.code).__name__
-        return TaskError("exited", f"the handler called sys.exit({code[:_SHOWN]}): return instead")
+        code = redacted(repr(error.code) if plain else type(error.code).__name__)[:_SHOWN]
+        call = error.call if isinstance(error, Ended) else "sys.exit"
+        return TaskError("exited", f"the handler called {call}({code}): return instead")
     # Notes come after the line that names the error; a syntax error's source, indented, before it.
     lines = traceback.format_exception_only(error)
     named = next(line for line in lines if not line.startswith(" "))
-    return TaskError("raised", named.splitlines()[0][:_SHOWN])
+    return TaskError("raised", redacted(named.splitlines()[0])[:_SHOWN])

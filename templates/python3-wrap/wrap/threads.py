@@ -1,7 +1,11 @@
-"""Threads that are used again, and that can be given up when a deadline has passed."""
+"""Threads that are used again, and that can be given up when a deadline has passed.
+
+Those that were given up and have not come back are counted, since each keeps its memory.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 from collections.abc import Callable
@@ -16,12 +20,19 @@ class Cancelled(BaseException):
 
 
 class Run:
-    """One piece of work on a thread of the pool."""
+    """One piece of work on a thread of the pool.
 
-    def __init__(self, work: Callable[[], None]) -> None:
+    Parameters
+    ----------
+    name
+        Whose work it is.
+    """
+
+    def __init__(self, work: Callable[[], None], name: str) -> None:
+        self.name = name
         self._work = work
         self._lock = threading.Lock()
-        self._thread: int | None = None
+        self._thread: threading.Thread | None = None
         self._ended = False
         self._cancelled = False
 
@@ -29,6 +40,16 @@ class Run:
     def ended(self) -> bool:
         """Whether the work has been done."""
         return self._ended
+
+    @property
+    def lost(self) -> bool:
+        """Whether its thread goes on although the work has been cancelled."""
+        return self._cancelled and not self.over
+
+    @property
+    def over(self) -> bool:
+        """Whether its thread is done with it, in whatever way."""
+        return self._ended or (self._thread is not None and not self._thread.is_alive())
 
     def cancel(self) -> None:
         """Give the work up: a loop in Python ends, a system call ends when it returns.
@@ -42,31 +63,59 @@ class Run:
             self._cancelled = True
             if self._thread is not None and not self._ended:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(self._thread), ctypes.py_object(Cancelled)
+                    ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(Cancelled)
                 )
 
     def execute(self) -> bool:
         """Do the work in this thread; whether the thread can be used again."""
         with self._lock:
-            self._thread = threading.get_ident()
+            self._thread = threading.current_thread()
             if self._cancelled:
+                self._ended = True
                 return True
-        self._work()
-        del self._work  # and what it holds: whoever keeps the run wants no more than its state
+        try:
+            self._work()
+        finally:
+            del self._work  # and what it holds: whoever keeps the run wants no more than its state
         with self._lock:
             self._ended = True
             return not self._cancelled
 
 
 class ThreadPool:
-    """As many threads as are wanted at once; each waits for more work when it is done."""
+    """As many threads as are wanted at once; each waits for more work when it is done.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    most_given_up
+        So many that were given up and go on are too many.
+    """
+
+    def __init__(self, most_given_up: int = 64) -> None:
         self._idle: list[SimpleQueue[Run]] = []
+        self._most = most_given_up
+        self._given_up: list[Run] = []
 
-    def start(self, work: Callable[[], None]) -> Run:
+    def give_up(self, run: Run) -> None:
+        """Note that nobody waits for `run` any more."""
+        self._given_up.append(run)
+
+    def too_many(self) -> list[Run]:
+        """Those that were given up and go on, if they are too many; else none."""
+        if len(self._given_up) < self._most:
+            return []
+        for run in [run for run in self._given_up if run.over]:
+            with contextlib.suppress(ValueError):  # another thread has seen it too
+                self._given_up.remove(run)
+        return list(self._given_up) if len(self._given_up) >= self._most else []
+
+    def worn(self) -> bool:
+        """Whether too many threads are lost: they are cancelled, and go on."""
+        return sum(run.lost for run in self.too_many()) >= self._most
+
+    def start(self, work: Callable[[], None], name: str = "") -> Run:
         """Run `work` on a thread that has nothing else to do."""
-        run = Run(work)
+        run = Run(work, name)
         try:
             inbox = self._idle.pop()
         except IndexError:

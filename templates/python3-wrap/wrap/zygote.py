@@ -25,7 +25,7 @@ from wrap import log
 
 MESSAGE = struct.Struct("!BQ")
 SPAWN, END = 1, 2
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 #: Endings that are remembered until somebody asks.
 _REMEMBERED = 1024
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -48,6 +48,9 @@ class Zygote:
         alarm.setblocking(False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
+        # What handlers leave behind is ours once its parent is gone: not every sandbox's first
+        # process reaps.
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
         for ignored in (signal.SIGTERM, signal.SIGINT):  # sent to the group; the server decides
             signal.signal(ignored, signal.SIG_IGN)
 
@@ -112,9 +115,10 @@ class Zygote:
             self._alarm.recv(4096)
         numbers = {pid: number for number, pid in self._pids.items()}
         while (pid := _ended_child()) is not None:
-            _kill(pid)  # its process group, while its pid cannot be another's yet
-            _, status = os.waitpid(pid, 0)
             number = numbers.get(pid)
+            if number is not None:
+                _kill(pid)  # its process group, while its pid cannot be another's yet
+            _, status = os.waitpid(pid, 0)
             if number is not None:
                 del self._pids[number]
                 self._answer(number, _ending(status))

@@ -1,1 +1,1 @@
-../../../store/server.py
+../../store/server.py

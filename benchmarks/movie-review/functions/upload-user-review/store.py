@@ -1,1 +1,1 @@
-../../../store/client.py
+../../store/client.py

@@ -1,0 +1,1 @@
+../openfaas/requirement_lines.py

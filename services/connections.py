@@ -1,0 +1,271 @@
+"""What connections may take of the server: waitress with authentication first and bounds on all.
+
+waitress reads a body before it asks whose it is, takes no connection beyond its limit, however
+silent those are that it has, and keeps what is neither sent nor read for as long as it trickles.
+Here a connection is for one request. It waits for its head, transfers (a body in, an answer out),
+or is worked on; of each there are so many, and for the first two it has so long. Where there are
+too many, the one that has waited longest gives way. So whoever is new is served.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any, Literal
+
+from waitress import wasyncore
+from waitress.adjustments import Adjustments
+from waitress.channel import ClientDisconnected, HTTPChannel
+from waitress.parser import HTTPRequestParser
+from waitress.server import TcpWSGIServer
+from waitress.task import ErrorTask
+
+from services.access import Secret
+from services.problems import RETRY_AFTER_S, Problem
+from services.strict_request import FORM_LIMIT
+from workflow.errors import ChironError
+
+#: Requests that are answered at once.
+_THREADS = 8
+#: Connections in each state.
+_CONNECTIONS = 128
+#: How long a head may take, and a client to close what has been answered, in seconds.
+_HEAD_S = 5.0
+#: How long a body or an answer may take, and how long where room is short, in seconds.
+_TRANSFER_S, _CROWDED_S = 120.0, 10.0
+#: Longest head, in bytes.
+_HEAD_LIMIT = 16 * 1024
+#: Most that is held of all bodies, and of bodies and answers, in memory and in files, in bytes.
+_BODIES, _HELD = 4 * FORM_LIMIT, 8 * FORM_LIMIT
+#: Connections that are accepted between two looks at those that there are.
+_AT_ONCE = 64
+_log = logging.getLogger("services")
+
+
+class Server(TcpWSGIServer):  # type: ignore[misc]
+    """Serves `application` on `listener`, within the bounds of this module.
+
+    With a secret, a request without it is refused when its head is whole.
+    """
+
+    def __init__(
+        self, application: Callable[..., Any], listener: socket.socket, secret: Secret | None
+    ) -> None:
+        self.secret = secret
+        self._held = 0
+        self._lock = threading.Lock()
+        never = sys.maxsize
+        adjustments = Adjustments(
+            sockets=[listener],
+            threads=_THREADS,
+            ident="chiron",
+            max_request_header_size=_HEAD_LIMIT,
+            max_request_body_size=FORM_LIMIT + 1,  # the first size that waitress refuses
+            outbuf_high_watermark=never,  # no thread waits for a client to read
+            connection_limit=never,
+            channel_timeout=never,
+        )
+        place = (listener.family, listener.type, listener.proto, listener.getsockname())
+        super().__init__(
+            application, _sock=listener, adj=adjustments, sockinfo=place, bind_socket=False
+        )
+        self.channel_class = _Connection
+
+    def run(self) -> None:
+        """Serve until SystemExit, or until all is closed."""
+        try:
+            while self._map:
+                wasyncore.loop(timeout=1, use_poll=True, map=self._map, count=1)
+                self._close_overdue()  # not in the loop, which may have events for them
+        except (SystemExit, KeyboardInterrupt):
+            self.task_dispatcher.shutdown()
+
+    def handle_accept(self) -> None:
+        """Accept those that have connected: one a turn would leave the last waiting."""
+        for _ in range(_AT_ONCE):
+            before = len(self.active_channels)
+            super().handle_accept()
+            if len(self.active_channels) == before:
+                return
+
+    def add_task(self, connection: _Connection) -> None:
+        """Have a whole request answered; one that is refused needs no thread for that."""
+        request = connection.requests[0]
+        if request.error is None and len(self.task_dispatcher.queue) >= _CONNECTIONS:
+            request.error = _busy(f"{_CONNECTIONS} requests are waiting already")
+        if request.error is None:
+            super().add_task(connection)
+        else:
+            connection.refused = True
+
+    def hold(self, size: int, most: int) -> bool:
+        """Take room for `size` bytes, if no more than `most` are held then."""
+        with self._lock:
+            fits = self._held + size <= most
+            self._held += size if fits else 0
+        return fits
+
+    def release(self, size: int) -> None:
+        """Give back room for `size` bytes."""
+        with self._lock:
+            self._held -= size
+
+    def _close_overdue(self) -> None:
+        now = time.monotonic()
+        transfer_s = _CROWDED_S if self._held > _BODIES // 2 else _TRANSFER_S
+        for state, patience_s in (("head", _HEAD_S), ("transfer", transfer_s)):
+            waiting = [c for c in self.active_channels.values() if c.state == state]
+            waiting.sort(key=lambda connection: connection.since, reverse=True)
+            for place, connection in enumerate(waiting):
+                if place >= _CONNECTIONS or now - connection.since > patience_s:
+                    connection.handle_close()
+
+
+class _Request(HTTPRequestParser):  # type: ignore[misc]
+    """A request as it comes; refused as soon as its head is whole, or there is no room for it."""
+
+    def __init__(self, adjustments: Adjustments, server: Server) -> None:
+        super().__init__(adjustments)
+        self._server = server
+        self._held = 0
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """As ever; then decides whether the body may come."""
+        super().parse_header(header_plus)
+        self.headers["CONNECTION"] = "close"
+        secret = self._server.secret
+        if secret is not None and not secret.admits(self.headers.get("AUTHORIZATION")):
+            self._refuse(secret.refusal())
+        elif self.chunked:
+            message = "the body has no length: send it with a Content-Length"
+            self._refuse(ChironError("length-required", message, status=411))
+
+    def received(self, data: bytes) -> int:
+        """Take in what has come; what comes after the request is none of it."""
+        consumed: int = super().received(data)
+        size = self.body_bytes_received - self._held
+        if size and self.error is None:
+            if self._server.hold(size, _BODIES):
+                self._held += size
+            else:
+                self._refuse(_busy("there is no room for the body"))
+        return len(data) if self.completed and not self.empty else consumed
+
+    def close(self) -> None:
+        """Give back what is held of the body."""
+        super().close()
+        self._server.release(self._held)
+        self._held = 0
+
+    def _refuse(self, error: ChironError) -> None:
+        self.close()
+        self.body_rcv = None
+        self.content_length = 0
+        self.expect_continue = False
+        self.error = error
+        self.completed = True
+
+
+class _Refusal(ErrorTask):  # type: ignore[misc]
+    """The answer to a request that does not get as far as the application, in its form."""
+
+    def execute(self) -> None:
+        """Write it."""
+        error = self.request.error
+        if not isinstance(error, ChironError):  # waitress found it
+            code = error.reason.lower().replace(" ", "-")
+            error = ChironError(code, f"request: {error.body}", status=error.code)
+        body = json.dumps(Problem.of(error).model_dump(mode="json")).encode()
+        self.status = f"{error.status} {HTTPStatus(error.status).phrase}"
+        self.response_headers.append(("Content-Type", "application/json"))
+        secret = self.channel.server.secret
+        if error.status == HTTPStatus.UNAUTHORIZED and secret is not None:
+            self.response_headers.append(("WWW-Authenticate", secret.challenge))
+        if error.status == HTTPStatus.TOO_MANY_REQUESTS:
+            self.response_headers.append(("Retry-After", str(RETRY_AFTER_S)))
+        _log.info("refused", extra={"status": error.status, "code": error.code})
+        self.set_close_on_finish()
+        self.content_length = len(body)
+        self.write(body)
+
+
+class _Connection(HTTPChannel):  # type: ignore[misc]
+    """A connection, and since when it has been in its state (time.monotonic)."""
+
+    error_task_class = _Refusal
+    will_close: bool
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self.since = time.monotonic()
+        self.refused = False
+        self._lingers = False
+        self._answer = 0
+        super().__init__(*arguments, **options)
+
+    def parser_class(self, adjustments: Adjustments) -> _Request:
+        """A request that knows the server."""
+        return _Request(adjustments, self.server)
+
+    @property
+    def state(self) -> Literal["head", "transfer", "work"]:
+        """What it waits for: a head (or the end), the client, or us."""
+        if self.requests:
+            return "work"
+        coming = self.request is not None and self.request.headers_finished
+        leaving = self.close_when_flushed or self.total_outbufs_len
+        return "transfer" if coming or leaving else "head"
+
+    def received(self, data: bytes) -> bool:
+        """Part of a request has come; what follows it is dropped."""
+        if self._lingers:
+            return False
+        before = self.state
+        super().received(data)
+        if self.refused:
+            self.refused = False
+            self.service()
+        elif self.state != before:
+            self.since = time.monotonic()
+        return True
+
+    def service(self) -> None:
+        """Answer the request."""
+        super().service()
+        self.since = time.monotonic()
+
+    def write_soon(self, data: Any) -> int:
+        """Send `data` once the connection takes it; there is room for it, or the answer ends."""
+        with self.outbuf_lock:  # so that it is not closed meanwhile, and all given back
+            if not self.connected or not self.server.hold(len(data), _HELD):
+                raise ClientDisconnected
+            self._answer += len(data)
+            return int(super().write_soon(data))
+
+    def handle_close(self) -> None:
+        """Close it; one that has been answered only for writing, until the client closes it.
+
+        Closed with something unread, it would be reset, and the answer lost on its way.
+        """
+        if self.will_close:
+            self.will_close = False
+            self._lingers = True
+            self.since = time.monotonic()
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_WR)
+                return
+        super().handle_close()
+        if self.request is not None:
+            self.request.close()
+        self.server.release(self._answer)
+        self._answer = 0
+
+
+def _busy(what: str) -> ChironError:
+    return ChironError("busy", f"{what}: try again soon", status=429)

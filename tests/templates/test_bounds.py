@@ -1,0 +1,278 @@
+"""What callers can make a replica hold, or wait for: it is bounded, and others are served on."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MIB = 1 << 20
+ONE: dict[str, Any] = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+#: Answers so many bytes, with or without a body that asks for it; waits where it is told to.
+HANDLER = """
+    import time
+    from pathlib import Path
+
+    def handle(req):
+        word, _, number = req[:20].partition(" ")
+        if word == "waits":
+            Path(f"began-{number}").touch()
+            time.sleep(float(number))
+        return "x" * int(number) if word == "answers" else str(len(req))
+"""
+RUNNERS = ["plain", "wrap"]
+TCP_ESTABLISHED = 1
+
+Replica = Callable[..., Any]
+
+
+@pytest.fixture(params=RUNNERS)
+def replica(request: Any, start: Any, plain_image: Any, wrap_image: Any) -> Replica:
+    """Starts a replica of either kind that may take so many MiB; its image is its `image`."""
+
+    def begin(mib: int = 4096, **settings: str) -> Any:
+        plain = request.param == "plain"
+        image = plain_image(HANDLER) if plain else wrap_image({"one": HANDLER}, entry=ONE)
+        server = start(image, MEMORY_LIMIT_BYTES=str(mib * MIB), **settings)
+        server.image = image
+        return server
+
+    return begin
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[..., socket.socket]]:
+    """Opens connections that end with the test."""
+    with ExitStack() as stack:
+
+        def open_one(server: Any, sends: bytes = b"", timeout: float = 60) -> socket.socket:
+            address = ("127.0.0.1", server.port)
+            connection = stack.enter_context(socket.create_connection(address, timeout))
+            connection.sendall(sends)
+            return connection
+
+        yield open_one
+
+
+def head(length: int, *fields: str) -> bytes:
+    lines = ["POST / HTTP/1.1", "Host: here", f"Content-Length: {length}", *fields]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def peak_mib(server: Any) -> float:
+    """The most memory that it has had resident."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
+
+
+def answer(connection: socket.socket) -> tuple[int, str]:
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    return response.status, response.read().decode()
+
+
+def is_gone(connection: socket.socket) -> bool:
+    """Whether the other end has closed it."""
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+    return info[0] != TCP_ESTABLISHED
+
+
+def serves(server: Any) -> bool:
+    return server.request(body="abc").text == "3"
+
+
+def test_a_body_that_has_only_been_promised_costs_nothing(replica: Replica, connect: Any) -> None:
+    server = replica(256)
+    before = peak_mib(server)
+    for _ in range(8):
+        connect(server, head(64 * MIB) + b"x")
+    assert serves(server)
+    assert peak_mib(server) - before < 24  # large pages of the heap, at most
+
+
+def test_bodies_that_stall_hold_no_more_than_their_share(
+    replica: Replica, connect: Any, eventually: Any
+) -> None:
+    server = replica(64)
+    before = peak_mib(server)
+    part = bytes(6 * MIB)
+    stalled = [connect(server, head(8 * MIB) + part) for _ in range(6)]
+    assert serves(server)
+    assert peak_mib(server) - before < 16 + 14  # of 48
+    for connection in stalled:
+        connection.sendall(bytes(2 * MIB))
+    answers = [answer(connection) for connection in stalled]
+    statuses = [status for status, _ in answers]
+    assert statuses.count(200) >= 1 and statuses.count(503) >= 3
+    assert {200, 503} == set(statuses)
+    assert all(str(16 * MIB) in text for status, text in answers if status == 503)
+    assert server.request(body=bytes(8 * MIB)).text == str(8 * MIB)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_above_the_share_is_refused_with_the_figure(chunked: bool, replica: Replica) -> None:
+    server = replica(64)
+    before = peak_mib(server)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    body = bytes(17 * MIB)
+    connection.request("POST", "/", iter([body]) if chunked else body, encode_chunked=chunked)
+    response = connection.getresponse()
+    assert response.status == 413
+    assert str(16 * MIB) in response.read().decode()
+    assert peak_mib(server) - before < 2 * 16 + 8  # one that grows is copied
+    assert server.request(body=bytes(15 * MIB)).text == str(15 * MIB)
+
+
+def test_chunked_bodies_that_stall_hold_no_more_than_their_share(
+    replica: Replica, connect: Any
+) -> None:
+    server = replica(64)
+    before = peak_mib(server)
+    begin = b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunk = b"%x\r\n" % MIB + bytes(MIB) + b"\r\n"
+    stalled = [connect(server, begin + chunk * 8) for _ in range(8)]
+    assert serves(server)
+    assert peak_mib(server) - before < 2 * 16 + 8  # of 64; one that grows is copied
+    for connection in stalled:
+        connection.sendall(b"0\r\n\r\n")
+    assert {answer(connection)[0] for connection in stalled} == {200, 503}
+
+
+def test_what_stands_between_chunks_is_bounded(replica: Replica, connect: Any) -> None:
+    server = replica()
+    begin = b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
+    connection = connect(server, begin)
+    connection.sendall(b"1;" + b"x" * 100_000)
+    assert answer(connection)[0] == 400
+
+
+def test_a_body_of_many_small_chunks_arrives_whole(replica: Replica, connect: Any) -> None:
+    server = replica()
+    begin = b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
+    connection = connect(server, begin + b"1\r\nx\r\n" * 200_000 + b"0\r\n\r\n")
+    assert answer(connection) == (200, "200000")
+
+
+def test_heads_that_stall_hold_no_more_than_their_share(
+    replica: Replica, connect: Any, eventually: Any
+) -> None:
+    server = replica(16)
+    part = b"POST / HTTP/1.1\r\n" + b"".join(b"A%05d: %0250d\r\n" % (n, n) for n in range(220))
+    stalled = [connect(server, part) for _ in range(200)]
+    assert eventually(lambda: sum(map(is_gone, stalled)) >= 100)
+    assert serves(server)
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"), [([f"A{n}: 1" for n in range(300)], 400), (["A: " + "x" * 70_000], 431)]
+)
+def test_a_head_is_bounded(fields: list[str], status: int, replica: Replica, connect: Any) -> None:
+    assert answer(connect(replica(), head(0, *fields)))[0] == status
+
+
+def test_requests_in_one_piece_are_served_in_turn_and_not_too_many(
+    replica: Replica, connect: Any
+) -> None:
+    server = replica(WAITRESS_THREADS="1")
+    connect(server, head(9) + b"waits 0.5")  # so that all of the next ones have come
+    many = connect(server, (head(1) + b"x") * 40)
+    received = b"".join(iter(lambda: many.recv(1 << 16), b""))
+    assert re.findall(rb"HTTP/1\.. (\d+)", received) == [b"200"] * 8 + [b"400"]
+    before = peak_mib(server)
+    for _ in range(20):
+        connect(server, b"GET / HTTP/1.1\r\n\r\n" * 20_000)
+    assert serves(server)
+    assert peak_mib(server) - before < 24
+
+
+def test_answers_that_nobody_takes_hold_no_more_than_their_share(
+    replica: Replica, connect: Any, eventually: Any
+) -> None:
+    server = replica(256)
+    ask = b"answers 10000000"
+    clients = [connect(server, head(len(ask)) + ask) for _ in range(40)]
+    assert eventually(lambda: sum(map(is_gone, clients)) >= 20)
+    assert serves(server)
+    assert peak_mib(server) < 256
+    assert len(server.request(body=ask).body) == 10_000_000
+
+
+def test_too_many_connections_cost_the_silent_ones(replica: Replica, connect: Any) -> None:
+    server = replica(WAITRESS_THREADS="1")
+    connections = [connect(server) for _ in range(1100)]
+    assert serves(server)
+    assert sum(map(is_gone, connections)) >= 100
+
+
+def test_health_is_told_while_all_threads_are_busy(
+    replica: Replica, in_background: Any, eventually: Any
+) -> None:
+    server = replica(WAITRESS_THREADS="1")
+    running = in_background(server.request, body="waits 3")
+    assert eventually((server.image / "began-3").exists)
+    assert server.request("GET", "/_/health").text == "OK"
+    assert server.request("HEAD", "/_/health").status == 200
+    assert not running.done()
+    assert running.result(60).status == 200
+
+
+def test_a_request_whose_client_has_gone_is_not_begun(
+    replica: Replica, connect: Any, in_background: Any, eventually: Any
+) -> None:
+    server = replica(WAITRESS_THREADS="1")
+    running = in_background(server.request, body="waits 1")
+    assert eventually((server.image / "began-1").exists)
+    gone = [connect(server, head(len(b)) + b) for b in (b"waits 0.01", b"waits 0.02")]
+    time.sleep(0.2)
+    for connection in gone:
+        connection.close()
+    assert running.result(60).status == 200
+    assert serves(server)
+    assert not list(server.image.glob("began-0*"))
+
+
+def test_what_was_begun_for_a_client_that_has_gone_goes_on_to_its_end(
+    replica: Replica, connect: Any, eventually: Any
+) -> None:
+    server = replica(WAITRESS_THREADS="1")
+    with connect(server, head(9) + b"waits 0.5"):
+        assert eventually((server.image / "began-0.5").exists)
+    assert serves(server)
+    assert server.terminate() == 0
+
+
+def test_an_answer_of_which_the_client_takes_nothing_is_given_up(
+    replica: Replica, connect: Any, eventually: Any
+) -> None:
+    server = replica(WAITRESS_THREADS="1")
+    ask = b"answers 40000000"
+    connection = connect(server, head(len(ask)) + ask)
+    assert eventually(lambda: is_gone(connection))
+    assert serves(server)
+
+
+def test_a_plain_handler_s_exception_is_told_to_nobody_but_the_log(
+    start: Any, plain_image: Any
+) -> None:
+    server = start(plain_image("def handle(req):\n    raise ValueError('hunter2')\n"))
+    answer = server.request()
+    assert answer.status == 500
+    assert "hunter2" not in answer.text and "ValueError" not in answer.text
+    assert "hunter2" in server.log.read_text()
+
+
+def test_a_lost_listener_ends_a_replica_that_has_inherited_it(
+    start: Any, plain_image: Any, eventually: Any
+) -> None:
+    handler = "import os\ndef handle(req):\n    os.closerange(3, 500)\n    return 'x'\n"
+    server = start(plain_image(handler))
+    with pytest.raises(OSError):
+        server.request()
+    assert server.process.wait(60) == 1

@@ -1,0 +1,348 @@
+"""A process that a handler forks answers nobody, however it goes on, wherever the handler runs."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+HANDLER = """
+    import multiprocessing, os, subprocess, sys, threading, time
+    from concurrent.futures import ThreadPoolExecutor
+
+    def answer(req):
+        how, _, number = req.partition(" ")
+        pid = fork(how)
+        if pid == 0:
+            if how == "raises": raise RuntimeError("in the child")
+            if how == "exits": sys.exit(7)
+            if how == "_exits": os._exit(5)
+            if how == "prints": print("the child was here")
+            if how == "sleeps":
+                os.setsid()
+                time.sleep(600)
+            return "the child's"
+        if how in STATUS:
+            left = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            assert left == STATUS[how], left
+        return f"{pid} {number}" if how == "sleeps" else req
+
+    STATUS = {"returns and is awaited": 0, "raises": 1, "exits": 7, "_exits": 5, "prints": 0}
+
+    def fork(how):
+        if how == "thread":
+            thread = threading.Thread(target=os.fork)
+            thread.start()
+            thread.join()
+            return 1
+        if how == "multiprocessing":
+            context = multiprocessing.get_context("fork")
+            ours, theirs = context.Pipe()
+            told = context.Process(target=theirs.send, args=("told",))
+            told.start()
+            assert ours.recv() == "told"
+            told.join()
+            asleep = context.Process(target=time.sleep, args=(600,))
+            asleep.start()
+            asleep.terminate()
+            asleep.join()
+            assert (told.exitcode, asleep.exitcode) == (0, -15)
+            return 1
+        if how == "before an exec":
+            subprocess.run(["true"], preexec_fn=lambda: None, check=True)
+            return 1
+        if how == "pty": return os.forkpty()[0]
+        pid = os.fork()
+        if how == "twice" and pid == 0: os.fork()
+        return pid
+"""
+FLASK = HANDLER + "\n    handle = answer\n"
+HTTP = (
+    HANDLER
+    + """
+    def handle(event, context):
+        return {"statusCode": 200, "body": answer(event.body.decode())}
+"""
+)
+#: The fork that a streaming body makes: only the plain runner hands a body on piece by piece.
+STREAM = """
+    import os
+    from flask import Response
+
+    def handle(req):
+        def pieces():
+            yield "a"
+            pid = os.fork()
+            yield "b" if pid else "the child's"
+            yield req
+        return Response(pieces())
+"""
+WAYS = (
+    "returns", "returns and is awaited", "raises", "exits", "_exits", "prints", "thread", "pty",
+    "twice", "multiprocessing", "before an exec",
+)  # fmt: skip
+WRAPS = ("main", "several in main", "fork", "several in fork", "pool", "several in pool")
+PLACES = (*WRAPS, "plain flask", "plain http")
+CLIENTS, EACH = 4, 5
+
+Place = Callable[[str], Any]
+
+
+@pytest.fixture
+def place(start: Any, wrap_image: Any, plain_image: Any) -> Iterator[Place]:
+    """Serves the handler in some place."""
+    servers = []
+
+    def place(where: str) -> Any:
+        if where.startswith("plain"):
+            style = where.split()[1]
+            image = plain_image(HTTP if style == "http" else FLASK)
+            servers.append(start(image, handler_style=style))
+            return servers[-1]
+        mechanism = "pool" if where.endswith("pool") else "fork"
+        several = where.startswith("several")
+        tasks = [0, 1] if several else [0]
+        processes = [tasks] if where.endswith("main") else [[], tasks]
+        handlers = {"one": FLASK, "other": "def handle(req):\n    return 'other'\n"}
+        entry = {"inputs": dict.fromkeys(tasks), "output": 0, "stages": [{}]}
+        names = list(handlers)[: len(tasks)]
+        image = wrap_image(
+            {name: handlers[name] for name in names},
+            {0: processes},
+            mechanism=mechanism,
+            entry=entry,
+        )
+        servers.append(start(image, pool_concurrency="2"))
+        return servers[-1]
+
+    yield place
+    for server in servers:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for process in server.family():
+                process.kill()
+
+
+def answers(server: Any, texts: list[str]) -> list[tuple[int, str]]:
+    """Status and body of a request for each of `texts`, one after another over one connection."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    found = []
+    with contextlib.closing(connection):
+        for text in texts:
+            connection.request("POST", "/", text)
+            response = connection.getresponse()
+            found.append((response.status, response.read().decode()))
+    return found
+
+
+def living(server: Any) -> int:
+    """Processes below the server that still run; one whose parent did not wait does not."""
+    found = 0
+    for process in server.family():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found += process.status() != psutil.STATUS_ZOMBIE
+    return found
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_every_answer_is_the_parents_and_no_child_goes_on(
+    where: str, place: Place, in_background: Any, eventually: Any
+) -> None:
+    server = place(where)
+    most = 0 if where.startswith("plain") else 3 if where.endswith("pool") else 1  # the zygote, ...
+    for way in WAYS:
+        asked = [[f"{way} {client}-{n}" for n in range(EACH)] for client in range(CLIENTS)]
+        futures = [in_background(answers, server, texts) for texts in asked]
+        found = [future.result(60) for future in futures]
+        assert found == [[(200, text) for text in texts] for texts in asked]
+        assert eventually(lambda: living(server) <= most), way
+    assert server.log.read_text().count("the child was here") == CLIENTS * EACH
+
+
+def test_what_a_forked_process_leaves_unwaited_for_is_reaped(
+    start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    leaves = "import os\ndef handle(req):\n    return str(os.fork() or os._exit(0))\n"
+    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    server = start(wrap_image({"one": leaves}, {0: [[], [0]]}, entry=entry))
+    left = [int(server.request().text) for _ in range(5)]
+    assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in left))
+
+
+class Sent:
+    """The two ends of the socket to a further process, which the test is."""
+
+    def __init__(self) -> None:
+        from wrap.messages import Job
+        from wrap.process import Process
+
+        ours, self.theirs = socket.socketpair()
+        self.process = Process(ours, lambda: "was killed", 1 << 20)
+        self.job = Job(0, {0: "x", 1: "x"})
+        self.process.post(self.job)
+
+    def receive(self, job: int, task: int) -> list[Any]:
+        from wrap import frames
+        from wrap.messages import Result
+
+        result = Result(job, task, "one", "wrap", 1, 0.0, 0.0, output="an answer")
+        frames.write(self.theirs, result.frames())
+        return self.process.receive()
+
+
+@pytest.fixture
+def sent() -> Iterator[Sent]:
+    ends = Sent()
+    with ends.theirs:
+        yield ends
+    ends.process.close()
+
+
+def test_the_results_of_a_job_are_taken_once(sent: Sent) -> None:
+    from wrap.process import ProcessDiedError
+
+    assert [result.task for result in sent.receive(sent.job.number, 1)] == [1]
+    assert sent.process.owed == {0}
+    with pytest.raises(ProcessDiedError, match="another job"):
+        sent.receive(sent.job.number, 1)
+
+
+@pytest.mark.parametrize(("later", "task"), [(-1, 0), (1, 0), (0, 7)])
+def test_the_result_of_another_job_is_none(sent: Sent, later: int, task: int) -> None:
+    from wrap.process import ProcessDiedError
+
+    with pytest.raises(ProcessDiedError, match="another job"):
+        sent.receive(sent.job.number + later, task)
+    assert sent.process.owed == {0, 1}
+
+
+FORGER = """
+    import json, os, socket, stat, struct
+
+    def handle(req):
+        if req != "forges":
+            return req
+        for name in os.listdir("/proc/self/fd"):
+            descriptor = int(name)
+            try:
+                channel = socket.socket(fileno=os.dup(descriptor))
+                channel.getpeername()
+            except OSError:
+                continue
+            times = {"started": 0, "ended": 0, "process": 1}
+            result = {"job": 1, "task": 0, "function": "one", "wrap": "w", **times}
+            for frame in (json.dumps(result).encode(), b"forged"):
+                channel.sendall(struct.pack("!I", len(frame)) + frame)
+        return "right"
+"""
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_a_process_that_answers_another_job_is_replaced(
+    mechanism: str, start: Any, wrap_image: Any
+) -> None:
+    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    image = wrap_image({"one": FORGER}, {0: [[], [0]]}, mechanism=mechanism, entry=entry)
+    server = start(image, pool_concurrency="1")
+    for number in range(5):
+        assert server.request(body="forges").json["code"] == "process-died"
+        assert server.request(body=f"{number}").text == f"{number}"
+
+
+def test_a_remote_wrap_that_answers_another_job_is_not_believed(
+    start: Any, wrap_image: Any, gateway: Any
+) -> None:
+    entry = {"inputs": {1: None}, "output": 1, "stages": [{"test-wrap2": [1]}]}
+    server = start(wrap_image({}, {}, entry=entry), gateway_url=gateway.url)
+    liar = wrap_image(
+        {"one": "def handle(req):\n    return req\n"}, tasks={1: "one"}, name="test-wrap2"
+    )
+    remote = liar / "wrap" / "remote.py"
+    told = "    answered = [frame"
+    remote.write_text(
+        remote.read_text().replace(told, "    for each in results:\n        each.job -= 1\n" + told)
+    )
+    gateway.ports["test-wrap2"] = start(liar).port
+    answer = server.request()
+    assert (answer.status, answer.json["code"]) == (500, "remote")
+    assert "another job" in answer.json["message"]
+
+
+def test_a_body_that_forks_while_it_is_sent_is_sent_once(
+    start: Any, plain_image: Any, in_background: Any, eventually: Any
+) -> None:
+    server = start(plain_image(STREAM))
+    asked = [[f"{client}-{n}" for n in range(EACH)] for client in range(CLIENTS)]
+    futures = [in_background(answers, server, texts) for texts in asked]
+    found = [future.result(60) for future in futures]
+    assert found == [[(200, f"ab{text}") for text in texts] for texts in asked]
+    assert eventually(lambda: living(server) == 0)
+
+
+@pytest.mark.parametrize("where", ["main", "plain flask"])
+def test_a_child_that_stays_holds_no_connection_and_no_port(where: str, place: Place) -> None:
+    server = place(where)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        head = "POST / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: 8\r\n\r\n"
+        connection.sendall(f"{head}sleeps 1".encode())
+        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))  # to its end
+    child = psutil.Process(int(answer.split()[-2]))
+    try:
+        server.process.kill()
+        server.process.wait(30)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", server.port), timeout=30)
+        assert child.is_running()
+    finally:
+        child.kill()
+
+
+def test_a_child_that_stays_keeps_no_further_process(place: Place, eventually: Any) -> None:
+    """The zygote, and all that it forked, end when the server's end of their sockets closes."""
+    server = place("main")
+    zygote = server.zygote()
+    child = psutil.Process(int(answers(server, ["sleeps 1"])[0][1].split()[0]))
+    try:
+        server.process.kill()
+        server.process.wait(30)
+        assert eventually(lambda: not zygote.is_running())
+        assert child.is_running()
+    finally:
+        child.kill()
+
+
+@pytest.mark.parametrize("where", ["pool", "fork"])
+def test_a_worker_that_dies_is_noticed_though_its_child_stays(
+    where: str, place: Place, start: Any, wrap_image: Any
+) -> None:
+    handler = """
+        import os, time
+
+        def handle(req):
+            pid = os.fork()
+            if pid == 0:
+                os.setsid()
+                time.sleep(600)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
+            while os.getsid(pid) != pid:
+                pass
+            print("child", pid, flush=True)
+            os._exit(3)
+    """
+    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    image = wrap_image({"one": handler}, {0: [[], [0]]}, mechanism=where, entry=entry)
+    server = start(image)
+    answer = server.request()
+    child = int(server.log.read_text().split("child ")[1].split()[0])
+    try:
+        assert answer.json["code"] == "process-died"
+        assert "exited with status 3" in answer.json["message"]
+        assert psutil.pid_exists(child)
+    finally:
+        os.kill(child, signal.SIGKILL)

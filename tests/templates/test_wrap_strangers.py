@@ -1,0 +1,150 @@
+"""What a caller that does not know the key of the build can have a wrap do: answer, and no more."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+KEY = "0123456789abcdef"
+#: Says whether the probe runs beside it.
+HANDLER = """
+    import os, sys
+
+    def handle(req):
+        if req == "key":
+            return str([name for name in os.environ if "chiron" in name.lower()])
+        return f"{req} {sys.getswitchinterval():g}"
+"""
+ONE: dict[str, Any] = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+USUAL = "x 0.005"
+PLACES = {"main": [[0]], "further": [[], [0]]}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("key", [KEY, ""], ids=["with a key", "without a key"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X_Chiron_Trace": "1"},
+        {"X_Chiron_Trace": "1", "X_Chiron_Probe": "1", "X_Chiron_Pace": "1"},
+        {"X_Chiron_Trace": ""},
+        {"X_Chiron_Trace": " probe"},
+        {"X_Chiron_Trace": KEY[:-1]},
+        {"X_Chiron_Trace": f"{KEY}0 probe"},
+        {"X_Chiron_Trace": f"probe {KEY}"},
+        {"X_Chiron_Trace": "ü"},
+    ],
+)
+def test_without_the_key_nothing_is_traced_and_nothing_is_told(
+    headers: dict[str, str], key: str, place: str, start: Any, wrap_image: Any
+) -> None:
+    image = wrap_image({"one": HANDLER}, {0: PLACES[place]}, entry=ONE)
+    server = start(image, chiron_trace_key=key)
+    answer = server.request(body="x", **headers)
+    assert (answer.status, answer.text) == (200, USUAL)
+    assert answer.headers.keys() == server.request(body="x").headers.keys()
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_functions_do_not_find_the_key_in_their_environment(
+    place: str, start: Any, wrap_image: Any
+) -> None:
+    image = wrap_image({"one": HANDLER}, {0: PLACES[place]}, entry=ONE)
+    assert start(image, chiron_trace_key=KEY).request(body="key").text == "[]"
+
+
+def stage_call(**changes: Any) -> bytes:
+    """The body of a call for stage 0 that asks for everything that can be watched."""
+    from wrap.frames import pieces
+
+    fields = {"stage": 0, "process": 0, "watch": [True, True, True], "number": 1}
+    header = fields | {"tasks": [[0, 0]], "texts": 1} | changes
+    return b"".join(pieces([json.dumps(header), "x"]))
+
+
+def told(server: Any, **headers: str) -> dict[str, Any]:
+    """What a wrap answers of its one task to a stage call."""
+    from wrap.frames import split
+
+    answer = server.request(body=stage_call(), X_Chiron_Stage="0", **headers)
+    assert answer.status == 200
+    _, result, text = split(answer.body)
+    return json.loads(bytes(result)) | {"text": bytes(text).decode()}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_stage_call_is_traced_for_who_knows_the_key_alone(
+    place: str, start: Any, wrap_image: Any
+) -> None:
+    server = start(wrap_image({"one": HANDLER}, {0: PLACES[place]}), chiron_trace_key=KEY)
+    for headers in ({}, {"X_Chiron_Trace": "1"}):
+        result = told(server, **headers)
+        assert result["text"] == USUAL
+        assert not {"delayed", "ticks", "reference"} & result.keys()
+    result = told(server, X_Chiron_Trace=KEY)
+    assert result["text"] == "x 1"
+    assert {"delayed", "ticks", "reference"} <= result.keys()
+
+
+def test_an_entry_wrap_runs_no_single_stage(start: Any, wrap_image: Any) -> None:
+    """Who may send a workflow's requests does not thereby choose what its later stages get."""
+    handlers = {"check": "def handle(req):\n    return 'checked'\n", "pay": HANDLER}
+    entry = {"inputs": {0: None, 1: 0}, "output": 1, "stages": [{}, {}]}
+    server = start(wrap_image(handlers, {0: [[0]], 1: [[1]]}, entry=entry))
+    body = stage_call(stage=1, tasks=[[1, 0]])
+    answer = server.request(body=body, X_Chiron_Stage="1")
+    assert answer.text == "checked 0.005"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"stage": []},
+        {"stage": float("inf")},
+        {"tasks": [[float("inf"), 0]]},
+        {"number": {}},
+        {"watch": [1, 2, 3, 4]},
+        {"process": None},
+        {"texts": 10**9},
+        {"texts": "many"},
+        {"tasks": [[0, 7]]},
+    ],
+)
+def test_a_job_of_nonsense_is_refused(changes: dict[str, Any], start: Any, wrap_image: Any) -> None:
+    server = start(wrap_image({"one": HANDLER}))
+    answer = server.request(body=stage_call(**changes), X_Chiron_Stage="0")
+    assert (answer.status, answer.json["code"]) == (400, "bad-frames")
+
+
+def test_a_job_of_very_deep_json_is_refused(start: Any, wrap_image: Any) -> None:
+    from wrap.frames import pieces
+
+    server = start(wrap_image({"one": HANDLER}))
+    body = b"".join(pieces(["[" * 100_000]))
+    answer = server.request(body=body, X_Chiron_Stage="0")
+    assert (answer.status, answer.json["code"]) == (400, "bad-frames")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status", "code"),
+    [
+        ("soon", 400, "bad-timeout"),
+        ("nan", 400, "bad-timeout"),
+        ("-1", 400, "bad-timeout"),
+        ("-inf", 400, "bad-timeout"),
+        ("0", 400, "bad-timeout"),
+        ("inf", 504, "timeout"),
+        ("1e400", 504, "timeout"),
+        ("9" * 5000, 504, "timeout"),
+        ("30", 504, "timeout"),
+    ],
+)
+def test_nobody_gets_more_time_than_the_wrap_has(
+    seconds: str, status: int, code: str, start: Any, wrap_image: Any
+) -> None:
+    handler = "import time\ndef handle(req):\n    time.sleep(3)\n    return req\n"
+    server = start(wrap_image({"one": handler}, entry=ONE, timeout_s=0.3))
+    answer = server.request(X_Chiron_Timeout=seconds)
+    assert (answer.status, answer.json["code"]) == (status, code)

@@ -1,0 +1,22 @@
+"""How a client has wraps tell what ran when: with the key that those of one build have."""
+
+from __future__ import annotations
+
+import secrets
+
+_HEADER = "X-Chiron-Trace"
+#: The variable in which a wrap has the key.
+KEY_VARIABLE = "chiron_trace_key"
+#: The annotation in which whoever has the gateway's credentials finds it: not every provider tells
+#: a function's variables.
+KEY_ANNOTATION = "chiron.trace-key"
+
+
+def new_key() -> str:
+    """The key of a new build."""
+    return secrets.token_hex(16)
+
+
+def trace_header(key: str, more: str = "") -> dict[str, str]:
+    """The header of a traced request; `more` may be ``probe`` or ``pace``."""
+    return {_HEADER: f"{key} {more}".rstrip()}
