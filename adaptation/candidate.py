@@ -12,11 +12,11 @@ from generator.annotations import ROLE
 from generator.deploy import deploy_stack, remove_all
 from generator.generate import Sources, generate
 from generator.launcher import Launcher, invoker_for
-from generator.measure import Measurement, measure
-from generator.reference import reference
+from generator.measure import Measurement, check_of, measure
 from openfaas.objects import FunctionSpec
 from openfaas.stack import StackFile, deployment, read_stack, write_stack
 from services.deployment import DeploymentRequest
+from workflow.answer import ExpectedAnswer
 from workflow.errors import ChironError
 from workflow.plan import Plan
 
@@ -47,7 +47,12 @@ class Candidate:
 
 
 def deploy_beside(
-    launcher: Launcher, plan: Plan, sources: Sources, request: DeploymentRequest, out: Path
+    launcher: Launcher,
+    plan: Plan,
+    sources: Sources,
+    request: DeploymentRequest,
+    out: Path,
+    expected: ExpectedAnswer | None,
 ) -> Candidate:
     """`plan` deployed under names of its own; nothing of it stays where it does not work.
 
@@ -60,12 +65,14 @@ def deploy_beside(
         What `plan` and `sources` are of.
     out
         Where the deployable folder is generated.
+    expected
+        What it has to answer to the example request; None where that is not known.
 
     Raises
     ------
     ChironError
         Of generating, building and deploying; ``wrong-output`` and the like where an answer is
-        not the reference executor's.
+        another.
     """
     gateway = launcher.gateway
     source = source_of(sources, request)
@@ -80,7 +87,9 @@ def deploy_beside(
     launcher.build(stack_file)
     created = deploy_stack(gateway, stack_file)
     try:
-        measured = _checked(gateway.url, plan, sources, request)
+        check = check_of(request.folder.workflow, expected)
+        with invoker_for(plan, request.folder.workflow, gateway.url, request.timeout_s) as invoker:
+            measured = measure(invoker, request.folder.payload(), _CHECKS, check)
     except BaseException:
         with suppress(ChironError):  # the first error is the one that tells what is wrong
             remove_all(gateway, created)
@@ -101,11 +110,3 @@ def _of_version(
         annotations = {**function.annotations, **marks, **role}
         functions[wrap.name] = function.model_copy(update={"annotations": annotations})
     return stack.model_copy(update={"functions": functions})
-
-
-def _checked(url: str, plan: Plan, sources: Sources, request: DeploymentRequest) -> Measurement:
-    """What the deployed plan's answers take; each has to be the reference executor's."""
-    body = request.folder.payload()
-    expected = reference(sources, body, url).output
-    with invoker_for(plan, request.folder.workflow, url, request.timeout_s) as invoker:
-        return measure(invoker, body, _CHECKS, expected)

@@ -121,7 +121,7 @@ class Watcher:
         """Plan anew; where that brings something, have the new plan serve."""
         self._tried = datetime.now(UTC)
         self.tell(Event("adapting", f"profiling and planning, as {reason}", {"reason": reason}))
-        plan = self._plan()
+        plan, profile = self._plan()
         sources = Sources.read(self.request.folder)
         source = source_of(sources, self.request)
         current = self._serving()
@@ -132,7 +132,9 @@ class Watcher:
             self.tell(Event("unchanged", "the new plan brings nothing: what serves stays"))
             return
         self.tell(_plan_event(plan, why))
-        candidate = deploy_beside(self.launcher, plan, sources, self.request, self.out / "build")
+        expected = self.request.expected(profile)
+        build = self.out / "build"
+        candidate = deploy_beside(self.launcher, plan, sources, self.request, build, expected)
         p50_ms = candidate.measured.p50_ms
         message = f"version {candidate.version} answers rightly, in {p50_ms:.1f} ms"
         self.tell(Event("checked", message, {"version": candidate.version, "p50_ms": p50_ms}))
@@ -142,7 +144,7 @@ class Watcher:
     def _red_black(self) -> RedBlack:
         return RedBlack(self.launcher.gateway, self.wait, self.tell, self.switch_s)
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> tuple[Plan, Profile]:
         if self.request.platform is None:
             platform = calibrate(self.launcher, predict=predict, progress=self._step)
             self.request = replace(self.request, platform=platform)

@@ -22,6 +22,7 @@ from workflow.folder import WorkflowFolder
 @options.slo
 @choices
 @options.timeout
+@options.check
 @click.option(
     "--profile", type=click.Path(path_type=Path), help="Use this profile instead of measuring."
 )
@@ -38,6 +39,7 @@ def command(
     slo: float,
     choices: Choices,
     timeout: float | None,
+    check: bool,
     profile: Path | None,
     platform: Path | None,
     gateway: str | None,
@@ -61,6 +63,7 @@ def command(
         profile=read_profile(profile) if profile else None,
         platform=read_platform(platform) if platform else None,
         timeout_s=options.seconds(timeout),
+        check=check,
     )
     with connect(gateway, local=local, tls_no_verify=tls_no_verify) as launcher:
         report = deploy(request, launcher, output, progress)

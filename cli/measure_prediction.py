@@ -19,13 +19,13 @@ from evaluation.prediction.batches import measure_batch, missing_batches
 from evaluation.prediction.measured import MeasuredRow
 from evaluation.prediction.random_plans import random_plans
 from evaluation.prediction.stored import RowSettings, keep_workflow, profile_file
-from evaluation.prediction.waiting import mostly_waiting
 from generator.launcher import Launcher
 from profiler.profile import profile
 from workflow.documents import dump, write_atomically
 from workflow.folder import WorkflowFolder
 from workflow.plan import Mechanism, Plan
 from workflow.platform import Platform
+from workflow.profile import Profile
 
 #: Processes that a random plan runs at once in a wrap at most: twice the cores of a small machine.
 _MOST_PROCESSES = 4
@@ -39,7 +39,7 @@ class _Batch:
     mechanism: Mechanism
     journal: Journal[MeasuredRow]
     plans: Mapping[str, Plan]
-    waiting: tuple[str, ...]
+    profile: Profile
 
 
 def measure_rows(
@@ -87,7 +87,6 @@ def _missing(
         path, folder, lambda: profile(folder, launcher, progress=progress)
     )
     measured = [row.plan for row in journal.rows()]
-    waiting = mostly_waiting(functions)
     for mechanism in MECHANISMS:
         drawn = random_plans(
             folder.workflow,
@@ -98,7 +97,7 @@ def _missing(
             seed=seed,
         )
         missing = missing_batches(list(drawn), measured)
-        yield [_Batch(folder, mechanism, journal, batch, waiting) for batch in missing]
+        yield [_Batch(folder, mechanism, journal, batch, functions) for batch in missing]
 
 
 def _measure(batch: _Batch, place: Place, leftovers: Leftovers, samples: int) -> None:
@@ -108,7 +107,7 @@ def _measure(batch: _Batch, place: Place, leftovers: Leftovers, samples: int) ->
     say(f"measuring {', '.join(batch.plans)}")
     named = Place(place.launcher, place.platform, say)
     rows = measure_batch(
-        batch.folder, named, batch.plans, leftovers, waiting=batch.waiting, samples=samples
+        batch.folder, named, batch.plans, leftovers, profile=batch.profile, samples=samples
     )
     for row in rows:
         batch.journal.append(row)

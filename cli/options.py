@@ -72,6 +72,13 @@ platform = click.option(
 )
 
 
+check = click.option(
+    "--check/--no-check",
+    default=True,
+    help="Hold answers against those of the functions alone (default: yes).",
+)
+
+
 def output(default: str) -> Callable[[Command], Command]:
     """The option that names the file or folder that is written."""
     return click.option(

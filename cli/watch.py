@@ -63,6 +63,7 @@ _RULES = Rules()
 )
 @click.option("--metrics", metavar="URL", help="Where the gateway's metrics are, if not /metrics.")
 @options.timeout
+@options.check
 @options.gateway
 @options.tls_no_verify
 @options.output("out")
@@ -80,6 +81,7 @@ def command(
     platform: Path | None,
     metrics: str | None,
     timeout: float | None,
+    check: bool,
     gateway: str | None,
     tls_no_verify: bool,
     output: Path,
@@ -105,6 +107,7 @@ def command(
         choices=choices,
         platform=read_platform(platform) if platform else None,
         timeout_s=options.seconds(timeout),
+        check=check,
     )
     rules = Rules(
         window_s=window / 1000,

@@ -16,7 +16,7 @@ from generator.declaration import NumberedSource
 from generator.settings import client_timeout_s
 from openfaas.client import Gateway
 from openfaas.objects import FunctionStatus
-from workflow.data import resolve
+from workflow.data import request_text, resolve
 from workflow.errors import ChironError
 from workflow.model import Source
 from workflow.tracing import KEY_ANNOTATION, trace_header
@@ -162,15 +162,6 @@ def _invoker(gateway: Gateway, functions: Sequence[FunctionStatus]) -> Invoker:
         return EntryInvoker(gateway.url, entry.name, timeout_s, key)
     flows = {f.name: read_flow(f.annotations) for f in functions}
     return ClientInvoker(gateway.url, flows, timeout_s)
-
-
-def request_text(request: bytes) -> str:
-    """The request as the text that functions get; ``bad-request`` where it is none."""
-    try:
-        return request.decode()
-    except UnicodeDecodeError as error:
-        message = f"the request is not UTF-8 (byte {error.start}): functions pass on text"
-        raise ChironError("bad-request", message) from None
 
 
 def _named(source: NumberedSource) -> Source:

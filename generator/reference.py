@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from generator.generate import Sources
-from generator.invoke import request_text
 from openfaas.stack import environment
 from workflow.reference import Handler, ReferenceRun, run_reference
 
@@ -18,7 +17,6 @@ def reference(sources: Sources, request: bytes, gateway_url: str) -> ReferenceRu
     ChironError
         ``bad-request`` where `request` is no text, or what `run_reference` raises.
     """
-    request_text(request)
     handlers = {
         name: Handler(
             handler.folder,

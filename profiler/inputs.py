@@ -1,103 +1,78 @@
-"""What every function of a workflow gets: found by running the workflow with the reference."""
+"""What every function of a workflow gets and gives: its tasks run one after another, each alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
-from workflow.data import resolve
+from workflow.data import request_text, resolve
 from workflow.errors import ChironError
-from workflow.model import Task, Workflow
-from workflow.reference import Handler, run_reference
+from workflow.model import Workflow
+
+#: Runs a function, alone where it is deployed, on an input; its output.
+Run = Callable[[str, str], str]
 
 
-@dataclass(frozen=True)
-class Reference:
-    """How to run functions without deploying them; each run may take `limit_s` seconds."""
+@dataclass
+class WorkflowRun:
+    """One run of a workflow: the inputs and outputs of the tasks that ran.
 
-    handlers: Mapping[str, Handler]
-    environment: Mapping[str, str]
-    limit_s: float
-
-
-def find_inputs(
-    workflow: Workflow,
-    payloads: Sequence[bytes],
-    reference: Reference,
-    failures: dict[str, ChironError],
-) -> dict[str, list[bytes]]:
-    """The inputs of the first task that uses a function, one for each of `payloads`.
-
-    Where the workflow fails, what comes before the failure and beside it still has its inputs, and
-    `failures` gets why the others have none.
+    ``output`` is the workflow's; None where a task that it needs did not run.
     """
-    requests: dict[str, list[bytes]] = {}
-    for payload in payloads:
-        inputs = _whole(workflow, payload, reference)
-        if inputs is None:
-            inputs = _task_by_task(workflow, payload, reference, failures)
-        for function in workflow.functions:
-            first = next(task.name for task in workflow.tasks if task.function == function)
-            if first in inputs:
-                requests.setdefault(function, []).append(inputs[first].encode())
-    return requests
+
+    inputs: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+    output: str | None = None
 
 
-def _whole(workflow: Workflow, payload: bytes, reference: Reference) -> dict[str, str] | None:
-    try:
-        return run_reference(
-            workflow,
-            reference.handlers,
-            payload,
-            environment=reference.environment,
-            timeout_s=reference.limit_s,
-        ).inputs
-    except ChironError as error:
-        if error.code == "bad-request":
-            raise
-        return None
+def run_alone(
+    workflow: Workflow, request: bytes, run: Run, failures: dict[str, ChironError]
+) -> WorkflowRun:
+    """Run every task of `workflow` in the order of the stages, on what others gave to `request`.
 
+    Where a function fails, `failures` gets why; so it does for those that come after it and have
+    no input, while the others still run.
 
-def _task_by_task(
-    workflow: Workflow, payload: bytes, reference: Reference, failures: dict[str, ChironError]
-) -> dict[str, str]:
-    """The inputs that are known when every task runs in a process of its own."""
-    inputs: dict[str, str] = {}
-    outputs: dict[str, str] = {}
+    Raises
+    ------
+    ChironError
+        ``bad-request`` where the request is not text.
+    """
+    text = request_text(request)
+    done = WorkflowRun()
     for task in (workflow.by_name[name] for stage in workflow.stages for name in stage):
-        missing = [name for name in task.predecessors if name not in outputs]
+        missing = [name for name in task.predecessors if name not in done.outputs]
         if missing:
             if task.function not in failures:
-                failures[task.function] = _unreached(task, workflow.by_name[missing[0]])
+                failures[task.function] = _unreached(
+                    task.function, workflow.function_of(missing[0])
+                )
             continue
-        inputs[task.name] = resolve(task.source, payload.decode(), outputs)
+        done.inputs[task.name] = resolve(task.source, text, done.outputs)
         try:
-            outputs[task.name] = _alone(task, inputs[task.name], reference)
+            done.outputs[task.name] = run(task.function, done.inputs[task.name])
         except ChironError as error:
             if task.function not in failures:
                 failures[task.function] = error
-    return inputs
+    if len(done.outputs) == len(workflow.tasks):
+        done.output = resolve(workflow.output, text, done.outputs)
+    return done
 
 
-def _alone(task: Task, text: str, reference: Reference) -> str:
-    alone = Workflow(task.function, (Task(task.name, task.function, None),), task.name)
-    try:
-        return run_reference(
-            alone,
-            reference.handlers,
-            text.encode(),
-            environment=reference.environment,
-            timeout_s=reference.limit_s,
-        ).output
-    except ChironError as error:
-        message = error.message if error.functions else f"function {task.function}: {error.message}"
-        named = [task.function]
-        raise ChironError(error.code, message, functions=named, status=error.status) from None
+def inputs_of(workflow: Workflow, runs: Iterable[WorkflowRun]) -> dict[str, list[bytes]]:
+    """The inputs of the first task that uses a function, one for each of `runs`."""
+    requests: dict[str, list[bytes]] = {}
+    for run in runs:
+        for function in workflow.functions:
+            first = next(task.name for task in workflow.tasks if task.function == function)
+            if first in run.inputs:
+                requests.setdefault(function, []).append(run.inputs[first].encode())
+    return requests
 
 
-def _unreached(task: Task, before: Task) -> ChironError:
+def _unreached(function: str, before: str) -> ChironError:
     message = (
-        f"function {task.function} has no input to be profiled with: {before.function}, "
+        f"function {function} has no input to be profiled with: {before}, "
         "which comes before it, failed"
     )
-    return ChironError("no-input", message, functions=[task.function])
+    return ChironError("no-input", message, functions=[function])

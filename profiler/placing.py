@@ -36,6 +36,10 @@ class Alone:
             if function in requests
         }
 
+    def run(self, function: str, text: str) -> str:
+        """What one of them answers to `text`."""
+        return self.solo(function, [text.encode()]).invoke().output
+
     def solo(self, function: str, requests: Sequence[bytes]) -> Solo:
         """One of them, to be invoked with `requests`."""
         return Solo(self.gateway, self.trace_key, self.wrap_of[function], function, requests)

@@ -10,14 +10,14 @@ from pathlib import Path
 from generator.deploy import deploy_stack, remove_all, remove_outdated
 from generator.generate import Sources, generate
 from generator.launcher import Launcher, invoker_for
-from generator.measure import Measurement, measure
-from generator.reference import reference
+from generator.measure import Measurement, check_of, measure
 from predictor.predict import predict
 from profiler.calibrate import calibrate
 from profiler.profile import profile as profile_functions
 from scheduler.choices import Choices
 from scheduler.folder_settings import read_settings
 from scheduler.schedule import schedule_as
+from workflow.answer import ExpectedAnswer
 from workflow.documents import Document, dump, write_atomically
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan
@@ -44,6 +44,7 @@ class DeploymentRequest:
     """What to deploy: a workflow folder, an SLO, and what need not be measured again.
 
     A request to what is deployed may take `timeout_s`, or what follows from the prediction.
+    `check` says whether answers are held against those of the functions alone.
     """
 
     folder: WorkflowFolder
@@ -53,6 +54,11 @@ class DeploymentRequest:
     platform: Platform | None = None
     timeout_s: float | None = None
     samples: int = field(default=SAMPLES)
+    check: bool = True
+
+    def expected(self, profile: Profile) -> ExpectedAnswer | None:
+        """What `profile` knows of the answer to the example request, if that is to be compared."""
+        return profile.answer_to(self.folder.payload()) if self.check else None
 
 
 def deploy(
@@ -73,14 +79,21 @@ def deploy(
         Of whichever step fails; nothing stays half-deployed.
     """
     sources = Sources.read(request.folder)
-    plan = find_plan(request, launcher, out, progress)
+    plan, profile = find_plan(request, launcher, out, progress)
+    expected = request.expected(profile)
+    if request.check and expected is None:
+        progress("answers are not compared: the profile was not taken with this payload.json")
     stack_file = generate(plan, sources, out / "build", request.timeout_s)
     progress(f"building and deploying {len(plan.wraps)} wraps")
     launcher.build(stack_file)
     created = deploy_stack(launcher.gateway, stack_file)
     try:
         progress(f"invoking {request.samples} times")
-        measured = _measured(request, sources, plan, launcher.gateway.url)
+        with invoker_for(
+            plan, request.folder.workflow, launcher.gateway.url, request.timeout_s
+        ) as invoker:
+            check = check_of(request.folder.workflow, expected)
+            measured = measure(invoker, request.folder.payload(), request.samples, check)
     except BaseException:
         remove_all(launcher.gateway, created)
         raise
@@ -95,8 +108,8 @@ def deploy(
 
 def find_plan(
     request: DeploymentRequest, launcher: Launcher, out: Path, progress: Progress
-) -> Plan:
-    """The plan for `request`; measures first what it does not bring.
+) -> tuple[Plan, Profile]:
+    """The plan for `request`, and the profile behind it; measures first what is not brought.
 
     Writes profile.json, platform.json and plan.json to `out`.
     """
@@ -110,12 +123,4 @@ def find_plan(
     settings = read_settings(folder, os.environ)
     plan = schedule_as(folder.workflow, profile, platform, request.slo_ms, choices, settings)
     write_atomically(out / "plan.json", dump(plan))
-    return plan
-
-
-def _measured(request: DeploymentRequest, sources: Sources, plan: Plan, url: str) -> Measurement:
-    """What the deployed plan's requests take, each answer held against the reference's."""
-    body = request.folder.payload()
-    expected = reference(sources, body, url).output
-    with invoker_for(plan, request.folder.workflow, url, request.timeout_s) as invoker:
-        return measure(invoker, body, request.samples, expected)
+    return plan, profile

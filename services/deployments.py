@@ -47,6 +47,7 @@ class DeploymentBody(Choices):
     profile: Profile | None = None
     platform: Platform | None = None
     samples: Annotated[int, Field(ge=1, le=1000)] = SAMPLES
+    check: bool = True
 
 
 class DeploymentPath(Document):
@@ -114,6 +115,7 @@ def run_deployment(
         platform=body.platform,
         timeout_s=parse_timeout_s(body.timeout),
         samples=body.samples,
+        check=body.check,
     )
     report = deploy(request, launcher, Path(params["workspace"]) / "out", progress)
     return report.model_dump(mode="json")

@@ -10,7 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from workflow.errors import ChironError
 from workflow.model import Source
+
+
+def request_text(request: bytes) -> str:
+    """The request as the text that functions get; ``bad-request`` where it is none."""
+    try:
+        return request.decode()
+    except UnicodeDecodeError as error:
+        message = f"the request is not UTF-8 (byte {error.start}): functions pass on text"
+        raise ChironError("bad-request", message) from None
 
 
 def resolve(source: Source, request: str, outputs: Mapping[str, str]) -> str:

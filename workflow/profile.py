@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from workflow.answer import ExpectedAnswer
 from workflow.documents import Document
 from workflow.errors import ChironError
 
@@ -105,11 +106,20 @@ class FunctionProfile(Document):
 
 
 class Profile(Document):
-    """The profiles of a workflow's functions."""
+    """The profiles of a workflow's functions.
+
+    ``answer`` is what the workflow answers to its payload.json: from several runs of its
+    functions, each alone.
+    """
 
     format: Literal[1]
     workflow: str
     functions: dict[str, FunctionProfile]
+    answer: ExpectedAnswer | None = None
+
+    def answer_to(self, request: bytes) -> ExpectedAnswer | None:
+        """What the workflow answers to `request`, if it was profiled with it."""
+        return self.answer if self.answer and self.answer.answers(request) else None
 
     def require(self, functions: Iterable[str]) -> None:
         """Raise ``unknown-function`` for those of `functions` that were not profiled."""

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from workflow.data import request_text
 from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.tied import tied
@@ -82,7 +83,7 @@ def run_reference(
             name: asdict(handlers[name]) | {"folder": str(handlers[name].folder.resolve())}
             for name in workflow.functions
         },
-        "request": _text(request),
+        "request": request_text(request),
     }
     try:
         done = subprocess.run(
@@ -109,15 +110,6 @@ def run_reference(
             functions=[answer["function"]],
         )
     return ReferenceRun(**answer)
-
-
-def _text(request: bytes) -> str:
-    try:
-        return request.decode()
-    except UnicodeDecodeError as error:
-        raise ChironError(
-            "bad-request", f"the request is not UTF-8 text ({error}): encode it, in base64 say"
-        ) from None
 
 
 def _answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -15,11 +15,12 @@ from evaluation.usage.around import Around, around
 from evaluation.usage.sandboxes import Sandboxes, Unseen, meter
 from generator.generate import Sources
 from generator.launcher import Deployment
-from generator.measure import WARM_UP, checked_invoke
-from generator.reference import reference
+from generator.measure import WARM_UP, Check, check_of, checked_invoke
+from workflow.answer import ExpectedAnswer
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan
+from workflow.profile import Profile
 
 #: What concerns the gateway or the whole workflow, and not one variant.
 _FATAL = frozenset({"no-gateway", "unauthorised", "bad-gateway-url", "not-deployable"})
@@ -44,13 +45,14 @@ class Bench:
     ----------
     url
         The gateway's.
-    body, expected
-        The request, and the answer of the reference executor.
+    body, expected, check
+        The request, what is known of its answer, and what holds answers against that.
     """
 
     url: str
     body: bytes
-    expected: str
+    expected: ExpectedAnswer | None
+    check: Check
     placed: Mapping[str, Placed]
     refused: Mapping[str, str]
 
@@ -69,11 +71,16 @@ class Bench:
 
 @contextmanager
 def deploy(
-    folder: WorkflowFolder, place: Place, plans: Mapping[str, Plan], leftovers: Leftovers
+    folder: WorkflowFolder,
+    place: Place,
+    plans: Mapping[str, Plan],
+    leftovers: Leftovers,
+    profile: Profile,
 ) -> Iterator[Bench]:
     """Deploy `plans` side by side, noted as `leftovers`, and remove them again at the end.
 
-    A plan that the gateway refuses, or whose answers are wrong, is left out and its reason kept.
+    Answers are held against those that `profile` knows of the functions alone. A plan that the
+    gateway refuses, or whose answers are wrong, is left out and its reason kept.
 
     Raises
     ------
@@ -95,12 +102,13 @@ def deploy(
             except ChironError as error:
                 _keep_reason(error, label, refused, place)
         sources = Sources.read(folder)
-        expected = reference(sources, body, gateway.url).output
+        expected = profile.answer_to(body)
+        check = check_of(folder.workflow, expected)
         placed = {}
         for label, (plan, deployment) in deployed.items():
             try:
                 for _ in range(WARM_UP):
-                    checked_invoke(deployment, body, expected)
+                    checked_invoke(deployment, body, check)
             except ChironError as error:
                 _keep_reason(error, label, refused, place)
                 continue
@@ -111,7 +119,7 @@ def deploy(
             label, reason = next(iter(refused.items()))
             message = f"nothing can be measured; {label}: {reason}"
             raise ChironError("nothing-deployed", message, status=502)
-        yield Bench(gateway.url, body, expected, placed, refused)
+        yield Bench(gateway.url, body, expected, check, placed, refused)
 
 
 def with_twin(plans: Mapping[str, Plan], labels: Sequence[str]) -> dict[str, Plan]:

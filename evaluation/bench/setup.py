@@ -13,10 +13,8 @@ from typing import TypeVar
 from evaluation.apart import apart
 from evaluation.bench.settings import Scale, Settings
 from evaluation.bench.variants import Variant, variants
-from generator.generate import Sources
 from generator.launcher import Launcher
-from generator.measure import WARM_UP, checked_invoke
-from generator.reference import reference
+from generator.measure import WARM_UP, Check, check_of, checked_invoke
 from predictor.predict import predict
 from profiler.calibrate import calibrate
 from profiler.drift import platform_at, profile_at
@@ -133,7 +131,8 @@ def _setup(
 
     baseline, missed = dict[str, float](), dict[str, float]()
     if settings.slo_ms is None:
-        baseline, loop_ms = _means(folder, place, baseline_plans(), body, scale.baseline)
+        check = check_of(workflow, functions.answer_to(body))
+        baseline, loop_ms = _means(folder, place, baseline_plans(), check, scale.baseline)
         # The machine may be slower by now than when functions and platform were measured.
         functions, platform = profile_at(functions, loop_ms), platform_at(platform, loop_ms)
         missed = {each: _missed(baseline[each], now) for each, now in baseline_plans().items()}
@@ -164,13 +163,13 @@ def _missed(measured_ms: float, baseline: Plan) -> float:
 
 
 def _means(
-    folder: WorkflowFolder, place: Place, plans: Mapping[str, Plan], body: bytes, samples: int
+    folder: WorkflowFolder, place: Place, plans: Mapping[str, Plan], check: Check, samples: int
 ) -> tuple[dict[str, float], float]:
     """The mean latency of every plan, measured in turn, and what the reference loop took beside it.
 
     All in milliseconds, the loop's the median.
     """
-    launcher = place.launcher
+    launcher, body = place.launcher, folder.payload()
     latencies: dict[str, list[float]] = {name: [] for name in plans}
     loops: list[float] = []
     with ExitStack() as stack:
@@ -181,11 +180,10 @@ def _means(
             )
             for name, plan in plans.items()
         }
-        expected = reference(Sources.read(folder), body, launcher.gateway.url).output
         for _ in range(WARM_UP + samples):
             loops.append(machine_ms())
             for name, deployment in deployed.items():
-                latencies[name].append(checked_invoke(deployment, body, expected))
+                latencies[name].append(checked_invoke(deployment, body, check))
     means = {name: round(statistics.fmean(row[WARM_UP:]), 3) for name, row in latencies.items()}
     return means, statistics.median(loops)
 

@@ -15,7 +15,9 @@ from urllib.parse import quote
 import aiohttp
 
 from evaluation.load.route import Call, Route
+from generator.measure import Check
 from workflow.data import resolve
+from workflow.errors import ChironError
 
 #: Longest that one call may take, in seconds; what is slower has failed.
 TIMEOUT_S = 20.0
@@ -33,7 +35,7 @@ class Client:
     url: str
     route: Route
     body: bytes
-    expected: str
+    check: Check
 
     async def request(self) -> None:
         """Send one request and wait for its answer.
@@ -50,8 +52,10 @@ class Client:
                 outputs |= {call.task: a for call, a in zip(stage, answers, strict=True)}
         except (aiohttp.ClientError, TimeoutError, UnicodeDecodeError) as error:
             raise RequestError(type(error).__name__) from None
-        if resolve(self.route.output, text, outputs) != self.expected:
-            raise RequestError("wrong answer")
+        try:
+            self.check(resolve(self.route.output, text, outputs))
+        except ChironError as error:
+            raise RequestError("wrong answer") from error
 
     async def _call(self, call: Call, text: str, outputs: dict[str, str]) -> str:
         body = resolve(call.source, text, outputs).encode()
@@ -64,7 +68,7 @@ class Client:
 
 
 @asynccontextmanager
-async def client_of(url: str, route: Route, body: bytes, expected: str) -> AsyncIterator[Client]:
+async def client_of(url: str, route: Route, body: bytes, check: Check) -> AsyncIterator[Client]:
     """A client with connections of its own, as many as its requests need at once."""
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
@@ -72,4 +76,4 @@ async def client_of(url: str, route: Route, body: bytes, expected: str) -> Async
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Content-Type": "application/json"},
     ) as session:
-        yield Client(session, url, route, body, expected)
+        yield Client(session, url, route, body, check)

@@ -28,7 +28,7 @@ def _closed(session: Session, number: int) -> dict[str, Closed]:
 
 
 async def _closed_levels(bench: Bench, placed: Placed, scale: Scale) -> Closed:
-    async with client_of(bench.url, placed.route, bench.body, bench.expected) as client:
+    async with client_of(bench.url, placed.route, bench.body, bench.check) as client:
         return tuple([await _closed_level(client, placed, n, scale) for n in scale.clients])
 
 
@@ -56,7 +56,7 @@ def _open(session: Session, number: int) -> dict[str, Open]:
 async def _open_rates(bench: Bench, placed: Placed, rates: list[float], seconds: float) -> Open:
     """A sample for every rate, up to the first that is too high."""
     samples: list[OpenSample] = []
-    async with client_of(bench.url, placed.route, bench.body, bench.expected) as client:
+    async with client_of(bench.url, placed.route, bench.body, bench.check) as client:
         for rate in rates:
             samples.append(await open_loop(client, rate, seconds))
             if samples[-1].dropped or samples[-1].errors:

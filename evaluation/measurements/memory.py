@@ -51,7 +51,7 @@ def _while_busy(bench: Bench, placed: Placed, seconds: float) -> list[float]:
     def send() -> None:
         try:
             while not enough.is_set():
-                checked_invoke(placed.deployment, bench.body, bench.expected)
+                checked_invoke(placed.deployment, bench.body, bench.check)
         except ChironError as error:
             failures.append(error)
 

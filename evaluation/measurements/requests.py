@@ -27,9 +27,7 @@ def _sample(session: Session, number: int) -> dict[str, RequestsSample]:
 
 def _block(bench: Bench, placed: Placed, count: int) -> RequestsSample:
     before = placed.meter.cpu_s()
-    latencies = [
-        checked_invoke(placed.deployment, bench.body, bench.expected) for _ in range(count)
-    ]
+    latencies = [checked_invoke(placed.deployment, bench.body, bench.check) for _ in range(count)]
     after = placed.meter.cpu_s()
     seen = None if before is None or after is None else round(after - before, 4)
     return RequestsSample(latencies_ms=tuple(round(ms, 3) for ms in latencies), cpu_s=seen)

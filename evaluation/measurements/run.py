@@ -11,13 +11,14 @@ from evaluation.bench.bench import deploy, with_twin
 from evaluation.bench.groups import function_limit, groups
 from evaluation.bench.leftovers import Leftovers
 from evaluation.bench.settings import Run, Scale, Settings
-from evaluation.bench.setup import Place, Setup, prepare
+from evaluation.bench.setup import PROFILE_FILE, Place, Setup, prepare
 from evaluation.bench.variants import distinct, our_labels
 from evaluation.measurements.rounds import Measurement, Session
 from generator.generate import Sources
-from workflow.documents import read_json, write_atomically
+from workflow.documents import read_document, read_json, write_atomically
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan
+from workflow.profile import Profile
 
 REFUSED_FILE, _DEPLOYED_FILE = "refused.json", "deployed.json"
 
@@ -44,6 +45,7 @@ def measure_workflow(
 
     named = Place(place.launcher, place.platform, say)
     setup = prepare(folder, named, out, run.settings, scale)
+    functions = read_document(Profile, out / PROFILE_FILE, "profile")
     first = distinct(setup.plans)
     plans = {label: plan for label, plan in setup.plans.items() if first[label] == label}
     plans = with_twin(plans, [first[each] for each in our_labels(run.settings.mechanisms)])
@@ -55,7 +57,7 @@ def measure_workflow(
         leftovers = Leftovers(out / _DEPLOYED_FILE)
         with (
             leftovers.removed_from(place.launcher.gateway),
-            deploy(folder, named, chosen, leftovers) as bench,
+            deploy(folder, named, chosen, leftovers, functions) as bench,
         ):
             _keep_refused(out, bench.refused, labels)
             session = Session(bench, number, scale, out)

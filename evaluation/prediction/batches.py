@@ -16,7 +16,7 @@ from evaluation.bench.leftovers import Leftovers
 from evaluation.bench.setup import Place
 from evaluation.bench.variants import TWIN
 from evaluation.prediction.measured import MeasuredRow, PacedRequest
-from evaluation.prediction.waiting import deployed_alone, typical
+from evaluation.prediction.waiting import deployed_alone, mostly_waiting, typical
 from generator.launcher import Deployment
 from generator.measure import WARM_UP, checked_invoke
 from profiler.calibrate import overhead_ms
@@ -26,6 +26,7 @@ from profiler.reference_loop import paced
 from profiler.wasted_cores import CrowdRound, run_crowd, wasted_cores
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan
+from workflow.profile import Profile
 
 #: Plans that are deployed at once: few enough for the memory of a small machine.
 BATCH = 8
@@ -67,13 +68,13 @@ def measure_batch(
     plans: Mapping[str, Plan],
     leftovers: Leftovers,
     *,
-    waiting: Sequence[str],
+    profile: Profile,
     samples: int,
 ) -> list[MeasuredRow]:
     """A row for every plan that the gateway takes and that answers right; one is measured twice.
 
     A no-op and a crowd have their turn too, so that it is known what a request costs and how many
-    cores are wasted meanwhile, and so have the functions of which `waiting` has the names, alone.
+    cores are wasted meanwhile, and so have the functions that, by `profile`, mostly wait, alone.
 
     Raises
     ------
@@ -86,9 +87,9 @@ def measure_batch(
     with (
         leftovers.removed_from(place.launcher.gateway),
         _known(place, leftovers) as known,
-        deployed_alone(folder, place, waiting, leftovers) as solos,
+        deployed_alone(folder, place, mostly_waiting(profile), leftovers) as solos,
         # The last, since plans that the gateway has no room for are left out.
-        deploy(folder, place, with_twin(plans, [first]), leftovers) as bench,
+        deploy(folder, place, with_twin(plans, [first]), leftovers, profile) as bench,
     ):
         runs: dict[str, list[Invocation]] = {function: [] for function in solos}
         requests: dict[str, list[PacedRequest]] = {label: [] for label in bench.placed}
@@ -115,7 +116,7 @@ def measure_batch(
 
 
 def _request(deployment: Deployment, bench: Bench) -> PacedRequest:
-    took_ms, pace = paced(partial(checked_invoke, deployment, bench.body, bench.expected))
+    took_ms, pace = paced(partial(checked_invoke, deployment, bench.body, bench.check))
     return PacedRequest(
         latency_ms=round(took_ms, 4),
         loop_ms=round(pace.loop_ms, 4),

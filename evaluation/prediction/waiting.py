@@ -14,12 +14,13 @@ from evaluation.apart import apart
 from evaluation.bench.leftovers import Leftovers
 from evaluation.bench.setup import Place
 from evaluation.prediction.measured import AloneRun
-from generator.generate import Sources
 from generator.measure import WARM_UP
-from generator.reference import reference
+from profiler.inputs import inputs_of, run_alone
 from profiler.invocation import Invocation, Solo
+from profiler.placing import alone
 from profiler.reference_loop import steady
 from profiler.solo import solo_plan, solo_workflow
+from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.profile import Profile
 
@@ -42,23 +43,25 @@ def deployed_alone(
     Raises
     ------
     ChironError
-        What deploying, the reference executor and the functions raise.
+        What deploying and the functions raise.
     """
     if not functions:
         yield {}
         return
+    failures: dict[str, ChironError] = {}
+    with alone(place.launcher.launch, folder, failures) as everything:
+        run = run_alone(folder.workflow, folder.payload(), everything.run, failures)
+    inputs = inputs_of(folder.workflow, [run])
+    for error in failures.values():
+        raise error
     others = set(folder.workflow.functions) - set(functions)
     workflow = solo_workflow(folder.workflow, without=others)
     plan = apart(solo_plan(workflow), "alone")
     leftovers.note(wrap.name for wrap in plan.wraps)
     with place.launcher.launch(workflow, folder, plan) as placed:
         gateway = placed.gateway
-        inputs = reference(Sources.read(folder), folder.payload(), gateway.url).inputs
-        first = {task.function: task.name for task in reversed(folder.workflow.tasks)}
         solos = {
-            function: Solo(
-                gateway, placed.trace_key, wrap, function, [inputs[first[function]].encode()]
-            )
+            function: Solo(gateway, placed.trace_key, wrap, function, inputs[function])
             for function, wrap in zip(workflow.functions, placed.names, strict=True)
         }
         for solo in solos.values():

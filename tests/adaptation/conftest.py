@@ -27,6 +27,7 @@ from generator.launcher import Launcher
 from generator.settings import SHORTEST_TIMEOUT_S
 from openfaas.client import Gateway
 from services.deployment import DeploymentRequest
+from workflow.answer import ExpectedAnswer
 from workflow.documents import write_atomically
 from workflow.folder import WorkflowFolder
 from workflow.profile import FunctionProfile, Period, Profile
@@ -81,7 +82,7 @@ def pair(write_folder, knob, tmp_path) -> WorkflowFolder:
 
 
 @pytest.fixture
-def profile_by_hand(knob) -> Callable[[], Profile]:
+def profile_by_hand(knob, pair) -> Callable[[], Profile]:
     """What a profile would say of the workflow's functions, as the knob stands."""
 
     def waits(milliseconds: float) -> FunctionProfile:
@@ -90,7 +91,9 @@ def profile_by_hand(knob) -> Callable[[], Profile]:
 
     def make() -> Profile:
         functions = {"first": waits(1.0), "second": waits(1000 * knob.seconds)}
-        return Profile(format=1, workflow="pair", functions=functions)
+        payload = pair.payload()
+        answer = ExpectedAnswer.learned(payload, ["second first " + payload.decode()])
+        return Profile(format=1, workflow="pair", functions=functions, answer=answer)
 
     return make
 

@@ -212,7 +212,7 @@ def test_plans_are_measured_and_one_of_a_batch_twice(
     (batch,) = missing_batches(drawn, [])
     place = Place(launcher, platform, lambda line: None)
     leftovers = Leftovers(tmp_path / "deployed.json")
-    rows = measure_batch(folder, place, batch, leftovers, waiting=["greet"], samples=3)
+    rows = measure_batch(folder, place, batch, leftovers, profile=profile, samples=3)
     assert [row.plan for row in rows] == drawn
     assert all(len(row.requests) == 3 and row.overhead_ms > 0 for row in rows)
     assert all((row.wasted_cores is not None) == (platform.cpus > 1) for row in rows)
@@ -253,6 +253,6 @@ def test_plans_are_left_out_and_nothing_else_where_a_gateway_is_full(
     (batch,) = missing_batches(list(drawn), [])
     place = Place(Small(launcher, 5), platform, lambda line: None)
     leftovers = Leftovers(tmp_path / "deployed.json")
-    rows = measure_batch(folder, place, batch, leftovers, waiting=["greet"], samples=1)
+    rows = measure_batch(folder, place, batch, leftovers, profile=profile, samples=1)
     assert 0 < len(rows) < len(batch)
     assert all(row.overhead_ms > 0 and row.alone for row in rows)

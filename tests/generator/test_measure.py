@@ -8,8 +8,20 @@ from fractions import Fraction
 import pytest
 
 from generator.invoke import Answer
-from generator.measure import WARM_UP, Measurement, checked_invoke, measure, percentile
+from generator.measure import (
+    WARM_UP,
+    Measurement,
+    check_of,
+    checked_invoke,
+    measure,
+    percentile,
+)
+from workflow.answer import ExpectedAnswer
 from workflow.errors import ChironError
+from workflow.folder import parse_workflow
+
+WORKFLOW = parse_workflow({"tasks": {"only": "f"}})
+RIGHT = check_of(WORKFLOW, ExpectedAnswer.learned(b"", ["right"]))
 
 
 class Scripted:
@@ -52,16 +64,21 @@ def test_a_measurement_is_the_median_the_quartiles_and_the_95th_percentile():
 
 def test_the_warm_up_does_not_count():
     target = Scripted([1000.0] * WARM_UP + [1.0, 2.0, 3.0])
-    measured = measure(target, b"body", 3, "right")
+    measured = measure(target, b"body", 3, RIGHT)
     assert (measured.samples, measured.p50_ms, measured.high_ms) == (3, 2.0, 3.0)
     assert target.requests == [b"body"] * (WARM_UP + 3)
 
 
 def test_a_wrong_answer_ends_a_measurement():
     with pytest.raises(ChironError) as wrong:
-        measure(Scripted([1.0] * 9, output="wrong"), b"", 3, "right")
+        measure(Scripted([1.0] * 9, output="wrong"), b"", 3, RIGHT)
     assert (wrong.value.code, wrong.value.status) == ("wrong-output", 500)
 
 
 def test_a_right_answer_gives_its_latency():
-    assert checked_invoke(Scripted([4.25]), b"", "right") == 4.25
+    assert checked_invoke(Scripted([4.25]), b"", RIGHT) == 4.25
+
+
+def test_where_no_answer_is_known_none_is_wrong():
+    unknown = check_of(WORKFLOW, None)
+    assert checked_invoke(Scripted([4.25], output="any"), b"", unknown) == 4.25

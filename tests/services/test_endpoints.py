@@ -291,7 +291,8 @@ def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployme
     lines: list[str] = []
 
     def deploy(request, launcher, out, progress):
-        return find_plan(request, launcher, out, progress)
+        plan, _ = find_plan(request, launcher, out, progress)
+        return plan
 
     monkeypatch.setattr(services.deployments, "deploy", deploy)
     params = {"folder": str(root / "demo"), "workspace": str(tmp_path)}
