@@ -15,7 +15,7 @@ from generator.declaration import WrapDeclaration, declare, functions_in
 from generator.environment import merge_environments
 from generator.render import render_handler
 from generator.requirements import merge_requirements
-from generator.settings import function_timeouts_s, timeout_s, wrap_environment
+from generator.settings import NATIVE_THREADS, function_timeouts_s, timeout_s, wrap_environment
 from generator.unchanged import with_definition
 from openfaas.handlers import STYLES, Handler, find_handler, there
 from openfaas.stack import (
@@ -204,8 +204,10 @@ def _stack_function(
     plan: Plan, index: int, sources: Sources, given_timeout_s: float | None, trace_key: str
 ) -> StackFunction:
     wrap = plan.wraps[index]
-    resources = StackResources(memory=f"{wrap.memory_mib}Mi", cpu=str(wrap.cpus))
     names = functions_in(wrap, sources.folder.workflow)
+    wanted_mib = [sources.stack.functions[name].memory_mib for name in names]
+    wrap = wrap.model_copy(update={"memory_mib": max(wrap.memory_mib, *wanted_mib)})
+    resources = StackResources(memory=f"{wrap.memory_mib}Mi", cpu=str(wrap.cpus))
     settings = wrap_environment(plan, wrap, given_timeout_s) | {KEY_VARIABLE: trace_key}
     styles = {name: sources.handlers[name].style for name in names}
     return StackFunction(
@@ -213,7 +215,8 @@ def _stack_function(
         handler=f"./{wrap.name}",
         image=sources.image(f"{wrap.name}:latest"),
         fprocess=_FPROCESS,
-        environment=merge_environments(wrap.name, _variables(names, sources), styles, settings),
+        environment=NATIVE_THREADS
+        | merge_environments(wrap.name, _variables(names, sources), styles, settings),
         secrets=tuple(
             dict.fromkeys(s for name in names for s in sources.stack.functions[name].secrets)
         ),

@@ -26,6 +26,17 @@ IDLE_MIB, PROCESS_MIB = 48.0, 4.0
 MOST_INFLIGHT = 512
 #: Workers in each place of a pool, at least: while one waits, another can compute.
 POOL_CONCURRENCY = 2
+#: One thread for each native library (BLAS, OpenMP and the like), by the variables that they read:
+#: a plan gives each process one core, and several processes that compute on all of them at once
+#: make each other slower. What a function's own variables say wins.
+NATIVE_THREADS = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "BLIS_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+    "RAYON_NUM_THREADS": "1",
+}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|us|h|m|s)", re.ASCII)
 _SECONDS_PER_UNIT = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -98,7 +109,8 @@ def _fitting(wrap: Wrap) -> int:
     """How many requests at once have room in the wrap's memory."""
     further = max(len(stage.processes) - 1 for stage in wrap.stages)
     functions_mib = wrap.demand.memory_mib if wrap.demand else 0.0
-    return int((wrap.memory_mib - IDLE_MIB) / max(1.0, functions_mib + PROCESS_MIB * further))
+    idle_mib = IDLE_MIB + (wrap.demand.imports_mib if wrap.demand else 0.0)
+    return int((wrap.memory_mib - idle_mib) / max(1.0, functions_mib + PROCESS_MIB * further))
 
 
 def _most_inflight(plan: Plan, seconds: float, threads: int) -> int:

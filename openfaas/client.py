@@ -146,7 +146,7 @@ class Gateway:
 
     def wait_ready(self, name: str, timeout_s: float = 30.0) -> None:
         """Return once the function `name` answers; ``not-ready`` after `timeout_s` seconds."""
-        readiness.wait_ready(self._transport, self.describe, name, timeout_s)
+        readiness.wait_ready(self._transport, self.describe, self.logs, name, timeout_s)
 
     def logs(self, name: str, tail: int = 100) -> list[LogLine]:
         """The last `tail` lines that the function `name` wrote."""

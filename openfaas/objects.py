@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
+
+_QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([KMGT]i|[kMGT]|)", re.ASCII)
+_BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
+    f"{prefix}i": 1 << 10 * power for power, prefix in enumerate("KMGT", start=1)
+}
 
 
 def without_nulls(value: Any) -> Any:
@@ -34,6 +41,14 @@ class Resources(WireObject):
 
     memory: str = ""
     cpu: str = ""
+
+    @property
+    def memory_mib(self) -> int:
+        """The memory in MiB, rounded up; 0 where none is said, or in another notation."""
+        match = _QUANTITY.fullmatch(self.memory.strip())
+        if match is None:
+            return 0
+        return math.ceil(float(match[1]) * _BYTES[match[2]] / 2**20)
 
 
 class FunctionSpec(WireObject):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from urllib.parse import quote
 
-from openfaas.objects import FunctionStatus
+from openfaas.objects import FunctionStatus, LogLine
 from openfaas.transport import Transport
 from workflow.errors import ChironError
 
@@ -14,11 +15,14 @@ from workflow.errors import ChironError
 INTERVAL_S = 0.05
 #: Longest that one probe may take, in seconds; a starting function may accept and not answer.
 PROBE_S = 5.0
+#: Of its log: lines, and characters in all.
+_LINES, _WORDS = 5, 600
 
 
 def wait_ready(
     transport: Transport,
     describe: Callable[[str], FunctionStatus],
+    logs: Callable[[str, int], Sequence[LogLine]],
     name: str,
     timeout_s: float,
 ) -> None:
@@ -27,8 +31,8 @@ def wait_ready(
     Raises
     ------
     ChironError
-        ``not-ready`` after `timeout_s` seconds, with what the function answered last, or
-        ``no-gateway``.
+        ``not-ready`` after `timeout_s` seconds, with what the function answered last and the last
+        lines of its log, or ``no-gateway``.
     """
     deadline = time.monotonic() + timeout_s
     while True:
@@ -39,12 +43,21 @@ def wait_ready(
         if time.monotonic() + INTERVAL_S > deadline:
             raise ChironError(
                 "not-ready",
-                f"function {name} is not ready after {timeout_s:g} s ({missing}): "
-                f"see faas-cli logs {name}",
+                f"function {name} is not ready after {timeout_s:g} s ({missing}); "
+                + _last_words(logs, name),
                 functions=(name,),
                 status=504,
             )
         time.sleep(INTERVAL_S)
+
+
+def _last_words(logs: Callable[[str, int], Sequence[LogLine]], name: str) -> str:
+    """The end of the function's log: whoever deployed it may remove it now, and the log with it."""
+    with suppress(ChironError):
+        lines = [line.text.strip() for line in logs(name, _LINES) if line.text.strip()]
+        if lines:
+            return f"its log ends: {' | '.join(lines)[-_WORDS:]}"
+    return "it has no log: does its image exist, and has a node room for it?"
 
 
 def _missing(

@@ -82,6 +82,11 @@ class StackFunction(_Section):
     build_secrets: Mapping[str, _Text] = {}
     platforms: str = ""
 
+    @property
+    def memory_mib(self) -> int:
+        """The larger of its memory limit and its memory request, in MiB; 0 where it has none."""
+        return max(each.memory_mib if each else 0 for each in (self.limits, self.requests))
+
 
 class StackFile(_Section):
     """A stack.yaml; its functions by name, in the file's order."""

@@ -40,6 +40,7 @@ def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionP
         sources=("probe", "strace") if traced else ("probe",),
         periods=_periods(samples, latency_ms),
         memory_mib=round(samples.memory_mib, 2),
+        idle_mib=round(samples.idle_mib, 2) or None,
         files_read=opened.read,
         files_written=opened.written,
         ports=ports(traced),

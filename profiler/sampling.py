@@ -55,8 +55,8 @@ class Samples:
     traced, probed
         Its runs under strace, none where there is no strace; and those with the probe, without
         the time in which they had no core.
-    memory_mib
-        Peak of resident memory over the idle process.
+    memory_mib, idle_mib
+        Peak of resident memory over the idle process, and that itself.
     input_bytes, output_bytes
         The size of its requests and answers, typically.
     """
@@ -65,6 +65,7 @@ class Samples:
     traced: tuple[TracedHandler, ...]
     probed: tuple[ProbeRun, ...]
     memory_mib: float
+    idle_mib: float
     input_bytes: int
     output_bytes: int
 
@@ -151,6 +152,7 @@ def sample(
         traced=tuple(traced),
         probed=tuple(run for run in probed if run),
         memory_mib=memory_mib,
+        idle_mib=idle_mib,
         input_bytes=median_low(map(len, solo.requests)),
         output_bytes=median_low(outputs),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from workflow.model import Workflow
 from workflow.plan import Demand, Mechanism, Model, Plan, Wrap, WrapStage
-from workflow.profile import Profile
+from workflow.profile import FunctionProfile, Profile
 
 #: The tasks of one process, of the processes of one wrap, of the wraps of one stage.
 Tasks = tuple[str, ...]
@@ -18,6 +18,8 @@ Layout = tuple[StageLayout, ...]
 #: What a wrap needs before it runs anything: Python, Flask and waitress (34 MiB measured on
 #: OpenFaaS with the watchdog), with room to breathe, since a limit that is hit kills.
 BASE_MEMORY_MIB = 96
+#: Of which an idle wrap takes so much whose functions import nothing.
+IDLE_MEMORY_MIB = 44
 #: Pages that a further process does not share with its parent.
 PROCESS_MEMORY_MIB = 16
 
@@ -93,15 +95,37 @@ def _wrap(
         for _, processes in stages
     ]
     running_mib = [sum(function.memory_mib for function in stage) for stage in running]
-    memory_mib = BASE_MEMORY_MIB + max(
-        mib + PROCESS_MEMORY_MIB * (len(processes) - 1)
-        for mib, (_, processes) in zip(running_mib, stages, strict=True)
+    imports_mib = _imports_mib([function for stage in running for function in stage])
+    memory_mib = (
+        BASE_MEMORY_MIB
+        + imports_mib
+        + max(
+            mib + PROCESS_MEMORY_MIB * (len(processes) - 1)
+            for mib, (_, processes) in zip(running_mib, stages, strict=True)
+        )
     )
     cpu_ms = sum(f.time_ms("cpu") + f.time_ms("native") for stage in running for f in stage)
     return Wrap(
         name=name,
         cpus=min(widest(stages), node_cpus or widest(stages)),
         memory_mib=int(-(-memory_mib // 16) * 16),
-        demand=Demand(cpu_ms=round(cpu_ms, 4), memory_mib=round(max(running_mib), 2)),
+        demand=Demand(
+            cpu_ms=round(cpu_ms, 4),
+            memory_mib=round(max(running_mib), 2),
+            imports_mib=round(imports_mib, 2),
+        ),
         stages=tuple(WrapStage(stage=n, processes=processes) for n, processes in stages),
     )
+
+
+def _imports_mib(functions: Sequence[FunctionProfile]) -> float:
+    """What the modules of all of `functions` take together.
+
+    Those with the same requirements import much the same, which is there once.
+    """
+    largest: dict[tuple[str, ...], float] = {}
+    for function in functions:
+        mib = max(0.0, (function.idle_mib or 0.0) - IDLE_MEMORY_MIB)
+        key = tuple(sorted(function.requirements))
+        largest[key] = max(mib, largest.get(key, 0.0))
+    return sum(largest.values())

@@ -89,7 +89,7 @@ class Problem:
             function = profile.functions[name]
             work = tuple((period.kind, period.duration_ms) for period in function.periods)
             key = (
-                *(work, function.forked_ms, function.memory_mib),
+                *(work, function.forked_ms, function.memory_mib, function.idle_mib),
                 *(groups[name], conflicts.apart(name)),
             )
             alike.setdefault(key, []).append(name)

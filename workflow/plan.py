@@ -35,10 +35,14 @@ class WrapStage(Document):
 
 
 class Demand(Document):
-    """What a wrap's functions take for one request: CPU time, and memory in the widest stage."""
+    """What a wrap's functions take for one request: CPU time, and memory in the widest stage.
+
+    ``imports_mib`` is what their modules take for as long as the wrap runs.
+    """
 
     cpu_ms: Milliseconds
     memory_mib: Annotated[float, Field(ge=0)]
+    imports_mib: Annotated[float, Field(ge=0)] = 0.0
 
 
 class Wrap(Document):

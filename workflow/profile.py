@@ -55,6 +55,9 @@ class FunctionProfile(Document):
         the profile no files and no ports.
     memory_mib
         The peak over the idle process.
+    idle_mib
+        The process when it has imported the function and runs nothing. None where that was not
+        measured.
     files_read, files_written, ports
         Files as the function names them; ports that it takes for itself.
     unshareable
@@ -71,6 +74,7 @@ class FunctionProfile(Document):
     reference_ms: Milliseconds | None = None
     sources: tuple[Source, ...] = ()
     memory_mib: Annotated[float, Field(ge=0)] = 0.0
+    idle_mib: Annotated[float, Field(ge=0)] | None = None
     files_read: tuple[str, ...] = ()
     files_written: tuple[str, ...] = ()
     ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = ()
