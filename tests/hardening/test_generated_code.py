@@ -158,7 +158,8 @@ def generated(folder, profile_of, platform):
             opened = WorkflowFolder.open(folder)
             plan = schedule(opened.workflow, profile_of(opened.workflow), platform, 1000.0)
             plan = change(plan) if change else plan
-            return generate(plan, Sources.read(opened, {}), folder.parent / "build")
+            out = folder.parent / "build"
+            return generate(plan, Sources.read(opened, {}), out, trace_key="the-key")
         except ChironError as error:
             assert str(error).isprintable()
             return None

@@ -165,6 +165,18 @@ def test_every_answer_is_the_parents_and_no_child_goes_on(
     assert server.log.read_text().count("the child was here") == CLIENTS * EACH
 
 
+@pytest.mark.parametrize("runner", ["wrap", "plain"])
+def test_a_module_that_forks_while_it_is_imported_is_served_once(
+    runner: str, start: Any, wrap_image: Any, plain_image: Any, eventually: Any
+) -> None:
+    forks = "import os\nos.fork()\ndef handle(req):\n    return str(os.getpid())\n"
+    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    image = plain_image(forks) if runner == "plain" else wrap_image({"one": forks}, entry=entry)
+    server = start(image)
+    assert {server.request().text for _ in range(20)} == {str(server.process.pid)}
+    assert eventually(lambda: living(server) == int(runner == "wrap"))  # the zygote
+
+
 def test_what_a_forked_process_leaves_unwaited_for_is_reaped(
     start: Any, wrap_image: Any, eventually: Any
 ) -> None:
