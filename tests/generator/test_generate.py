@@ -164,6 +164,37 @@ def test_secrets_and_variables_of_a_wraps_functions_are_united(write_folder, pla
 
 
 @pytest.mark.parametrize(
+    ("limits", "memory"), [("1Gi", "1024Mi"), ("300M", "287Mi"), ("16Mi", "96Mi"), ("odd", "96Mi")]
+)
+def test_a_wrap_gets_the_memory_that_the_user_gives_a_function(
+    limits, memory, write_folder, plan_of, tmp_path
+):
+    fields = {"wave": {"limits": {"memory": limits}}}
+    folder = write_folder(tmp_path / "f", {"tasks": {"t": "wave"}}, {"wave": HANDLER}, {}, fields)
+    plan = plan_of(folder.workflow)
+    plan = plan.model_copy(
+        update={"wraps": tuple(w.model_copy(update={"memory_mib": 96}) for w in plan.wraps)}
+    )
+    stack = read_stack(generate(plan, Sources.read(folder), tmp_path / "build"), {})
+    (wrap,) = stack.functions.values()
+    assert wrap.limits.memory == wrap.requests.memory == memory
+    assert wrap.environment["WRAP_MEMORY_MIB"] == memory.removesuffix("Mi")
+
+
+def test_native_libraries_get_one_thread_unless_the_user_says_otherwise(
+    write_folder, plan_of, tmp_path
+):
+    fields = {"wave": {"environment": {"OMP_NUM_THREADS": "4"}}}
+    folder = write_folder(tmp_path / "f", {"tasks": {"t": "wave"}}, {"wave": HANDLER}, {}, fields)
+    stack = read_stack(
+        generate(plan_of(folder.workflow), Sources.read(folder), tmp_path / "build"), {}
+    )
+    (wrap,) = stack.functions.values()
+    assert wrap.environment["OMP_NUM_THREADS"] == "4"
+    assert wrap.environment["OPENBLAS_NUM_THREADS"] == "1"
+
+
+@pytest.mark.parametrize(
     ("variable", "value", "other"),
     [("MODE", "a", {"MODE": "b"}), ("RAW_BODY", "true", {}), ("RAW_BODY", "1", {"RAW_BODY": "0"})],
 )

@@ -50,6 +50,27 @@ def test_memory_is_for_all_that_runs_at_once_in_steps_of_16(workflow, profile):
     assert memory_mib == {"a": 144, "b": 208}
 
 
+def test_what_functions_import_is_in_memory_once_for_those_with_the_same_requirements(
+    workflow, profile
+):
+    measured = profile(a="cpu 1", b="cpu 1", c="cpu 1")
+    imported = {
+        "a": {"idle_mib": 184.0, "requirements": ("scikit-learn",)},
+        "b": {"idle_mib": 180.0, "requirements": ("scikit-learn",)},
+        "c": {"idle_mib": 64.0, "requirements": ("pillow",)},
+    }
+    functions = {
+        name: measured.functions[name].model_copy(update=fields)
+        for name, fields in imported.items()
+    }
+    known = measured.model_copy(update={"functions": functions})
+    layout = (((("s0t0", "s0t1", "s0t2"),),),)
+    plan = plan_from_layout(layout, workflow("a b c"), known, model="pgp", mechanism="fork")
+    # 96 for the wrap, of which an idle one takes 44; 184 - 44 and 64 - 44 more.
+    assert plan.wraps[0].memory_mib == 256
+    assert plan.wraps[0].demand.imports_mib == 160
+
+
 def test_a_wrap_says_what_its_functions_take_for_a_request(workflow, profile):
     functions = profile(a="cpu 3 block 40 native 2")
     layout = (((("s0t0",), ("s0t1",)),), ((("s1t0",),),))
