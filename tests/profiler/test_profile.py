@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -101,6 +104,42 @@ def test_a_function_that_fails_is_named_and_nothing_is_left(
     assert (caught.value.code, caught.value.functions) == ("function-failed", ("faulty",))
     assert launcher.gateway.functions() == []
     assert tracers() == []
+
+
+ANYBODYS = """\
+import time
+import uuid
+
+import inflection
+
+
+def handle(req):
+    with open("function/data.txt") as data:
+        word = inflection.pluralize(data.read().strip())
+    return {"word": word, "at": time.time_ns(), "id": str(uuid.uuid4())}
+"""
+
+
+@pytest.mark.strace
+def test_functions_run_with_their_requirements_and_files_and_may_answer_what_varies(
+    launcher: Launcher, strace: str, write_folder: MakeFolder, tmp_path: Path
+) -> None:
+    wanted = [sys.executable, "-m", "pip", "download", "--no-deps", "-qd", str(tmp_path / "wheels")]
+    if subprocess.run([*wanted, "inflection"], check=False, capture_output=True).returncode:
+        pytest.skip("pip cannot have the package inflection here")
+    workflow = {"tasks": {"a": "any", "b": "any", "c": "sound"}, "edges": [["c", "b"]]}
+    functions = {"any": ANYBODYS, "sound": "def handle(req):\n    return req\n"}
+    files = {"any": {"requirements.txt": "inflection\n", "data.txt": "ox\n"}}
+    folder = write_folder(tmp_path / "flow", workflow, functions, files)
+
+    found = profile(folder, launcher, samples=4)
+
+    assert found.functions["any"].requirements == ("inflection",)
+    assert found.functions["any"].idle_mib > 20
+    answer = found.answer_to(folder.payload())
+    assert answer is not None and found.answer_to(b"another") is None
+    assert answer.varies == ("$[*].at", "$[*].id")
+    assert [item["word"] for item in json.loads(answer.output)] == ["oxen", "oxen"]
 
 
 class _NoLauncher:
