@@ -53,6 +53,7 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
         help="Whether the high end of pgp's prediction, and what was missed of Faastlane's latency "
         "on top, meets the SLO.",
     ),
+    options.check,
     click.option("--samples", type=click.IntRange(min=1), help="Requests one at a time."),
     click.option("--quick", is_flag=True, help="Few samples, wide intervals."),
     click.option("--profile", type=click.Path(path_type=Path), help="Instead of measuring it."),
@@ -81,6 +82,7 @@ class Wanted:
     slo: float | None
     strategy: Strategy
     headroom: bool
+    check: bool
     samples: int | None
     quick: bool
     profile: Path | None
@@ -98,6 +100,7 @@ class Wanted:
             mechanisms=parse_mechanisms(self.mechanisms),
             strategy=self.strategy,
             headroom=self.headroom,
+            check=self.check,
             slo_ms=self.slo,
             quick=self.quick,
         )

@@ -20,7 +20,6 @@ from workflow.answer import ExpectedAnswer
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan
-from workflow.profile import Profile
 
 #: What concerns the gateway or the whole workflow, and not one variant.
 _FATAL = frozenset({"no-gateway", "unauthorised", "bad-gateway-url", "not-deployable"})
@@ -75,12 +74,12 @@ def deploy(
     place: Place,
     plans: Mapping[str, Plan],
     leftovers: Leftovers,
-    profile: Profile,
+    expected: ExpectedAnswer | None,
 ) -> Iterator[Bench]:
     """Deploy `plans` side by side, noted as `leftovers`, and remove them again at the end.
 
-    Answers are held against those that `profile` knows of the functions alone. A plan that the
-    gateway refuses, or whose answers are wrong, is left out and its reason kept.
+    A plan that the gateway refuses, or whose answers are not as `expected`, is left out and its
+    reason kept.
 
     Raises
     ------
@@ -102,7 +101,6 @@ def deploy(
             except ChironError as error:
                 _keep_reason(error, label, refused, place)
         sources = Sources.read(folder)
-        expected = profile.answer_to(body)
         check = check_of(folder.workflow, expected)
         placed = {}
         for label, (plan, deployment) in deployed.items():

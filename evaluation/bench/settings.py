@@ -21,13 +21,15 @@ class Settings(Document):
     """What is compared with what.
 
     ``slo_ms`` is None where it is Faastlane's mean and 10 ms (Chiron §6.2); ``headroom`` is
-    whether the high end of the prediction of our plan has to stay within it.
+    whether the high end of the prediction of our plan has to stay within it; ``check`` is whether
+    answers are compared with those of the functions alone.
     """
 
     models: tuple[Model, ...]
     mechanisms: tuple[Mechanism, ...]
     strategy: Strategy = "cost"
     headroom: bool = True
+    check: bool = True
     slo_ms: float | None = None
     quick: bool = False
 

@@ -46,6 +46,7 @@ def measure_workflow(
     named = Place(place.launcher, place.platform, say)
     setup = prepare(folder, named, out, run.settings, scale)
     functions = read_document(Profile, out / PROFILE_FILE, "profile")
+    expected = functions.answer_to(folder.payload()) if run.settings.check else None
     first = distinct(setup.plans)
     plans = {label: plan for label, plan in setup.plans.items() if first[label] == label}
     plans = with_twin(plans, [first[each] for each in our_labels(run.settings.mechanisms)])
@@ -57,7 +58,7 @@ def measure_workflow(
         leftovers = Leftovers(out / _DEPLOYED_FILE)
         with (
             leftovers.removed_from(place.launcher.gateway),
-            deploy(folder, named, chosen, leftovers, functions) as bench,
+            deploy(folder, named, chosen, leftovers, expected) as bench,
         ):
             _keep_refused(out, bench.refused, labels)
             session = Session(bench, number, scale, out)

@@ -82,6 +82,7 @@ def measure_batch(
         What deploying raises; ``nothing-deployed`` where not one plan answers right.
     """
     first = next(iter(plans))
+    expected = profile.answer_to(folder.payload())
     overheads_ms = []
     crowds: list[CrowdRound] = []
     with (
@@ -89,7 +90,7 @@ def measure_batch(
         _known(place, leftovers) as known,
         deployed_alone(folder, place, mostly_waiting(profile), leftovers) as solos,
         # The last, since plans that the gateway has no room for are left out.
-        deploy(folder, place, with_twin(plans, [first]), leftovers, profile) as bench,
+        deploy(folder, place, with_twin(plans, [first]), leftovers, expected) as bench,
     ):
         runs: dict[str, list[Invocation]] = {function: [] for function in solos}
         requests: dict[str, list[PacedRequest]] = {label: [] for label in bench.placed}
