@@ -97,5 +97,5 @@ class EmbeddedGateway:
             try:
                 self._process.wait(_STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                # Its guardian ends the functions when it sees it gone.
+                # Its supervisor ends the functions when it sees it gone.
                 self._process.kill()

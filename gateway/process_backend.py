@@ -1,4 +1,4 @@
-"""Replicas that are processes of this machine, started and ended by the guardian."""
+"""Replicas that are processes of this machine, started and ended by the supervisor."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ProcessBackend:
         return await asyncio.to_thread(measure_trees, roots, self._meter)
 
     async def close(self) -> None:
-        """Have the guardian end what is left."""
+        """Have the supervisor end what is left."""
         await self._launcher.close()
 
     def start(self, image: PinnedImage, order: Order, output: LineReader) -> Process:

@@ -134,7 +134,7 @@ class Place:
 
     def function_servers(self) -> list[psutil.Process]:
         """The first process of every replica."""
-        return [each for guardian in self.gateway.children() for each in guardian.children()]
+        return [each for supervisor in self.gateway.children() for each in supervisor.children()]
 
     def processes(self) -> set[psutil.Process]:
         """Everything that runs in it."""

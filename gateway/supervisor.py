@@ -1,8 +1,8 @@
-"""The guardian: a small single-threaded process that starts the functions and ends them all.
+"""The supervisor: a small single-threaded process that starts the functions and ends them all.
 
 It is the functions' parent and adopts what they orphan, so that everything they start is found
 below it. When the gateway goes away, even by SIGKILL, the channel between the two closes and the
-guardian kills what is left; should the guardian itself be killed, the kernel kills the functions.
+supervisor kills what is left; should it be killed itself, the kernel kills the functions.
 Nothing below it can gain a privilege by a set-user-ID program.
 It also watches memory limits, away from the gateway's event loop.
 
@@ -41,7 +41,7 @@ class _Child:
     memory: int  # limit in bytes, 0 for none
 
 
-class Guardian:
+class Supervisor:
     """Serves the gateway's requests until the gateway is gone."""
 
     def __init__(self, channel: socket.socket) -> None:
@@ -194,7 +194,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     try:
-        Guardian(socket.socket(fileno=int(sys.argv[1]))).serve()
+        Supervisor(socket.socket(fileno=int(sys.argv[1]))).serve()
     finally:
         shutil.rmtree(Path(sys.argv[2]), ignore_errors=True)
 
