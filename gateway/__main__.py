@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import get_args
 
+from gateway import linux
 from gateway.auth import Credentials
 from gateway.errors import GatewayError
 from gateway.function_user import DEFAULT
@@ -21,6 +22,7 @@ from gateway.server import Settings
 
 def main(arguments: list[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; returns the exit status: 2 for what the caller can mend."""
+    linux.forbid_inspection()
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     settings = Settings(
@@ -28,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         port=options.port,
         backend=options.backend,
         images=options.images,
-        credentials=_credentials(),
+        credentials=_credentials(options.with_stdin),
         times=Times(ready=options.ready_timeout),
         idle_s=options.idle_timeout,
         user=options.user,
@@ -71,12 +73,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--user", default=DEFAULT, help="whom functions run as, for root (default %(default)s)"
     )
-    parser.add_argument("--with-stdin", action="store_true", help="end when standard input ends")
+    parser.add_argument(
+        "--with-stdin",
+        action="store_true",
+        help="take [USER, PASSWORD] from the first line of standard input, and end when it ends",
+    )
     return parser
 
 
-def _credentials() -> Credentials | None:
-    user, password = os.environ.get(USER_VARIABLE), os.environ.get(PASSWORD_VARIABLE)
+def _credentials(from_stdin: bool) -> Credentials | None:
+    if from_stdin:
+        user, password = json.loads(sys.stdin.readline() or "[null, null]")
+    else:
+        user, password = os.environ.get(USER_VARIABLE), os.environ.get(PASSWORD_VARIABLE)
     return Credentials(user, password) if user and password else None
 
 

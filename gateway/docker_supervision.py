@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.docker_supervisor import ALL_CLEAR
+from gateway.environment import own_environment
 
 _COMMAND = (sys.executable, "-m", "gateway.docker_supervisor")
 
@@ -39,6 +40,7 @@ class Supervision:
             process = subprocess.Popen(
                 [*_COMMAND, str(theirs.fileno()), owner, str(scratch)],
                 cwd=Path(__file__).resolve().parent.parent,
+                env=own_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),

@@ -16,6 +16,7 @@ from itertools import count
 from pathlib import Path
 
 from gateway.backend import Child
+from gateway.environment import own_environment
 from gateway.supervisor import MAX_MESSAGE
 
 _NOT_STARTED = 127
@@ -80,6 +81,7 @@ class Launcher:
             process = subprocess.Popen(
                 [sys.executable, "-m", "gateway.supervisor", str(theirs.fileno()), str(scratch)],
                 cwd=root,
+                env=own_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),

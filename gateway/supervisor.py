@@ -188,6 +188,7 @@ def _kill(pids: set[int]) -> None:
 
 def main() -> None:
     """Serve the channel on descriptor argv[1]; remove the folder argv[2] in the end."""
+    linux.forbid_inspection()
     linux.adopt_orphans()
     linux.forbid_new_privileges()
     # Stopping is the gateway's decision. Handlers, since exec would pass SIG_IGN on to functions.
