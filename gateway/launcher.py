@@ -41,11 +41,16 @@ class Command:
 
 
 class Process(Child):
-    """A function process; the supervisor knows it by `ident`."""
+    """A function process; the supervisor knows it by `ident`.
+
+    Attributes:
+        init: the process above it, below which all is that it starts; 0 until it has started.
+    """
 
     def __init__(self, launcher: Launcher, ident: int) -> None:
         super().__init__()
         self.ident = ident
+        self.init = 0
         self._launcher = launcher
 
     def signal(self, number: signal.Signals) -> None:
@@ -114,6 +119,7 @@ class Launcher:
             raise OSError(f"its environment is larger than {MAX_MESSAGE // 1024} KiB")
         self._children[child.ident] = child
         socket.send_fds(self.channel, [message], [listener.fileno(), output])
+        self._resume()
         return child
 
     def signal(self, ident: int, number: signal.Signals) -> None:
@@ -121,14 +127,20 @@ class Launcher:
         message = {"do": "signal", "id": ident, "signal": int(number)}
         with contextlib.suppress(OSError):  # supervisor gone, and its processes with it
             self.channel.send(json.dumps(message).encode())
+        self._resume()
 
     async def close(self) -> None:
         """Have the supervisor end every process, and wait until it has."""
         asyncio.get_running_loop().remove_reader(self.channel)
         self.channel.close()
+        self._resume()
         await asyncio.to_thread(self.process.wait)
         # The supervisor has removed it, unless it was killed.
         await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
+
+    def _resume(self) -> None:
+        """Have the supervisor go on: a function of the same user may have stopped it."""
+        self.process.send_signal(signal.SIGCONT)
 
     def _receive(self) -> None:
         try:
@@ -141,10 +153,12 @@ class Launcher:
             self._lost()
             return
         message = json.loads(data)
-        child = self._children[message["id"]]
+        child = self._children.get(message["id"])
+        if child is None:
+            return  # it was told already that it ended
         match message:
-            case {"pid": pid}:
-                child.pid = pid
+            case {"pid": pid, "init": init}:
+                child.pid, child.init = pid, init
                 child.started.set()
             case {"error": error}:
                 self._end(child, _NOT_STARTED, error)

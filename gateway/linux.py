@@ -23,7 +23,7 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def die_with_parent(signal: int) -> None:
+def signal_at_parents_end(signal: int) -> None:
     """Have the kernel send this process `signal` when the thread that started it ends."""
     _prctl(_PR_SET_PDEATHSIG, signal)
 

@@ -45,7 +45,8 @@ class ProcessBackend:
 
     async def usage(self, children: Sequence[Child]) -> Usage:
         """CPU time and proportional set size of the process trees."""
-        roots = {child.pid: child.since for child in children if child.pid is not None}
+        started = [child for child in children if isinstance(child, Process) and child.init]
+        roots = {child.init: child.since for child in started}
         return await asyncio.to_thread(measure_trees, roots, self._meter)
 
     async def close(self) -> None:

@@ -1,9 +1,11 @@
-"""Reads /proc: which processes belong to a function, and what memory and CPU time they take."""
+"""Reads /proc: which processes are below another, what memory and CPU time they take; kills."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable
+import signal
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +16,10 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True)
 class Entry:
-    """One process: its parent, its session, and the CPU time of it and its reaped children."""
+    """One process: its parent, its state, and the CPU time of it and its reaped children."""
 
     parent: int
-    session: int
+    state: str
     cpu_s: float
 
 
@@ -43,7 +45,7 @@ def _entry(folder: Path) -> Entry | None:
     # The command's name, in parentheses, may hold blanks: count fields from its end.
     fields = stat[stat.rindex(")") + 2 :].split()
     ticks = sum(int(field) for field in fields[11:15])
-    return Entry(int(fields[1]), int(fields[3]), ticks / _TICKS_PER_S)
+    return Entry(int(fields[1]), fields[0], ticks / _TICKS_PER_S)
 
 
 def descendants(roots: Iterable[int], table: dict[int, Entry]) -> set[int]:
@@ -61,10 +63,26 @@ def descendants(roots: Iterable[int], table: dict[int, Entry]) -> set[int]:
     return found
 
 
-def tree(leader: int, table: dict[int, Entry]) -> set[int]:
-    """What a session's leader started: its session, orphans included, and all below."""
-    session = [pid for pid, entry in table.items() if entry.session == leader]
-    return descendants([leader, *session], table)
+def kill_below(root: int, spared: Collection[int] = ()) -> bool:
+    """Kill everything below `root` now, but not its children `spared` and what is below them.
+
+    Returns whether there was anything, be it a zombie.
+    """
+    table = snapshot()
+    children = [pid for pid, entry in table.items() if entry.parent == root and pid not in spared]
+    below = descendants(children, table)
+    for pid in below:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return bool(below)
+
+
+def kill_descendants(root: int) -> None:
+    """Kill and reap everything below this process, `root`, which adopts orphans."""
+    while kill_below(root):
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
 
 
 def resident_bytes(pids: Iterable[int]) -> int:

@@ -9,10 +9,9 @@ import signal
 import sys
 from collections.abc import Callable
 
-from gateway import linux
+from gateway import linux, processes
 from gateway.errors import GatewayError
 from gateway.server import Gateway, Settings
-from gateway.supervisor import kill_descendants
 
 
 def run(
@@ -34,7 +33,7 @@ def run(
     linux.adopt_orphans()
     lost = asyncio.run(_run(settings, announce, end_with_stdin))
     if lost:
-        kill_descendants(os.getpid())
+        processes.kill_descendants(os.getpid())
         raise GatewayError(
             "supervisor-lost", "the supervisor of the gateway was killed: restart it"
         )
