@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 from collections.abc import Sequence
+from typing import cast
 
 from gateway.backend import Child, Order
 from gateway.cores import Cores
@@ -15,7 +16,7 @@ from gateway.environment import Sandbox, process_environment
 from gateway.function_user import FunctionUser
 from gateway.images import ImageStore, PinnedImage
 from gateway.launcher import Command, Launcher, Process
-from gateway.logs import LineReader
+from gateway.logs import LineReader, Pauses
 from gateway.names import BackendName
 from gateway.usage import CpuMeter, Usage, measure_trees
 
@@ -75,7 +76,7 @@ class ProcessBackend:
         reader, writer = os.pipe()
         loop = asyncio.get_running_loop()
         source = os.fdopen(reader, "rb", buffering=0)
-        opening = loop.create_task(loop.connect_read_pipe(lambda: output, source))
+        opening = loop.create_task(loop.connect_read_pipe(lambda: _Output(output), source))
         self._opening.add(opening)
         opening.add_done_callback(self._opening.discard)
         return io.FileIO(writer, "w")
@@ -112,6 +113,29 @@ class ProcessBackend:
             memory=order.deployment.memory,
             user=(user.uid, user.gid) if user else None,
         )
+
+
+class _Output(asyncio.Protocol):
+    """Reads a process's output."""
+
+    def __init__(self, lines: LineReader) -> None:
+        self._lines = lines
+        self._pauses = Pauses()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the pipe, to pause it."""
+        self._pipe = cast(asyncio.ReadTransport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass it on; the pipe fills, and the process waits, while reading pauses."""
+        self._lines.feed(data)
+        if pause_s := self._pauses.after_reading_s():
+            self._pipe.pause_reading()
+            asyncio.get_running_loop().call_later(pause_s, self._pipe.resume_reading)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Pass on what has no end."""
+        self._lines.end()
 
 
 class _FolderInUse:

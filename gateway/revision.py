@@ -145,7 +145,8 @@ class Revision:
                 failures += 1
                 delay = backoff_s(failures)
             self._notify()
-            self._log.write(replica.instance, f"gateway: {why}; next start in {delay:g} s")
+            said = f"gateway: {why}; next start in {delay:g} s"
+            self._log.write(replica.instance, said.encode())
             await asyncio.sleep(delay)
 
     async def _run(self, replica: Replica) -> str:
