@@ -18,6 +18,7 @@ from math import ceil
 _LINES_KEPT = 2000
 _LONGEST_LINE = 16 * 1024
 _AT_ONCE_S = 0.001
+_MOST_IN_A_ROW = 4
 _PAUSE_S = 0.02
 
 
@@ -124,13 +125,14 @@ class Pauses:
 
     def __init__(self) -> None:
         self._last = 0.0
+        self._in_a_row = 0
 
     def after_reading_s(self) -> float:
-        """How long to read no more, in seconds: 0 unless there was more to read at once."""
+        """How long to read no more, in seconds: 0 unless there was more at once, several times."""
         now = time.monotonic()
-        at_once = now - self._last < _AT_ONCE_S
+        self._in_a_row = self._in_a_row + 1 if now - self._last < _AT_ONCE_S else 0
         self._last = now
-        return _PAUSE_S if at_once else 0.0
+        return _PAUSE_S if self._in_a_row >= _MOST_IN_A_ROW else 0.0
 
 
 class LineReader:
