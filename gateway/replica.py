@@ -91,6 +91,12 @@ class Replica:
         if not self.inflight:
             self._idle.set()
 
+    async def until_dead(self, child: Child) -> str:
+        """Wait until it has ended, or is dead and being ended; returns why, in words."""
+        if self._watch:
+            await _first([self._watch, child.ended])
+        return child.fault or await how_it_ended(child)
+
     async def stop(self, times: Times) -> None:
         """Let requests in flight end, then end the replica: SIGTERM, after a grace SIGKILL."""
         child = self.child
@@ -159,8 +165,8 @@ class Replica:
             await asyncio.sleep(_POLL_PERIOD_S)
 
 
-async def _first(futures: list[asyncio.Future[Any]], limit_s: float) -> None:
-    """Wait for one of `futures`, or for the time to pass; cancels none."""
+async def _first(futures: list[asyncio.Future[Any]], limit_s: float | None = None) -> None:
+    """Wait for one of `futures`, or for a time to pass; cancels none."""
     await asyncio.wait(futures, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
 
 
