@@ -50,7 +50,7 @@ def run(
         os.close(output)
     tell(channel, {"id": ident, "pid": function, "init": os.getpid()})
     code = _await_end(function)
-    processes.kill_descendants(os.getpid())
+    processes.kill_descendants()
     tell(channel, {"id": ident, "exit": code})
 
 
@@ -89,18 +89,10 @@ def _start(message: dict[str, Any], listener: int, output: int) -> subprocess.Po
 
 def _await_end(function: int) -> int:
     """Wait for the function's first process, passing SIGTERM on; returns its exit status."""
-    while (code := _reaped(function)) is None:
+    while (code := processes.reap().get(function)) is None:
         number = signal.sigwait(_AWAITED)
         if number == signal.SIGTERM:
             os.kill(function, number)
         elif number == _SUPERVISOR_ENDED:
             return -signal.SIGKILL
     return code
-
-
-def _reaped(function: int) -> int | None:
-    """Reap what has ended, orphans too; returns the function's exit status if it was among it."""
-    while (reaped := os.waitpid(-1, os.WNOHANG))[0]:
-        if reaped[0] == function:
-            return os.waitstatus_to_exitcode(reaped[1])
-    return None

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Collection, Iterable
+import time
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_POLL_S = 0.001
 
 
 @dataclass(frozen=True)
@@ -63,26 +65,41 @@ def descendants(roots: Iterable[int], table: dict[int, Entry]) -> set[int]:
     return found
 
 
-def kill_below(root: int, spared: Collection[int] = ()) -> bool:
-    """Kill everything below `root` now, but not its children `spared` and what is below them.
+def children() -> list[int]:
+    """The pids of this process's children, also of those that have ended and are not reaped."""
+    try:
+        tasks = (_PROC / "self" / "task").iterdir()
+        return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN
+        return [pid for pid, entry in snapshot().items() if entry.parent == os.getpid()]
 
-    Returns whether there was anything, be it a zombie.
+
+def reap() -> dict[int, int]:
+    """Reap the children that have ended: their exit statuses, negative for signals, by pid."""
+    ended = {}
+    with contextlib.suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            ended[found[0]] = os.waitstatus_to_exitcode(found[1])
+    return ended
+
+
+def kill_children(spared: Container[int] = ()) -> bool:
+    """Kill this process's children but those `spared`; returns whether there are any others."""
+    found = [pid for pid in children() if pid not in spared]
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
+    return bool(found)
+
+
+def kill_descendants() -> None:
+    """Kill and reap everything below this process, which adopts orphans.
+
+    Only its children need be looked for, as what is below them comes up when they end. That is
+    fast enough for a process that forks and ends in a loop, of which a pid is never old.
     """
-    table = snapshot()
-    children = [pid for pid, entry in table.items() if entry.parent == root and pid not in spared]
-    below = descendants(children, table)
-    for pid in below:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    return bool(below)
-
-
-def kill_descendants(root: int) -> None:
-    """Kill and reap everything below this process, `root`, which adopts orphans."""
-    while kill_below(root):
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                os.waitpid(-1, 0)
+    while kill_children():
+        if not reap():
+            time.sleep(_POLL_S)
 
 
 def resident_bytes(pids: Iterable[int]) -> int:

@@ -33,7 +33,7 @@ def run(
     linux.adopt_orphans()
     lost = asyncio.run(_run(settings, announce, end_with_stdin))
     if lost:
-        processes.kill_descendants(os.getpid())
+        processes.kill_descendants()
         raise GatewayError(
             "supervisor-lost", "the supervisor of the gateway was killed: restart it"
         )

@@ -14,7 +14,6 @@ its processes occupy. The price: a burst between two looks is seen late.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
@@ -66,7 +65,7 @@ class Supervisor:
             if time.monotonic() >= next_look:
                 self._watch_memory()
                 next_look = time.monotonic() + _WATCH_PERIOD_S
-        processes.kill_descendants(os.getpid())
+        processes.kill_descendants()
 
     def _timeout(self) -> float | None:
         limited = any(function.memory for function in self._functions.values())
@@ -115,15 +114,12 @@ class Supervisor:
         An init process leaves nothing, unless it was killed itself: the kernel has then given this
         process what was below it. When that ends there is another look.
         """
-        ended = []
-        with contextlib.suppress(ChildProcessError):
-            while pid := os.waitpid(-1, os.WNOHANG)[0]:
-                if pid in self._functions:
-                    ended.append(self._functions.pop(pid).ident)
-        processes.kill_below(os.getpid(), spared=self._functions)
-        for ident in ended:
+        ended = [pid for pid in processes.reap() if pid in self._functions]
+        functions = [self._functions.pop(pid) for pid in ended]
+        processes.kill_children(spared=self._functions)
+        for function in functions:
             # Only one that was killed has not told yet, with the status of its function.
-            tell(self._channel, {"id": ident, "exit": -signal.SIGKILL})
+            tell(self._channel, {"id": function.ident, "exit": -signal.SIGKILL})
 
     def _watch_memory(self) -> None:
         limited = {pid: each for pid, each in self._functions.items() if each.memory}

@@ -59,6 +59,7 @@ def test_limits_labels_and_a_sandbox_without_rights(engine, running):
     assert settings["Memory"] == settings["MemorySwap"] == 64 << 20
     assert settings["CpuQuota"] / settings["CpuPeriod"] == 0.5
     assert settings["CapDrop"] == ["ALL"]
+    assert settings["PidsLimit"] == 4096
     assert container.labels["team"] == "blue"
     pid = container.attrs["State"]["Pid"]
     assert psutil.Process(pid).cmdline() == ["python", "index.py"]

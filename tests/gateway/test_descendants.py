@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -79,6 +80,39 @@ def test_a_daemon_ends_with_its_function(end, deploy, daemon, alive, wait_until)
     end(function)
     wait_until(lambda: not any(alive(pid) for pid in pids))
     assert all(alive(pid) for pid in others)
+
+
+#: Forks a process that is for ever replaced by its child, in a session of its own.
+HOPPER = """
+    import os
+
+    def handle(request):
+        if not os.fork():
+            while True:
+                os.setsid() if os.getpid() != os.getsid(0) else None
+                if os.fork():
+                    os._exit(0)
+        return str(os.getpid())
+"""
+
+
+def environment_has(name: str) -> bool:
+    """Whether a process has the function's environment."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("OPENFAAS_NAME") == name:
+                return True
+    return False
+
+
+@pytest.mark.parametrize("end", [remove, lambda function: function.scale(0)])
+def test_a_process_whose_pid_is_never_old_ends_with_its_function(end, deploy, alive, wait_until):
+    function = deploy(HOPPER)
+    pid = int(function.post().text)
+    end(function)
+    wait_until(lambda: not alive(pid))
+    # Nothing has its environment any more, however often one looks.
+    assert not any(environment_has(function.name) for _ in range(20))
 
 
 def test_a_daemon_counts_for_the_memory_limit(deploy, daemon, alive, wait_until):

@@ -126,6 +126,22 @@ def test_a_function_that_prints_all_the_time_does_not_hold_up_others(text, deplo
     assert median_s() < 5 * beside_busy_s
 
 
+def test_a_function_that_closes_its_output_goes_on(deploy, wait_until):
+    function = deploy("""
+        import os
+
+        def handle(request):
+            if request.path != "/again":
+                os.write(1, b"the last line, without an end")
+                os.close(1)
+                os.close(2)
+            return str(os.getpid())
+    """)
+    pid = function.post().text
+    wait_until(lambda: "the last line, without an end" in function.logs())
+    assert function.post(path="/again").text == pid
+
+
 def test_lines_that_come_together_are_one_piece_of_work():
     log = Log()
     LineReader(log, "one").feed(b"line\n" * 1000)
