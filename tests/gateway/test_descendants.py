@@ -30,8 +30,9 @@ DAEMON = """
             os.setsid()
         os.closerange(0, writer)
         os.closerange(writer + 1, 1000)
-        hog = bytearray(size)
         os.write(writer, str(os.getpid()).encode())
+        time.sleep(0.5)  # until that is answered
+        hog = bytearray(size)
         while True:
             time.sleep(600)
 
@@ -124,10 +125,12 @@ def test_a_daemon_counts_for_the_memory_limit(deploy, daemon, alive, wait_until)
     assert function.post().status_code == 200
 
 
-def test_a_daemon_counts_for_what_the_function_uses(deploy, daemon):
+def test_a_daemon_counts_for_what_the_function_uses(deploy, daemon, wait_until):
     function = deploy(DAEMON)
     daemon(function, 100 << 20)
-    assert function.describe(usage=True)["usage"]["totalMemoryBytes"] > 100 << 20
+    wait_until(
+        lambda: function.describe(usage=True)["usage"]["totalMemoryBytes"] > 100 << 20,
+    )
 
 
 def test_no_zombie_stays(deploy, daemon, alive, wait_until):
