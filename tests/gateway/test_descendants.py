@@ -112,8 +112,8 @@ def test_a_process_whose_pid_is_never_old_ends_with_its_function(end, deploy, al
     pid = int(function.post().text)
     end(function)
     wait_until(lambda: not alive(pid))
-    # Nothing has its environment any more, however often one looks.
-    assert not any(environment_has(function.name) for _ in range(20))
+    # One look may miss it.
+    wait_until(lambda: not any(environment_has(function.name) for _ in range(20)))
 
 
 def test_a_daemon_counts_for_the_memory_limit(deploy, daemon, alive, wait_until):

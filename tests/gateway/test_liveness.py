@@ -16,6 +16,7 @@ SERVER = """
     def handle(request):
         if request.path == "/stop":
             os.kill(os.getpid(), signal.SIGSTOP)
+            time.sleep(1)  # until it has reached every thread
         if request.path == "/close":
             __main__.server.socket.shutdown(socket.SHUT_RDWR)
             __main__.server.socket.close()
