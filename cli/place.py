@@ -43,10 +43,23 @@ def connect(
 
 
 @contextmanager
-def embedded_gateway(port: int = 0, backend: Backend = "process") -> Iterator[str]:
-    """The URL of an embedded gateway for the length of the block; `port` 0 takes a free one."""
+def embedded_gateway(
+    port: int = 0,
+    backend: Backend = "process",
+    user: str | None = None,
+    password: str | None = None,
+) -> Iterator[str]:
+    """The URL of an embedded gateway for the length of the block.
+
+    Parameters
+    ----------
+    port
+        0 takes a free one.
+    user, password
+        What its management API asks for: both, or nothing where neither is given.
+    """
     try:
-        with EmbeddedGateway(port, backend=backend) as embedded:
+        with EmbeddedGateway(port, user=user, password=password, backend=backend) as embedded:
             yield embedded.url
     except GatewayError as error:
         raise ChironError(error.code, error.message, status=error.status) from None

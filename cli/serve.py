@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import click
 
 from cli import options
 from cli.output import progress
+from gateway import linux
+from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE
 from gateway.names import BackendName as Backend
 from openfaas.credentials import gateway_url
 from services import components, fork_server
@@ -64,10 +66,17 @@ def command(
       chiron serve
       chiron serve predictor scheduler
     """
+    # Functions that run as the same user could read them here, or in what this process starts.
+    linux.forbid_inspection()
+    credentials = os.environ.pop(USER_VARIABLE, None), os.environ.pop(PASSWORD_VARIABLE, None)
     everything = not parts or _ALL in parts
     wanted = [name for name in components.NAMES if everything or name in parts]
     embedded = gateway is None and (everything or _GATEWAY in parts)
-    place = _gateway(embedded, gateway_port, backend, gateway)
+    place = (
+        _embedded(gateway_port, backend, *credentials)
+        if embedded
+        else nullcontext(gateway_url(gateway, os.environ))
+    )
     if not wanted:
         with place:
             while True:
@@ -79,13 +88,12 @@ def command(
 
 
 @contextmanager
-def _gateway(embedded: bool, port: int, backend: Backend | None, flag: str | None) -> Iterator[str]:
-    """The URL of the gateway to use; an embedded one lives as long as the block."""
-    if not embedded:
-        yield gateway_url(flag, os.environ)
-        return
+def _embedded(
+    port: int, backend: Backend | None, user: str | None, password: str | None
+) -> Iterator[str]:
+    """The URL of an embedded gateway, which lives as long as the block."""
     from cli.place import embedded_gateway
 
-    with embedded_gateway(port, backend or "process") as url:
+    with embedded_gateway(port, backend or "process", user, password) as url:
         progress(f"embedded gateway on {url}")
         yield url

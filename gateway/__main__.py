@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import get_args
 
+from gateway import linux
 from gateway.auth import Credentials
 from gateway.errors import GatewayError
 from gateway.function_user import DEFAULT
@@ -21,19 +22,20 @@ from gateway.server import Settings
 
 def main(arguments: list[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; returns the exit status: 2 for what the caller can mend."""
+    linux.forbid_inspection()
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    settings = Settings(
-        host=options.host,
-        port=options.port,
-        backend=options.backend,
-        images=options.images,
-        credentials=_credentials(),
-        times=Times(ready=options.ready_timeout),
-        idle_s=options.idle_timeout,
-        user=options.user,
-    )
     try:
+        settings = Settings(
+            host=options.host,
+            port=options.port,
+            backend=options.backend,
+            images=options.images,
+            credentials=_credentials(options.with_stdin),
+            times=Times(ready=options.ready_timeout),
+            idle_s=options.idle_timeout,
+            user=options.user,
+        )
         run(settings, lambda url: print(json.dumps({"url": url}), flush=True), options.with_stdin)
     except GatewayError as error:
         print(f"error: {error.message}", file=sys.stderr)
@@ -71,12 +73,25 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--user", default=DEFAULT, help="whom functions run as, for root (default %(default)s)"
     )
-    parser.add_argument("--with-stdin", action="store_true", help="end when standard input ends")
+    parser.add_argument(
+        "--with-stdin",
+        action="store_true",
+        help="take [USER, PASSWORD] from the first line of standard input, and end when it ends",
+    )
     return parser
 
 
-def _credentials() -> Credentials | None:
-    user, password = os.environ.get(USER_VARIABLE), os.environ.get(PASSWORD_VARIABLE)
+def _credentials(from_stdin: bool) -> Credentials | None:
+    """Those that were given, if any; raises GatewayError where there is only half of them."""
+    if from_stdin:
+        user, password = json.loads(sys.stdin.readline() or "[null, null]")
+    else:
+        user, password = os.environ.get(USER_VARIABLE), os.environ.get(PASSWORD_VARIABLE)
+    if bool(user) != bool(password):
+        raise GatewayError(
+            "half-credentials",
+            f"credentials need both: set {USER_VARIABLE} and {PASSWORD_VARIABLE}, or neither",
+        )
     return Credentials(user, password) if user and password else None
 
 

@@ -18,8 +18,8 @@ from typing import Any
 from gateway import docker_engine, owners
 from gateway.backend import HEALTH_PATH, Child, Order
 from gateway.docker_container import Container
-from gateway.docker_guard import Guard
 from gateway.docker_settings import Origin, container_settings
+from gateway.docker_supervision import Supervision
 from gateway.docker_usage import container_usage
 from gateway.errors import GatewayError
 from gateway.logs import LineReader
@@ -40,11 +40,13 @@ class DockerBackend:
 
     name: BackendName = "docker"
 
-    def __init__(self, client: Any, door: socket.socket, origin: Origin, guard: Guard) -> None:
+    def __init__(
+        self, client: Any, door: socket.socket, origin: Origin, supervision: Supervision
+    ) -> None:
         self.door = door
         self._client = client
         self._origin = origin
-        self._guard = guard
+        self._supervision = supervision
         self._containers: set[Container] = set()
         self._releases: set[asyncio.Task[None]] = set()
         self._meter = CpuMeter()
@@ -59,7 +61,7 @@ class DockerBackend:
             url: where the gateway listens.
             port: its port, which containers reach it by too where it is free.
             scratch: folder of the gateway's temporary files.
-            on_lost: called if the guardian process ends by itself.
+            on_lost: called if the supervisor process ends by itself.
 
         Raises:
             GatewayError: docker-py is missing, no engine answers, it may not be used, or it is not
@@ -71,7 +73,7 @@ class DockerBackend:
         await asyncio.to_thread(docker_engine.remove_abandoned, client)
         inner_url = f"http://{address}:{door.getsockname()[1]}"
         origin = Origin(owners.identity(), url, inner_url)
-        return cls(client, door, origin, Guard.open(origin.owner, scratch, on_lost))
+        return cls(client, door, origin, Supervision.open(origin.owner, scratch, on_lost))
 
     async def use(self, reference: str) -> _EngineImage:
         """Note the id that `reference` has now."""
@@ -103,12 +105,12 @@ class DockerBackend:
         return await asyncio.to_thread(container_usage, containers, self._meter)
 
     async def close(self) -> None:
-        """Wait until every container is removed, and let the guardian end."""
+        """Wait until every container is removed, and let the supervisor end."""
         for container in self._containers:
             container.signal(signal.SIGKILL)
             await container.removed.wait()
         await asyncio.gather(*self._releases)
-        await self._guard.dismiss(all_clear=await asyncio.to_thread(self._nothing_left))
+        await self._supervision.dismiss(all_clear=await asyncio.to_thread(self._nothing_left))
         self._client.close()
 
     def _nothing_left(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from signal import SIGKILL, Signals
@@ -14,11 +15,13 @@ from gateway import docker_engine
 from gateway.backend import Child
 from gateway.docker_engine import engine_errors
 from gateway.errors import GatewayError
-from gateway.logs import LineReader
+from gateway.logs import LineReader, Pauses
 
 #: Where every image of the templates listens: of-watchdog, or index.py itself.
 PORT = 8080
 _NOT_STARTED = 127
+_READ_BYTES = 1 << 16
+_FRAME_HEAD = 8
 _LOST = 255
 
 
@@ -47,7 +50,7 @@ class Container(Child):
         self._client = client
         self._settings = settings
         self.image: str = settings["image"]
-        self._output = output
+        self._lines = output
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
         self._container: Any = None
@@ -87,7 +90,7 @@ class Container(Child):
     def _run(self, container: Any) -> None:
         try:
             with engine_errors():
-                pieces = container.attach(stdout=True, stderr=True, stream=True)
+                output = container.attach_socket(params={"stdout": 1, "stderr": 1, "stream": 1})
                 container.start()
                 container.reload()
         except GatewayError as error:
@@ -95,7 +98,7 @@ class Container(Child):
             return
         self._announce(container)
         try:
-            self._conclude(self._watch(container, pieces))
+            self._conclude(self._watch(container, output))
         except GatewayError as error:
             self.fault = error.message
             self._tell(self.end, _LOST)
@@ -113,15 +116,26 @@ class Container(Child):
         network = container.attrs["NetworkSettings"]["Networks"][docker_engine.NETWORK]
         self._tell(self._started, network["IPAddress"], container.attrs["State"]["Pid"])
 
-    def _watch(self, container: Any, pieces: Any) -> Ending:
+    def _watch(self, container: Any, output: Any) -> Ending:
         """Pass on what it writes until it ends; a container may also close its output and go on."""
         with engine_errors():
-            for piece in pieces:
-                self._tell(self._output.data_received, piece)
-            self._tell(self._output.connection_lost, None)
+            with contextlib.closing(output):
+                self._pass_on(output)
             code = container.wait(timeout=None)["StatusCode"]
             container.reload()
         return Ending(code, container.attrs["State"]["OOMKilled"])
+
+    def _pass_on(self, output: Any) -> None:
+        """Read the output; the engine holds back, and the container waits, while reading pauses."""
+        from docker.utils.socket import read
+
+        pauses = Pauses()
+        rest = b""
+        while received := read(output, _READ_BYTES):
+            text, rest = unframed(rest + received)
+            self._tell(self._lines.feed, text)
+            time.sleep(pauses.after_reading_s())
+        self._tell(self._lines.end)
 
     def _conclude(self, ending: Ending) -> None:
         # A shell's convention, and Docker's: 128 + the signal's number.
@@ -140,6 +154,22 @@ class Container(Child):
         """Call `what` in the event loop; nothing if the loop has ended."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(what, *arguments)
+
+
+def unframed(stream: bytes) -> tuple[bytes, bytes]:
+    """What is in the engine's frames: the contents of those that are whole, and the rest.
+
+    A frame is eight bytes, of which the last four are the length of what follows.
+    """
+    contents = []
+    at = 0
+    while (start := at + _FRAME_HEAD) <= len(stream):
+        end = start + int.from_bytes(stream[start - 4 : start])
+        if end > len(stream):
+            break
+        contents.append(stream[start:end])
+        at = end
+    return b"".join(contents), stream[at:]
 
 
 def _kill(container: Any, number: Signals) -> None:

@@ -129,7 +129,7 @@ def remove_superseded(client: Any, ident: str) -> None:
 
 
 def remove_abandoned(client: Any) -> None:
-    """Remove the containers of gateways that have ended, were they killed with their guardians."""
+    """Remove the containers of gateways that have ended, also of those killed with supervisors."""
     for container in owned(client):
         if owners.is_gone(container.labels[OWNER_LABEL]):
             remove(container)

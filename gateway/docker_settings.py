@@ -12,6 +12,8 @@ from gateway.environment import function_environment
 SECRETS_FOLDER = "/var/openfaas/secrets"
 #: How often the kernel renews a container's share of CPU time.
 _PERIOD_US = 100_000
+#: Processes and threads of a container: far more than a wrap has, far less than a machine bears.
+_MOST_TASKS = 4096
 #: `docker logs` shows the end of the log too; the gateway keeps its own.
 _LOG = {"type": "json-file", "config": {"max-size": "1m"}}
 
@@ -55,6 +57,7 @@ def container_settings(order: Order, image: str, origin: Origin) -> dict[str, An
         "network_mode": NETWORK,
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
+        "pids_limit": _MOST_TASKS,
         "log_config": _LOG,
         # The gateway asks itself; an image's own check would start a process every few seconds.
         "healthcheck": {"test": ["NONE"]},

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import select
 import subprocess
 import sys
@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import IO, cast
 
 from gateway import paths
+from gateway.environment import own_environment
 from gateway.errors import GatewayError
-from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName
+from gateway.names import BackendName
 
 _START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 30.0
@@ -50,7 +51,7 @@ class EmbeddedGateway:
         if idle_timeout_s is not None:
             self._command += ["--idle-timeout", str(idle_timeout_s)]
         self._command += ["--images", str((images or paths.images()).absolute())]
-        self._credentials = {USER_VARIABLE: user or "", PASSWORD_VARIABLE: password or ""}
+        self._credentials = [user, password]
         self._process: subprocess.Popen[bytes]
         self._errors: IO[bytes]
 
@@ -60,7 +61,7 @@ class EmbeddedGateway:
         self._process = subprocess.Popen(
             self._command,
             cwd=Path(__file__).resolve().parent.parent,
-            env={**os.environ, **self._credentials},
+            env=own_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -68,6 +69,7 @@ class EmbeddedGateway:
         )
         self.pid = self._process.pid
         try:
+            self._tell_credentials()
             self.url = json.loads(self._first_line())["url"]
         except BaseException:
             self._stop()
@@ -77,6 +79,13 @@ class EmbeddedGateway:
     def __exit__(self, *_: object) -> None:
         """Stop it and wait until it is gone."""
         self._stop()
+
+    def _tell_credentials(self) -> None:
+        """Send them through the pipe: an environment would show them to other processes."""
+        stdin = cast(IO[bytes], self._process.stdin)
+        with contextlib.suppress(BrokenPipeError):  # it has ended: its own words say why
+            stdin.write(json.dumps(self._credentials).encode() + b"\n")
+            stdin.flush()
 
     def _first_line(self) -> bytes:
         stdout = cast(IO[bytes], self._process.stdout)
@@ -97,5 +106,5 @@ class EmbeddedGateway:
             try:
                 self._process.wait(_STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                # Its guardian ends the functions when it sees it gone.
+                # Its supervisor ends the functions when it sees it gone.
                 self._process.kill()

@@ -1,14 +1,24 @@
-"""The environment of a function: nothing of the gateway's own but what it must have."""
+"""The environments of functions and of the gateway's own processes: only what each must have."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gateway.deployment import Deployment
-from gateway.images import Image
 from gateway.names import NAMESPACE
+
+if TYPE_CHECKING:  # who embeds a gateway imports nothing of its server
+    from gateway.deployment import Deployment
+    from gateway.images import Image
+
+#: What the gateway and its supervisors take from whoever starts them: where things are.
+_OWN = (
+    *("PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "HOME", "CHIRON_HOME", "TMPDIR"),
+    *("LANG", "LC_ALL", "LC_CTYPE", "TZ"),
+    *("DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"),
+)
 
 
 @dataclass(frozen=True)
@@ -18,6 +28,14 @@ class Sandbox:
     home: Path
     temporary: Path
     secrets: Path
+
+
+def own_environment() -> dict[str, str]:
+    """The variables of the gateway's own processes: none that may be a credential.
+
+    Functions can be of the same user, who may read every process's first environment.
+    """
+    return {name: os.environ[name] for name in _OWN if name in os.environ}
 
 
 def process_environment(

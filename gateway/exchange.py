@@ -62,6 +62,7 @@ async def _exchange(
         replica.enter()
         try:
             async with asyncio.timeout(limit), send(replica, outgoing) as response:
+                replica.heard = True
                 yield response
                 return
         except TimeoutError as error:
@@ -72,10 +73,11 @@ async def _exchange(
             if outgoing.refused:
                 raise outgoing.refused from error
             # Nothing was sent if its process ended before it took the connection: go on to another.
-            if attempt == _CONNECT_ATTEMPTS or not isinstance(error, aiohttp.ClientConnectorError):
-                raise GatewayError(
-                    "broken-off", f"function {function.name}: its process broke off: {error}", 502
-                ) from error
+            refused = isinstance(error, aiohttp.ClientConnectorError)
+            replica.unreachable |= refused
+            if attempt == _CONNECT_ATTEMPTS or not refused:
+                why = replica.fault or f"its process broke off: {error}"
+                raise GatewayError("broken-off", f"function {function.name}: {why}", 502) from error
         finally:
             replica.leave()
         await asyncio.sleep(_BETWEEN_ATTEMPTS_S)

@@ -1,4 +1,4 @@
-"""The gateway's side of the guardian: has processes started and signalled, hears of their ends."""
+"""The gateway's side of the supervisor: orders starts and signals, hears of ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from itertools import count
 from pathlib import Path
 
 from gateway.backend import Child
-from gateway.guardian import MAX_MESSAGE
+from gateway.environment import own_environment
+from gateway.supervisor import MAX_MESSAGE
 
 _NOT_STARTED = 127
 
@@ -40,22 +41,27 @@ class Command:
 
 
 class Process(Child):
-    """A function process; the guardian knows it by `ident`."""
+    """A function process; the supervisor knows it by `ident`.
+
+    Attributes:
+        init: the process above it, below which all is that it starts; 0 until it has started.
+    """
 
     def __init__(self, launcher: Launcher, ident: int) -> None:
         super().__init__()
         self.ident = ident
+        self.init = 0
         self._launcher = launcher
 
     def signal(self, number: signal.Signals) -> None:
-        """Have the guardian signal it."""
+        """Have the supervisor signal it."""
         if not self.ended.done():
             self._launcher.signal(self.ident, number)
 
 
 @dataclass
 class Launcher:
-    """Holds the channel to the guardian; closing it ends every process the guardian started."""
+    """Holds the channel to the supervisor; closing it ends every process the supervisor started."""
 
     channel: socket.socket
     process: subprocess.Popen[bytes]
@@ -66,11 +72,11 @@ class Launcher:
 
     @classmethod
     def open(cls, scratch: Path, on_lost: Callable[[], None]) -> Launcher:
-        """Start the guardian; it removes `scratch` when it ends. Needs a running event loop.
+        """Start the supervisor; it removes `scratch` when it ends. Needs a running event loop.
 
         Args:
             scratch: folder of the gateway's temporary files.
-            on_lost: called if the guardian ends by itself.
+            on_lost: called if the supervisor ends by itself.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (ours, theirs):
@@ -78,8 +84,9 @@ class Launcher:
         root = Path(__file__).resolve().parent.parent
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "gateway.guardian", str(theirs.fileno()), str(scratch)],
+                [sys.executable, "-m", "gateway.supervisor", str(theirs.fileno()), str(scratch)],
                 cwd=root,
+                env=own_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
@@ -112,21 +119,28 @@ class Launcher:
             raise OSError(f"its environment is larger than {MAX_MESSAGE // 1024} KiB")
         self._children[child.ident] = child
         socket.send_fds(self.channel, [message], [listener.fileno(), output])
+        self._resume()
         return child
 
     def signal(self, ident: int, number: signal.Signals) -> None:
         """Signal a process; SIGKILL reaches everything it started."""
         message = {"do": "signal", "id": ident, "signal": int(number)}
-        with contextlib.suppress(OSError):  # guardian gone, and its processes with it
+        with contextlib.suppress(OSError):  # supervisor gone, and its processes with it
             self.channel.send(json.dumps(message).encode())
+        self._resume()
 
     async def close(self) -> None:
-        """Have the guardian end every process, and wait until it has."""
+        """Have the supervisor end every process, and wait until it has."""
         asyncio.get_running_loop().remove_reader(self.channel)
         self.channel.close()
+        self._resume()
         await asyncio.to_thread(self.process.wait)
-        # The guardian has removed it, unless it was killed.
+        # The supervisor has removed it, unless it was killed.
         await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
+
+    def _resume(self) -> None:
+        """Have the supervisor go on: a function of the same user may have stopped it."""
+        self.process.send_signal(signal.SIGCONT)
 
     def _receive(self) -> None:
         try:
@@ -139,10 +153,12 @@ class Launcher:
             self._lost()
             return
         message = json.loads(data)
-        child = self._children[message["id"]]
+        child = self._children.get(message["id"])
+        if child is None:
+            return  # it was told already that it ended
         match message:
-            case {"pid": pid}:
-                child.pid = pid
+            case {"pid": pid, "init": init}:
+                child.pid, child.init = pid, init
                 child.started.set()
             case {"error": error}:
                 self._end(child, _NOT_STARTED, error)
@@ -158,5 +174,5 @@ class Launcher:
     def _lost(self) -> None:
         asyncio.get_running_loop().remove_reader(self.channel)
         for child in list(self._children.values()):
-            self._end(child, -signal.SIGKILL, "the guardian process is gone")
+            self._end(child, -signal.SIGKILL, "the supervisor process is gone")
         self.on_lost()

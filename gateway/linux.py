@@ -6,6 +6,7 @@ import ctypes
 import os
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 
@@ -22,9 +23,17 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def die_with_parent(signal: int) -> None:
+def signal_at_parents_end(signal: int) -> None:
     """Have the kernel send this process `signal` when the thread that started it ends."""
     _prctl(_PR_SET_PDEATHSIG, signal)
+
+
+def forbid_inspection() -> None:
+    """Let only root read this process's environment, memory and descriptors, or trace it.
+
+    Holds for what it forks too, until that becomes another program by exec.
+    """
+    _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def forbid_new_privileges() -> None:

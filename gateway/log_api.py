@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import re
@@ -13,6 +14,9 @@ from gateway.errors import GatewayError
 from gateway.function import Function
 from gateway.logs import Line
 from gateway.names import NAMESPACE
+
+_AT_ONCE = 100
+_PAUSE_S = 0.01
 
 
 async def stream_logs(request: web.Request, function: Function) -> web.StreamResponse:
@@ -27,13 +31,19 @@ async def stream_logs(request: web.Request, function: Function) -> web.StreamRes
     log = function.log
     next_line = log.written
     with contextlib.suppress(ConnectionError):  # the reader may leave at any time
-        for line in log.read(since, instance, tail):
-            await answer.write(_record(function.name, line))
+        await _send(answer, function.name, log.read(since, instance, tail))
         if query.get("follow") in ("1", "true"):
-            async for line in log.follow(next_line, instance):
-                await answer.write(_record(function.name, line))
+            async for lines in log.follow(next_line, instance):
+                await _send(answer, function.name, lines)
         await answer.write_eof()
     return answer
+
+
+async def _send(answer: web.StreamResponse, name: str, lines: list[Line]) -> None:
+    """Send lines a few at a time: calls of functions go on meanwhile."""
+    for start in range(0, len(lines), _AT_ONCE):
+        await answer.write(b"".join(_record(name, each) for each in lines[start:][:_AT_ONCE]))
+        await asyncio.sleep(_PAUSE_S)
 
 
 def _record(name: str, line: Line) -> bytes:

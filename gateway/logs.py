@@ -1,40 +1,79 @@
-"""A function's log: its processes' output line by line, the latest lines kept, open to readers."""
+"""A function's log: what its processes wrote, the latest lines kept, open to readers.
+
+Nothing is done for a single line before it is read: what a process writes is kept in pieces, as it
+was written, so that one that prints as fast as it can takes little of the gateway's time.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
+from math import ceil
 
 _LINES_KEPT = 2000
 _LONGEST_LINE = 16 * 1024
+_AT_ONCE_S = 0.001
+_MOST_IN_A_ROW = 4
+_PAUSE_S = 0.02
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Line:
-    """One line of one process, and when it was written."""
+    """One line of one process, and when it was read."""
 
-    number: int
     time: datetime
     instance: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Lines that one process wrote at one time; `least` is how many they are at least."""
+
+    time: datetime
+    instance: str
+    data: bytes
+    least: int
+
+    def lines(self) -> list[Line]:
+        """Its lines; those too long to keep are broken up."""
+        parts = (
+            line[start : start + _LONGEST_LINE]
+            for line in self.data.split(b"\n")
+            for start in range(0, len(line) or 1, _LONGEST_LINE)
+        )
+        return [
+            Line(self.time, self.instance, part.decode("utf-8", errors="replace").rstrip("\r"))
+            for part in parts
+        ]
 
 
 class Log:
     """The last lines of a function's processes, across restarts and redeployments."""
 
     def __init__(self) -> None:
-        self._lines: deque[Line] = deque(maxlen=_LINES_KEPT)
+        self._pieces: deque[_Piece] = deque()
+        self._least = 0
         self._written = 0
         self._closed = False
         self._news = asyncio.Event()
 
-    def write(self, instance: str, text: str) -> None:
-        """Append one line and wake those who follow."""
-        self._lines.append(Line(self._written, datetime.now(UTC), instance, text))
+    def write(self, instance: str, data: bytes) -> None:
+        """Append lines, the last one without its end, and wake those who follow."""
+        lines = 1 + data.count(b"\n")
+        if lines > _LINES_KEPT:
+            data, lines = b"\n".join(data.rsplit(b"\n", _LINES_KEPT)[1:]), _LINES_KEPT
+        least = max(lines, ceil(len(data) / (_LONGEST_LINE + 1)))
+        self._pieces.append(_Piece(datetime.now(UTC), instance, data, least))
         self._written += 1
+        self._least += least
+        while self._least - self._pieces[0].least >= _LINES_KEPT:
+            self._least -= self._pieces.popleft().least
         self._wake()
 
     def close(self) -> None:
@@ -44,58 +83,78 @@ class Log:
 
     def read(self, since: datetime | None, instance: str | None, tail: int | None) -> list[Line]:
         """The kept lines, oldest first: those after `since`, of `instance`, at most `tail`."""
-        lines = [line for line in self._lines if _wanted(line, since, instance)]
-        return lines if tail is None else lines[max(0, len(lines) - tail) :]
+        lines = [line for piece in self._pieces for line in piece.lines()][-_LINES_KEPT:]
+        wanted = [
+            line
+            for line in lines
+            if (since is None or line.time >= since) and (not instance or line.instance == instance)
+        ]
+        return wanted if tail is None else wanted[max(0, len(wanted) - tail) :]
 
     @property
     def written(self) -> int:
-        """How many lines were ever written: where a `follow` that is to miss none starts."""
+        """How often there was ever written: where a `follow` that is to miss nothing starts."""
         return self._written
 
-    async def follow(self, start: int, instance: str | None) -> AsyncIterator[Line]:
-        """The lines of `instance` from number `start` on, until the function is removed."""
-        while not self._closed:
-            news = self._news
-            fresh = [line for line in self._lines if line.number >= start]
+    async def follow(self, start: int, instance: str | None) -> AsyncIterator[list[Line]]:
+        """What `instance` writes from number `start` on, in order, until the function is removed.
+
+        A reader who falls behind by more lines than are kept misses some.
+        """
+        while True:
+            news, closed = self._news, self._closed
+            fresh = list(islice(reversed(self._pieces), self._written - start))
             start = self._written
-            for line in fresh:
-                if _wanted(line, None, instance):
-                    yield line
-            if start == self._written:
-                await news.wait()
+            for piece in reversed(fresh):
+                if not instance or piece.instance == instance:
+                    yield piece.lines()
+            if closed:
+                return
+            await news.wait()
 
     def _wake(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
 
 
-def _wanted(line: Line, since: datetime | None, instance: str | None) -> bool:
-    return (since is None or line.time >= since) and (not instance or line.instance == instance)
+class Pauses:
+    """When to stop reading an output for a while, so that who prints all the time has to wait.
+
+    Else each line that it prints would be work for the gateway at once.
+    """
+
+    def __init__(self) -> None:
+        self._last = 0.0
+        self._in_a_row = 0
+
+    def after_reading_s(self) -> float:
+        """How long to read no more, in seconds: 0 unless there was more at once, several times."""
+        now = time.monotonic()
+        self._in_a_row = self._in_a_row + 1 if now - self._last < _AT_ONCE_S else 0
+        self._last = now
+        return _PAUSE_S if self._in_a_row >= _MOST_IN_A_ROW else 0.0
 
 
-class LineReader(asyncio.Protocol):
-    """Splits a process's output into lines of the log; a line too long to keep is broken up."""
+class LineReader:
+    """Passes a process's output on to the log in whole lines."""
 
     def __init__(self, log: Log, instance: str) -> None:
         self._log = log
         self._instance = instance
         self._rest = b""
 
-    def data_received(self, data: bytes) -> None:
-        """Log the lines that `data` completes."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._write(line)
-        while len(self._rest) > _LONGEST_LINE:
-            self._write(self._rest[:_LONGEST_LINE])
-            self._rest = self._rest[_LONGEST_LINE:]
+    def feed(self, data: bytes) -> None:
+        """Log the lines that `data` completes, and what is too long to wait for its end."""
+        lines, ended, self._rest = (self._rest + data).rpartition(b"\n")
+        if ended:
+            self._log.write(self._instance, lines)
+        if len(self._rest) > _LONGEST_LINE:
+            cut = (len(self._rest) - 1) // _LONGEST_LINE * _LONGEST_LINE
+            self._log.write(self._instance, self._rest[:cut])
+            self._rest = self._rest[cut:]
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def end(self) -> None:
         """Log what the process wrote last without ending its line."""
         if self._rest:
-            self._write(self._rest)
-
-    def _write(self, line: bytes) -> None:
-        for start in range(0, len(line) or 1, _LONGEST_LINE):
-            text = line[start : start + _LONGEST_LINE].decode("utf-8", errors="replace")
-            self._log.write(self._instance, text.rstrip("\r"))
+            self._log.write(self._instance, self._rest)
+            self._rest = b""

@@ -1,4 +1,4 @@
-"""Replicas that are processes of this machine, started and ended by the guardian."""
+"""Replicas that are processes of this machine, started and ended by the supervisor."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 from collections.abc import Sequence
+from typing import cast
 
 from gateway.backend import Child, Order
 from gateway.cores import Cores
@@ -15,7 +16,7 @@ from gateway.environment import Sandbox, process_environment
 from gateway.function_user import FunctionUser
 from gateway.images import ImageStore, PinnedImage
 from gateway.launcher import Command, Launcher, Process
-from gateway.logs import LineReader
+from gateway.logs import LineReader, Pauses
 from gateway.names import BackendName
 from gateway.usage import CpuMeter, Usage, measure_trees
 
@@ -45,11 +46,12 @@ class ProcessBackend:
 
     async def usage(self, children: Sequence[Child]) -> Usage:
         """CPU time and proportional set size of the process trees."""
-        roots = {child.pid: child.since for child in children if child.pid is not None}
+        started = [child for child in children if isinstance(child, Process) and child.init]
+        roots = {child.init: child.since for child in started}
         return await asyncio.to_thread(measure_trees, roots, self._meter)
 
     async def close(self) -> None:
-        """Have the guardian end what is left."""
+        """Have the supervisor end what is left."""
         await self._launcher.close()
 
     def start(self, image: PinnedImage, order: Order, output: LineReader) -> Process:
@@ -74,7 +76,7 @@ class ProcessBackend:
         reader, writer = os.pipe()
         loop = asyncio.get_running_loop()
         source = os.fdopen(reader, "rb", buffering=0)
-        opening = loop.create_task(loop.connect_read_pipe(lambda: output, source))
+        opening = loop.create_task(loop.connect_read_pipe(lambda: _Output(output), source))
         self._opening.add(opening)
         opening.add_done_callback(self._opening.discard)
         return io.FileIO(writer, "w")
@@ -111,6 +113,29 @@ class ProcessBackend:
             memory=order.deployment.memory,
             user=(user.uid, user.gid) if user else None,
         )
+
+
+class _Output(asyncio.Protocol):
+    """Reads a process's output."""
+
+    def __init__(self, lines: LineReader) -> None:
+        self._lines = lines
+        self._pauses = Pauses()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the pipe, to pause it."""
+        self._pipe = cast(asyncio.ReadTransport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass it on; the pipe fills, and the process waits, while reading pauses."""
+        self._lines.feed(data)
+        if pause_s := self._pauses.after_reading_s():
+            self._pipe.pause_reading()
+            asyncio.get_running_loop().call_later(pause_s, self._pipe.resume_reading)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Pass on what has no end."""
+        self._lines.end()
 
 
 class _FolderInUse:

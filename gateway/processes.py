@@ -1,23 +1,27 @@
-"""Reads /proc: which processes belong to a function, and what memory and CPU time they take."""
+"""Reads /proc: which processes are below another, what memory and CPU time they take; kills."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable
+import signal
+import time
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_POLL_S = 0.001
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One process: its parent, its session, and the CPU time of it and its reaped children."""
+    """One process: its parent, its state, and the CPU time of it and its reaped children."""
 
     parent: int
-    session: int
+    state: str
     cpu_s: float
 
 
@@ -43,7 +47,7 @@ def _entry(folder: Path) -> Entry | None:
     # The command's name, in parentheses, may hold blanks: count fields from its end.
     fields = stat[stat.rindex(")") + 2 :].split()
     ticks = sum(int(field) for field in fields[11:15])
-    return Entry(int(fields[1]), int(fields[3]), ticks / _TICKS_PER_S)
+    return Entry(int(fields[1]), fields[0], ticks / _TICKS_PER_S)
 
 
 def descendants(roots: Iterable[int], table: dict[int, Entry]) -> set[int]:
@@ -61,10 +65,41 @@ def descendants(roots: Iterable[int], table: dict[int, Entry]) -> set[int]:
     return found
 
 
-def tree(leader: int, table: dict[int, Entry]) -> set[int]:
-    """What a session's leader started: its session, orphans included, and all below."""
-    session = [pid for pid, entry in table.items() if entry.session == leader]
-    return descendants([leader, *session], table)
+def children() -> list[int]:
+    """The pids of this process's children, also of those that have ended and are not reaped."""
+    try:
+        tasks = (_PROC / "self" / "task").iterdir()
+        return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN
+        return [pid for pid, entry in snapshot().items() if entry.parent == os.getpid()]
+
+
+def reap() -> dict[int, int]:
+    """Reap the children that have ended: their exit statuses, negative for signals, by pid."""
+    ended = {}
+    with contextlib.suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            ended[found[0]] = os.waitstatus_to_exitcode(found[1])
+    return ended
+
+
+def kill_children(spared: Container[int] = ()) -> bool:
+    """Kill this process's children but those `spared`; returns whether there are any others."""
+    found = [pid for pid in children() if pid not in spared]
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
+    return bool(found)
+
+
+def kill_descendants() -> None:
+    """Kill and reap everything below this process, which adopts orphans.
+
+    Only its children need be looked for, as what is below them comes up when they end. That is
+    fast enough for a process that forks and ends in a loop, of which a pid is never old.
+    """
+    while kill_children():
+        if not reap():
+            time.sleep(_POLL_S)
 
 
 def resident_bytes(pids: Iterable[int]) -> int:

@@ -15,6 +15,7 @@ from yarl import URL
 
 from gateway.backend import Child, ImageInUse, Order
 from gateway.bodies import READ_AHEAD_BYTES
+from gateway.liveness import await_death
 from gateway.logs import LineReader, Log
 
 _POLL_PERIOD_S = 0.02
@@ -44,11 +45,14 @@ class Replica:
 
     Attributes:
         large: to be held by a call whose body is passed on piece by piece.
+        heard, unreachable: whether it has answered a call, and one could not connect to it, since
+            its liveness was last in question.
     """
 
     def __init__(self, name: str, image: ImageInUse, log: Log) -> None:
         self.instance = f"{name}-{secrets.token_hex(3)}"
         self.inflight = 0
+        self.heard = self.unreachable = False
         self.started = time.monotonic()
         self.url = URL()
         self.http: aiohttp.ClientSession
@@ -57,6 +61,7 @@ class Replica:
         self._log = log
         self.child: Child | None = None
         self._idle = asyncio.Event()
+        self._watch: asyncio.Task[None] | None = None
 
     async def start(self, order: Order, ready_s: float) -> Child:
         """Start it; returns its child once it answers its health check.
@@ -71,7 +76,15 @@ class Replica:
             raise StartFailedError(f"it cannot be started: {child.error}")
         self._connect(child)
         await self._become_ready(child, ready_s)
+        # It may start again by itself, in the same process.
+        longest_silence_s = max(order.deployment.call_limits().answer_s, ready_s)
+        self._watch = asyncio.create_task(self._end_when_dead(child, longest_silence_s))
         return child
+
+    @property
+    def fault(self) -> str | None:
+        """Why it was ended, if not by its own doing."""
+        return self.child.fault if self.child else None
 
     def enter(self) -> None:
         """Count a request in; every `enter` is followed by a `leave`."""
@@ -83,6 +96,12 @@ class Replica:
         if not self.inflight:
             self._idle.set()
 
+    async def until_dead(self, child: Child) -> str:
+        """Wait until it has ended, or is dead and being ended; returns why, in words."""
+        if self._watch:
+            await _first([self._watch, child.ended])
+        return child.fault or await how_it_ended(child)
+
     async def stop(self, times: Times) -> None:
         """Let requests in flight end, then end the replica: SIGTERM, after a grace SIGKILL."""
         child = self.child
@@ -92,6 +111,8 @@ class Replica:
             await asyncio.wait([child.ended], timeout=times.stop)
             child.signal(signal.SIGKILL)
             await asyncio.shield(child.ended)
+        if self._watch:
+            self._watch.cancel()
         if self.url:
             await self.http.close()
 
@@ -101,6 +122,18 @@ class Replica:
             idle = asyncio.ensure_future(self._idle.wait())
             await _first([idle, child.ended], limit_s)
             idle.cancel()
+
+    async def _end_when_dead(self, child: Child, longest_silence_s: float) -> None:
+        """Have the replica ended, and so its calls, when it will never answer again."""
+        why = await await_death(child, longest_silence_s, self._doubtful)
+        child.fault = f"killed: {why}"
+        child.signal(signal.SIGKILL)
+
+    def _doubtful(self) -> bool:
+        """Whether calls wait and none was answered since the last look, or could not connect."""
+        doubtful = self.unreachable or (self.inflight > 0 and not self.heard)
+        self.heard = self.unreachable = False
+        return doubtful
 
     def _connect(self, child: Child) -> None:
         self.url = URL(f"http://{child.host}:{child.port}/")
@@ -137,8 +170,8 @@ class Replica:
             await asyncio.sleep(_POLL_PERIOD_S)
 
 
-async def _first(futures: list[asyncio.Future[Any]], limit_s: float) -> None:
-    """Wait for one of `futures`, or for the time to pass; cancels none."""
+async def _first(futures: list[asyncio.Future[Any]], limit_s: float | None = None) -> None:
+    """Wait for one of `futures`, or for a time to pass; cancels none."""
     await asyncio.wait(futures, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
 
 

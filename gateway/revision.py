@@ -12,7 +12,7 @@ from gateway.backend import Backend, Child, ImageInUse, Order
 from gateway.deployment import Deployment
 from gateway.errors import GatewayError
 from gateway.logs import Log
-from gateway.replica import Replica, StartFailedError, Times, how_it_ended
+from gateway.replica import Replica, StartFailedError, Times
 from gateway.secret_store import SecretStore
 
 _FIRST_DELAY_S = 0.25
@@ -145,7 +145,8 @@ class Revision:
                 failures += 1
                 delay = backoff_s(failures)
             self._notify()
-            self._log.write(replica.instance, f"gateway: {why}; next start in {delay:g} s")
+            said = f"gateway: {why}; next start in {delay:g} s"
+            self._log.write(replica.instance, said.encode())
             await asyncio.sleep(delay)
 
     async def _run(self, replica: Replica) -> str:
@@ -157,7 +158,7 @@ class Revision:
             self.problem = None
             self.ready.append(replica)
             self._notify()
-            return await how_it_ended(child)
+            return await replica.until_dead(child)
         finally:
             if replica in self.ready:
                 self.ready.remove(replica)

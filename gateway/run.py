@@ -9,9 +9,8 @@ import signal
 import sys
 from collections.abc import Callable
 
-from gateway import linux
+from gateway import linux, processes
 from gateway.errors import GatewayError
-from gateway.guardian import kill_descendants
 from gateway.server import Gateway, Settings
 
 
@@ -29,20 +28,22 @@ def run(
             other end is gone.
 
     Raises:
-        GatewayError: the port cannot be had, or the guardian process was killed.
+        GatewayError: the port cannot be had, or the supervisor process was killed.
     """
     linux.adopt_orphans()
     lost = asyncio.run(_run(settings, announce, end_with_stdin))
     if lost:
-        kill_descendants(os.getpid())
-        raise GatewayError("guardian-lost", "the gateway's guardian process was killed: restart it")
+        processes.kill_descendants()
+        raise GatewayError(
+            "supervisor-lost", "the supervisor of the gateway was killed: restart it"
+        )
 
 
 async def _run(settings: Settings, announce: Callable[[str], None], end_with_stdin: bool) -> bool:
-    """Serve until told to end; returns whether the guardian was lost."""
+    """Serve until told to end; returns whether the supervisor was lost."""
     loop = asyncio.get_running_loop()
     gateway = Gateway(settings)
-    stop = gateway.guardian_lost
+    stop = gateway.supervisor_lost
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)

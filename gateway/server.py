@@ -68,7 +68,7 @@ class Gateway:
 
     def __init__(self, settings: Settings) -> None:
         self.url = ""
-        self.guardian_lost = asyncio.Event()
+        self.supervisor_lost = asyncio.Event()
         self._settings = settings
         self._runners: list[web.AppRunner] = []
         self._entrances: list[asyncio.Server] = []
@@ -124,7 +124,7 @@ class Gateway:
         self, port: int, scratch: Path, user: FunctionUser | None
     ) -> tuple[Backend, socket.socket | None]:
         """The backend, and a further listener if replicas cannot reach the gateway's own."""
-        lost = self.guardian_lost.set
+        lost = self.supervisor_lost.set
         if self._settings.backend == "docker":
             containers = await DockerBackend.open(self.url, port, scratch, lost)
             return containers, containers.door

@@ -42,14 +42,15 @@ class CpuMeter:
 
 
 def measure_trees(roots: Mapping[int, float], meter: CpuMeter) -> Usage:
-    """Usage of process trees: CPU time, and proportional set size.
+    """Usage of functions' processes: CPU time, and proportional set size.
 
     Args:
-        roots: for each root process its pid and when it started (time.monotonic).
+        roots: for each init process its pid and when it started (time.monotonic).
         meter: what remembers the last look.
     """
     table = processes.snapshot()
-    trees = {root: processes.tree(root, table) for root in roots}
+    trees = {root: processes.descendants([root], table) for root in roots}
+    # A function's CPU time includes what its init process has reaped for it; its memory is not.
     cpu_s = {root: sum(table[pid].cpu_s for pid in pids) for root, pids in trees.items()}
-    memory = sum(processes.proportional_bytes(pids) for pids in trees.values())
+    memory = sum(processes.proportional_bytes(pids - {root}) for root, pids in trees.items())
     return Usage(meter.millicores(cpu_s, roots), memory)

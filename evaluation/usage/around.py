@@ -40,16 +40,14 @@ class Around:
 def around(supporting: Sequence[str], gateway_url: str, sandboxes: Sandboxes | Unseen) -> Around:
     """The meters of the gateway at `gateway_url`, which runs `sandboxes` and `supporting`."""
     beside = meter(supporting, gateway_url) if supporting else None
-    port = gateway_url.rpartition(":")[2]
-    return Around(beside, _gateway(sandboxes, port) if isinstance(sandboxes, Sandboxes) else None)
+    return Around(beside, _gateway(sandboxes) if isinstance(sandboxes, Sandboxes) else None)
 
 
-def _gateway(sandboxes: Sandboxes, port: str) -> psutil.Process | None:
-    """The ancestor of a sandbox that listens on `port`: that of the embedded gateway."""
+def _gateway(sandboxes: Sandboxes) -> psutil.Process | None:
+    """The ancestor of a sandbox that is an embedded gateway, whose sockets only root may see."""
     try:
         for ancestor in psutil.Process(sandboxes.pids[0]).parents():
-            sockets = ancestor.net_connections("tcp")
-            if any(s.status == psutil.CONN_LISTEN and str(s.laddr.port) == port for s in sockets):
+            if ancestor.cmdline()[1:3] == ["-m", "gateway"]:
                 return ancestor
     except psutil.Error:
         return None

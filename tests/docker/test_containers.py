@@ -59,6 +59,7 @@ def test_limits_labels_and_a_sandbox_without_rights(engine, running):
     assert settings["Memory"] == settings["MemorySwap"] == 64 << 20
     assert settings["CpuQuota"] / settings["CpuPeriod"] == 0.5
     assert settings["CapDrop"] == ["ALL"]
+    assert settings["PidsLimit"] == 4096
     assert container.labels["team"] == "blue"
     pid = container.attrs["State"]["Pid"]
     assert psutil.Process(pid).cmdline() == ["python", "index.py"]
@@ -93,9 +94,9 @@ def test_killing_the_gateway_leaves_no_container(engine, running, wait_until):
     wait_until(lambda: engine.containers(NAME) == [])
 
 
-def test_killing_the_guardian_ends_the_gateway_and_its_containers(engine, running, wait_until):
-    [guardian] = psutil.Process(running.pid).children()
-    guardian.kill()
+def test_killing_the_supervisor_ends_the_gateway_and_its_containers(engine, running, wait_until):
+    [supervisor] = psutil.Process(running.pid).children()
+    supervisor.kill()
     wait_until(lambda: engine.containers(NAME) == [])
     wait_until(lambda: has_ended(running.pid))
 
@@ -107,11 +108,11 @@ def has_ended(pid: int) -> bool:
         return True
 
 
-def test_what_a_killed_gateway_and_guardian_left_is_removed_by_the_next_gateway(engine, running):
-    [guardian] = psutil.Process(running.pid).children()
-    for pid in (running.pid, guardian.pid):
+def test_what_a_killed_gateway_and_supervisor_left_is_removed_by_the_next_gateway(engine, running):
+    [supervisor] = psutil.Process(running.pid).children()
+    for pid in (running.pid, supervisor.pid):
         os.kill(pid, signal.SIGSTOP)  # so that neither sees the other end
-    for pid in (guardian.pid, running.pid):
+    for pid in (supervisor.pid, running.pid):
         os.kill(pid, signal.SIGKILL)
     assert len(engine.containers(NAME)) == 1
     stranger = engine.client.containers.create(engine.base, command=["true"])

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import psutil
 import requests
 
 TIMEOUT_S = 60
@@ -32,6 +37,20 @@ def answering(text: str) -> str:
     """
 
 
+def stop(function) -> None:
+    """Send SIGSTOP to the function's server, be it in a container."""
+    assert function.post().status_code == 200
+    [pid] = [process.pid for process in psutil.process_iter() if runs(process, function)]
+    os.kill(pid, signal.SIGSTOP)
+
+
+def runs(process: psutil.Process, function) -> bool:
+    with contextlib.suppress(psutil.Error):
+        if "index.py" in process.cmdline():
+            return process.environ().get("OPENFAAS_NAME") == function.name
+    return False
+
+
 def test_replicas_take_requests_in_turn_and_end_when_scaled_down(deploy, wait_until):
     function = deploy("scaled", INSTANCE)
     function.scale(2)
@@ -46,6 +65,37 @@ def test_what_a_handler_prints_is_in_the_log(deploy, wait_until):
     function = deploy("prints", INSTANCE)
     function.post("for a line")
     wait_until(lambda: "asked for a line" in function.logs())
+
+
+def test_all_that_a_handler_prints_is_in_the_log_in_order(deploy, wait_until):
+    function = deploy(
+        "prints-much",
+        """
+        def handle(req):
+            for number in range(20_000):
+                print("line", number)
+            return "done"
+        """,
+    )
+    assert function.post().text == "done"
+    wait_until(lambda: "line 19999" in function.logs())
+    seen = [json.loads(line)["text"] for line in function.logs().splitlines()]
+    assert seen == [f"line {number}" for number in range(18_000, 20_000)]
+
+
+def test_a_stopped_function_is_replaced_and_its_call_answered(deploy):
+    function = deploy(
+        "stopped",
+        """
+        def handle(req):
+            return "done"
+        """,
+    )
+    stop(function)
+    answer = function.post()
+    assert (answer.status_code, "it is stopped" in answer.text) == (502, True)
+    assert function.post().status_code == 200
+    assert "it is stopped; next start" in function.logs()
 
 
 def test_a_function_above_its_memory_limit_is_killed_said_so_and_started_again(deploy, wait_until):

@@ -7,6 +7,7 @@ import requests
 
 from gateway.auth import Credentials
 from gateway.embedded import EmbeddedGateway
+from gateway.errors import GatewayError
 
 TIMEOUT_S = 60
 PASSWORD = "pässword:1"  # noqa: S105
@@ -40,6 +41,12 @@ def test_functions_and_healthz_ask_for_nothing(guarded):
     assert requests.post(f"{guarded.url}/function/echo", timeout=TIMEOUT_S).status_code == 200
     accepted = requests.post(f"{guarded.url}/async-function/echo", timeout=TIMEOUT_S)
     assert accepted.status_code == 202
+
+
+@pytest.mark.parametrize(("user", "password"), [("admin", None), ("admin", ""), (None, "pass")])
+def test_half_of_the_credentials_is_refused(user, password):
+    with pytest.raises(GatewayError, match="credentials need both"):
+        EmbeddedGateway(user=user, password=password).__enter__()
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
+import site
+import subprocess
+import sys
 import tempfile
 import textwrap
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +25,7 @@ from gateway.function_user import FunctionUser
 from gateway.images import ImageStore
 
 TIMEOUT_S = 30
+ROOT = Path(__file__).resolve().parents[2]
 LOOK = """
     import json, os
     from pathlib import Path
@@ -58,22 +64,39 @@ def open_folder():
     shutil.rmtree(folder)
 
 
-@needs_root
-def test_root_s_gateway_runs_functions_as_nobody(open_folder, minimal_templates):
-    handler = open_folder / "handler"
-    handler.mkdir()
-    (handler / "handler.py").write_text(textwrap.dedent(LOOK))
-    (handler / "requirements.txt").touch()
-    images = ImageStore(open_folder / "images")
-    source = FunctionSource("look", "look", "python3-flask", handler)
-    image = build(source, minimal_templates, images, open_folder / "venvs")
+@pytest.fixture
+def python_for_all(open_folder) -> Path:
+    """An interpreter that every user may run."""
     nobody = FunctionUser.choose("nobody")
-    pythons = [image.python, Path("/usr/bin/python3"), Path("/usr/local/bin/python3")]
-    free = [each for each in pythons if each.exists() and not nobody.barred(each, each.resolve())]
-    if not free:
-        pytest.skip("no Python here is for every user")
-    replace(image, python=free[0]).write()
+    for each in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        path = Path(each)
+        if path.exists() and not (nobody and nobody.barred(path, path.resolve())):
+            return path
+    pytest.skip("no Python here is for every user")
 
+
+@pytest.fixture
+def image_for_all(open_folder, python_for_all, minimal_templates):
+    """Build an image that every user may run; returns its store."""
+
+    def make(name: str, code: str) -> ImageStore:
+        handler = open_folder / "handler"
+        handler.mkdir()
+        (handler / "handler.py").write_text(textwrap.dedent(code))
+        (handler / "requirements.txt").touch()
+        images = ImageStore(open_folder / "images")
+        source = FunctionSource(name, name, "python3-flask", handler)
+        image = build(source, minimal_templates, images, open_folder / "venvs")
+        replace(image, python=python_for_all).write()
+        return images
+
+    return make
+
+
+@needs_root
+def test_root_s_gateway_runs_functions_as_nobody(image_for_all):
+    nobody = FunctionUser.choose("nobody")
+    images = image_for_all("look", LOOK)
     with EmbeddedGateway(images=images.root) as gateway:
         secret = {"name": "key", "value": "s3cret"}
         requests.post(f"{gateway.url}/system/secrets", json=secret, timeout=TIMEOUT_S)
@@ -86,6 +109,81 @@ def test_root_s_gateway_runs_functions_as_nobody(open_folder, minimal_templates)
     assert seen["groups"] == []
     assert seen["secrets"] == {"key": ["s3cret", 0o400, nobody.uid]}
     assert seen["writable"] == ["HOME", "TMPDIR"]
+
+
+SPY = """
+    import json, os
+    from pathlib import Path
+
+    def handle(request):
+        outside = int(request.body)
+        found = []
+        for pid in (each.name for each in Path("/proc").iterdir() if each.name.isdigit()):
+            for file in ("environ", "cmdline"):
+                try:
+                    if "s3cret" in Path("/proc", pid, file).read_text(errors="replace"):
+                        found.append(f"{pid}/{file}")
+                except OSError:
+                    pass
+        parent = os.getppid()
+        while parent != outside:
+            try:
+                open(f"/proc/{parent}/mem", "rb").close()
+                found.append(f"{parent}/mem")
+            except OSError:
+                pass
+            stat = Path("/proc", str(parent), "stat").read_text()
+            parent = int(stat[stat.rindex(")") + 2 :].split()[1])
+        return json.dumps(found)
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        ["-m", "gateway", "--port=0"],
+        ["-c", "from cli.main import main; main()", "serve", "gateway", "--gateway-port=0"],
+    ],
+    ids=["gateway", "chiron serve"],
+)
+def test_a_function_of_the_gateway_s_own_user_reads_no_credentials(
+    program, image_for_all, python_for_all
+):
+    images = image_for_all("spy", SPY)
+    nobody = FunctionUser.choose("nobody")
+    secret = ("CHIRON_GATEWAY_PASSWORD", "AWS_SECRET_ACCESS_KEY", "DOCKER_AUTH_CONFIG")
+    with subprocess.Popen(
+        [str(python_for_all), *program],
+        cwd=ROOT,
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *site.getsitepackages()]),
+            "CHIRON_HOME": str(images.root.parent),
+            "CHIRON_GATEWAY_USER": "admin",
+            **dict.fromkeys(secret, "s3cret"),
+        },
+        user=nobody and nobody.uid,
+        group=nobody and nobody.gid,
+        extra_groups=() if nobody else None,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            url = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())[0]
+            deploy = partial(
+                requests.post,
+                f"{url}/system/functions",
+                json={"service": "spy", "image": "spy"},
+                timeout=TIMEOUT_S,
+            )
+            assert deploy().status_code == 401
+            assert deploy(auth=("admin", "s3cret")).status_code == 202
+            found = requests.post(f"{url}/function/spy", str(os.getpid()), timeout=TIMEOUT_S)
+        finally:
+            process.terminate()
+
+    assert found.json() == []
 
 
 @needs_root

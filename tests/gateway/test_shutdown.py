@@ -78,14 +78,14 @@ def test_killing_the_gateway_leaves_no_function(store, family, alive, wait_until
         wait_until(lambda: not scratch.exists())
 
 
-def test_killing_the_guardian_ends_the_gateway_and_leaves_no_function(
+def test_killing_the_supervisor_ends_the_gateway_and_leaves_no_function(
     store, family, alive, wait_until
 ):
     with EmbeddedGateway(images=store.root) as gateway:
         pids = family(gateway)
         scratch = scratch_of(pids[0])
-        [guardian] = psutil.Process(gateway.pid).children()
-        guardian.kill()
+        [supervisor] = psutil.Process(gateway.pid).children()
+        supervisor.kill()
         wait_until(lambda: not any(alive(pid) for pid in [*pids, gateway.pid]))
         assert not scratch.exists()
 

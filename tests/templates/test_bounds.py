@@ -116,6 +116,18 @@ def test_bodies_that_stall_hold_no_more_than_their_share(
     assert server.request(body=bytes(8 * MIB)).text == str(8 * MIB)
 
 
+def test_of_what_is_too_much_at_once_each_request_gets_an_answer(
+    replica: Replica, connect: Any, in_background: Any
+) -> None:
+    server = replica(64)
+    statuses = set()
+    for _ in range(20):
+        sent = [in_background(connect, server, head(3 * MIB) + bytes(3 * MIB)) for _ in range(16)]
+        for each in [each.result(60) for each in sent]:
+            statuses.add(answer(each)[0])
+    assert 200 in statuses and statuses <= {200, 503}
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_above_the_share_is_refused_with_the_figure(chunked: bool, replica: Replica) -> None:
     server = replica(64)

@@ -66,6 +66,7 @@ def test_lost_threads_are_bounded_and_the_wrap_begins_anew(
     assert BOUND - 1 <= len(timeouts) <= BOUND + 2 * 16  # and those that ran then
     assert server.request("GET", "/_/health").status == 200
     assert running.result(60).text == first  # what was in flight is answered
+    assert eventually(lambda: "begins anew" in server.log.read_text())
     kept.request("POST", "/")  # over the connection of before
     second = kept.getresponse().read().decode()
     assert second.split()[0] == first.split()[0] == str(server.process.pid)

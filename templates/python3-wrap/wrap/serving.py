@@ -62,7 +62,9 @@ _CONNECTIONS = 1000
 _STOP = (signal.SIGTERM, signal.SIGINT)
 #: An answer of which the client takes nothing for so long, in seconds, is given up.
 _STALLED_S, _LOOK_S = 30, 10
-#: Longest wait of a thread for that room, in seconds.
+#: How often a program that is to end or begin anew looks whether it can, in seconds.
+_ENDING_S = 0.05
+#: Longest wait of a thread until there is room for another answer, in seconds.
 _RELIEF_S = 1.0
 _NO_LINGER = struct.pack("ii", 1, 0)
 _LISTENER, _KEPT = "LISTEN_FD", "KEPT_FDS"
@@ -148,18 +150,20 @@ def serve(
         signal.signal(number, stop)
     wearing = 0.0
     while not stopping:
-        server.turn(1)
+        server.turn(_ENDING_S if wearing else 1)
         if listener.fileno() < 0 or worn():  # a handler may close any descriptor
             wearing = wearing or time.monotonic()
             if not server.in_flight(late=time.monotonic() > wearing + drain_s):
                 _begin_anew(server, listener, close)
+        else:
+            wearing = 0.0  # enough threads have come back
     while _is_called(listener):  # what has connected counts as in flight
         server.handle_accept()
     server.accepting = False
     end = time.monotonic() + drain_s
     server.turn(0)
     while server.in_flight() and time.monotonic() < end:
-        server.turn(0.05)
+        server.turn(_ENDING_S)
     listener.close()
     close()
     _flush()
@@ -297,14 +301,14 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
 
     def _relieve(self) -> None:
         """Hold no more than may be held; but one answer, however large it is, goes out."""
-        fair = self.most // _CONNECTIONS  # so much each may have, whatever the others do
+        fair = max(self.most // _CONNECTIONS, _REQUEST)  # each may have it, whatever others do
         yielding = [
             channel
             for channel in self.active_channels.values()
-            if channel.held > fair and channel.waits_for_client
+            if channel.coming + channel.total_outbufs_len > fair
         ]
         yielding.sort(key=_since)
-        sending = [channel for channel in yielding if channel.total_outbufs_len]
+        sending = [channel for channel in yielding if channel.total_outbufs_len > fair]
         for channel in yielding:
             if self.held <= self.most:
                 return
@@ -579,21 +583,20 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
         return bool(self.requests or self.total_outbufs_len)
 
     @property
-    def waits_for_client(self) -> bool:
-        """Whether it holds something until the client says, or takes, more."""
-        in_part = self.request is not None and self.request.refusal is None
-        return in_part or bool(self.total_outbufs_len)
+    def coming(self) -> int:
+        """Bytes that it holds of a request that is not whole."""
+        last = self.request
+        return last.size if last else 0
 
     def size(self) -> int:
         """Bytes that it holds."""
-        last = self.request
         requests = sum(request.size for request in tuple(self.requests))
-        return int(requests + (last.size if last else 0) + self.total_outbufs_len)
+        return int(requests + self.coming + self.total_outbufs_len)
 
     def give_way(self) -> None:
-        """Hold no more: refuse the request that comes, or let the connection go."""
+        """Hold less: refuse the request that comes, or let the connection go."""
         coming = self.request
-        if self.total_outbufs_len or coming is None or not coming.in_body:
+        if coming is None or not coming.in_body:
             self.abort()
         else:
             most = self.server.most
@@ -622,6 +625,8 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
     def write_soon(self, data: bytes) -> int:
         """Send `data` once the connection takes it."""
         self._process.check()  # a body may fork while it is made
+        if not self.total_outbufs_len:
+            self.last_activity = time.time()  # it was the handler that was silent until now
         large = isinstance(data, bytes) and len(data) >= _LARGE
         written = int(super().write_soon(_Uncopied(data) if large else data))
         if self.total_outbufs_len:

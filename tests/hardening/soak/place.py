@@ -134,7 +134,8 @@ class Place:
 
     def function_servers(self) -> list[psutil.Process]:
         """The first process of every replica."""
-        return [each for guardian in self.gateway.children() for each in guardian.children()]
+        [supervisor] = self.gateway.children()
+        return [each for init in supervisor.children() for each in init.children()]
 
     def processes(self) -> set[psutil.Process]:
         """Everything that runs in it."""

@@ -1,4 +1,4 @@
-"""The gateway's side of the containers' guardian: starts it, hears of its end, dismisses it."""
+"""The gateway's side of the containers' supervisor: starts it, hears of its end, dismisses it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.docker_guardian import ALL_CLEAR
+from gateway.docker_supervisor import ALL_CLEAR
+from gateway.environment import own_environment
 
-_COMMAND = (sys.executable, "-m", "gateway.docker_guardian")
+_COMMAND = (sys.executable, "-m", "gateway.docker_supervisor")
 
 
 @dataclass
-class Guard:
-    """Holds the channel to the guardian; closing it has the gateway's containers removed."""
+class Supervision:
+    """Holds the channel to the supervisor; closing it has the gateway's containers removed."""
 
     channel: socket.socket
     process: subprocess.Popen[bytes]
@@ -26,37 +27,38 @@ class Guard:
     on_lost: Callable[[], None]
 
     @classmethod
-    def open(cls, owner: str, scratch: Path, on_lost: Callable[[], None]) -> Guard:
-        """Start the guardian of the gateway `owner`. Needs a running event loop.
+    def open(cls, owner: str, scratch: Path, on_lost: Callable[[], None]) -> Supervision:
+        """Start the supervisor of the gateway `owner`. Needs a running event loop.
 
         Args:
             owner: what the label of its containers says.
-            scratch: folder of the gateway's temporary files, which the guardian removes.
-            on_lost: called if the guardian ends by itself.
+            scratch: folder of the gateway's temporary files, which the supervisor removes.
+            on_lost: called if the supervisor ends by itself.
         """
         ours, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
                 [*_COMMAND, str(theirs.fileno()), owner, str(scratch)],
                 cwd=Path(__file__).resolve().parent.parent,
+                env=own_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
-        guard = cls(ours, process, scratch, on_lost)
-        asyncio.get_running_loop().add_reader(ours, guard._lost)
-        return guard
+        supervision = cls(ours, process, scratch, on_lost)
+        asyncio.get_running_loop().add_reader(ours, supervision._lost)
+        return supervision
 
     async def dismiss(self, *, all_clear: bool) -> None:
-        """Let the guardian end: at once if no container is left, else when it has removed them."""
+        """Let the supervisor end: at once if no container is left, else once it removed them."""
         asyncio.get_running_loop().remove_reader(self.channel)
         with self.channel:
             if all_clear and self.process.poll() is None:
                 self.channel.send(ALL_CLEAR)
         if all_clear:
             await asyncio.to_thread(self.process.wait)
-            # The guardian has removed it, unless it was killed.
+            # The supervisor has removed it, unless it was killed.
             await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
 
     def _lost(self) -> None:

@@ -1,4 +1,4 @@
-"""The guardian of containers: removes what a gateway made when the gateway is gone.
+"""The supervisor of containers: removes what a gateway made when the gateway is gone.
 
 The containers' parent is the Docker engine, so that nothing ends them with the gateway. This
 process holds one end of a channel whose other end is the gateway's alone. When it closes, even
@@ -22,7 +22,7 @@ _ENGINE_LIMIT_S = 60.0
 
 
 def main() -> None:
-    """Guard the gateway argv[2], whose channel is descriptor argv[1] and whose folder argv[3]."""
+    """Supervise the gateway argv[2]: its channel is descriptor argv[1], its folder argv[3]."""
     # When to stop is the gateway's decision, told by its channel.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
