@@ -75,7 +75,8 @@ def command(
         flag = f" --backend {local}" if local != "process" else ""
         next_step(f"chiron serve{flag}, then faas-cli deploy -f {output / 'build' / 'stack.yaml'}")
     else:
-        next_step(f"chiron invoke {report.plan.workflow} < {folder / 'payload.json'}")
+        named = f" -g {gateway}" if gateway else ""
+        next_step(f"chiron invoke {report.plan.workflow}{named} < {folder / 'payload.json'}")
 
 
 def _show(report: DeploymentReport) -> None:
@@ -85,7 +86,7 @@ def _show(report: DeploymentReport) -> None:
         plan.model,
         str(len(plan.wraps)),
         str(plan.cpus),
-        f"{predicted.latency_ms:.1f}" if predicted else "-",
+        predicted.shown if predicted else "-",
         f"{measured.p50_ms:.1f}",
         f"{measured.p95_ms:.1f}",
     ]

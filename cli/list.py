@@ -49,5 +49,4 @@ def command(gateway: str | None, tls_no_verify: bool, as_json: bool) -> None:
 def _predicted(promise: Promise | None) -> tuple[str, str]:
     if promise is None:
         return "-", "-"
-    latency = f"{promise.latency_ms:.1f} ({promise.low_ms:.1f} to {promise.high_ms:.1f})"
-    return str(promise.cpus), latency
+    return str(promise.cpus), promise.shown

@@ -23,6 +23,7 @@ VERBS = {
     "doctor": "Say what is missing here, and the line that fixes it.",
     "evaluate": "Measure deployment models and the predictor.",
     "generate": "Turn a plan into a deployable folder.",
+    "init": "Make a workflow folder of a stack.yaml.",
     "invoke": "Run a deployed workflow.",
     "list": "List the workflows that are deployed.",
     "logs": "Print what the functions of a deployed workflow print.",

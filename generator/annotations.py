@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from generator.declaration import NumberedSource, numbered, task_numbers
-from workflow.documents import Document, parse_json, validate
+from workflow.documents import parse_json, validate
 from workflow.model import Workflow
-from workflow.plan import Milliseconds, Plan
+from workflow.plan import Plan, PredictedRange
 
 _PREFIX = "chiron."
 WORKFLOW = f"{_PREFIX}workflow"
@@ -33,13 +33,10 @@ class TaskFlow:
     fail: list[str] | None = None
 
 
-class Promise(Document):
-    """What a plan promises: its CPUs, and the predicted end-to-end latency with its range."""
+class Promise(PredictedRange):
+    """What a plan promises: its CPUs, and the predicted latency."""
 
     cpus: int
-    latency_ms: Milliseconds
-    low_ms: Milliseconds
-    high_ms: Milliseconds
 
 
 def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:

@@ -84,7 +84,8 @@ def deploy(
     if request.check and expected is None:
         progress("answers are not compared: the profile was not taken with this payload.json")
     stack_file = generate(plan, sources, out / "build", request.timeout_s)
-    progress(f"building and deploying {len(plan.wraps)} wraps")
+    count = len(plan.wraps)
+    progress(f"building and deploying {count} wrap{'s' * (count > 1)}")
     launcher.build(stack_file)
     created = deploy_stack(launcher.gateway, stack_file)
     try:

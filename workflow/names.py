@@ -78,8 +78,7 @@ class FunctionNames:
         """Raise ``bad-name`` for all that no function can be called, with a map that mends it."""
         if not self._foreign:
             return
-        deployed = self._deployed()
-        proposal = {given: _proposed(given, deployed) for given in self._foreign}
+        proposal = self.proposal(self._foreign, self._deployed())
         raise ChironError(
             "bad-name",
             "functions of OpenFaaS have lower-case letters, digits and hyphens, at most 63: write "
@@ -87,6 +86,11 @@ class FunctionNames:
             path=next(iter(self._foreign.values())),
             functions=self._foreign,
         )
+
+    @staticmethod
+    def proposal(given: Iterable[str], deployed: Collection[str]) -> dict[str, str]:
+        """functions.json for those of `given` names that no function can have."""
+        return {name: _proposed(name, deployed) for name in given if not NAME.fullmatch(name)}
 
 
 def _proposed(given: str, deployed: Collection[str]) -> str:

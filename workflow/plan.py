@@ -60,12 +60,22 @@ class Wrap(Document):
         return tuple(t for stage in self.stages for process in stage.processes for t in process)
 
 
-class Prediction(Document):
-    """The predicted end-to-end latency, its range and its parts by stage."""
+class PredictedRange(Document):
+    """The predicted end-to-end latency, and its range."""
 
     latency_ms: Milliseconds
     low_ms: Milliseconds
     high_ms: Milliseconds
+
+    @property
+    def shown(self) -> str:
+        """As it is written in tables."""
+        return f"{self.latency_ms:.1f} ({self.low_ms:.1f} to {self.high_ms:.1f})"
+
+
+class Prediction(PredictedRange):
+    """A predicted latency with its parts by stage."""
+
     stages_ms: tuple[Milliseconds, ...]
 
 

@@ -198,3 +198,52 @@ def test_the_schema_of_an_artefact_is_printed(artefact, chiron):
 def test_the_shell_completes_verbs(chiron):
     words = {"_CHIRON_COMPLETE": "bash_complete", "COMP_WORDS": "chiron sch", "COMP_CWORD": "1"}
     assert chiron(**words).stdout.split() == ["plain,schedule", "plain,schema"]
+
+
+STACK = {
+    "version": "1.0",
+    "provider": {"name": "openfaas"},
+    "functions": {
+        name: {"lang": lang, "handler": f"./{name}", "image": f"{name}:latest"}
+        for name, lang in (("resize", "python3-http"), ("label", "python3-flask"), ("x", "node20"))
+    },
+}
+
+
+@pytest.fixture
+def functions(tmp_path):
+    """A folder with a stack.yaml and the code of one of its functions."""
+    folder = tmp_path / "mine"
+    (folder / "resize").mkdir(parents=True)
+    (folder / "resize" / "handler.py").write_text("def handle(event, context):\n    pass\n")
+    (folder / "stack.yaml").write_text(json.dumps(STACK))
+    return folder
+
+
+def test_a_stack_file_becomes_a_workflow_of_its_functions_in_their_order(chiron, functions):
+    result = chiron("init", "mine")
+    assert result.status == 0
+    workflow = json.loads((functions / "workflow.json").read_text())
+    tasks = {"resize": "resize", "label": "label"}
+    assert workflow == {"tasks": tasks, "edges": [["resize", "label"]]}
+    assert "missing: function label: folder missing" in result.stderr
+    (functions / "payload.json").write_text('"mine"')
+    assert "payload.json is there and stays" in chiron("init", "mine").stderr
+    assert (functions / "payload.json").read_text() == '"mine"'
+
+
+def test_a_state_machine_of_another_platform_becomes_a_workflow(chiron, functions, tmp_path):
+    arn = "arn:aws:lambda:eu-west-1:123456789012:function:ReSize"
+    machine = {"StartAt": "A", "States": {"A": {"Type": "Task", "Resource": arn, "End": True}}}
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    result = chiron("init", "mine", "--states", "machine.json")
+    assert result.status == 0, result.stderr
+    assert json.loads((functions / "functions.json").read_text()) == {arn: "resize"}
+    assert result.stderr.splitlines()[-1] == "next: chiron deploy mine --slo 200ms --local"
+
+
+def test_a_folder_without_functions_for_tasks_is_said_in_one_line(chiron, functions):
+    assert "missing-file" not in chiron("init", "nowhere").error()
+    stack = STACK | {"functions": {"x": STACK["functions"]["x"]}}
+    (functions / "stack.yaml").write_text(json.dumps(stack))
+    assert "python3-http" in chiron("init", "mine").error()

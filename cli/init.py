@@ -1,0 +1,92 @@
+"""`chiron init`: a workflow folder of the functions that a stack.yaml has."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli import options
+from cli.output import next_step, progress
+from openfaas.handlers import STYLES, find_handler
+from openfaas.stack import StackFile, read_stack
+from workflow.documents import read_json, write_atomically
+from workflow.errors import ChironError
+from workflow.folder import FUNCTIONS_FILE, WORKFLOW_FILE, WORKFLOW_LIMIT, WorkflowFolder
+from workflow.names import FunctionNames
+
+
+@click.command("init")
+@options.workflow_folder
+@click.option(
+    "--states",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A state machine, or a plain DAG, to begin with.",
+)
+def command(folder: Path, states: Path | None) -> None:
+    """Make DIR, which has a stack.yaml, a workflow folder; files that are there stay as they are.
+
+    Without --states the functions of stack.yaml are called one after another, in their order
+    there: edit workflow.json.
+
+    \b
+    Example:
+      chiron init my-functions --states machine.json
+    """
+    stack = read_stack(folder / "stack.yaml", os.environ)
+    document = read_json(states, "workflow", WORKFLOW_LIMIT) if states else _chain(stack)
+    _write(folder / WORKFLOW_FILE, document)
+    _write(folder / "payload.json", {})
+    if states and (
+        proposal := FunctionNames.proposal(_resources(document), tuple(stack.functions))
+    ):
+        _write(folder / FUNCTIONS_FILE, proposal)
+    missing = _missing(WorkflowFolder.open(folder), stack, folder)
+    for line in missing:
+        progress(f"missing: {line}")
+    if not missing:
+        next_step(f"chiron deploy {folder} --slo 200ms --local")
+
+
+def _chain(stack: StackFile) -> dict[str, Any]:
+    names = [name for name, function in stack.functions.items() if function.lang in STYLES]
+    if not names:
+        langs = ", ".join(STYLES)
+        message = f"stack.yaml has no function that can be a task: lang has to be one of {langs}"
+        raise ChironError("no-tasks", message, path="functions")
+    edges = [list(pair) for pair in zip(names, names[1:], strict=False)]
+    return {"tasks": {name: name for name in names}, "edges": edges}
+
+
+def _resources(document: Any) -> list[str]:
+    """Whatever tasks call their functions, at any depth of the document."""
+    if isinstance(document, list):
+        return [found for item in document for found in _resources(item)]
+    if not isinstance(document, dict):
+        return []
+    tasks = document.get("tasks")
+    own = [*tasks.values()] if isinstance(tasks, dict) else [document.get("Resource")]
+    inner = [found for value in document.values() for found in _resources(value)]
+    return [*(name for name in own if isinstance(name, str)), *inner]
+
+
+def _missing(opened: WorkflowFolder, stack: StackFile, folder: Path) -> list[str]:
+    found = []
+    for name in opened.workflow.functions:
+        try:
+            find_handler(stack, name, folder)
+        except ChironError as error:
+            found.append(str(error))
+    return found
+
+
+def _write(file: Path, content: Any) -> None:
+    if file.exists():
+        progress(f"{file} is there and stays")
+        return
+    write_atomically(file, json.dumps(content, indent=1) + "\n")
+    progress(f"wrote {file}")
