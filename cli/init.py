@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,9 @@ def command(folder: Path, states: Path | None) -> None:
     document = read_json(states, "workflow", WORKFLOW_LIMIT) if states else _chain(stack)
     _write(folder / WORKFLOW_FILE, document)
     _write(folder / "payload.json", {})
-    if states and (
-        proposal := FunctionNames.proposal(_resources(document), tuple(stack.functions))
-    ):
-        _write(folder / FUNCTIONS_FILE, proposal)
+    renamed = FunctionNames.proposal(_resources(document), tuple(stack.functions))
+    if renamed:
+        _write(folder / FUNCTIONS_FILE, renamed)
     missing = _missing(WorkflowFolder.open(folder), stack, folder)
     for line in missing:
         progress(f"missing: {line}")
@@ -58,7 +58,7 @@ def _chain(stack: StackFile) -> dict[str, Any]:
         langs = ", ".join(STYLES)
         message = f"stack.yaml has no function that can be a task: lang has to be one of {langs}"
         raise ChironError("no-tasks", message, path="functions")
-    edges = [list(pair) for pair in zip(names, names[1:], strict=False)]
+    edges = [list(pair) for pair in pairwise(names)]
     return {"tasks": {name: name for name in names}, "edges": edges}
 
 
