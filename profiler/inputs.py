@@ -31,7 +31,7 @@ def run_alone(
     """Run every task of `workflow` in the order of the stages, on what others gave to `request`.
 
     Where a function fails, `failures` gets why; so it does for those that come after it and have
-    no input, while the others still run.
+    no input, while the others still run. Functions that `failures` has already are not run.
 
     Raises
     ------
@@ -41,19 +41,17 @@ def run_alone(
     text = request_text(request)
     done = WorkflowRun()
     for task in (workflow.by_name[name] for stage in workflow.stages for name in stage):
+        if task.function in failures:
+            continue
         missing = [name for name in task.predecessors if name not in done.outputs]
         if missing:
-            if task.function not in failures:
-                failures[task.function] = _unreached(
-                    task.function, workflow.function_of(missing[0])
-                )
+            failures[task.function] = _unreached(task.function, workflow.function_of(missing[0]))
             continue
         done.inputs[task.name] = resolve(task.source, text, done.outputs)
         try:
             done.outputs[task.name] = run(task.function, done.inputs[task.name])
         except ChironError as error:
-            if task.function not in failures:
-                failures[task.function] = error
+            failures[task.function] = error
     if len(done.outputs) == len(workflow.tasks):
         done.output = resolve(workflow.output, text, done.outputs)
     return done

@@ -60,7 +60,7 @@ def test_workflows_and_mechanisms_take_turns(
         folders.append(write_folder(tmp_path / name, document, code, {}))
     turns = []
 
-    def measure_batch(folder, place, plans, leftovers, *, waiting, samples):
+    def measure_batch(folder, place, plans, leftovers, *, profile, samples):
         turns.append((folder.workflow.name, next(iter(plans.values())).mechanism, len(plans)))
         request = PacedRequest(latency_ms=1.0, loop_ms=1.0, uneven=0.0)
         return [MeasuredRow(plan=plan, requests=(request,)) for plan in plans.values()]

@@ -14,12 +14,23 @@ from evaluation.load.client import Client, RequestError, client_of
 from evaluation.load.closed import ClosedSample, closed_loop
 from evaluation.load.route import Call, Route, route_of
 from evaluation.load.wrk import installed, wrk_loop
+from generator.measure import Check
 from scheduler.schedule import schedule
 from workflow.errors import ChironError
 
 Result = TypeVar("Result")
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 ONE = Route(((Call("f", "f", None),),), "f")
+
+
+def expecting(answer: str) -> Check:
+    """What refuses any other answer."""
+
+    def check(output: str) -> None:
+        if output != answer:
+            raise ChironError("wrong-output", f"{output} is not {answer}")
+
+    return check
 
 
 def against(
@@ -36,7 +47,9 @@ def against(
         await site.start()
         port = runner.addresses[0][1]
         try:
-            async with client_of(f"http://127.0.0.1:{port}", route, b"request", "yes") as client:
+            async with client_of(
+                f"http://127.0.0.1:{port}", route, b"request", expecting("yes")
+            ) as client:
                 return await use(client)
         finally:
             await runner.cleanup()
@@ -127,8 +140,8 @@ def test_a_route_passes_outputs_on():
     )
 
     async def request(client: Client) -> None:
-        expected = 'last(["first(request)","second(request)"])'
-        await Client(client.session, client.url, client.route, client.body, expected).request()
+        check = expecting('last(["first(request)","second(request)"])')
+        await Client(client.session, client.url, client.route, client.body, check).request()
 
     against(echo, request, Route(stages, "C"))
 
@@ -147,7 +160,7 @@ def test_one_to_one_is_called_task_by_task_and_every_other_model_once(small, pro
 
 
 @pytest.mark.skipif(not installed(), reason="wrk is not installed")
-@pytest.mark.parametrize(("expected", "wrong"), [("yes", False), ("no", True)])
+@pytest.mark.parametrize(("expected", "wrong"), [("yes", False), ("no", True), (None, False)])
 def test_wrk_counts_what_is_answered_right(expected, wrong):
     def check(client: Client) -> Awaitable[ClosedSample]:
         arguments = (client.url, "f", b'"', expected, 2, 1.0)
