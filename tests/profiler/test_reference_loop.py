@@ -81,7 +81,7 @@ def test_a_run_at_another_speed_waits_as_long_and_computes_longer(
 def samples(untraced: list[Untraced]) -> Samples:
     """Of a function that computes for a third of its time and waits for the rest."""
     probed = ProbeRun(35.0, (Stretch("cpu", 0.0, 15.0), Stretch("block", 15.0, 35.0, "poll")))
-    return Samples(tuple(untraced), (), (probed,), 0.0, 0, 0)
+    return Samples(tuple(untraced), (), (probed,), 0.0, 0.0, 0, 0)
 
 
 def test_the_latency_is_that_at_one_speed(tmp_path: Path) -> None:
