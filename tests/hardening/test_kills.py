@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 from faults import Gauge, Killer, Look, recoveries
+from hostile import Hostile
 from load import Load, Tally, inputs_of
 from place import WORKFLOW, open_place, plans
 
@@ -89,7 +90,8 @@ def test_whatever_is_killed_no_answer_is_wrong_and_nothing_leaks(
         killer = Killer(place, int(os.environ.get("CHIRON_SOAK_SEED", "8")))
         gauge = Gauge(place)
         seen = place.processes()
-        with load.running(CLIENTS, inputs) as tally:
+        hostile = Hostile(place.url, place.services.url, next(iter(plans())))
+        with load.running(CLIENTS, inputs) as tally, hostile.running():
             all_are_back(tally, [*plans(), "services"])
             time.sleep(seconds / 20)  # what it is like without kills
             first = time.monotonic()
@@ -97,7 +99,9 @@ def test_whatever_is_killed_no_answer_is_wrong_and_nothing_leaks(
                 killer.keep_killing(first + seconds, seen)
             all_are_back(tally, [*plans(), "services"])
         looks = [*gauge.looks, gauge.look()]
-        print(told(seconds, tally, killer, looks, first))
+        print(told(seconds, tally, killer, looks, first), dict(hostile.tried))
+    assert hostile.got_through == []
+    assert min(hostile.tried.values()) > 0
     assert tally.wrong == []
     assert tally.lost == []
     assert not [fault for fault in tally.errors if "timeout" in fault or "internal" in fault]
