@@ -113,15 +113,15 @@ def check_links(place: Path, folder: Path, *functions: str) -> None:
         path, above = pending.pop()
         try:
             real = path.resolve(strict=True)
+            inside = list(path.iterdir()) if real.is_dir() else []
         except (OSError, RuntimeError):
-            raise _bad_link(path, "leads nowhere", functions) from None
+            raise _bad_link(path, "leads nowhere, or through too many links", functions) from None
         links += path.is_symlink()
         if not any(real.is_relative_to(limit) for limit in limits):
             raise _bad_link(path, f"leads out of the workflow folder {folder}", functions)
         if real in above or links > _LINKS:
             raise _bad_link(path, "leads to where it is, or to more links than may be", functions)
-        if real.is_dir():
-            pending += [(inner, (*above, real)) for inner in path.iterdir()]
+        pending += [(inner, (*above, real)) for inner in inside]
 
 
 def _lexical(path: Path) -> Path:

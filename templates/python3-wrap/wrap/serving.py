@@ -62,6 +62,8 @@ _CONNECTIONS = 1000
 _STOP = (signal.SIGTERM, signal.SIGINT)
 #: An answer of which the client takes nothing for so long, in seconds, is given up.
 _STALLED_S, _LOOK_S = 30, 10
+#: How often is looked whether the listener is still there, in seconds.
+_LISTENER_LOOK_S = 1.0
 #: How often a program that is to end or begin anew looks whether it can, in seconds.
 _ENDING_S = 0.05
 #: Longest wait of a thread until there is room for another answer, in seconds.
@@ -148,13 +150,16 @@ def serve(
 
     for number in _STOP:
         signal.signal(number, stop)
-    wearing = 0.0
+    own = _identity(listener)
+    looked, lost, wearing = time.monotonic(), False, 0.0
     while not stopping:
         server.turn(_ENDING_S if wearing else 1)
-        if listener.fileno() < 0 or worn():  # a handler may close any descriptor
+        if time.monotonic() > looked + _LISTENER_LOOK_S:
+            looked, lost = time.monotonic(), _identity(listener) != own
+        if lost or worn():
             wearing = wearing or time.monotonic()
             if not server.in_flight(late=time.monotonic() > wearing + drain_s):
-                _begin_anew(server, listener, close)
+                _begin_anew(server, None if lost else listener, close)
         else:
             wearing = 0.0  # enough threads have come back
     while _is_called(listener):  # what has connected counts as in flight
@@ -170,7 +175,17 @@ def serve(
     _leave(0)  # threads that a handler has left behind have no say in when this ends
 
 
-def _begin_anew(server: _Server, listener: socket.socket, close: Callable[[], None]) -> NoReturn:
+def _identity(listener: socket.socket) -> tuple[int, int] | None:
+    """What the descriptor is: a handler may close any, and its number be another's then."""
+    with contextlib.suppress(OSError):
+        found = os.fstat(listener.fileno())
+        return found.st_dev, found.st_ino
+    return None
+
+
+def _begin_anew(
+    server: _Server, listener: socket.socket | None, close: Callable[[], None]
+) -> NoReturn:
     """Be replaced by the same program, started as this one was, with the same connections."""
     print("the program begins anew")
     environment = dict(_STARTED_WITH)
@@ -178,7 +193,7 @@ def _begin_anew(server: _Server, listener: socket.socket, close: Callable[[], No
         close()
     _flush()
     try:
-        if listener.fileno() >= 0:
+        if listener is not None:
             kept = [channel.socket for channel in server.active_channels.values()]
             for each in (listener, *kept):
                 each.set_inheritable(True)
