@@ -88,9 +88,9 @@ class Server:
 Start = Callable[..., Server]
 
 
-def eventually(holds: Callable[[], bool]) -> bool:
-    """Whether it `holds` before long, as it does unless something is broken."""
-    end = time.monotonic() + BOUND_S
+def eventually(holds: Callable[[], bool], after_s: float = 0.0) -> bool:
+    """Whether it `holds` before long after `after_s`, as it does unless something is broken."""
+    end = time.monotonic() + after_s + BOUND_S
     while not holds():
         if time.monotonic() > end:
             return False

@@ -266,7 +266,7 @@ def test_an_answer_of_which_the_client_takes_nothing_is_given_up(
     server = replica(WAITRESS_THREADS="1")
     ask = b"answers 40000000"
     connection = connect(server, head(len(ask)) + ask)
-    assert eventually(lambda: is_gone(connection))
+    assert eventually(lambda: is_gone(connection), after_s=40)  # 30 s, looked at every 10
     assert serves(server)
 
 
