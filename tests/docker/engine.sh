@@ -5,7 +5,8 @@
 #                                        variables that the tests need, as lines for `export`
 #   tests/docker/engine.sh stop DIR      ends it and removes DIR
 #
-# Needs root, dockerd and debootstrap (Debian: apt-get install docker.io debootstrap). The base
+# Needs root, dockerd, debootstrap and ip (Debian: apt-get install docker.io debootstrap iproute2).
+# Its bridge is its own: two engines on one would give the same addresses to containers. The base
 # image is a minimal Debian with Python, pip and the templates' requirements in it, so that
 # building needs no network where a function has no requirements of its own.
 set -euo pipefail
@@ -20,10 +21,10 @@ fail() { echo "error: $*" >&2; exit 2; }
 start() {
     local dir="$1" missing=()
     [ "$(id -u)" = 0 ] || fail "only root can start dockerd"
-    for tool in dockerd docker debootstrap; do
+    for tool in dockerd docker debootstrap ip; do
         command -v "$tool" >/dev/null || missing+=("$tool")
     done
-    [ ${#missing[@]} = 0 ] || fail "missing: ${missing[*]} (apt-get install docker.io debootstrap)"
+    [ ${#missing[@]} = 0 ] || fail "missing: ${missing[*]} (apt-get install docker.io debootstrap iproute2)"
     mkdir -p "$dir"
     export DOCKER_HOST="unix://$dir/docker.sock"
     start_dockerd "$dir"
@@ -37,14 +38,19 @@ start() {
 }
 
 start_dockerd() {
-    local dir="$1"
+    local dir="$1" bridge="chiron$$"
+    ip link add "$bridge" type bridge
+    echo "$bridge" >"$dir/bridge"
+    ip address add "10.$((RANDOM % 256)).$((RANDOM % 256)).1/24" dev "$bridge"
+    ip link set "$bridge" up
     dockerd --host "$DOCKER_HOST" --pidfile "$dir/pid" --data-root "$dir/data" \
-        --exec-root "$dir/exec" >"$dir/log" 2>&1 </dev/null &
+        --exec-root "$dir/exec" --bridge "$bridge" >"$dir/log" 2>&1 </dev/null &
     local pid=$!
     for _ in $(seq 150); do
         docker version >/dev/null 2>&1 && return
         if ! kill -0 "$pid" 2>/dev/null; then
             tail -n 3 "$dir/log" >&2
+            stop "$dir"
             fail "dockerd does not start here"
         fi
         sleep 0.2
@@ -81,6 +87,9 @@ stop() {
             kill -0 "$pid" 2>/dev/null || break
             sleep 0.2
         done
+    fi
+    if [ -e "$dir/bridge" ]; then
+        ip link delete "$(cat "$dir/bridge")" || true
     fi
     rm -rf --one-file-system "$dir"
 }

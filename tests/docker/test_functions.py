@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import threading
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -37,17 +38,15 @@ def answering(text: str) -> str:
     """
 
 
-def stop(function) -> None:
-    """Send SIGSTOP to the function's server, be it in a container."""
-    assert function.post().status_code == 200
-    [pid] = [process.pid for process in psutil.process_iter() if runs(process, function)]
+def stop(mark: str) -> None:
+    """Send SIGSTOP to the server with that variable MARK, be it in a container."""
+    [pid] = [process.pid for process in psutil.process_iter() if runs(process, mark)]
     os.kill(pid, signal.SIGSTOP)
 
 
-def runs(process: psutil.Process, function) -> bool:
+def runs(process: psutil.Process, mark: str) -> bool:
     with contextlib.suppress(psutil.Error):
-        if "index.py" in process.cmdline():
-            return process.environ().get("OPENFAAS_NAME") == function.name
+        return "index.py" in process.cmdline() and process.environ().get("MARK") == mark
     return False
 
 
@@ -84,14 +83,10 @@ def test_all_that_a_handler_prints_is_in_the_log_in_order(deploy, wait_until):
 
 
 def test_a_stopped_function_is_replaced_and_its_call_answered(deploy):
-    function = deploy(
-        "stopped",
-        """
-        def handle(req):
-            return "done"
-        """,
-    )
-    stop(function)
+    mark = uuid.uuid4().hex
+    function = deploy("stopped", answering("done"), envVars={"MARK": mark})
+    assert function.post().status_code == 200
+    stop(mark)
     answer = function.post()
     assert (answer.status_code, "it is stopped" in answer.text) == (502, True)
     assert function.post().status_code == 200
