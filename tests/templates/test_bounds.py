@@ -283,7 +283,7 @@ def test_a_plain_handler_s_exception_is_told_to_nobody_but_the_log(
 def test_a_lost_listener_ends_a_replica_that_has_inherited_it(
     start: Any, plain_image: Any, eventually: Any
 ) -> None:
-    handler = "import os\ndef handle(req):\n    os.closerange(3, 500)\n    return 'x'\n"
+    handler = "import os\ndef handle(req):\n    os.closerange(3, 5000)\n    return 'x'\n"
     server = start(plain_image(handler))
     with pytest.raises(OSError):
         server.request()
