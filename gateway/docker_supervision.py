@@ -6,15 +6,12 @@ import asyncio
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.docker_supervisor import ALL_CLEAR
-from gateway.environment import own_environment
-
-_COMMAND = (sys.executable, "-m", "gateway.docker_supervisor")
+from gateway.environment import start_supervisor
 
 
 @dataclass
@@ -37,15 +34,7 @@ class Supervision:
         """
         ours, theirs = socket.socketpair()
         with theirs:
-            process = subprocess.Popen(
-                [*_COMMAND, str(theirs.fileno()), owner, str(scratch)],
-                cwd=Path(__file__).resolve().parent.parent,
-                env=own_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
+            process = start_supervisor("gateway.docker_supervisor", theirs, owner, str(scratch))
         supervision = cls(ours, process, scratch, on_lost)
         asyncio.get_running_loop().add_reader(ours, supervision._lost)
         return supervision

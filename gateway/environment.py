@@ -1,8 +1,11 @@
-"""The environments of functions and of the gateway's own processes: only what each must have."""
+"""The environments of functions and of the gateway's own processes, and the start of the latter."""
 
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +39,21 @@ def own_environment() -> dict[str, str]:
     Functions can be of the same user, who may read every process's first environment.
     """
     return {name: os.environ[name] for name in _OWN if name in os.environ}
+
+
+def start_supervisor(
+    module: str, channel: socket.socket, *arguments: str
+) -> subprocess.Popen[bytes]:
+    """Start a process of the gateway's own, which gets the number of `channel` first."""
+    return subprocess.Popen(
+        [sys.executable, "-m", module, str(channel.fileno()), *arguments],
+        cwd=Path(__file__).resolve().parent.parent,
+        env=own_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        pass_fds=(channel.fileno(),),
+        start_new_session=True,
+    )
 
 
 def process_environment(

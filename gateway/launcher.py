@@ -9,14 +9,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 from gateway.backend import Child
-from gateway.environment import own_environment
+from gateway.environment import start_supervisor
 from gateway.supervisor import MAX_MESSAGE
 
 _NOT_STARTED = 127
@@ -81,17 +80,8 @@ class Launcher:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * MAX_MESSAGE)
-        root = Path(__file__).resolve().parent.parent
         with theirs:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "gateway.supervisor", str(theirs.fileno()), str(scratch)],
-                cwd=root,
-                env=own_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
+            process = start_supervisor("gateway.supervisor", theirs, str(scratch))
         launcher = cls(ours, process, scratch, on_lost)
         asyncio.get_running_loop().add_reader(ours, launcher._receive)
         return launcher

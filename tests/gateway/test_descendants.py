@@ -142,14 +142,20 @@ def test_no_zombie_stays(deploy, daemon, alive, wait_until):
     assert above in psutil.Process(server).parents()
 
 
-@pytest.mark.parametrize("killed", [("gateway",), ("supervisor",), ("gateway", "supervisor")])
-def test_a_daemon_ends_with_its_gateway(killed, store, make_image, alive, wait_until):
+@contextlib.contextmanager
+def gateway_with_daemon(store, make_image):
+    """A gateway of its own, and the pids of a function and its daemon."""
     make_image("daemon", DAEMON)
     with EmbeddedGateway(images=store.root) as gateway:
         body = {"service": "daemon", "image": "daemon"}
         requests.post(f"{gateway.url}/system/functions", json=body, timeout=TIMEOUT_S)
         answer = requests.post(f"{gateway.url}/function/daemon", "0", timeout=TIMEOUT_S)
-        pids = [int(pid) for pid in answer.text.split()]
+        yield gateway, [int(pid) for pid in answer.text.split()]
+
+
+@pytest.mark.parametrize("killed", [("gateway",), ("supervisor",), ("gateway", "supervisor")])
+def test_a_daemon_ends_with_its_gateway(killed, store, make_image, alive, wait_until):
+    with gateway_with_daemon(store, make_image) as (gateway, pids):
         [supervisor] = psutil.Process(gateway.pid).children()
         of_name = {"gateway": psutil.Process(gateway.pid), "supervisor": supervisor}
         for name in killed:
@@ -160,12 +166,7 @@ def test_a_daemon_ends_with_its_gateway(killed, store, make_image, alive, wait_u
 
 
 def test_a_stopped_supervisor_outlives_no_gateway(store, make_image, alive, wait_until):
-    make_image("daemon", DAEMON)
-    with EmbeddedGateway(images=store.root) as gateway:
-        body = {"service": "daemon", "image": "daemon"}
-        requests.post(f"{gateway.url}/system/functions", json=body, timeout=TIMEOUT_S)
-        answer = requests.post(f"{gateway.url}/function/daemon", "0", timeout=TIMEOUT_S)
-        pids = [int(pid) for pid in answer.text.split()]
+    with gateway_with_daemon(store, make_image) as (gateway, pids):
         [supervisor] = psutil.Process(gateway.pid).children()
         scratch = Path(psutil.Process(pids[0]).environ()["HOME"]).parents[2]
         supervisor.suspend()
@@ -175,11 +176,7 @@ def test_a_stopped_supervisor_outlives_no_gateway(store, make_image, alive, wait
 
 
 def test_a_gateway_ends_though_its_supervisor_is_stopped(store, make_image, alive, wait_until):
-    make_image("daemon", DAEMON)
-    with EmbeddedGateway(images=store.root) as gateway:
-        body = {"service": "daemon", "image": "daemon"}
-        requests.post(f"{gateway.url}/system/functions", json=body, timeout=TIMEOUT_S)
-        requests.post(f"{gateway.url}/function/daemon", "0", timeout=TIMEOUT_S)
+    with gateway_with_daemon(store, make_image) as (gateway, _):
         below = psutil.Process(gateway.pid).children(recursive=True)
         psutil.Process(gateway.pid).children()[0].suspend()
     assert not [process for process in below if alive(process.pid)]
