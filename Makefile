@@ -7,7 +7,10 @@ LOCKED ?=
 TOOLS := build/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint setup lock audit faas-cli clean
+# Tests wait more than they compute, and start Python so often that it has to keep what it compiles.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses $$((2 * $$(nproc))) --dist loadgroup
+
+.PHONY: help demo test test-all soak lint setup lock audit faas-cli clean
 
 help: ## Show the tasks
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | column -t -s "$$(printf '\t')"
@@ -16,11 +19,15 @@ demo: .venv/installed ## Profile, plan, deploy and compare the FINRA workflow; l
 	@$(BIN)/python -m installation strace
 	@$(BIN)/chiron evaluate latency benchmarks/finra --slo 100ms --mechanisms fork --quick --local --output out/demo
 
-test: .venv/developing ## Run all tests
-	@$(BIN)/pytest
+test: .venv/developing ## Run the tests: all that matters once (5 minutes on two cores)
+	@$(PYTEST)
+
+test-all: test ## Run the other tests too: real commands, containers, every combination
+	@$(PYTEST) -m 'slow and not quiet'
+	@$(BIN)/pytest -m quiet
 
 soak: .venv/developing ## Run the tests that take minutes: load, faults (CHIRON_SOAK_SECONDS=1800), fuzzing
-	@$(BIN)/pytest -m soak --timeout 1800
+	@$(BIN)/pytest -m soak --timeout 1800 --hypothesis-profile new
 
 lint: .venv/developing ## Check style, types and the direction of imports
 	@$(BIN)/ruff check .
@@ -49,7 +56,7 @@ ifneq ($(LOCKED),)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 else
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable .
 endif
 	@touch $@
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from statistics import fmean
 from typing import Protocol
 
@@ -13,9 +14,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from adaptation.rules import Window
-from generator.invoke import find_invoker
+from deployment.invoke import find_invoker
+from deployment.postmortem import explained
 from openfaas.client import Gateway
 from workflow.errors import ChironError
+from workflow.payloads import Payload, turns
 
 #: Waits for so many seconds.
 Wait = Callable[[float], None]
@@ -102,16 +105,18 @@ class Probes:
 
     gateway: Gateway
     workflow: str
-    model: str
-    payload: bytes
+    planner: str
+    payloads: Sequence[Payload]
     wait: Wait
     requests: int
 
     def window(self, function: str, seconds: float) -> Window:
         """A few requests at the end of the next `seconds`."""
         self.wait(seconds)
-        with find_invoker(self.gateway, self.workflow, self.model) as invoker:
-            answers = [invoker.invoke(self.payload) for _ in range(self.requests)]
+        found = find_invoker(self.gateway, self.workflow, self.planner)
+        with explained(self.gateway), found as invoker:
+            asked = islice(turns(self.payloads), self.requests)
+            answers = [invoker.invoke(payload.content) for payload in asked]
         return Window(len(answers), fmean(answer.latency_ms for answer in answers))
 
 

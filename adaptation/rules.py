@@ -1,11 +1,12 @@
-"""When a deployment has drifted from what its plan promised: pure functions of what was seen."""
+"""When a deployment has drifted from what was predicted: pure functions of what was seen."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from generator.annotations import Promise
+from generator.annotations import DeployedPrediction
+from workflow.errors import ChironError
 from workflow.plan import Plan
 
 #: Where a measured latency is, as seen from the predicted range.
@@ -31,6 +32,10 @@ class Rules:
         How much further than the predicted range the mean may be, as a share of its ends.
     every_s
         Profile anew when the last time is longer ago, in seconds; None for never.
+    best_effort
+        Switch to plans that miss the SLO too.
+    allow_outage
+        Deploy the entry again to switch, even where the provider loses requests by that.
     """
 
     window_s: float = 60.0
@@ -38,6 +43,8 @@ class Rules:
     fewest: int = 10
     tolerance: float = 0.25
     every_s: float | None = None
+    best_effort: bool = False
+    allow_outage: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,11 +55,11 @@ class Window:
     mean_ms: float
 
 
-def side(latency_ms: float, promise: Promise, tolerance: float) -> Side:
-    """Where `latency_ms` is, as seen from the promised range and `tolerance` around it."""
-    if latency_ms < promise.low_ms * (1 - tolerance):
+def side(latency_ms: float, prediction: DeployedPrediction, tolerance: float) -> Side:
+    """Where `latency_ms` is, as seen from the predicted range and `tolerance` around it."""
+    if latency_ms < prediction.low_ms * (1 - tolerance):
         return "below"
-    return "above" if latency_ms > promise.high_ms * (1 + tolerance) else "within"
+    return "above" if latency_ms > prediction.high_ms * (1 + tolerance) else "within"
 
 
 @dataclass(frozen=True)
@@ -77,12 +84,12 @@ class Record:
     attempts: int = 0
     pause: int = 0
 
-    def seen(self, window: Window, promise: Promise, rules: Rules) -> Record:
+    def seen(self, window: Window, prediction: DeployedPrediction, rules: Rules) -> Record:
         """The record after one more window."""
         pause = max(0, self.pause - 1)
         if window.requests < rules.fewest:
             return replace(self, pause=pause)
-        now = side(window.mean_ms, promise, rules.tolerance)
+        now = side(window.mean_ms, prediction, rules.tolerance)
         if now == "within":
             return Record(attempts=max(0, self.attempts - 1), pause=pause)
         if self.pause:
@@ -100,21 +107,83 @@ class Record:
         return self.run >= rules.windows
 
 
-def worth_switching(
-    promise: Promise | None, plan: Plan, rules: Rules, *, same_source: bool
-) -> str | None:
-    """Why `plan` should replace a deployment that promises `promise`; None where it need not.
+@dataclass(frozen=True)
+class Served:
+    """What serves, as a new plan is compared with it.
 
-    A plan that takes as many CPUs and promises about the same, for the same code, brings nothing:
-    two profiles of one function are never quite equal.
+    Attributes
+    ----------
+    prediction
+        What was predicted of its plan; None where nothing was.
+    took_ms
+        What requests have just taken, where that is not what was predicted.
+    same_source, same_asked
+        Whether it says that it was made from the same functions, and that the same was asked of
+        its plan.
+    hop_ms
+        What a switch would add to what requests take.
     """
-    if promise is None or plan.predicted is None:
-        return "no promise so far"
-    if not same_source:
-        return "the functions changed, or what is asked of the plan"
-    if plan.cpus != promise.cpus:
-        return f"{plan.cpus} CPUs instead of {promise.cpus}"
+
+    prediction: DeployedPrediction | None = None
+    took_ms: float | None = None
+    same_source: bool = False
+    same_asked: bool = False
+    hop_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether to switch to a new plan, and why or why not."""
+
+    switch: bool
+    why: str
+
+
+def judge(served: Served, plan: Plan, rules: Rules) -> Verdict:
+    """Whether `plan` should replace what is `served`.
+
+    One of as many CPUs, predicted about as fast, for the same code, brings nothing:
+    two profiles of one function are never quite equal. One of more CPUs has to be faster.
+
+    Raises
+    ------
+    ChironError
+        ``slo-missed`` where `plan` would replace it but misses the SLO, and the rules want better.
+    """
+    verdict = _compared(served, plan, rules)
+    if verdict.switch and plan.meets_slo is False and not rules.best_effort:
+        predicted = f"{plan.predicted.latency_ms:.1f} ms on " if plan.predicted else ""
+        raise ChironError(
+            "slo-missed",
+            f"no plan meets the SLO of {plan.slo_ms:g} ms, the best one takes {predicted}"
+            f"{_cpus(plan.cpus)}: ask for another --slo, or for that one with --best-effort",
+        )
+    return verdict
+
+
+def _compared(served: Served, plan: Plan, rules: Rules) -> Verdict:
+    prediction = served.prediction
+    if prediction is None or plan.predicted is None:
+        return Verdict(True, "no prediction so far")
+    if not served.same_source:
+        return Verdict(True, "what serves is not known to be of these functions")
     predicted_ms = plan.predicted.latency_ms
-    if side(predicted_ms, promise, rules.tolerance) != "within":
-        return f"{predicted_ms:.1f} ms predicted instead of {promise.latency_ms:.1f} ms"
-    return None
+    takes_ms = served.took_ms or prediction.latency_ms
+    if plan.cpus > prediction.cpus and predicted_ms >= takes_ms:
+        dearer = f"takes {_cpus(plan.cpus)} instead of {prediction.cpus}"
+        return Verdict(
+            False, f"the new plan {dearer}, {predicted_ms:.1f} ms and not {takes_ms:.1f}"
+        )
+    if not served.same_asked:
+        return Verdict(True, "what is asked of the plan is not known to be the same")
+    if plan.cpus != prediction.cpus:
+        return Verdict(True, f"{_cpus(plan.cpus)} instead of {prediction.cpus}")
+    if side(predicted_ms - served.hop_ms, prediction, rules.tolerance) != "within":
+        return Verdict(
+            True, f"{predicted_ms:.1f} ms predicted instead of {prediction.latency_ms:.1f} ms"
+        )
+    return Verdict(False, "the new plan brings nothing")
+
+
+def _cpus(count: int) -> str:
+    return f"{count} CPU{'s' * (count > 1)}"

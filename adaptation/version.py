@@ -1,37 +1,45 @@
-"""Versions of a workflow side by side: their names, and which one serves, told by annotations.
+"""Versions of a workflow side by side: which one serves, and a new one, deployed and checked.
 
 The entry wrap keeps its name, which clients call. All wraps of a version have the version in
-their names, the entry too until it is known to work: then the same image runs under the entry's
-name, and calls the wraps of its own version.
+their names, the entry too until it is known to work. Then the same image runs under the entry's
+name; or, where the provider would lose requests by that, the entry hands them on to it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
-from generator.annotations import MODEL, ROLE, WORKFLOW, Promise, read_promise
-from generator.generate import Sources
+from deployment.deploy import deploy_stack, removed_on_failure
+from deployment.launcher import Launcher, invoker_for
+from deployment.measure import Checked, Measurement, measure
+from generator.annotations import (
+    PLANNER,
+    ROLE,
+    WORKFLOW,
+    DeployedPrediction,
+    answering,
+    read_prediction,
+)
+from generator.fingerprint import digest
+from generator.generate import Sources, generate
 from generator.settings import client_timeout_s
 from openfaas.client import Gateway
-from openfaas.objects import FunctionStatus
-from openfaas.stack import environment
+from openfaas.objects import FunctionSpec, FunctionStatus
+from openfaas.stack import StackFile, deployment, read_stack, write_stack
+from pipeline.deploy import DeploymentRequest
 from scheduler.layout import wrap_name
-from services.deployment import DeploymentRequest
 from workflow.documents import dump
-from workflow.folder import WORKFLOW_FILE
 from workflow.plan import Plan
 
-#: The annotations of a version: its name, and what it was made from.
+#: The annotation with the name of a version.
 VERSION = "chiron.version"
-SOURCE = "chiron.source"
 #: The role of an entry wrap that is tried under its version's name.
 CANDIDATE = "candidate"
-_DIGITS = 8
+#: Requests that a new version has to answer rightly, after a warm-up.
+_CHECKS = 10
 
 
 @dataclass(frozen=True)
@@ -40,15 +48,21 @@ class Serving:
 
     Attributes
     ----------
-    entry
+    called
         The function that clients call.
+    entry
+        The version's entry wrap: the same one, or the one that it hands its requests on to.
+    wraps
+        All functions that a request needs.
     others
         Functions of the workflow that the version does not need: older ones that drain, newer
-        ones that are being tried, or what somebody who was interrupted has left.
+        ones that are being tried, or what a watcher that was interrupted has left.
     """
 
+    called: FunctionStatus
     entry: FunctionStatus
     others: tuple[FunctionStatus, ...]
+    wraps: tuple[FunctionStatus, ...] = ()
 
     @property
     def version(self) -> str:
@@ -56,17 +70,19 @@ class Serving:
         return self.entry.annotations.get(VERSION, "")
 
     @property
-    def promise(self) -> Promise | None:
-        """What its plan promises."""
-        return read_promise(self.entry.annotations)
+    def prediction(self) -> DeployedPrediction | None:
+        """What was predicted of its plan."""
+        return read_prediction(self.entry.annotations)
 
     @property
-    def since(self) -> datetime | None:
-        """When it was deployed, where the gateway tells."""
-        return datetime.fromisoformat(self.entry.created_at) if self.entry.created_at else None
+    def behind(self) -> str:
+        """The wrap that the called one hands its requests on to; empty where it answers itself."""
+        return "" if self.entry is self.called else self.entry.name
 
     def is_wrap(self, name: str | None) -> bool:
         """Whether the wrap that calls itself `name` is its entry."""
+        if self.behind:
+            return name == self.behind
         if self.version:
             workflow = self.entry.annotations[WORKFLOW]
             return name == entry_name(workflow, self.version)
@@ -79,24 +95,26 @@ class Serving:
         return max((client_timeout_s(function.env_vars) for function in called), default=0.0)
 
 
-def serving(gateway: Gateway, workflow: str, model: str) -> Serving | None:
-    """The version of `workflow`, as `model`, that serves on `gateway`; None for none."""
+def serving(gateway: Gateway, workflow: str, planner: str) -> Serving | None:
+    """The version of `workflow`, as `planner`, that serves on `gateway`; None for none."""
     functions = [
         function
         for function in gateway.functions()
-        if (function.annotations.get(WORKFLOW), function.annotations.get(MODEL))
-        == (workflow, model)
+        if (function.annotations.get(WORKFLOW), function.annotations.get(PLANNER))
+        == (workflow, planner)
     ]
-    entry = next((f for f in functions if f.annotations.get(ROLE) == "entry"), None)
-    if entry is None:
+    called = next((f for f in functions if f.annotations.get(ROLE) == "entry"), None)
+    if called is None:
         return None
+    entry = answering(called, functions)
     version = entry.annotations.get(VERSION)
-    others = (
+    wraps = tuple(
         f
         for f in functions
-        if f.annotations.get(VERSION) != version or f.annotations.get(ROLE) == CANDIDATE
+        if f is called
+        or (f.annotations.get(VERSION) == version and f.annotations.get(ROLE) != CANDIDATE)
     )
-    return Serving(entry, tuple(others))
+    return Serving(called, entry, tuple(f for f in functions if f not in wraps), wraps)
 
 
 def named(plan: Plan, version: str) -> Plan:
@@ -113,37 +131,99 @@ def entry_name(workflow: str, version: str) -> str:
     return _name(workflow, 0, version)
 
 
-def version_of(plan: Plan, source: str) -> str:
-    """A short name for `plan` of the functions that `source` stands for."""
-    return _digest([dump(plan), source])
-
-
-def source_of(sources: Sources, request: DeploymentRequest) -> str:
-    """A short name for what a user wrote and asked for: workflow, code, variables, choices."""
-    workflow = (sources.folder.path / WORKFLOW_FILE).read_text()
-    asked = [dump(request.choices), str(request.slo_ms), str(request.timeout_s)]
-    return _digest([workflow, *asked, *_functions(sources)])
-
-
-def _functions(sources: Sources) -> Iterator[str]:
-    for name, handler in sorted(sources.handlers.items()):
-        function = sources.stack.functions[name]
-        variables = environment(function, sources.folder.path)
-        yield json.dumps([name, handler.style, sorted(variables.items()), function.secrets])
-        for file in sorted(handler.folder.rglob("*")):
-            place = file.relative_to(handler.folder)
-            if file.is_file() and not _left_behind(place):
-                yield f"{place} {hashlib.sha256(file.read_bytes()).hexdigest()}"
-
-
-def _left_behind(place: Path) -> bool:
-    """Whether Python or a tool made the file, and not the user."""
-    return place.suffix == ".pyc" or any(part.startswith(".") for part in place.parts)
-
-
-def _digest(parts: list[str]) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
+def version_of(plan: Plan, marks: Mapping[str, str]) -> str:
+    """A short name for `plan` of what `marks` stand for: `DeploymentRequest.marks`."""
+    return digest([dump(plan), *marks.values()])
 
 
 def _name(workflow: str, index: int, version: str) -> str:
     return wrap_name(workflow, f"wrap{index + 1}-{version}")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A version that works.
+
+    Attributes
+    ----------
+    version
+        Its name.
+    entry
+        How its entry wrap was deployed.
+    created
+        All functions that were deployed for it.
+    ready_s
+        What that took, until they answered, in seconds.
+    measured
+        What its answers took.
+    """
+
+    version: str
+    entry: FunctionSpec
+    created: list[str]
+    ready_s: float
+    measured: Measurement
+
+
+def deploy_beside(
+    launcher: Launcher,
+    plan: Plan,
+    sources: Sources,
+    request: DeploymentRequest,
+    out: Path,
+    checked: Sequence[Checked],
+    trace_key: str | None = None,
+) -> Candidate:
+    """`plan` deployed under names of its own; nothing of it stays where it does not work.
+
+    Supporting functions of the workflow's stack.yaml belong to all versions: those that are
+    missing are deployed, those that are there stay as they are.
+
+    Parameters
+    ----------
+    request
+        What `plan` and `sources` are of.
+    out
+        Where the deployable folder is generated.
+    checked
+        The payloads that it has to answer.
+    trace_key
+        That of the wrap that will hand requests on to it, if there is one.
+
+    Raises
+    ------
+    ChironError
+        Of generating, building and deploying; ``wrong-output`` and the like where an answer is
+        another.
+    """
+    gateway = launcher.gateway
+    marks = request.marks(sources)
+    version = version_of(plan, marks)
+    plan = named(plan, version)
+    marks = {**marks, VERSION: version}
+    stack_file = generate(plan, sources, out, request.timeout_s, trace_key, marks)
+    present = {function.name for function in gateway.functions()}
+    stack = _of_version(read_stack(stack_file, {}), plan, present)
+    write_stack(stack_file, stack)
+    launcher.build(stack_file)
+    began = time.monotonic()
+    created = deploy_stack(gateway, stack_file)
+    ready_s = time.monotonic() - began
+    workflow = request.folder.workflow
+    with (
+        removed_on_failure(gateway, created),
+        invoker_for(plan, workflow, gateway.url, request.timeout_s) as invoker,
+    ):
+        measured = measure(invoker, checked, _CHECKS)
+    entry = deployment(stack, plan.wraps[0].name, stack_file.parent)
+    return Candidate(version, entry, created, ready_s, measured)
+
+
+def _of_version(stack: StackFile, plan: Plan, present: Collection[str]) -> StackFile:
+    """The wraps of `plan` in `stack`, its entry on trial, and the supporting functions missing."""
+    wraps = {wrap.name for wrap in plan.wraps}
+    functions = {n: f for n, f in stack.functions.items() if n in wraps or n not in present}
+    entry = functions[plan.wraps[0].name]
+    annotations = {**entry.annotations, ROLE: CANDIDATE}
+    functions[plan.wraps[0].name] = entry.model_copy(update={"annotations": annotations})
+    return stack.model_copy(update={"functions": functions})

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
-from adaptation.candidate import deploy_beside
+from adaptation.blue_green import SWITCH_S, BlueGreen, repair
 from adaptation.events import Event, Tell
 from adaptation.latency import Latencies, Wait
-from adaptation.red_black import SWITCH_S, RedBlack
-from adaptation.rules import Record, Rules, Window, worth_switching
-from adaptation.version import SOURCE, Serving, serving, source_of
+from adaptation.rules import Record, Rules, Served, Window, judge
+from adaptation.version import Serving, deploy_beside, serving
+from deployment.launcher import Launcher
+from generator.annotations import ASKED, SOURCE
 from generator.generate import Sources
-from generator.launcher import Launcher
-from predictor.predict import predict
+from generator.settings import client_timeout_s
+from pipeline.deploy import DeploymentRequest, find_plan
 from profiler.calibrate import calibrate
-from services.deployment import DeploymentRequest, find_plan
 from workflow.errors import ChironError
 from workflow.plan import Plan
+from workflow.platform import Platform
 from workflow.profile import Profile
+from workflow.tracing import KEY_ANNOTATION
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why to adapt; what requests took, in milliseconds, where that is why."""
+
+    why: str
+    took_ms: float | None = None
 
 
 @dataclass
@@ -34,7 +45,7 @@ class Watcher:
     Attributes
     ----------
     request
-        The workflow and its SLO; its platform is measured once where it has none. Its model is
+        The workflow and its SLO; its platform is measured once where it has none. Its planner is
         one that has an entry to switch: any but ``one-to-one``.
     profile
         Profiles the workflow's functions.
@@ -67,7 +78,7 @@ class Watcher:
             fails. Otherwise a failure is an event, and the next look comes after a window.
         """
         if self._serving() is None:
-            self._adapt("it is not deployed")
+            self._adapt(Reason("it is not deployed"))
             if once:
                 return
         record = Record()
@@ -86,74 +97,103 @@ class Watcher:
                 if once and (reason or look == self.rules.windows):
                     return
 
-    def _look(self, record: Record) -> tuple[str | None, Record]:
+    def _look(self, record: Record) -> tuple[Reason | None, Record]:
         """Why to adapt now, or None; takes a window where only that can tell."""
         current = self._serving()
         if current:
-            self._red_black.settle(current)
+            repair(self.launcher.gateway, current, self.tell)
+            self._blue_green.settle(current)
         if not record.pause and (reason := self._standing_reason(current)):
             return reason, record
-        if current is None or current.promise is None:
+        if current is None or current.prediction is None:
             self.wait(self.rules.window_s)
             return None, replace(record, pause=max(0, record.pause - 1))
-        promise = current.promise
-        window = self.latencies.window(current.entry.name, self.rules.window_s)
-        record = record.seen(window, promise, self.rules)
-        expected = f"{promise.low_ms:.1f} to {promise.high_ms:.1f} ms"
+        prediction = current.prediction
+        window = self.latencies.window(current.called.name, self.rules.window_s)
+        record = record.seen(window, prediction, self.rules)
+        expected = f"{prediction.low_ms:.1f} to {prediction.high_ms:.1f} ms"
         self.tell(_window_event(window, expected, record))
         if record.drifted(self.rules):
-            return f"{window.mean_ms:.1f} ms is outside the {expected} predicted", record
+            why = f"{window.mean_ms:.1f} ms is outside the {expected} predicted"
+            return Reason("; ".join((why, *prediction.warnings)), window.mean_ms), record
         return None, record
 
-    def _standing_reason(self, current: Serving | None) -> str | None:
+    def _standing_reason(self, current: Serving | None) -> Reason | None:
         """Why to adapt whatever the latency is."""
         if current is None:
-            return "it is not deployed"
-        if current.promise is None:
-            return "what serves promises no latency"
-        last = max(self._tried, current.since or self._tried)
+            return Reason("it is not deployed")
+        if current.prediction is None:
+            return Reason("what serves has no prediction")
+        last = max(self._tried, current.entry.since)
         every_s = self.rules.every_s
         if every_s is not None and datetime.now(UTC) - last >= timedelta(seconds=every_s):
-            return f"the last profile is older than {every_s:g} s"
+            return Reason(f"the last profile is older than {every_s:g} s")
         return None
 
-    def _adapt(self, reason: str) -> None:
+    def _adapt(self, reason: Reason) -> None:
         """Plan anew; where that brings something, have the new plan serve."""
         self._tried = datetime.now(UTC)
-        self.tell(Event("adapting", f"profiling and planning, as {reason}", {"reason": reason}))
-        plan, profile = self._plan()
-        sources = Sources.read(self.request.folder)
-        source = source_of(sources, self.request)
+        told = f"profiling and planning, as {reason.why}"
+        self.tell(Event("adapting", told, {"reason": reason.why}))
         current = self._serving()
-        promise = current.promise if current else None
-        same = current is None or current.entry.annotations.get(SOURCE, source) == source
-        why = worth_switching(promise, plan, self.rules, same_source=same)
-        if why is None:
-            self.tell(Event("unchanged", "the new plan brings nothing: what serves stays"))
+        outage = current is not None and self.launcher.gateway.info().removes_first
+        by_route = outage and not self.rules.allow_outage
+        plan, profile = self._plan(behind=by_route)
+        sources = self.launcher.sources(self.request.folder)
+        served = self._served(current, sources, reason.took_ms) if current else Served()
+        if current and by_route and not current.behind:
+            served = replace(served, hop_ms=self._platform().rpc_ms)
+        verdict = judge(served, plan, self.rules)
+        if not verdict.switch:
+            self.tell(Event("unchanged", f"{verdict.why}: what serves stays"))
             return
-        self.tell(_plan_event(plan, why))
-        expected = self.request.expected(profile)
+        self.tell(_plan_event(plan, verdict.why))
+        checked = self.request.checked(profile, self._step)
         build = self.out / "build"
-        candidate = deploy_beside(self.launcher, plan, sources, self.request, build, expected)
+        key = current.called.annotations.get(KEY_ANNOTATION) if current else None
+        candidate = deploy_beside(self.launcher, plan, sources, self.request, build, checked, key)
         p50_ms = candidate.measured.p50_ms
+        figures = {
+            "version": candidate.version,
+            "p50_ms": p50_ms,
+            "others": candidate.measured.others,
+        }
         message = f"version {candidate.version} answers rightly, in {p50_ms:.1f} ms"
-        self.tell(Event("checked", message, {"version": candidate.version, "p50_ms": p50_ms}))
-        self._red_black.switch(candidate, plan.wraps[0].name, current)
+        busy = candidate.measured.busy
+        self.tell(Event("checked", f"{message}; {busy}" if busy else message, figures))
+        name = plan.wraps[0].name
+        if current and outage and not by_route:
+            # A wrap that is told to end waits for the requests that it has.
+            seconds = math.ceil(candidate.ready_s + client_timeout_s(current.called.env_vars))
+            message = f"{name} is deployed again: nothing answers for up to {seconds} s"
+            self.tell(Event("outage", message, {"seconds": seconds}))
+        self._blue_green.switch(candidate, name, current, by_route=by_route)
+
+    def _served(self, current: Serving, sources: Sources, took_ms: float | None) -> Served:
+        marks, wanted = current.entry.annotations, self.request.marks(sources)
+        same_source, same_asked = (marks.get(key) == wanted[key] for key in (SOURCE, ASKED))
+        return Served(current.prediction, took_ms, same_source, same_asked)
 
     @property
-    def _red_black(self) -> RedBlack:
-        return RedBlack(self.launcher.gateway, self.wait, self.tell, self.switch_s)
+    def _blue_green(self) -> BlueGreen:
+        return BlueGreen(self.launcher.gateway, self.wait, self.tell, self.switch_s)
 
-    def _plan(self) -> tuple[Plan, Profile]:
-        if self.request.platform is None:
-            platform = calibrate(self.launcher, predict=predict, progress=self._step)
-            self.request = replace(self.request, platform=platform)
-        request = replace(self.request, profile=self.profile())
+    def _plan(self, *, behind: bool) -> tuple[Plan, Profile]:
+        platform = self._platform()
+        request = replace(self.request, platform=platform, profile=self.profile(), behind=behind)
         return find_plan(request, self.launcher, self.out, self._step)
 
+    def _platform(self) -> Platform:
+        """What the gateway costs, measured once."""
+        platform = self.request.platform
+        if platform is None:
+            platform = calibrate(self.launcher, progress=self._step)
+            self.request = replace(self.request, platform=platform)
+        return platform
+
     def _serving(self) -> Serving | None:
-        workflow, model = self.request.folder.workflow.name, self.request.choices.model
-        return serving(self.launcher.gateway, workflow, model)
+        workflow, planner = self.request.folder.workflow.name, self.request.choices.planner
+        return serving(self.launcher.gateway, workflow, planner)
 
     def _step(self, line: str) -> None:
         self.tell(Event("step", line))
@@ -170,7 +210,14 @@ def _window_event(window: Window, expected: str, record: Record) -> Event:
 
 def _plan_event(plan: Plan, why: str) -> Event:
     predicted_ms = plan.predicted.latency_ms if plan.predicted else 0.0
+    warnings = plan.predicted.warnings if plan.predicted else ()
     met = "meets" if plan.meets_slo else "does NOT meet"
-    message = f"{why}: {len(plan.wraps)} wraps, {predicted_ms:.1f} ms, which {met} the SLO"
-    figures = {"cpus": plan.cpus, "latency_ms": predicted_ms, "meets_slo": plan.meets_slo}
-    return Event("planned", message, figures)
+    wraps = f"{len(plan.wraps)} wrap{'s' * (len(plan.wraps) > 1)}"
+    message = f"{why}: {wraps}, {predicted_ms:.1f} ms, which {met} the SLO"
+    figures = {
+        "cpus": plan.cpus,
+        "latency_ms": predicted_ms,
+        "meets_slo": plan.meets_slo,
+        "warnings": warnings,
+    }
+    return Event("planned", "; ".join((message, *warnings)), figures)

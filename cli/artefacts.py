@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from workflow.documents import Model, read_document
@@ -11,9 +12,10 @@ from workflow.platform import Platform
 from workflow.profile import Profile
 
 
-def read_profile(path: Path) -> Profile:
-    """The profile in `path`."""
-    return _read(Profile, path, "profile", "chiron profile DIR")
+def read_profile(path: Path, folder: Path | None = None) -> Profile:
+    """The profile in `path`, of the workflow in `folder` where that is known."""
+    named = "DIR" if folder is None else shlex.quote(str(folder))
+    return _read(Profile, path, "profile", f"chiron profile {named}")
 
 
 def read_platform(path: Path) -> Platform:
@@ -24,7 +26,7 @@ def read_platform(path: Path) -> Platform:
 def measured(folder: Path, profile: Path | None, platform: Path | None) -> tuple[Profile, Platform]:
     """Profile and platform; those that no option names are in `folder`, else in the current one."""
     return (
-        read_profile(profile or _default(folder, "profile.json")),
+        read_profile(profile or _default(folder, "profile.json"), folder),
         read_platform(platform or _default(folder, "platform.json")),
     )
 
@@ -44,5 +46,5 @@ def _read(model: type[Model], path: Path, what: str, verb: str) -> Model:
     except ChironError as error:
         if error.code != "missing-file":
             raise
-        message = f"{error.message}: make it with {verb} -o {path}"
+        message = f"{error.message}: make it with {verb} -o {shlex.quote(str(path))}"
         raise ChironError(error.code, message) from None

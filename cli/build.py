@@ -1,15 +1,16 @@
-"""`chiron build`: the images of a stack.yaml, for the embedded gateway's processes or Docker."""
+"""`chiron build`: the images of a stack.yaml, where the gateway will look for them."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import click
 
 from cli import options
-from cli.images import BUILDERS
 from cli.output import next_step, progress
+from cli.place import BUILDERS, builder
 from gateway.names import BackendName as Backend
 from openfaas.stack import read_stack
 
@@ -26,14 +27,18 @@ from openfaas.stack import read_stack
 )
 @options.backend
 def command(stack_file: Path, backend: Backend | None) -> None:
-    """Build the images of a stack.yaml for the embedded gateway, into its store or into Docker.
+    """Build the images of a stack.yaml for the gateway that OPENFAAS_URL names.
+
+    For the embedded gateway, or where none answers, into its store or into Docker; for another one,
+    or where OPENFAAS_PREFIX names a registry, faas-cli builds them and pushes them there.
 
     \b
     Example:
       chiron build -f build/stack.yaml
       chiron build -f build/stack.yaml --backend docker
     """
-    BUILDERS[backend or "process"](stack_file)
+    build = BUILDERS[backend] if backend else builder()
+    build(stack_file)
     for name in read_stack(stack_file, os.environ).functions:
         progress(f"built {name}")
-    next_step(f"faas-cli deploy -f {stack_file}")
+    next_step(shlex.join(["faas-cli", "deploy", "-f", str(stack_file)]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -10,18 +11,23 @@ from cli import options
 from cli.output import emit, next_step, progress
 from cli.place import connect
 from gateway.names import BackendName as Backend
-from predictor.predict import predict
 from profiler.calibrate import calibrate
 
 
 @click.command("calibrate")
 @options.gateway
 @options.tls_no_verify
+@options.gateway_url_inside
 @options.local
 @options.output("platform.json")
 @options.as_json
 def command(
-    gateway: str | None, tls_no_verify: bool, local: Backend | None, output: Path, as_json: bool
+    gateway: str | None,
+    tls_no_verify: bool,
+    gateway_url_inside: str,
+    local: Backend | None,
+    output: Path,
+    as_json: bool,
 ) -> None:
     """Measure what invocations, processes and threads cost here, with wraps that do nothing.
 
@@ -29,6 +35,9 @@ def command(
     Example:
       chiron calibrate --local
     """
-    with connect(gateway, local=local, tls_no_verify=tls_no_verify) as launcher:
-        emit(calibrate(launcher, predict=predict, progress=progress), output, as_json)
-    next_step("chiron schedule DIR --slo 200ms")
+    with connect(
+        gateway, local=local, tls_no_verify=tls_no_verify, gateway_url_inside=gateway_url_inside
+    ) as launcher:
+        emit(calibrate(launcher, progress=progress), output, as_json)
+    kept = [] if output == Path("platform.json") else ["--platform", str(output)]
+    next_step(shlex.join(["chiron", "schedule", "DIR", "--slo", "200ms", *kept]))

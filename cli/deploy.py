@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
 
 from cli import options
 from cli.artefacts import read_platform, read_profile
-from cli.choices import choices
-from cli.output import emit, next_step, progress, table
-from cli.place import connect
+from cli.options import choices
+from cli.output import emit, next_step, progress, table, warn
+from cli.place import connect, place_flags
+from deployment.measure import Measurement
 from gateway.names import BackendName as Backend
+from pipeline.deploy import DeploymentReport, DeploymentRequest, deploy
 from scheduler.choices import Choices
-from services.deployment import DeploymentReport, DeploymentRequest, deploy
 from workflow.folder import WorkflowFolder
 
 
@@ -31,6 +33,7 @@ from workflow.folder import WorkflowFolder
 )
 @options.gateway
 @options.tls_no_verify
+@options.gateway_url_inside
 @options.local
 @options.output("out")
 @options.as_json
@@ -44,6 +47,7 @@ def command(
     platform: Path | None,
     gateway: str | None,
     tls_no_verify: bool,
+    gateway_url_inside: str,
     local: Backend | None,
     output: Path,
     as_json: bool,
@@ -65,7 +69,9 @@ def command(
         timeout_s=options.seconds(timeout),
         check=check,
     )
-    with connect(gateway, local=local, tls_no_verify=tls_no_verify) as launcher:
+    with connect(
+        gateway, local=local, tls_no_verify=tls_no_verify, gateway_url_inside=gateway_url_inside
+    ) as launcher:
         report = deploy(request, launcher, output, progress)
     if as_json:
         emit(report, None, as_json)
@@ -73,24 +79,44 @@ def command(
     if local:
         progress("the embedded gateway has ended with the command; chiron serve keeps one running")
         flag = f" --backend {local}" if local != "process" else ""
-        next_step(f"chiron serve{flag}, then faas-cli deploy -f {output / 'build' / 'stack.yaml'}")
+        file = shlex.quote(str(output / "build" / "stack.yaml"))
+        next_step(f"chiron serve{flag}, then faas-cli deploy -f {file}")
     else:
-        named = f" -g {gateway}" if gateway else ""
-        next_step(f"chiron invoke {report.plan.workflow}{named} < {folder / 'payload.json'}")
+        flags = place_flags(gateway, local=None, tls_no_verify=tls_no_verify)
+        invoke = shlex.join(["chiron", "invoke", report.plan.workflow, *flags])
+        payload = request.folder.payloads()[0].name
+        next_step(f"{invoke} < {shlex.quote(str(folder / payload))}")
+
+
+def _measured(measured: Measurement) -> list[str]:
+    return [f"{ms:.1f}" for ms in (measured.mean_ms, measured.p50_ms, measured.p95_ms)]
 
 
 def _show(report: DeploymentReport) -> None:
     plan, measured = report.plan, report.measured
     predicted = plan.predicted
     row = [
-        plan.model,
+        plan.planner,
         str(len(plan.wraps)),
         str(plan.cpus),
         predicted.shown if predicted else "-",
         f"{measured.p50_ms:.1f}",
         f"{measured.p95_ms:.1f}",
     ]
-    columns = ["model", "wraps", "CPUs", "predicted ms", "measured p50 ms", "p95 ms"]
+    columns = ["planner", "wraps", "CPUs", "predicted ms", "measured p50 ms", "p95 ms"]
     table(f"{plan.workflow}, {plan.mechanism}", columns, [row])
+    if measured.payloads and predicted and predicted.payloads_ms:
+        rows = [
+            [name, str(each.samples), f"{predicted.payloads_ms[name]:.1f}", *_measured(each)]
+            for name, each in measured.payloads.items()
+        ]
+        rows.append(
+            ["mean", str(measured.samples), f"{predicted.latency_ms:.1f}", *_measured(measured)]
+        )
+        columns = ["payload", "requests", "predicted ms", "mean ms", "p50 ms", "p95 ms"]
+        table("by payload, as often as they weigh", columns, rows)
+    warn(predicted.warnings if predicted else ())
+    if measured.busy:
+        progress(measured.busy)
     verdict = "met" if report.slo_met else "NOT met"
     progress(f"SLO of {plan.slo_ms:g} ms: {verdict} (p95 of {measured.samples} requests)")

@@ -10,13 +10,16 @@ from typing import Any
 import click
 
 from cli.evaluate import command as evaluate
-from cli.evaluate_options import Wanted, measure, measuring
-from cli.output import error_line, next_step, progress, table
+from cli.evaluate_options import FolderFaults, Wanted, measure, measuring, say_what_is_left_out
+from cli.output import next_step, progress, table, warn
+from cli.place import place_flags
 from evaluation.bench.setup import PLATFORM_FILE
-from evaluation.experiments.catalogue import EXPERIMENTS
 from evaluation.experiments.recorded import read_run
+from evaluation.experiments.results import EXPERIMENTS, results_of
+from evaluation.optional import PICTURES
+from evaluation.prediction.baselines.learning import BASELINES
+from evaluation.report.glance import averages_table
 from evaluation.report.page import write_report
-from evaluation.report.summary import summary_tables
 from workflow.errors import ChironError
 from workflow.folder import WORKFLOW_FILE
 
@@ -39,7 +42,9 @@ class Other:
     arguments: Callable[[tuple[Path, ...], Wanted], list[str] | None]
 
 
-def _prediction(folders: tuple[Path, ...], wanted: Wanted) -> list[str]:
+def _prediction(folders: tuple[Path, ...], wanted: Wanted) -> list[str] | None:
+    if not folders:
+        return None
     plans, samples = ("2", "8") if wanted.quick else ("24", "20")
     chosen = folders[:1] if wanted.quick else folders
     constants = ["--platform", str(wanted.output / PLATFORM_FILE)]
@@ -60,15 +65,8 @@ def _runtime(_: tuple[Path, ...], wanted: Wanted) -> list[str] | None:
     return ["--quick"] if wanted.quick else []
 
 
-def _predictor_speed(_: tuple[Path, ...], __: Wanted) -> list[str]:
-    return []
-
-
 def _place(wanted: Wanted) -> list[str]:
-    """The options that say where to deploy."""
-    gateway = ["--gateway", wanted.gateway] if wanted.gateway else []
-    local = ["--local", "--backend", wanted.local] if wanted.local else []
-    return [*gateway, *local, *(["--tls-no-verify"] if wanted.tls_no_verify else [])]
+    return place_flags(wanted.gateway, local=wanted.local, tls_no_verify=wanted.tls_no_verify)
 
 
 #: A further verb plugs in here, and in `cli.evaluate`.
@@ -76,7 +74,6 @@ OTHERS = (
     Other("prediction", 30, 720, _prediction),
     Other("scheduler", 25, 240, _scheduler),
     Other("runtime", 70, 500, _runtime),
-    Other("predictor-speed", 12, 12, _predictor_speed),
 )
 
 
@@ -89,7 +86,7 @@ OTHERS = (
 @click.option("--only-report", is_flag=True, help="Measure nothing: render what is there.")
 @measuring
 def command(workflows: str | None, only_report: bool, **wanted: Any) -> None:
-    """Measure every model on every workflow by all experiments, and write one report.
+    """Measure every planner on every workflow by all experiments, and write one report.
 
     A run that was stopped goes on where it was when it is given the same output folder.
 
@@ -98,17 +95,24 @@ def command(workflows: str | None, only_report: bool, **wanted: Any) -> None:
       chiron evaluate all --local --quick -o out/evaluation
     """
     asked = Wanted(**wanted)
+    folders = () if only_report else find_workflows(workflows, Path.cwd())
+    say_what_is_left_out([PICTURES, *(() if only_report or asked.quick else BASELINES)])
+    faults = FolderFaults(folders)
     if not only_report:
-        folders = find_workflows(workflows, Path.cwd())
         further_s = {o.name: o.quick_s if asked.quick else o.full_s for o in OTHERS}
-        measure(list(EXPERIMENTS), folders, asked, asked.scale(None), further_s)
+        faults = measure(list(EXPERIMENTS), folders, asked, asked.scale(None), further_s)
+        good = tuple(folder for folder in folders if folder not in faults.folders)
         for other in OTHERS:
-            _run_other(other, folders, asked)
-    report = write_report(asked.output, progress)
-    for shown in summary_tables(read_run(asked.output)):
-        table(shown.title, shown.columns, shown.rows)
+            with faults.noting(f"chiron evaluate {other.name}"):
+                _run_other(other, good, asked)
+    report = write_report(asked.output)
+    folder = read_run(asked.output)
+    if shown := averages_table(results_of(list(EXPERIMENTS), folder), folder.ours):
+        table(shown.title, shown.columns, shown.rows, shown.notes, shown.keys)
+    warn(folder.warnings)
     progress(f"wrote {report}")
     next_step(f"open {report} in a browser")
+    faults.raise_all()
 
 
 def find_workflows(text: str | None, here: Path) -> tuple[Path, ...]:
@@ -138,7 +142,7 @@ def _folder(name: str, here: Path) -> Path:
 
 
 def _run_other(other: Other, folders: tuple[Path, ...], wanted: Wanted) -> None:
-    """Run another verb unless its result is there; one that fails does not end the others."""
+    """Run another verb unless its result is there; whatever it raises is a ChironError."""
     if (wanted.output / f"{other.name}.json").exists():
         return
     found = evaluate.get_command(click.Context(evaluate), other.name)
@@ -149,5 +153,5 @@ def _run_other(other: Other, folders: tuple[Path, ...], wanted: Wanted) -> None:
     line = [*arguments, "--output", str(wanted.output)]
     try:
         found.main(line, prog_name=f"chiron evaluate {other.name}", standalone_mode=False)
-    except (ChironError, click.ClickException, ImportError) as error:
-        error_line(f"the report lacks {other.name}: {error}")
+    except (click.ClickException, ImportError) as error:
+        raise ChironError("failed", str(error), status=500) from None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -14,32 +15,36 @@ import click
 
 from cli import options
 from cli.artefacts import read_platform, read_profile
-from cli.output import emit, progress, table
+from cli.output import emit, error_line, progress, table, warn
 from cli.place import connect
 from evaluation.bench.machine import target_of, this_machine
 from evaluation.bench.settings import FULL, QUICK, Scale, Settings, open_run
 from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
-from evaluation.bench.variants import MECHANISMS, MODELS, parse_mechanisms, parse_models
-from evaluation.experiments.catalogue import measurements_of, results_of
+from evaluation.bench.variants import parse_mechanisms, parse_planners
 from evaluation.experiments.recorded import read_run
+from evaluation.experiments.results import measurements_of, results_of
 from evaluation.measurements.forecast import forecast, in_words
 from evaluation.measurements.run import measure_workflow
-from evaluation.report.files import write_results
+from evaluation.optional import PICTURES, left_out
+from evaluation.report.page import write_results
 from evaluation.report.tables import table_of
 from gateway.names import BackendName as Backend
-from scheduler.choices import Strategy
+from predictor.mechanisms import MECHANISMS
+from scheduler.choices import Choices, Strategy
+from scheduler.planners import PLANNERS
 from workflow.documents import dump, write_atomically
-from workflow.errors import ChironError
+from workflow.errors import ChironError, Faults
 from workflow.folder import WorkflowFolder
+from workflow.profile import Profile
 
-DEFAULT_MODELS = "one-to-one,sand,faastlane,pgp"
+DEFAULT_PLANNERS = "one-to-one,sand,faastlane,pgp"
 Command = Callable[..., Any]
 _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option(
-        "--models",
-        default=DEFAULT_MODELS,
+        "--planners",
+        default=DEFAULT_PLANNERS,
         show_default=True,
-        help=f"Of {', '.join(MODELS)}.",
+        help=f"Of {', '.join(PLANNERS)}.",
     ),
     click.option("--mechanisms", default=",".join(MECHANISMS), show_default=True),
     click.option("--slo", type=options.Duration(), help="Instead of faastlane's mean + 10 ms."),
@@ -48,10 +53,9 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     ),
     click.option(
         "--headroom/--no-headroom",
-        default=True,
+        default=Choices().headroom,
         show_default=True,
-        help="Whether the high end of pgp's prediction, and what was missed of Faastlane's latency "
-        "on top, meets the SLO.",
+        help="Whether the high end of pgp's prediction meets the SLO.",
     ),
     options.check,
     click.option("--samples", type=click.IntRange(min=1), help="Requests one at a time."),
@@ -77,7 +81,7 @@ folders_argument = click.argument(
 class Wanted:
     """What the user asked for."""
 
-    models: str
+    planners: str
     mechanisms: str
     slo: float | None
     strategy: Strategy
@@ -96,7 +100,7 @@ class Wanted:
     def settings(self) -> Settings:
         """What is compared with what."""
         return Settings(
-            models=parse_models(self.models),
+            planners=parse_planners(self.planners),
             mechanisms=parse_mechanisms(self.mechanisms),
             strategy=self.strategy,
             headroom=self.headroom,
@@ -106,7 +110,7 @@ class Wanted:
         )
 
     def scale(self, samples: int | None) -> Scale:
-        """How much is measured; `samples` where the user does not say, who gets all of them."""
+        """How much is measured: `samples` requests, or as many as the user asks for."""
         scale = QUICK if self.quick else FULL
         if self.samples:
             return replace(scale, requests=self.samples, requests_s=math.inf)
@@ -126,44 +130,110 @@ def measure(
     wanted: Wanted,
     scale: Scale,
     further_s: Mapping[str, float] | None = None,
-) -> None:
+) -> FolderFaults:
     """Measure what the experiments `names` need of the workflows in `folders`.
 
     What the output folder has already is not measured again. `further_s` has the seconds of what
-    the caller does afterwards, for the forecast.
+    the caller does afterwards, for the forecast. A workflow that cannot be measured does not keep
+    others from it: what is wrong with it is told, and returned to be raised at the end.
     """
     settings, measurements = wanted.settings, measurements_of(list(names))
-    opened = [WorkflowFolder.open(folder) for folder in folders]
-    require_distinct(opened)
+    faults = FolderFaults(folders)
+    opened = open_folders(folders, faults)
     _keep_given(opened, wanted)
     require_profiles(wanted.output / each.workflow.name / PROFILE_FILE for each in opened)
-    parts = forecast([each.workflow for each in opened], settings, scale, measurements)
-    progress(in_words({**parts, **(further_s or {})}))
     with connect(
         wanted.gateway, local=wanted.local, tls_no_verify=wanted.tls_no_verify
     ) as launcher:
+        parts = forecast(
+            [each.workflow for each in opened],
+            settings,
+            scale,
+            measurements,
+            calibrated=(wanted.output / PLATFORM_FILE).exists(),
+            profiles=_profiles(wanted.output, [each.workflow.name for each in opened]),
+            pulling=not launcher.gateway.info().embedded,
+        )
+        progress(in_words({**parts, **(further_s or {})}))
         target = target_of(launcher.gateway)
         run = open_run(wanted.output, settings, this_machine(), target, command_line())
         place = place_of(launcher, wanted.output, progress)
         for folder in opened:
             out = wanted.output / folder.workflow.name
-            measure_workflow(folder, place, out, run, scale, measurements)
+            with faults.of(folder.path):
+                measure_workflow(folder, place, out, run, scale, measurements)
+    return faults
+
+
+class FolderFaults(Faults):
+    """What is wrong with some of several workflow folders: told as it is found, raised at the end.
+
+    ``folders`` are those concerned.
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._several = len(folders) > 1
+        self.folders = set[Path]()
+        super().__init__(self._tell_one if self._several else None)
+
+    @contextmanager
+    def of(self, folder: Path) -> Iterator[None]:
+        """Go on with the other folders after a ChironError of the block."""
+        with self.noting(str(folder) if self._several else ""):
+            self.folders.add(folder)
+            yield
+            self.folders.remove(folder)
+
+    @staticmethod
+    def _tell_one(error: ChironError) -> None:
+        error_line(str(error))
+
+
+def open_folders(folders: Sequence[Path], faults: FolderFaults) -> list[WorkflowFolder]:
+    """The workflows in `folders`; those that cannot be opened are among the faults.
+
+    Raises
+    ------
+    ChironError
+        Where none can be opened; ``same-name`` where results of two would have one name.
+    """
+    opened = []
+    for folder in folders:
+        with faults.of(folder):
+            opened.append(WorkflowFolder.open(folder))
+    if not opened:
+        faults.raise_all()
+    names = [folder.workflow.name for folder in opened]
+    for name in names:
+        if names.count(name) > 1:
+            raise ChironError("same-name", f"two of the workflows are called {name}: rename one")
+    return opened
 
 
 def single(
     name: str, folders: Sequence[Path], wanted: Wanted, *, as_json: bool, samples: int | None = None
 ) -> None:
     """The verb `name`: measures, writes its results and shows them as tables."""
-    measure([name], folders, wanted, wanted.scale(samples))
+    say_what_is_left_out([PICTURES])
+    faults = measure([name], folders, wanted, wanted.scale(samples))
     folder = read_run(wanted.output)
     results = results_of([name], folder)
-    write_results(results, folder, wanted.output, progress)
+    write_results(results, folder, wanted.output)
     for result in results:
         shown = table_of(result)
-        table(shown.title, shown.columns, shown.rows)
-    progress(f"wrote {', '.join(f'{wanted.output / r.experiment}.json' for r in results)}")
+        table(shown.title, shown.columns, shown.rows, shown.notes, shown.keys)
+    warn(folder.warnings)
+    if results:
+        progress(f"wrote {', '.join(f'{wanted.output / r.experiment}.json' for r in results)}")
     if as_json and results:
         emit(results[0], None, as_json)
+    faults.raise_all()
+
+
+def say_what_is_left_out(parts: Iterable[str]) -> None:
+    """Which of `parts` lack a library, before anything takes minutes."""
+    for line in left_out(parts):
+        progress(line)
 
 
 def _keep_given(folders: Sequence[WorkflowFolder], wanted: Wanted) -> None:
@@ -178,14 +248,17 @@ def _keep_given(folders: Sequence[WorkflowFolder], wanted: Wanted) -> None:
         write_atomically(wanted.output / PLATFORM_FILE, dump(read_platform(wanted.platform)))
 
 
+def _profiles(out: Path, workflows: Sequence[str]) -> dict[str, Profile]:
+    """The profiles that the folder of a run has already, and that can be read."""
+    found = {}
+    for name in workflows:
+        file = out / name / PROFILE_FILE
+        with suppress(ChironError):  # told once it is the workflow's turn
+            if file.exists():
+                found[name] = read_profile(file)
+    return found
+
+
 def command_line() -> str:
     """The command as it was typed, to be stored with its results."""
     return shlex.join(["chiron", *sys.argv[1:]])
-
-
-def require_distinct(folders: Sequence[WorkflowFolder]) -> None:
-    """Raise ``same-name`` where results of two workflows would have one name."""
-    names = [folder.workflow.name for folder in folders]
-    for name in names:
-        if names.count(name) > 1:
-            raise ChironError("same-name", f"two of the workflows are called {name}: rename one")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import get_args
 
@@ -9,21 +12,33 @@ import click
 
 from cli import options
 from cli.artefacts import read_platform
-from cli.measure_prediction import measure_rows
-from cli.output import emit, progress
+from cli.evaluate_options import FolderFaults, command_line, open_folders, say_what_is_left_out
+from cli.output import emit, progress, table, warn
 from cli.place import connect
-from cli.prediction_tables import show_errors, show_ranges
+from deployment.background_load import busy_line
+from deployment.launcher import Launcher
+from evaluation.bench.bench import Leftovers
+from evaluation.bench.machine import target_of, this_machine
+from evaluation.bench.rounds import Journal
+from evaluation.bench.settings import open_run
+from evaluation.bench.setup import PLATFORM_FILE, Place, place_of, require_profiles
+from evaluation.optional import PICTURES, missing
 from evaluation.prediction import comparison, published
-from evaluation.prediction.baselines.learning import HeldOut
-from evaluation.prediction.comparison import compare_stored
-from evaluation.prediction.distribution import Distribution
-from evaluation.prediction.plots import error_boxes
+from evaluation.prediction.baselines.learning import BASELINES, BaselineReport, HeldOut
+from evaluation.prediction.comparison import MeasuredComparison, compare_stored
+from evaluation.prediction.errors import Distribution, by_place, error_boxes
+from evaluation.prediction.plans import measure_batch, missing_batches, random_plans
 from evaluation.prediction.published import compare_with_testbed
-from evaluation.prediction.stored import RowSettings
+from evaluation.prediction.rows import MeasuredRow, RowSettings, keep_workflow, profile_file
 from evaluation.testbed import read_platform as read_testbed_platform
 from gateway.names import BackendName as Backend
-from workflow.documents import write_atomically
+from predictor.mechanisms import MECHANISMS
+from profiler.profile import profile
+from workflow.documents import dump, write_atomically
 from workflow.folder import WorkflowFolder
+from workflow.plan import Plan
+from workflow.platform import Platform
+from workflow.profile import Profile
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 
@@ -88,6 +103,7 @@ def command(
         raise click.UsageError("name either workflow folders, --testbed or --rows")
     given = read_platform(platform) if platform else None
     kept_back = held_out if baselines else None
+    say_what_is_left_out([PICTURES, *(BASELINES if baselines else ())])
     if testbed:
         place = given or read_testbed_platform()
         found = compare_with_testbed(testbed, place, held_out=kept_back, progress=progress)
@@ -95,27 +111,180 @@ def command(
         emit(found, output / "prediction.json", as_json)
         show_errors(place.name, found.distributions(), found.baselines)
         return
+    faults = FolderFaults(folders)
     if rows is None:
         rows = output / "prediction-rows"
-        opened = [WorkflowFolder.open(folder) for folder in folders]
+        opened = open_folders(folders, faults)
         settings = RowSettings(samples=samples, seed=seed)
         with connect(gateway, local=local, tls_no_verify=tls_no_verify) as launcher:
-            measure_rows(rows, opened, launcher, settings, plans=plans, platform=given)
+            measure_rows(rows, opened, launcher, settings, faults, plans=plans, platform=given)
+        if faults.folders.issuperset(folders):
+            faults.raise_all()
     measured = compare_stored(rows, progress, held_out=kept_back, platform=given)
     name = measured.platform.name
     _write(output, comparison.as_csv(measured), measured.distributions(), name)
     emit(measured, output / "prediction.json", as_json)
     show_errors(name, measured.distributions(), measured.baselines)
     show_ranges(measured)
+    faults.raise_all()
 
 
 def _write(output: Path, rows: str, distributions: list[Distribution], place: str) -> None:
     write_atomically(output / "prediction.csv", rows)
     progress(f"wrote {output / 'prediction.csv'}")
-    try:
+    if not missing(PICTURES):
         picture = error_boxes(distributions, f"prediction errors on {place}")
-    except ImportError:
-        progress("no picture: matplotlib is missing: pip install 'chiron-openfaas[evaluation]'")
-        return
-    (output / "prediction.png").write_bytes(picture)
-    progress(f"wrote {output / 'prediction.png'}")
+        (output / "prediction.png").write_bytes(picture)
+        progress(f"wrote {output / 'prediction.png'}")
+
+
+_COLUMNS = [
+    "workflow", "mechanism", "plans", "predictor", "mean |error|", "bias", "p95 |error|", "noise"
+]  # fmt: skip
+
+
+def show_errors(
+    place: str, distributions: Sequence[Distribution], baselines: BaselineReport | None
+) -> None:
+    """A row for every predictor of every workflow and mechanism, and why others are missing."""
+    rows = [_row(each) for group in by_place(distributions) for each in group]
+    table(f"errors on {place}{_trained(baselines)}", _COLUMNS, rows)
+    for name, reason in (baselines.not_run if baselines else {}).items():
+        progress(f"{name} not run: {reason}")
+
+
+def show_ranges(comparison: MeasuredComparison) -> None:
+    """What the predicted ranges are worth, how much of the errors is drift, what disturbed."""
+    table(
+        "predicted ranges, and the errors had the speed beside the requests been known before",
+        ["workflow", "mechanism", "medians inside", "half-width", "mean |error|", "bias"],
+        [
+            [
+                each.workflow,
+                each.mechanism,
+                f"{each.inside:.0%}",
+                f"{each.half_width:.0%}",
+                f"{each.errors_at_speed.mean_absolute:.2%}",
+                f"{each.errors_at_speed.bias:+.2%}",
+            ]
+            for each in comparison.workflows
+        ],
+    )
+    for each in comparison.workflows:
+        if busy := busy_line(each.others):
+            progress(f"{each.workflow}, {each.mechanism}: {busy}")
+    warn(comparison.platform.warnings)
+
+
+def _row(distribution: Distribution) -> list[str]:
+    errors, noise = distribution.summary, distribution.noise
+    return [
+        distribution.workflow,
+        distribution.mechanism,
+        str(len(distribution.errors)),
+        distribution.predictor,
+        f"{errors.mean_absolute:.2%}",
+        f"{errors.bias:+.2%}",
+        f"{errors.p95_absolute:.2%}",
+        "" if noise is None else f"{noise:.2%}",
+    ]
+
+
+def _trained(baselines: BaselineReport | None) -> str:
+    if baselines is None or not baselines.distributions:
+        return ""
+    others = {
+        "workflow": "plans of the other workflows",
+        "structure": "plans of other numbers of processes and threads",
+    }
+    return f"; baselines trained on {others[baselines.held_out]}"
+
+
+#: Processes that a random plan runs at once in a wrap at most: twice the cores of a small machine.
+_MOST_PROCESSES = 4
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Plans of one workflow that are measured side by side, and where their rows go."""
+
+    folder: WorkflowFolder
+    mechanism: str
+    journal: Journal[MeasuredRow]
+    plans: Mapping[str, Plan]
+    profile: Profile
+
+
+def measure_rows(
+    path: Path,
+    folders: Sequence[WorkflowFolder],
+    launcher: Launcher,
+    settings: RowSettings,
+    faults: FolderFaults,
+    *,
+    plans: int,
+    platform: Platform | None,
+) -> None:
+    """Profile every workflow, and measure `plans` plans of both mechanisms into `path`.
+
+    What `path` has already is not measured again. Workflows and mechanisms take turns, a batch
+    each, so that a run that is stopped has rows of all, and a slow hour falls on all alike. What
+    is wrong with a workflow ends its own turns only, and is among `faults`.
+
+    Raises
+    ------
+    ChironError
+        ``other-run`` where `path` has rows of other settings, machines or workflows, and what
+        calibrating raises.
+    """
+    require_profiles(profile_file(path, each.workflow.name) for each in folders)
+    open_run(path, settings, this_machine(), target_of(launcher.gateway), command_line())
+    if platform is not None:
+        write_atomically(path / PLATFORM_FILE, dump(platform))
+    place = place_of(launcher, path, progress)
+    leftovers = Leftovers(path / "deployed.json")
+    series: list[list[_Batch]] = []
+    for folder in folders:
+        with faults.of(folder.path):
+            series += _missing(path, folder, launcher, plans, settings.seed)
+    for batch in filter(None, chain.from_iterable(zip_longest(*series))):
+        if batch.folder.path not in faults.folders:
+            with faults.of(batch.folder.path):
+                _measure(batch, place, leftovers, settings.samples)
+    progress(f"wrote {path}")
+
+
+def _missing(
+    path: Path, folder: WorkflowFolder, launcher: Launcher, plans: int, seed: int
+) -> Iterator[list[_Batch]]:
+    """The batches of one workflow that are not measured yet, by mechanism."""
+    functions, journal = keep_workflow(
+        path,
+        folder,
+        lambda: profile(folder, launcher, progress=progress).alone(folder.payload()),
+    )
+    measured = [row.plan for row in journal.rows()]
+    for mechanism in MECHANISMS:
+        drawn = random_plans(
+            folder.workflow,
+            functions,
+            mechanism,
+            count=plans,
+            most_processes=_MOST_PROCESSES,
+            seed=seed,
+        )
+        missing = missing_batches(list(drawn), measured)
+        yield [_Batch(folder, mechanism, journal, batch, functions) for batch in missing]
+
+
+def _measure(batch: _Batch, place: Place, leftovers: Leftovers, samples: int) -> None:
+    def say(line: str) -> None:
+        progress(f"{batch.folder.workflow.name} {batch.mechanism}: {line}")
+
+    say(f"measuring {', '.join(batch.plans)}")
+    named = Place(place.launcher, place.platform, say)
+    rows = measure_batch(
+        batch.folder, named, batch.plans, leftovers, profile=batch.profile, samples=samples
+    )
+    for row in rows:
+        batch.journal.append(row)

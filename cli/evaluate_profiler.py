@@ -10,10 +10,10 @@ import click
 from cli import options
 from cli.output import emit, progress, table
 from cli.place import connect
+from deployment.launcher import Launcher
+from deployment.local_launcher import LocalLauncher
 from evaluation.profiler import ProfilerReport, check_profiler
 from gateway.names import BackendName as Backend
-from generator.harness import Harness
-from profiler.launcher import SoloLauncher
 
 _COLUMNS = [
     "function", "cpu", "native", "block", "worst", "profiled", "untraced", "p25", "p75", "error"
@@ -26,7 +26,7 @@ _COLUMNS = [
 @options.gateway
 @options.tls_no_verify
 @options.local
-@click.option("--harness", is_flag=True, help="Run the functions here, without any gateway.")
+@click.option("--local-launcher", is_flag=True, help="Run the functions here, without any gateway.")
 @options.output("out")
 @options.as_json
 def command(
@@ -35,7 +35,7 @@ def command(
     gateway: str | None,
     tls_no_verify: bool,
     local: Backend | None,
-    harness: bool,
+    local_launcher: bool,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -46,26 +46,28 @@ def command(
       chiron evaluate profiler --local
     """
     with ExitStack() as stack:
-        place: SoloLauncher = (
-            Harness(progress)
-            if harness
+        place: Launcher | LocalLauncher = (
+            LocalLauncher(progress)
+            if local_launcher
             else stack.enter_context(connect(gateway, local=local, tls_no_verify=tls_no_verify))
         )
         report = check_profiler(
             place,
-            command=_command(local, harness=harness),
+            command=_command(local, local_launcher=local_launcher),
             repeats=repeats,
             samples=samples,
             progress=progress,
-            probe_alone=harness,
+            probe_alone=local_launcher,
         )
     emit(report, output / "profiler.json", as_json)
     _show(report)
 
 
-def _command(local: Backend | None, *, harness: bool) -> str:
+def _command(local: Backend | None, *, local_launcher: bool) -> str:
     """The command, without what differs from one machine to the next."""
-    options = ["--harness"] * harness + ["--local", "--backend", str(local)] * (local is not None)
+    options = ["--local-launcher"] * local_launcher + ["--local", "--backend", str(local)] * (
+        local is not None
+    )
     return " ".join(["chiron evaluate profiler", *options])
 
 

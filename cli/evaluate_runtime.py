@@ -1,4 +1,4 @@
-"""`chiron evaluate runtime`: what the wrap runtime costs, and whether that meets its goals."""
+"""`chiron evaluate runtime`: what the wrap runtime costs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cli.evaluate_options import command_line
 from cli.output import emit, progress, table
 from cli.place import embedded_gateway, launcher_on
 from evaluation.bench.machine import this_machine
-from evaluation.runtime.report import Figure, RuntimeReport
-from evaluation.runtime.run import PARTS, QUICK_ROUNDS, ROUNDS, measure_runtime
+from evaluation.runtime.costs import PARTS, QUICK_ROUNDS, ROUNDS, measure_runtime
+from evaluation.runtime.rounds import Figure, RuntimeReport
 from openfaas.client import Gateway
 
-_COLUMNS = ["what", "median", "p25", "p75", "unit", "goal", "met"]
+_COLUMNS = ["what", "median", "p25", "p75", "unit"]
 
 
 @click.command("runtime")
@@ -48,12 +48,8 @@ def command(quick: bool, chosen: tuple[str, ...], output: Path, as_json: bool) -
 def _show(report: RuntimeReport) -> None:
     samples = report.figures[0].samples
     table(f"medians of {samples} rounds", _COLUMNS, [_row(figure) for figure in report.figures])
-    missed = [figure.name for figure in report.figures if figure.met is False]
-    progress(f"goals missed: {'; '.join(missed) or 'none'}")
 
 
 def _row(figure: Figure) -> list[str]:
     found = (f"{value:.2f}" for value in (figure.median, figure.low, figure.high))
-    goal = "" if figure.goal is None else f"≤ {figure.goal:g}"
-    met = {None: "", True: "yes", False: "no"}[figure.met]
-    return [figure.name, *found, figure.unit, goal, met]
+    return [figure.name, *found, figure.unit]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -28,8 +29,15 @@ _NEARBY = ("", "*/", "*/*/")
     help="Folder of the workflow; where not given, the one nearby that has the plan's tasks.",
 )
 @options.timeout
+@options.gateway_url_inside
 @options.output("build")
-def command(plan_file: Path, folder: Path | None, timeout: float | None, output: Path) -> None:
+def command(
+    plan_file: Path,
+    folder: Path | None,
+    timeout: float | None,
+    gateway_url_inside: str,
+    output: Path,
+) -> None:
     """Turn PLAN into ordinary OpenFaaS functions: stack.yaml and a folder for every wrap.
 
     \b
@@ -39,9 +47,16 @@ def command(plan_file: Path, folder: Path | None, timeout: float | None, output:
     plan = read_plan(plan_file)
     opened = WorkflowFolder.open(folder) if folder else _find(plan, plan_file)
     progress(f"workflow {opened.path}")
-    stack_file = generate(plan, Sources.read(opened), output, options.seconds(timeout))
-    progress(f"wrote {output}: {len(plan.wraps)} wraps")
-    next_step(f"chiron build -f {stack_file} && faas-cli deploy -f {stack_file}")
+    sources = Sources.read(opened, gateway_url=gateway_url_inside)
+    stack_file = generate(plan, sources, output, options.seconds(timeout))
+    count = len(plan.wraps)
+    progress(f"wrote {output}: {count} wrap{'s' * (count > 1)}")
+    if sources.prefix:  # faas-cli looks for templates in the folder that it runs in
+        verbs = (f"faas-cli {verb} -f {stack_file.name}" for verb in ("build", "push", "deploy"))
+        next_step(" && ".join((f"cd {shlex.quote(str(output))}", *verbs)))
+    else:
+        file = shlex.quote(str(stack_file))
+        next_step(f"chiron build -f {file} && faas-cli deploy -f {file}")
 
 
 def _find(plan: Plan, plan_file: Path) -> WorkflowFolder:

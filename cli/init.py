@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import click
 
 from cli import options
 from cli.output import next_step, progress
-from openfaas.handlers import STYLES, find_handler
+from openfaas.handler_folder import STYLES
+from openfaas.handlers import find_handler
 from openfaas.stack import StackFile, read_stack
 from workflow.documents import read_json, write_atomically
 from workflow.errors import ChironError
@@ -49,7 +51,7 @@ def command(folder: Path, states: Path | None) -> None:
     for line in missing:
         progress(f"missing: {line}")
     if not missing:
-        next_step(f"chiron deploy {folder} --slo 200ms --local")
+        next_step(shlex.join(["chiron", "deploy", str(folder), "--slo", "200ms", "--local"]))
 
 
 def _chain(stack: StackFile) -> dict[str, Any]:

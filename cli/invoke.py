@@ -9,20 +9,21 @@ from pathlib import Path
 import click
 
 from cli import options
-from cli.output import progress
+from cli.output import progress, warn
 from cli.place import connect
-from generator.invoke import Answer, find_invoker
-from generator.measured_trace import measured_trace
+from deployment.invoke import Answer, find_invoker
+from deployment.measured_trace import measured_trace
+from deployment.postmortem import explained
 from workflow.documents import write_atomically
 from workflow.errors import ChironError
 
 
 @click.command("invoke")
 @click.argument("workflow")
-@options.deployed_model
+@options.deployed_planner
 @click.option(
     "--trace",
-    type=click.Path(path_type=Path),
+    type=options.Output(),
     help="Write when each handler ran, for Perfetto, as predict --trace does.",
 )
 @options.gateway
@@ -30,7 +31,7 @@ from workflow.errors import ChironError
 @options.as_json
 def command(
     workflow: str,
-    model: str | None,
+    planner: str | None,
     trace: Path | None,
     gateway: str | None,
     tls_no_verify: bool,
@@ -44,16 +45,22 @@ def command(
     """
     with (
         connect(gateway, local=None, tls_no_verify=tls_no_verify) as launcher,
-        find_invoker(launcher.gateway, workflow, model) as invoker,
+        explained(launcher.gateway),
+        find_invoker(launcher.gateway, workflow, planner) as invoker,
     ):
+        prediction = invoker.prediction
         answer = invoker.invoke(sys.stdin.buffer.read(), trace=trace is not None)
     if trace is not None:
         _write(trace, answer, workflow)
     if as_json:
-        click.echo(json.dumps({"output": answer.output, "latency_ms": answer.latency_ms}))
+        predicted = prediction.model_dump(mode="json") if prediction else None
+        told = {"output": answer.output, "latency_ms": answer.latency_ms, "predicted": predicted}
+        click.echo(json.dumps(told))
     else:
         click.echo(answer.output)
-    progress(f"{answer.latency_ms:.1f} ms")
+    beside = f" (predicted: {prediction.shown} ms)" if prediction else ""
+    progress(f"{answer.latency_ms:.1f} ms{beside}")
+    warn(prediction.warnings if prediction else ())
 
 
 def _write(file: Path, answer: Answer, workflow: str) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from cli import options
-from cli.output import emit, progress, table
+from cli.output import emit, progress, table, warn
 from cli.place import connect
-from generator.annotations import Promise
-from generator.deployed import deployed
+from deployment.deployed import deployed
+from generator.annotations import DeployedPrediction
 
-_COLUMNS = ["workflow", "model", "functions", "CPUs", "predicted ms", "replicas", "calls"]
+_COLUMNS = ["workflow", "planner", "functions", "CPUs", "predicted ms", "replicas", "calls"]
 
 
 @click.command("list")
@@ -32,7 +32,7 @@ def command(gateway: str | None, tls_no_verify: bool, as_json: bool) -> None:
     rows = [
         [
             each.workflow,
-            each.model,
+            each.planner,
             str(len(each.functions)),
             *_predicted(each.predicted),
             f"{each.available}/{each.replicas}",
@@ -42,11 +42,12 @@ def command(gateway: str | None, tls_no_verify: bool, as_json: bool) -> None:
     ]
     if rows:
         table("deployed workflows", _COLUMNS, rows)
+        warn(line for each in found.deployments if (p := each.predicted) for line in p.warnings)
     else:
         progress("no workflow is deployed: chiron deploy does that")
 
 
-def _predicted(promise: Promise | None) -> tuple[str, str]:
-    if promise is None:
+def _predicted(prediction: DeployedPrediction | None) -> tuple[str, str]:
+    if prediction is None:
         return "-", "-"
-    return str(promise.cpus), promise.shown
+    return str(prediction.cpus), prediction.shown

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import click
 
 from cli import options
 from cli.place import connect
-from generator.deployed import wraps_of
+from deployment.deployed import wraps_of
+from deployment.postmortem import in_order
 from openfaas.objects import LogLine
+
+#: How a wrap begins a line: the function, and the execution where it is known.
+_PRINTED = re.compile(r"\[([\w-]+)(?: ([\w-]+))?\] ")
 
 
 @click.command("logs")
 @click.argument("workflow")
 @click.argument("function", required=False)
-@options.deployed_model
+@options.deployed_planner
+@click.option(
+    "--execution", metavar="ID", help="Only what was printed for this one (its X-Call-Id)."
+)
+@click.option("--executions", is_flag=True, help="List them, the last one last.")
 @click.option(
     "--tail", type=click.IntRange(min=1), default=100, show_default=True, help="Lines of each wrap."
 )
@@ -22,7 +33,9 @@ from openfaas.objects import LogLine
 def command(
     workflow: str,
     function: str | None,
-    model: str | None,
+    planner: str | None,
+    execution: str | None,
+    executions: bool,
     tail: int,
     gateway: str | None,
     tls_no_verify: bool,
@@ -32,15 +45,30 @@ def command(
     \b
     Example:
       chiron logs finra marketdata
+      chiron logs finra --execution 1a2b3c4d
     """
     with connect(gateway, local=None, tls_no_verify=tls_no_verify) as launcher:
-        names = wraps_of(launcher.gateway, workflow, model)
+        names = wraps_of(launcher.gateway, workflow, planner)
         lines = [line for name in names for line in launcher.gateway.logs(name, tail)]
+    wanted = [line for line in lines if _is_of(line, function, execution)]
+    for text in _listed(wanted) if executions else in_order(wanted):
+        click.echo(text)
+
+
+def _is_of(line: LogLine, function: str | None, execution: str | None) -> bool:
+    """Whether `function` printed the line, in `execution`: a wrap says whose it is."""
+    printed = _PRINTED.search(line.text)
+    name, ident = printed.groups(default="") if printed else ("", "")
+    right = execution is None or (ident != "" and execution.startswith(ident))
+    return function in (None, name) and right
+
+
+def _listed(lines: Sequence[LogLine]) -> list[str]:
+    """The executions that `lines` are of: since when, which, and the functions that printed."""
+    found: dict[str, tuple[str, dict[str, None]]] = {}
     for line in sorted(lines, key=lambda line: line.timestamp):
-        if function is None or _is_of(line, function):
-            click.echo(f"{line.timestamp} {line.name} {line.text}")
-
-
-def _is_of(line: LogLine, function: str) -> bool:
-    """Whether `function` printed the line: a wrap says whose it is."""
-    return f"[{function}] " in line.text
+        printed = _PRINTED.search(line.text)
+        if printed and printed[2]:
+            _, functions = found.setdefault(printed[2], (line.timestamp, {}))
+            functions[printed[1]] = None
+    return [f"{since} {ident} {', '.join(names)}" for ident, (since, names) in found.items()]

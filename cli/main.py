@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
 import signal
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 import click
 
-from cli.lazy_group import LazyGroup
 from cli.output import error_line
 from workflow.errors import ChironError
 
@@ -21,7 +22,7 @@ VERBS = {
     "deploy": "Profile, schedule, generate, deploy and measure a workflow.",
     "diff": "Say what is different between two plans.",
     "doctor": "Say what is missing here, and the line that fixes it.",
-    "evaluate": "Measure deployment models and the predictor.",
+    "evaluate": "Measure planners and the predictor.",
     "generate": "Turn a plan into a deployable folder.",
     "init": "Make a workflow folder of a stack.yaml.",
     "invoke": "Run a deployed workflow.",
@@ -40,6 +41,31 @@ VERBS = {
 EXIT_USAGE = 2
 #: Exit status of a fault that is not the user's.
 EXIT_FAILURE = 1
+_CLEANING = b"removing what was deployed and started: wait, further signals are ignored\n"
+
+
+class LazyGroup(click.Group):
+    """Commands by name: where each is (``module`` of its ``command``, or ``module:name``), and what
+    it does."""
+
+    def __init__(self, *args: Any, modules: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._modules = modules
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._modules:
+            return None
+        module, _, name = self._modules[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name or "command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            helps = [(name, text) for name, (_, text) in sorted(self._modules.items())]
+            formatter.write_dl(helps)
 
 
 @click.group(cls=LazyGroup, modules={verb: (f"cli.{verb}", text) for verb, text in VERBS.items()})
@@ -56,7 +82,9 @@ def chiron() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0, 1 for a failure, 2 for what the caller can mend."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the shell ignores it
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         status = chiron.main(arguments, prog_name="chiron", standalone_mode=False)
     except ChironError as error:
@@ -73,14 +101,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         error_line(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
         sys.exit(EXIT_FAILURE)
-    except (click.Abort, KeyboardInterrupt):
-        error_line("interrupted")
-        sys.exit(130)
+    except _Interrupted as interruption:
+        error_line("; ".join(("interrupted", *getattr(interruption, "__notes__", ()))))
+        raise
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _terminate(number: int, _frame: object) -> NoReturn:
-    sys.exit(128 + number)  # runs what cleans up: nothing stays deployed or running
+class _Interrupted(SystemExit):
+    """The end by a signal, with its exit status; what cleans up runs."""
+
+
+def _interrupt(number: int, _frame: object) -> NoReturn:
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, _ignore)
+    raise _Interrupted(128 + number)
+
+
+def _ignore(_number: int, _frame: object) -> None:
+    """Nothing stays deployed or running: neither where a signal comes twice, as by timeout(1)."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: None)
+    os.write(sys.stderr.fileno(), _CLEANING)  # click may be printing just now
 
 
 def _with_help(error: click.ClickException) -> str:

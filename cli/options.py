@@ -1,8 +1,9 @@
-"""Options that several verbs share, named as in faas-cli where it has them."""
+"""Options that several verbs share; those about a plan are made from `scheduler.choices`."""
 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
@@ -11,8 +12,9 @@ import click
 
 from gateway.names import BackendName as Backend
 from generator.settings import SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR
+from scheduler.choices import Choices, MechanismChoice, PlannerChoice, Strategy
+from workflow.documents import require_writable
 from workflow.errors import ChironError
-from workflow.plan import Model
 from workflow.units import parse_duration_ms
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -34,6 +36,21 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic from click
             self.fail(error.message, param, ctx)
 
 
+class Output(click.Path):
+    """A file to write, or a folder to write to: refused at once where that is impossible."""
+
+    def __init__(self, *, folder: bool = False) -> None:
+        super().__init__(path_type=Path, file_okay=not folder, dir_okay=folder)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        try:
+            require_writable(path, folder=self.dir_okay)
+        except ChironError as error:
+            self.fail(error.message, param, ctx)
+        return path
+
+
 def seconds(duration_ms: float | None) -> float | None:
     """What a duration option has, in seconds; None where it was left out."""
     return None if duration_ms is None else duration_ms / 1000
@@ -43,6 +60,12 @@ workflow_folder = click.argument(
     "folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False)
 )
 gateway = click.option("-g", "--gateway", metavar="URL", help="OpenFaaS gateway (or OPENFAAS_URL).")
+gateway_url_inside = click.option(
+    "--gateway-url-inside",
+    metavar="URL",
+    default="",
+    help="Where functions reach the gateway (default: as its provider has it).",
+)
 tls_no_verify = click.option("--tls-no-verify", is_flag=True, help="Do not verify certificates.")
 backend = click.option(
     "--backend",
@@ -50,8 +73,8 @@ backend = click.option(
     help="What runs the functions of the embedded gateway (default: process).",
 )
 as_json = click.option("-j", "--json", "as_json", is_flag=True, help="Print JSON on stdout.")
-deployed_model = click.option(
-    "--model", type=click.Choice(get_args(Model)), help="Which one, if several are there."
+deployed_planner = click.option(
+    "--planner", type=click.Choice(get_args(PlannerChoice)), help="Which one, if several are there."
 )
 slo = click.option("--slo", type=Duration(), required=True, help="Latency SLO, such as 200ms.")
 timeout = click.option(
@@ -80,10 +103,9 @@ check = click.option(
 
 
 def output(default: str) -> Callable[[Command], Command]:
-    """The option that names the file or folder that is written."""
-    return click.option(
-        "-o", "--output", type=click.Path(path_type=Path), default=default, show_default=True
-    )
+    """The option that names the file, or where `default` has no suffix the folder, to write."""
+    kind = Output(folder=not Path(default).suffix)
+    return click.option("-o", "--output", type=kind, default=default, show_default=True)
 
 
 def local(command: Command) -> Command:
@@ -100,3 +122,29 @@ def local(command: Command) -> Command:
         return command(*arguments, local=(backend or "process") if local else None, **others)
 
     return cast(Command, with_local)
+
+
+def choices(command: Command) -> Command:
+    """The options about the plan, as one argument `choices`."""
+
+    @_option("--planner", type=click.Choice(get_args(PlannerChoice)))
+    @_option("--mechanism", type=click.Choice(get_args(MechanismChoice)))
+    @_option("--strategy", type=click.Choice(get_args(Strategy)))
+    @_option("--headroom", is_flag=True)
+    @_option("--max-functions", type=click.IntRange(min=1))
+    @_option("--node-memory", "node_memory_mib", type=click.IntRange(min=1), metavar="MIB")
+    @functools.wraps(command)
+    def with_choices(*arguments: Any, **others: Any) -> Any:
+        chosen = Choices(**{name: others.pop(name) for name in Choices.model_fields})
+        return command(*arguments, choices=chosen, **others)
+
+    return cast(Command, with_choices)
+
+
+def _option(*names: str, **settings: Any) -> Callable[[Command], Command]:
+    """An option whose meaning and default are those of the field of its name."""
+    field = Choices.model_fields[names[-1].removeprefix("--").replace("-", "_")]
+    shown = not settings.get("is_flag", False)
+    return click.option(
+        *names, default=field.default, show_default=shown, help=field.description, **settings
+    )

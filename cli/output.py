@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 from pydantic import BaseModel
@@ -15,8 +15,10 @@ from workflow.documents import dump, write_atomically
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: Width of what goes to no terminal: a file has no edge to which figures have to be cut.
-_WIDE = 200
+#: Most characters of a line of a table, also where there is no terminal.
+_WIDTH = 100
+#: Most of a cell before its text is broken.
+_LONGEST_CELL = 40
 
 
 def console() -> Console:
@@ -24,14 +26,19 @@ def console() -> Console:
     from rich.console import Console  # a quarter of the time that most verbs need to begin
 
     out = Console(stderr=True, highlight=False)
-    if not out.is_terminal:
-        out.width = _WIDE
+    out.width = min(out.width, _WIDTH) if out.is_terminal else _WIDTH
     return out
 
 
 def progress(line: str) -> None:
     """One step of what goes on."""
     _line(click.style("·", dim=True), line)
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Why what was printed is not to be relied on, each line of it once; stars refer to them."""
+    for line in dict.fromkeys(lines):
+        _line(click.style("* warning:", fg="yellow"), line)
 
 
 def error_line(message: str) -> None:
@@ -54,24 +61,57 @@ def emit(document: BaseModel, path: Path | None, as_json: bool) -> None:
         click.echo(text, nl=False)
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table: the first column of words, the others of numbers."""
+def table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    notes: Iterable[str] = (),
+    keys: int = 1,
+    words: Container[int] = (0,),
+) -> None:
+    """A table: the columns `words` are of words, the others of numbers; `notes` say what they mean.
+
+    What is too wide for a line goes on below, beside the first `keys` columns.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(
-        title=Text(_plain(title)),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=0,
-        pad_edge=False,
-    )
-    for index, column in enumerate(columns):
-        drawn.add_column(column, justify="right" if index else "left")
-    for row in rows:
-        drawn.add_row(*(Text(_plain(cell)) for cell in row))
-    console().print(drawn)
+    out, cells = console(), [[_plain(cell) for cell in row] for row in rows]
+    widths = [_least(column, index, cells) for index, column in enumerate(columns)]
+    heading: Text | None = Text(_plain(title))
+    for block in _blocks(widths, keys, out.width):
+        drawn = Table(
+            title=heading, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False
+        )
+        for index in block:
+            justify: Literal["left", "right"] = "left" if index in words else "right"
+            drawn.add_column(columns[index], justify=justify, min_width=widths[index])
+        for row in cells:
+            drawn.add_row(*(Text(row[index]) for index in block))
+        out.print(drawn)
+        heading = None
+    for note in notes:
+        out.print(Text(_plain(note), style="dim"))
+
+
+def _least(column: str, index: int, cells: Sequence[Sequence[str]]) -> int:
+    """The least width of a column: a header breaks between words, a cell where it is long."""
+    words = max(map(len, column.split()), default=0)
+    longest = max((len(row[index]) for row in cells), default=0)
+    return max(words, min(longest, _LONGEST_CELL))
+
+
+def _blocks(widths: Sequence[int], keys: int, most: int) -> Iterator[list[int]]:
+    """The columns of each part of a table that is at most `most` wide, a space around each."""
+    block = list(range(keys))
+    for index in range(keys, len(widths)):
+        wide = 1 + sum(widths[each] + 1 for each in (*block, index))
+        if wide > most and len(block) > keys:
+            yield block
+            block = list(range(keys))
+        block.append(index)
+    yield block
 
 
 def _line(label: str, message: str) -> None:

@@ -1,25 +1,36 @@
-"""Where a verb deploys: the gateway that the user named, or an embedded one for its length."""
+"""Where a verb deploys: the gateway that is named, or an embedded one, with its images."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
-from cli.images import BUILDERS, EMBEDDED_PROVIDER
-from cli.publish import publish
+from cli.output import progress, warn
+from deployment.deploy import Builder
+from deployment.launcher import Launcher
+from deployment.publish import publish
+from gateway.build import FunctionSource, build, build_in_docker
 from gateway.embedded import EmbeddedGateway
 from gateway.errors import GatewayError
+from gateway.images import ImageStore, images_folder
 from gateway.names import BackendName as Backend
-from generator.launcher import Launcher
 from openfaas.client import Gateway
 from openfaas.credentials import credentials_for, gateway_url
+from openfaas.stack import image_prefix, read_stack
+from templates import TEMPLATES
 from workflow.errors import ChironError
+from workflow.folder import check_links
 
 
 @contextmanager
 def connect(
-    flag: str | None, *, local: Backend | None, tls_no_verify: bool = False
+    flag: str | None,
+    *,
+    local: Backend | None,
+    tls_no_verify: bool = False,
+    gateway_url_inside: str = "",
 ) -> Iterator[Launcher]:
     """A launcher on the gateway that flags and environment name, or on one that is embedded.
 
@@ -27,6 +38,8 @@ def connect(
     ----------
     local
         What runs the functions of the embedded gateway; None for the gateway that is named.
+    gateway_url_inside
+        Where functions reach that gateway; empty for where its provider has it.
 
     Raises
     ------
@@ -34,12 +47,39 @@ def connect(
         ``no-gateway``, which offers ``--local``; ``unauthorised``.
     """
     if local:
-        with embedded_gateway(backend=local) as url, Gateway(url) as gateway:
-            yield Launcher(gateway, BUILDERS[local])
+        with (
+            embedded_gateway(backend=local) as url,
+            Gateway(url) as gateway,
+            _emptied(Launcher(gateway, BUILDERS[local])) as launcher,
+        ):
+            yield launcher
         return
     url = gateway_url(flag, os.environ)
-    with Gateway(url, credentials_for(url, os.environ), verify_tls=not tls_no_verify) as gateway:
-        yield launcher_on(gateway)
+    with (
+        Gateway(url, credentials_for(url, os.environ), verify_tls=not tls_no_verify) as gateway,
+        _emptied(launcher_on(gateway, gateway_url_inside)) as launcher,
+    ):
+        yield launcher
+
+
+@contextmanager
+def _emptied(launcher: Launcher) -> Iterator[Launcher]:
+    """`launcher`; what it has left is removed when the block has ended, or reported."""
+    try:
+        yield launcher
+    finally:
+        try:
+            launcher.remove_left()
+        except ChironError as error:
+            warn([error.message])
+
+
+def place_flags(flag: str | None, *, local: Backend | None, tls_no_verify: bool) -> list[str]:
+    """The options that say the same place to another verb."""
+    gateway = ["-g", flag] if flag else []
+    embedded = ["--local"] if local else []
+    backend = ["--backend", local] if local and local != "process" else []
+    return [*gateway, *embedded, *backend, *(["--tls-no-verify"] if tls_no_verify else [])]
 
 
 @contextmanager
@@ -65,10 +105,98 @@ def embedded_gateway(
         raise ChironError(error.code, error.message, status=error.status) from None
 
 
-def launcher_on(gateway: Gateway) -> Launcher:
+def builder() -> Builder:
+    """What builds images for the gateway that the environment names, as for `connect`.
+
+    Where none says what it is, images are for the registry that OPENFAAS_PREFIX names; without one
+    they are for an embedded gateway that is yet to be started.
+
+    Raises
+    ------
+    ChironError
+        ``unauthorised`` where a gateway wants a login first, and no registry is named.
+    """
+    try:
+        with connect(None, local=None) as launcher:
+            return launcher.build
+    except ChironError as error:
+        if image_prefix(os.environ):
+            return publish
+        if error.code == "unauthorised":
+            raise
+        progress("no gateway says what it is: building for the embedded one (chiron serve)")
+        return BUILDERS["process"]
+
+
+def launcher_on(gateway: Gateway, gateway_url_inside: str = "") -> Launcher:
     """A launcher that can build images for `gateway`."""
-    provider = gateway.info().provider
-    if provider.provider == EMBEDDED_PROVIDER:
-        docker = provider.orchestration == "docker"
+    info = gateway.info()
+    if info.embedded:
+        docker = info.provider.orchestration == "docker"
         return Launcher(gateway, BUILDERS["docker" if docker else "process"])
-    return Launcher(gateway, publish)
+    return Launcher(gateway, publish, gateway_url=gateway_url_inside)
+
+
+_BASE_IMAGE_VARIABLE = "CHIRON_BASE_IMAGE"
+
+
+def build_local(stack_file: Path) -> None:
+    """Build every function of `stack_file` into the embedded gateway's image store.
+
+    As with faas-cli, those with ``skip_build`` are left out: their images are there already.
+
+    Raises
+    ------
+    ChironError
+        ``bad-link``, or the gateway's own error, with the function's name; the images before it
+        stay built.
+    """
+    store = ImageStore(images_folder())
+    _build_all(stack_file, lambda source, _: build(source, TEMPLATES, store, say=progress))
+
+
+def build_docker(stack_file: Path) -> None:
+    """Build every function of `stack_file` in Docker, to be run without of-watchdog.
+
+    ``build_args`` of stack.yaml are those of the Dockerfile; the variable CHIRON_BASE_IMAGE names
+    another base image for all functions that do not.
+
+    Raises
+    ------
+    ChironError
+        ``bad-link``, or the gateway's own error, with the function's name; the images before it
+        stay built.
+    """
+    base = os.environ.get(_BASE_IMAGE_VARIABLE)
+    common = {"BASE_IMAGE": base} if base else {}
+    _build_all(stack_file, lambda source, given: build_in_docker(source, TEMPLATES, common | given))
+
+
+BUILDERS: Mapping[Backend, Builder] = {"process": build_local, "docker": build_docker}
+
+
+def _build_all(
+    stack_file: Path, build_one: Callable[[FunctionSource, dict[str, str]], object]
+) -> None:
+    for name, function in read_stack(stack_file, os.environ).functions.items():
+        if function.skip_build:
+            continue
+        check_links(stack_file.parent / function.handler, stack_file.parent, name)
+        source = FunctionSource(
+            name=name,
+            image=function.image,
+            lang=function.lang,
+            handler=stack_file.parent / function.handler,
+        )
+        try:
+            build_one(source, dict(function.build_args))
+        except GatewayError as error:
+            raise ChironError(
+                error.code, error.message, functions=[name], status=error.status
+            ) from None
+        except OSError as error:  # what reading the function raises is a GatewayError
+            message = (
+                f"{error.filename} cannot be written: {error.strerror}: set CHIRON_HOME to a "
+                "folder that can"
+            )
+            raise ChironError("home-unusable", message) from None

@@ -10,7 +10,7 @@ import click
 
 from cli import options
 from cli.artefacts import measured, read_plan
-from cli.output import emit, progress, table
+from cli.output import emit, progress, table, warn
 from predictor.explain import Explanation, Parts, explain
 from predictor.plan_timeline import plan_timeline
 from predictor.predict import Predictor, predict
@@ -33,7 +33,7 @@ _PARTS = tuple(Parts.model_fields)
 @click.option("--explain", "explained", is_flag=True, help="Say where the time goes.")
 @click.option(
     "--trace",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.Output(),
     metavar="FILE",
     help="Write the timeline for Perfetto or chrome://tracing.",
 )
@@ -62,14 +62,14 @@ def command(
     functions, place = measured(folder, profile, platform)
     if plans_file is not None:
         for plan in _lines(plans_file, workflow):
-            click.echo(predict(plan, workflow, functions, place).model_dump_json())
+            click.echo(predict(plan, workflow, functions, place).model_dump_json(exclude_none=True))
     elif plan_file is not None:
         plan = _checked(read_plan(plan_file), workflow, f"plan {plan_file}")
         prediction = predict(plan, workflow, functions, place)
         timeline = plan_timeline(plan, workflow, Predictor(functions, place))
         explanation = Explanation(
             prediction=prediction,
-            request_ms=0.0 if plan.called_by_client else place.request_ms,
+            request_ms=0.0 if plan.orchestrator == "client" else place.request_ms,
             stages=tuple(explain(timeline)),
         )
         if trace:
@@ -81,6 +81,7 @@ def command(
             _show(plan, prediction)
             if explained:
                 _show_explanation(explanation)
+            warn(prediction.warnings)
 
 
 def _lines(path: Path, workflow: Workflow) -> Iterator[Plan]:
@@ -101,8 +102,7 @@ def _checked(plan: Plan, workflow: Workflow, what: str) -> Plan:
     try:
         plan.check_against(workflow)
     except ChironError as error:
-        message = f"{what}: {error.message}"
-        raise ChironError(error.code, message, path=error.path, functions=error.functions) from None
+        raise error.within(what) from None
     return plan
 
 
@@ -111,7 +111,7 @@ def _show(plan: Plan, prediction: Prediction) -> None:
     whole = f"{prediction.latency_ms:.2f}"
     spread = [f"{prediction.low_ms:.2f}", f"{prediction.high_ms:.2f}"]
     rows += [["whole", whole], ["low", spread[0]], ["high", spread[1]]]
-    table(f"{plan.workflow}, {plan.model}, {plan.mechanism}", ["", "predicted ms"], rows)
+    table(f"{plan.workflow}, {plan.planner}, {plan.mechanism}", ["", "predicted ms"], rows)
 
 
 def _show_explanation(explanation: Explanation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,13 +11,13 @@ import click
 from cli import options
 from cli.artefacts import read_profile
 from cli.output import emit, next_step, progress, table
-from cli.place import connect
+from cli.place import connect, place_flags
+from deployment.launcher import Launcher
+from deployment.local_launcher import LocalLauncher
 from gateway.names import BackendName as Backend
-from generator.harness import Harness
 from profiler.chrome_trace import chrome_trace
 from profiler.compare import Changes
 from profiler.compare import compare as profile_changes
-from profiler.launcher import SoloLauncher
 from profiler.profile import IncompleteProfileError, profile
 from workflow.documents import write_atomically
 from workflow.folder import WorkflowFolder
@@ -26,22 +27,22 @@ from workflow.folder import WorkflowFolder
 @options.workflow_folder
 @options.gateway
 @options.tls_no_verify
+@options.gateway_url_inside
 @options.local
-@click.option("--harness", is_flag=True, help="Run the functions here, without any gateway.")
+@click.option("--local-launcher", is_flag=True, help="Run the functions here, without any gateway.")
 @click.option(
     "--compare", type=click.Path(path_type=Path), help="An older profile.json: show what changed."
 )
-@click.option(
-    "--trace", type=click.Path(path_type=Path), help="Also write the periods as a Chrome trace."
-)
+@click.option("--trace", type=options.Output(), help="Also write the periods as a Chrome trace.")
 @options.output("profile.json")
 @options.as_json
 def command(
     folder: Path,
     gateway: str | None,
     tls_no_verify: bool,
+    gateway_url_inside: str,
     local: Backend | None,
-    harness: bool,
+    local_launcher: bool,
     compare: Path | None,
     trace: Path | None,
     output: Path,
@@ -49,8 +50,8 @@ def command(
 ) -> None:
     """Run every function of the workflow in DIR alone, traced, and record its periods.
 
-    With --harness the functions run as processes of this interpreter, and where strace is missing
-    their periods are those that the probe of the GIL sees.
+    With --local-launcher the functions run as processes of this interpreter, and where strace is
+    missing their periods are those that the probe of the GIL sees.
 
     \b
     Example:
@@ -59,13 +60,20 @@ def command(
     opened = WorkflowFolder.open(folder)
     old = read_profile(compare) if compare else None
     with ExitStack() as stack:
-        place: SoloLauncher = (
-            Harness(progress)
-            if harness
-            else stack.enter_context(connect(gateway, local=local, tls_no_verify=tls_no_verify))
+        place: Launcher | LocalLauncher = (
+            LocalLauncher(progress)
+            if local_launcher
+            else stack.enter_context(
+                connect(
+                    gateway,
+                    local=local,
+                    tls_no_verify=tls_no_verify,
+                    gateway_url_inside=gateway_url_inside,
+                )
+            )
         )
         try:
-            measured = profile(opened, place, progress=progress, probe_alone=harness)
+            measured = profile(opened, place, progress=progress, probe_alone=local_launcher)
         except IncompleteProfileError as error:
             if error.profile.functions:
                 emit(error.profile, output, as_json=False)
@@ -76,7 +84,9 @@ def command(
         progress(f"wrote {trace}")
     if old:
         _show(profile_changes(old, measured))
-    next_step("chiron calibrate" + (" --local" if local or harness else ""))
+    embedded = local or ("process" if local_launcher else None)
+    flags = place_flags(gateway, local=embedded, tls_no_verify=tls_no_verify)
+    next_step(shlex.join(["chiron", "calibrate", *flags]))
 
 
 def _show(changes: Changes) -> None:

@@ -7,16 +7,16 @@ import click
 from cli import options
 from cli.output import progress
 from cli.place import connect
-from generator.deploy import remove_all
-from generator.deployed import wraps_of
+from deployment.deploy import remove_all
+from deployment.deployed import wraps_of
 
 
 @click.command("remove")
 @click.argument("workflow")
-@options.deployed_model
+@options.deployed_planner
 @options.gateway
 @options.tls_no_verify
-def command(workflow: str, model: str | None, gateway: str | None, tls_no_verify: bool) -> None:
+def command(workflow: str, planner: str | None, gateway: str | None, tls_no_verify: bool) -> None:
     """Remove the functions of the deployed WORKFLOW.
 
     Supporting functions of its stack.yaml stay, as others may call them.
@@ -26,6 +26,6 @@ def command(workflow: str, model: str | None, gateway: str | None, tls_no_verify
       chiron remove finra
     """
     with connect(gateway, local=None, tls_no_verify=tls_no_verify) as launcher:
-        names = wraps_of(launcher.gateway, workflow, model)
+        names = wraps_of(launcher.gateway, workflow, planner)
         remove_all(launcher.gateway, list(names))
     progress(f"removed {', '.join(names)}")

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 from cli import options
 from cli.artefacts import measured
-from cli.choices import choices
-from cli.output import emit, next_step, progress, table
+from cli.options import choices
+from cli.output import emit, next_step, progress, table, warn
 from scheduler.choices import Choices, MechanismChoice
 from scheduler.folder_settings import read_settings
-from scheduler.options import Job
-from scheduler.pareto import ParetoFront, pareto
-from scheduler.pareto_picture import draw
+from scheduler.options import Job, Option
+from scheduler.pareto import considered, pareto
+from scheduler.picture import Picture, draw
 from scheduler.schedule import job_of, schedule_as
+from scheduler.strategies import memory_mib
 from workflow.folder import WorkflowFolder
 
 #: Exit status where no plan meets the SLO.
 EXIT_MISSED = 3
 #: From so many tasks on a search can take seconds.
 _MANY_TASKS = 100
-_COLUMNS = ["plan", "latency", "CPUs", "MiB", "wraps", "SLO"]
+#: For how long plans to draw beside the chosen one are looked for, in seconds.
+_PICTURE_S = 1.0
 
 
 @click.command("schedule")
@@ -36,7 +41,7 @@ _COLUMNS = ["plan", "latency", "CPUs", "MiB", "wraps", "SLO"]
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.Output(),
     help="plan.json, or with --pareto pareto.json or a .png for a picture too.",
 )
 @click.option("--best-effort", is_flag=True, help="Exit with 0 where the SLO is missed too.")
@@ -56,7 +61,8 @@ def command(
 
     Where the SLO cannot be met the fastest plan found is written, with meets_slo false, and the
     exit status is 3; with --best-effort it is 0.
-    What wishes.json in DIR keeps apart or together stays so.
+    What constraints.json in DIR keeps apart or together stays so.
+    What other plans would cost is shown, and drawn beside the plan where matplotlib is installed.
 
     \b
     Example:
@@ -65,54 +71,97 @@ def command(
     opened = WorkflowFolder.open(folder)
     functions, place = measured(folder, profile, platform)
     settings = read_settings(opened, os.environ)
+    job = job_of(
+        opened.workflow,
+        functions,
+        place,
+        slo,
+        constraints=settings.constraints,
+        environments=settings.environments,
+        secrets=settings.secrets,
+        limits=choices.limits,
+        headroom=choices.headroom,
+    )
     if front:
-        job = job_of(
-            opened.workflow,
-            functions,
-            place,
-            slo,
-            wishes=settings.wishes,
-            environments=settings.environments,
-            secrets=settings.secrets,
-            limits=choices.limits,
-            headroom=choices.headroom,
-        )
         _pareto(job, slo, choices.mechanism, output or Path("pareto.json"), as_json)
         return 0
-    if len(opened.workflow.tasks) >= _MANY_TASKS:
-        progress(f"searching plans of {len(opened.workflow.tasks)} tasks")
+    tasks = len(opened.workflow.tasks)
+    if tasks >= _MANY_TASKS:
+        progress(f"searching plans of {tasks} tasks")
     plan = schedule_as(opened.workflow, functions, place, slo, choices, settings)
     for line in plan.why:
         progress(line)
+    warn(plan.predicted.warnings if plan.predicted else ())
     output = output or Path("plan.json")
     emit(plan, output, as_json)
-    next_step(f"chiron generate {output}")
+    if not as_json and tasks < _MANY_TASKS:
+        found = considered(job, choices.mechanism, _PICTURE_S)
+        picture = Picture(plan.workflow, slo, found, plan, choices.headroom)
+        show(picture)
+        if find_spec("matplotlib"):
+            file = output.with_suffix(".png")
+            draw(picture, file)
+            progress(f"wrote {file}")
+    next_step(shlex.join(["chiron", "generate", str(output), "--workflow", str(folder)]))
     return 0 if plan.meets_slo or best_effort else EXIT_MISSED
 
 
 def _pareto(
     job: Job, slo_ms: float, mechanism: MechanismChoice, output: Path, as_json: bool
 ) -> None:
-    front = pareto(job, slo_ms, mechanism)
+    found = considered(job, mechanism)
+    picture = Picture(job.workflow.name, slo_ms, found, headroom=job.headroom)
     if output.suffix.lower() == ".png":
-        draw(front, output)
+        draw(picture, output)
         progress(f"wrote {output}")
         output = output.with_suffix(".json")
+    front = pareto(found, job, slo_ms)
     emit(front, output, as_json)
-    _show(front)
+    show(picture)
+    warn(line for each in front.plans if (p := each.plan.predicted) for line in p.warnings)
 
 
-def _show(front: ParetoFront) -> None:
+#: The longest bar, in characters.
+_WIDTH = 32
+#: Plans that are shown at most.
+_ROWS = 16
+
+
+def show(picture: Picture) -> None:
+    """The plans that no other one dominates, the chosen one marked, the SLO across the bars."""
+    plans = picture.front
+    longest_ms = max(option.judged_ms for option in plans)
+    scale_ms = max(longest_ms, picture.slo_ms) if picture.slo_ms < 2 * longest_ms else longest_ms
     rows = [
         [
-            str(number),
-            f"{each.latency_ms:.1f}",
-            str(each.cpus),
-            str(each.memory_mib),
-            str(len(each.plan.wraps)),
-            "met" if each.plan.meets_slo else "missed",
+            "> chosen" if picture.is_chosen(option) else "",
+            str(option.plan.cpus),
+            str(memory_mib(option.plan)),
+            str(len(option.plan.wraps)),
+            f"{option.judged_ms:.1f}",
+            bar(option.judged_ms / scale_ms, picture.slo_ms / scale_ms),
         ]
-        for number, each in enumerate(front.plans, start=1)
+        for option in _some(plans, picture)
     ]
-    title = f"{front.workflow}, plans that no other one dominates, SLO {front.slo_ms:g} ms"
-    table(title, _COLUMNS, rows)
+    columns = ["plan", "CPUs", "MiB", "wraps", "ms", f"0 to {scale_ms:.0f} ms, | SLO"]
+    table(f"{picture.title}, SLO {picture.slo_ms:g} ms", columns, rows, words=(0, len(columns) - 1))
+
+
+def bar(share: float, slo_share: float) -> str:
+    """A bar over `share` of the width, dotted beyond the SLO, whose place has a mark if it fits."""
+    end, slo = round(share * _WIDTH), round(slo_share * _WIDTH)
+    drawn = ["=" if place < slo else "!" for place in range(end)]
+    drawn += [" "] * (_WIDTH + 1 - end)
+    if slo <= _WIDTH:
+        drawn[slo] = "|"
+    return "".join(drawn)
+
+
+def _some(plans: Sequence[Option], picture: Picture) -> Sequence[Option]:
+    """At most so many of `plans` as are shown, evenly taken, and the chosen one among them."""
+    step = -(-len(plans) // _ROWS)
+    return [
+        option
+        for number, option in enumerate(plans)
+        if number % step == 0 or number == len(plans) - 1 or picture.is_chosen(option)
+    ]

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from scheduler.wishes import Wishes
+from workflow.constraints import Constraints
 from workflow.documents import Document
 from workflow.plan import Plan
 from workflow.platform import Platform
@@ -16,7 +16,7 @@ _ARTEFACTS: dict[str, type[Document]] = {
     "plan": Plan,
     "platform": Platform,
     "profile": Profile,
-    "wishes": Wishes,
+    "constraints": Constraints,
 }
 
 

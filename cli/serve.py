@@ -12,21 +12,24 @@ import click
 
 from cli import options
 from cli.output import progress
-from gateway import linux
+from gateway import processes
 from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE
 from gateway.names import BackendName as Backend
 from openfaas.credentials import gateway_url
-from services import components, fork_server
+from services import HOST, NAMES, PORT, fork_server
 
 _GATEWAY = "gateway"
 _ALL = "all"
+_PORT = click.IntRange(0, 65535)
 
 
 @click.command("serve")
-@click.argument("parts", nargs=-1, type=click.Choice([_ALL, _GATEWAY, *components.NAMES]))
-@click.option("--host", default=components.HOST, show_default=True, help="Address of the services.")
-@click.option("--port", default=components.PORT, show_default=True, help="Port of the services.")
-@click.option("--gateway-port", default=8080, show_default=True, help="Port of the gateway.")
+@click.argument("parts", nargs=-1, type=click.Choice([_ALL, _GATEWAY, *NAMES]))
+@click.option("--host", default=HOST, show_default=True, help="Address of the services.")
+@click.option("--port", type=_PORT, default=PORT, show_default=True, help="Port of the services.")
+@click.option(
+    "--gateway-port", type=_PORT, default=8080, show_default=True, help="Port of the gateway."
+)
 @click.option(
     "--root",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -67,10 +70,10 @@ def command(
       chiron serve predictor scheduler
     """
     # Functions that run as the same user could read them here, or in what this process starts.
-    linux.forbid_inspection()
+    processes.forbid_inspection()
     credentials = os.environ.pop(USER_VARIABLE, None), os.environ.pop(PASSWORD_VARIABLE, None)
     everything = not parts or _ALL in parts
-    wanted = [name for name in components.NAMES if everything or name in parts]
+    wanted = [name for name in NAMES if everything or name in parts]
     embedded = gateway is None and (everything or _GATEWAY in parts)
     place = (
         _embedded(gateway_port, backend, *credentials)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -11,8 +13,10 @@ import click
 
 from cli.output import next_step, progress
 from cli.place import connect
-from services.access import Secret, basic_auth, bearer_token
+from openfaas.credentials import Credentials
+from services.access import SECRET_FILES, basic_auth, bearer_token
 from services.app import Config, create_app
+from services.folders import example_folder
 from services.serve import listen, serve
 
 
@@ -40,16 +44,33 @@ def serve_components(
             components=components,
             secret=secret,
         )
-        progress(f"services on http://{host}:{listener.getsockname()[1]}, /docs shows them")
-        next_step(
-            f"curl -s http://{host}:{listener.getsockname()[1]}/deployments "
-            """-H 'Content-Type: application/json' """
-            """-d '{"directory": "benchmarks/finra", "slo": "200ms"}'"""
-        )
+        reached = address(host, listener.getsockname()[1])
+        progress(f"services on {reached}, /docs shows them")
+        if "deployments" in components:
+            body = json.dumps({"directory": example_folder(config.root), "slo": "200ms"})
+            credentials = _credentials(basic_auth_dir, token_file)
+            typed = "-H 'Content-Type: application/json'"
+            next_step(f"curl -s {credentials}{reached}/deployments {typed} -d {shlex.quote(body)}")
         serve(listener, create_app(config), secret)
 
 
-def _secret(basic_auth_dir: Path | None, token_file: Path | None) -> Secret | None:
+def address(host: str, port: int) -> str:
+    """The URL by which this machine reaches what listens on `host`."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _credentials(basic_auth_dir: Path | None, token_file: Path | None) -> str:
+    """The options of curl that send the secret, read when the command runs; with a space."""
+    if basic_auth_dir:
+        user, password = (shlex.quote(str(basic_auth_dir / name)) for name in SECRET_FILES)
+        return f'-u "$(cat {user}):$(cat {password})" '
+    if token_file:
+        return f'-H "Authorization: Bearer $(cat {shlex.quote(str(token_file))})" '
+    return ""
+
+
+def _secret(basic_auth_dir: Path | None, token_file: Path | None) -> Credentials | None:
     if basic_auth_dir and token_file:
         raise click.UsageError("--basic-auth-dir and --token-file: choose one")
     if basic_auth_dir:

@@ -15,14 +15,15 @@ from adaptation.rules import Rules
 from adaptation.watch import Watcher
 from cli import options
 from cli.artefacts import read_platform
-from cli.choices import choices
+from cli.options import choices
 from cli.output import progress
 from cli.place import connect
-from generator.harness import Harness
-from profiler.launcher import SoloLauncher
+from deployment.launcher import Launcher
+from deployment.local_launcher import LocalLauncher
+from pipeline.deploy import DeploymentRequest
 from profiler.profile import profile
 from scheduler.choices import Choices
-from services.deployment import DeploymentRequest
+from scheduler.planners import PLANNERS
 from workflow.folder import WorkflowFolder
 
 _RULES = Rules()
@@ -56,8 +57,16 @@ _RULES = Rules()
     show_default=True,
     help="How far out of it, as a share of its ends.",
 )
+@click.option("--best-effort", is_flag=True, help="Deploy a plan that misses the SLO too.")
+@click.option(
+    "--allow-outage",
+    is_flag=True,
+    help="Deploy the entry again to switch, even where nothing answers meanwhile (faasd).",
+)
 @click.option("--once", is_flag=True, help="End with the first verdict, as suits cron.")
-@click.option("--harness", is_flag=True, help="Profile here, without the gateway and strace.")
+@click.option(
+    "--local-launcher", is_flag=True, help="Profile here, without the gateway and strace."
+)
 @click.option(
     "--platform", type=click.Path(path_type=Path), help="Use this platform instead of measuring."
 )
@@ -66,6 +75,7 @@ _RULES = Rules()
 @options.check
 @options.gateway
 @options.tls_no_verify
+@options.gateway_url_inside
 @options.output("out")
 @options.as_json
 def command(
@@ -76,14 +86,17 @@ def command(
     window: float,
     windows: int,
     tolerance: float,
+    best_effort: bool,
+    allow_outage: bool,
     once: bool,
-    harness: bool,
+    local_launcher: bool,
     platform: Path | None,
     metrics: str | None,
     timeout: float | None,
     check: bool,
     gateway: str | None,
     tls_no_verify: bool,
+    gateway_url_inside: str,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -91,15 +104,16 @@ def command(
 
     Where its latency leaves the predicted range, or --every has passed, it is profiled and
     planned anew. A plan that brings something is deployed beside the one that serves, checked,
-    and switched to; then the old one drains and is removed. Where any of that fails, the old one
-    goes on serving. With --json every event is a line of JSON on stdout.
+    and switched to; then the old one drains and is removed. Where any of that fails, or no plan
+    meets the SLO (but for --best-effort), the old one goes on serving. With --json every event is
+    a line of JSON on stdout.
 
     \b
     Example:
       chiron watch benchmarks/finra --slo 200ms --every 1440m
     """
-    if choices.model == "one-to-one":
-        raise click.UsageError("--model one-to-one has no entry that could be switched")
+    if PLANNERS[choices.planner].orchestrator == "client":
+        raise click.UsageError(f"--planner {choices.planner} has no entry that could be switched")
     opened = WorkflowFolder.open(folder)
     request = DeploymentRequest(
         folder=opened,
@@ -114,13 +128,19 @@ def command(
         windows=windows,
         tolerance=tolerance,
         every_s=every / 1000 if every else None,
+        best_effort=best_effort,
+        allow_outage=allow_outage,
     )
     tell = _as_json if as_json else _as_line
-    with connect(gateway, local=None, tls_no_verify=tls_no_verify) as launcher:
-        place: SoloLauncher = Harness(progress) if harness else launcher
+    with connect(
+        gateway, local=None, tls_no_verify=tls_no_verify, gateway_url_inside=gateway_url_inside
+    ) as launcher:
+        place: Launcher | LocalLauncher = (
+            LocalLauncher(progress, launcher.gateway) if local_launcher else launcher
+        )
         name = opened.workflow.name
         probes = Probes(
-            launcher.gateway, name, choices.model, opened.payload(), time.sleep, rules.fewest
+            launcher.gateway, name, choices.planner, opened.payloads(), time.sleep, rules.fewest
         )
         latencies = find_latencies(launcher.gateway, metrics, probes, verify_tls=not tls_no_verify)
         if latencies is probes:
@@ -129,7 +149,7 @@ def command(
             request=request,
             launcher=launcher,
             latencies=latencies,
-            profile=partial(profile, opened, place, progress=progress, probe_alone=harness),
+            profile=partial(profile, opened, place, progress=progress, probe_alone=local_launcher),
             rules=rules,
             wait=time.sleep,
             tell=tell,

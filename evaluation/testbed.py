@@ -16,7 +16,7 @@ from workflow.plan import Plan, Wrap, WrapStage
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Milliseconds, Period, PeriodKind, Profile
 
-#: The constants of the published testbed; `data/README.md` says where each comes from.
+#: The constants of the published testbed; `docs/prediction.md` says where each comes from.
 PLATFORM = Path(__file__).parent / "data" / "testbed_platform.json"
 
 #: Functions that compute with the GIL released, which a trace of system calls cannot see.
@@ -53,7 +53,7 @@ class MeasuredRow(Document):
         plan = Plan(
             format=1,
             workflow=workflow.name,
-            model="pgp",
+            planner="pgp",
             mechanism="fork",
             wraps=(wrap,),
             cpus=cpus,

@@ -1,28 +1,92 @@
-"""`python -m gateway`: runs the embedded gateway and prints its URL as one JSON line."""
+"""`python -m gateway`: runs the gateway until told to end; its URL is printed as a JSON line."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import gc
 import json
 import logging
 import os
+import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
-from gateway import linux
-from gateway.auth import Credentials
+from gateway import processes
+from gateway.access import Credentials
 from gateway.errors import GatewayError
 from gateway.function_user import DEFAULT
-from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName
+from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName, ProviderName
+from gateway.provider import GRACE_S, Provider
 from gateway.replica import Times
-from gateway.run import run
-from gateway.server import Settings
+from gateway.server import Gateway, Settings
+
+
+def run(
+    settings: Settings,
+    announce: Callable[[str], None],
+    end_with_stdin: bool = False,
+) -> None:
+    """Run a gateway in this process until SIGTERM or SIGINT. Call it from the main thread.
+
+    Args:
+        settings: how to run it.
+        announce: called with the URL once the gateway listens.
+        end_with_stdin: end also when standard input ends, which it does when the process at its
+            other end is gone.
+
+    Raises:
+        GatewayError: the port cannot be had, or the supervisor process was killed.
+    """
+    processes.adopt_orphans()
+    lost = asyncio.run(_serve(settings, announce, end_with_stdin))
+    if lost:
+        processes.kill_descendants()
+        raise GatewayError(
+            "supervisor-lost", "the supervisor of the gateway was killed: restart it"
+        )
+
+
+async def _serve(settings: Settings, announce: Callable[[str], None], end_with_stdin: bool) -> bool:
+    """Serve until told to end; returns whether the supervisor was lost."""
+    loop = asyncio.get_running_loop()
+    gateway = Gateway(settings)
+    stop = gateway.supervisor_lost
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    announce(await gateway.start())
+    if end_with_stdin:
+        _on_end_of_stdin(told.set)
+    # What lives as long as the gateway need not be looked at by every full collection.
+    gc.collect()
+    gc.freeze()
+    waits = [asyncio.ensure_future(event.wait()) for event in (stop, told)]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+    lost = stop.is_set()
+    await gateway.stop()
+    return lost
+
+
+def _on_end_of_stdin(then: Callable[[], None]) -> None:
+    descriptor = sys.stdin.fileno()
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        if not os.read(descriptor, 4096):
+            loop.remove_reader(descriptor)
+            then()
+
+    loop.add_reader(descriptor, look)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; returns the exit status: 2 for what the caller can mend."""
-    linux.forbid_inspection()
+    processes.forbid_inspection()
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
@@ -35,6 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
             times=Times(ready=options.ready_timeout),
             idle_s=options.idle_timeout,
             user=options.user,
+            provider=Provider.named(options.strict, options.grace),
         )
         run(settings, lambda url: print(json.dumps({"url": url}), flush=True), options.with_stdin)
     except GatewayError as error:
@@ -71,7 +136,19 @@ def _parser() -> argparse.ArgumentParser:
         help="seconds that a connection may be idle or stuck (default %(default)g)",
     )
     parser.add_argument(
-        "--user", default=DEFAULT, help="whom functions run as, for root (default %(default)s)"
+        "--user", default=DEFAULT, help="user that functions run as, for root (default %(default)s)"
+    )
+    parser.add_argument(
+        "--strict",
+        choices=get_args(ProviderName),
+        help="treat functions as this provider does, for tests",
+    )
+    parser.add_argument(
+        "--grace",
+        type=float,
+        default=GRACE_S,
+        metavar="S",
+        help="with --strict, seconds after which it kills what it removes (default %(default)g)",
     )
     parser.add_argument(
         "--with-stdin",

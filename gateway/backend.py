@@ -19,7 +19,7 @@ from typing import Protocol
 from gateway.deployment import Deployment
 from gateway.logs import LineReader
 from gateway.names import BackendName
-from gateway.usage import Usage
+from gateway.processes import Usage
 
 HEALTH_PATH = "/_/health"
 
@@ -30,7 +30,7 @@ class Order:
 
     Attributes:
         instance: its name, unique on this machine.
-        folder: a path of its own for private files; whoever orders removes it afterwards.
+        folder: a path of its own for private files; the caller removes it afterwards.
         secrets: the folder with its secrets' files.
     """
 
@@ -75,6 +75,11 @@ class Child(ABC):
         self.started.set()
         if not self.ended.done():
             self.ended.set_result(code)
+
+
+def above_limit(limit: int) -> str:
+    """What every end by the memory limit, in bytes, is called: clients look for it."""
+    return f"above its memory limit of {limit >> 20} MiB"
 
 
 class ImageInUse(Protocol):

@@ -9,12 +9,11 @@ import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict
 
-from gateway.calls import Call, forwarded
 from gateway.errors import GatewayError
 from gateway.exchange import Outgoing, exchange
 from gateway.function import Function
 from gateway.metrics import Metrics
-from gateway.proxy import read_body, refusal, target
+from gateway.proxy import Call, forwarded, read_body, refusal, target
 from gateway.registry import Registry
 
 _AT_ONCE = 16

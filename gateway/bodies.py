@@ -15,7 +15,7 @@ from gateway.errors import GatewayError
 
 #: The largest body that a function may be sent.
 LARGEST_BYTES = 64 << 20
-#: How much of a body a connection reads ahead of who takes it (aiohttp holds up to twice as much).
+#: How much of a body a connection reads ahead of its consumer (aiohttp holds up to twice as much).
 #: With aiohttp's 64 KiB, reading halts and goes on again after every piece of a large one.
 READ_AHEAD_BYTES = 1 << 19
 _TIMEOUT_S = 30.0

@@ -1,20 +1,52 @@
-"""Builds an image from a template and a handler folder, as `faas-cli build` does in Docker."""
+"""Builds an image from a template and a handler folder: for processes, or in the Docker engine."""
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import re
 import shutil
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from gateway import handlers, names, paths, requirements, venvs
+from gateway import docker_engine, names, requirements
+from gateway.docker_engine import engine_errors, one_line
 from gateway.errors import GatewayError
-from gateway.images import Image, ImageStore
+from gateway.handler_folder import STYLES, bindings
+from gateway.images import Image, ImageStore, venvs_folder
 
 #: What tools leave beside code, perhaps while it is copied.
 _SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git")
+#: The stage of a template's Dockerfile that runs index.py without of-watchdog.
+DOCKER_STAGE = "bare"
+_LINES_SHOWN = 3
+
+
+def check_handler(function: str, folder: Path, name: str) -> None:
+    """Raise GatewayError unless ``folder/handler.py`` defines `name` at its top level."""
+    path = folder / "handler.py"
+    if not path.is_file():
+        raise GatewayError(
+            "handler-missing",
+            f"function {function}: no handler.py in {folder}: create it with a {name}",
+        )
+    try:
+        module = ast.parse(path.read_bytes(), filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        reason = getattr(error, "msg", str(error))
+        raise GatewayError(
+            "handler-syntax", f"function {function}: {path}:{line} is not valid Python: {reason}"
+        ) from error
+    if not {bound for bound, _ in bindings(module)} & {name, "*"}:
+        raise GatewayError(
+            "handler-without-entry",
+            f"function {function}: {path} defines no {name} at its top level: add one",
+        )
 
 
 @dataclass(frozen=True)
@@ -37,15 +69,9 @@ class Language:
     entry: str
 
 
-_FLASK = Language("plain", {"handler_style": "flask"}, "handle")
-_HTTP = Language("plain", {"handler_style": "http"}, "handle")
 LANGUAGES = {
-    "python3-flask": _FLASK,
-    "python3-flask-debian": _FLASK,
-    "python3-http": _HTTP,
-    "python3-http-debian": _HTTP,
-    "python3-wrap": Language("python3-wrap", {}, "WRAP"),
-}
+    lang: Language("plain", {"handler_style": style}, "handle") for lang, style in STYLES.items()
+} | {"python3-wrap": Language("python3-wrap", {}, "WRAP")}
 
 
 def build(
@@ -53,6 +79,7 @@ def build(
     templates: Path,
     store: ImageStore,
     venv_cache: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Image:
     """Build `function` into `store`; its image is switched to the new version in one step.
 
@@ -61,12 +88,14 @@ def build(
         templates: folder with one folder per template (``plain``, ``python3-wrap``).
         store: where the image goes.
         venv_cache: where venvs are kept; ``$CHIRON_HOME/venvs`` if None.
+        say: told what is installed for it, if anything.
 
     Raises:
         GatewayError: unknown lang, missing template or handler, requirements pip cannot install.
     """
     checked = check(function, templates)
-    python = venvs.interpreter(function.name, checked.requirements, venv_cache or paths.venvs())
+    cache = venv_cache or venvs_folder()
+    python = requirements.interpreter(function.name, checked.requirements, cache, say)
     with store.new_version(checked.reference) as folder:
         compose(function, checked.template, folder)
         image = Image(
@@ -102,7 +131,7 @@ def check(function: FunctionSource, templates: Path) -> Checked:
             "template-missing",
             f"function {function.name}: template {language.template} has no index.py in {template}",
         )
-    handlers.check(function.name, function.handler, language.entry)
+    check_handler(function.name, function.handler, language.entry)
     files = [folder / "requirements.txt" for folder in (template, function.handler)]
     return Checked(reference, language, template, requirements.union(function.name, *files))
 
@@ -134,3 +163,75 @@ def compose(function: FunctionSource, template: Path, folder: Path) -> None:
         ) from error
     # Docker's template does the same, so that `from function import handler` finds a package.
     (folder / "function" / "__init__.py").touch()
+
+
+def build_in_docker(
+    function: FunctionSource, templates: Path, arguments: Mapping[str, str] | None = None
+) -> str:
+    """Build `function` and tag it with its image reference; returns the image's id.
+
+    Args:
+        function: what to build. A bad one is refused before the engine is asked.
+        templates: folder with one folder per template, each with a Dockerfile.
+        arguments: build arguments of the template's Dockerfile, such as ``BASE_IMAGE``.
+
+    Raises:
+        GatewayError: as `build`, no engine to be used, or a build that fails.
+    """
+    checked = check(function, templates)
+    with (
+        tempfile.TemporaryDirectory(prefix="chiron-build-") as scratch,
+        contextlib.closing(docker_engine.connect()) as client,
+    ):
+        context = Path(scratch) / "context"
+        context.mkdir()
+        compose(function, checked.template, context)
+        # What pip gets is what was looked at.
+        asked = "".join(f"{line}\n" for line in checked.requirements)
+        (context / "function" / "requirements.txt").write_text(asked, encoding="utf-8")
+        environment = {**checked.language.env, **function.env}
+        return _build_in_engine(
+            client, function, checked.reference, context, environment | dict(arguments or {})
+        )
+
+
+def _build_in_engine(
+    client: Any, function: FunctionSource, tag: str, context: Path, arguments: dict[str, str]
+) -> str:
+    import docker
+
+    before = _ident(client, tag)
+    with engine_errors():
+        try:
+            image, _ = client.images.build(
+                path=str(context),
+                tag=tag,
+                target=DOCKER_STAGE,
+                buildargs=arguments,
+                labels={docker_engine.BUILT_LABEL: function.name},
+                rm=True,
+                forcerm=True,
+            )
+        except docker.errors.BuildError as error:
+            base = arguments.get("BASE_IMAGE", "the template's base image")
+            raise GatewayError(
+                "build-failed",
+                f"function {function.name}: Docker cannot build it on {base}: {_said(error)}",
+            ) from error
+    if before is not None:
+        docker_engine.remove_superseded(client, before)
+    return str(image.id)
+
+
+def _ident(client: Any, tag: str) -> str | None:
+    """The id of the image that has the name `tag`; None where none has."""
+    with contextlib.suppress(GatewayError):
+        return str(docker_engine.find_image(client, tag).id)
+    return None
+
+
+def _said(error: Any) -> str:
+    """The end of what the failing step wrote, and the engine's verdict."""
+    lines = [entry["stream"].strip() for entry in error.build_log if entry.get("stream")]
+    shown = [one_line(line) for line in lines if line][-_LINES_SHOWN:]
+    return " | ".join([*shown, one_line(error.msg)])

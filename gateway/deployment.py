@@ -1,4 +1,4 @@
-"""The body of a deployment, as faas-cli sends it, checked once at the door."""
+"""The body of a deployment, as faas-cli sends it, checked once, its quantities too."""
 
 from __future__ import annotations
 
@@ -10,9 +10,23 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
-from gateway import names, quantities
+from gateway import names
 from gateway.errors import GatewayError
 
+# Kubernetes' suffixes, and Docker's lower-case ones that older stack files use.
+_MEMORY_UNITS = {
+    "": 1,
+    "k": 10**3, "M": 10**6, "G": 10**9,
+    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30,
+    "m": 2**20, "g": 2**30,
+}  # fmt: skip
+_TIME_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+# More digits than any machine has bytes or nanoseconds would not fit into a float.
+_NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
+_MEMORY = re.compile(_NUMBER + r"([A-Za-z]*)")
+_CPU = re.compile(_NUMBER + r"(m?)")
+_TIME_PART = re.compile(_NUMBER + r"(ns|us|µs|ms|s|m|h)")
+_DURATION = re.compile(f"(?:{_TIME_PART.pattern})+")
 _DEFAULT_TIMEOUT_S = 60.0
 _MAX_REPLICAS = 64
 _MIN_SCALE_LABEL = "com.openfaas.scale.min"
@@ -20,6 +34,31 @@ _MIN_SCALE_LABEL = "com.openfaas.scale.min"
 # Go clients write an empty map or list as null.
 _Map = Annotated[dict[str, str], BeforeValidator(lambda value: {} if value is None else value)]
 _List = Annotated[list[str], BeforeValidator(lambda value: [] if value is None else value)]
+
+
+def memory_bytes(text: str) -> int:
+    """Bytes of a memory quantity such as ``128Mi``; raises GatewayError if it is none."""
+    match = _MEMORY.fullmatch(text)
+    if match is None or match[2] not in _MEMORY_UNITS:
+        raise GatewayError("bad-quantity", f"memory {text!r}: write it like 128Mi or 1Gi")
+    return int(float(match[1]) * _MEMORY_UNITS[match[2]])
+
+
+def cpu_cores(text: str) -> float:
+    """Cores of a CPU quantity such as ``500m`` or ``2``; raises GatewayError if it is none."""
+    match = _CPU.fullmatch(text)
+    if match is None or float(match[1]) == 0:
+        raise GatewayError("bad-quantity", f"cpu {text!r}: write it like 500m or 2")
+    return float(match[1]) / (1000 if match[2] else 1)
+
+
+def duration_s(text: str) -> float:
+    """Seconds of a Go duration such as ``1m30s``; a bare number is in seconds."""
+    if re.fullmatch(_NUMBER, text):
+        return float(text)
+    if not _DURATION.fullmatch(text):
+        raise GatewayError("bad-quantity", f"duration {text!r}: write it like 500ms, 60s or 1m30s")
+    return sum(float(value) * _TIME_UNITS[unit] for value, unit in _TIME_PART.findall(text))
 
 
 @dataclass(frozen=True)
@@ -30,11 +69,13 @@ class CallLimits:
         read_s: time for the caller to send its request, in seconds; infinite for no limit.
         answer_s: time for the function's whole answer, likewise.
         inflight: requests that one replica takes at once, or None.
+        asleep_s: how long of-watchdog sleeps after SIGTERM, where its function then exits with 0.
     """
 
     read_s: float
     answer_s: float
     inflight: int | None
+    asleep_s: float
 
 
 class _Body(BaseModel):
@@ -78,6 +119,7 @@ class Deployment(_Body):
         names.image_reference(deployment.image)
         # Quantities are checked here, where the client still listens, and read again when used.
         _ = deployment.memory, deployment.cores, deployment.call_limits()
+        _ = deployment.requested_millicores
         check_replicas(deployment.service, deployment.min_replicas or 0)
         return deployment
 
@@ -85,18 +127,24 @@ class Deployment(_Body):
     def memory(self) -> int | None:
         """Memory limit in bytes, or None."""
         limit = self.limits.memory if self.limits else None
-        return quantities.memory_bytes(limit) if limit else None
+        return memory_bytes(limit) if limit else None
 
     @property
     def cpus(self) -> float | None:
         """CPU limit in cores, or None."""
         limit = self.limits.cpu if self.limits else None
-        return quantities.cpu_cores(limit) if limit else None
+        return cpu_cores(limit) if limit else None
 
     @property
     def cores(self) -> int | None:
         """Whole cores that the CPU limit comes to, at least 1, or None for no limit."""
         return math.ceil(self.cpus) if self.cpus else None
+
+    @property
+    def requested_millicores(self) -> int:
+        """CPU that a replica requests, in thousandths of a core."""
+        requested = self.requests.cpu if self.requests else None
+        return math.ceil(1000 * cpu_cores(requested)) if requested else 0
 
     def call_limits(self) -> CallLimits:
         """The limits that the watchdog's variables set; a timeout of 0 is none."""
@@ -104,7 +152,9 @@ class Deployment(_Body):
             self._timeout(name) for name in ("read_timeout", "write_timeout", "exec_timeout")
         )
         inflight = _whole_number("max_inflight", self.env_vars.get("max_inflight", "0"))
-        return CallLimits(read, min(write, execution), inflight or None)
+        interval = self.env_vars.get("healthcheck_interval")
+        asleep = duration_s(interval) if interval else write
+        return CallLimits(read, min(write, execution), inflight or None, asleep)
 
     @property
     def min_replicas(self) -> int | None:
@@ -114,7 +164,7 @@ class Deployment(_Body):
 
     def _timeout(self, name: str) -> float:
         text = self.env_vars.get(name)
-        seconds = _DEFAULT_TIMEOUT_S if text is None else quantities.duration_s(text)
+        seconds = _DEFAULT_TIMEOUT_S if text is None else duration_s(text)
         return seconds or math.inf
 
 

@@ -9,26 +9,69 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import signal
 import socket
+import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway import docker_engine, owners
+from gateway import docker_engine, processes
 from gateway.backend import HEALTH_PATH, Child, Order
-from gateway.docker_container import Container
-from gateway.docker_settings import Origin, container_settings
-from gateway.docker_supervision import Supervision
-from gateway.docker_usage import container_usage
+from gateway.docker_container import Container, Origin, container_settings, container_usage
+from gateway.docker_engine import ALL_CLEAR
+from gateway.environment import start_supervisor
 from gateway.errors import GatewayError
 from gateway.logs import LineReader
 from gateway.names import BackendName
-from gateway.usage import CpuMeter, Usage
+from gateway.processes import CpuMeter, Usage
 
 #: What of-watchdog hands on to the function, where the image's variable `ready_path` says so.
 _WATCHDOG_READY_PATH = "/_/ready"
 _BACKLOG = 1024
+
+
+@dataclass
+class Supervision:
+    """Holds the channel to the supervisor; closing it has the gateway's containers removed."""
+
+    channel: socket.socket
+    process: subprocess.Popen[bytes]
+    scratch: Path
+    on_lost: Callable[[], None]
+
+    @classmethod
+    def open(cls, owner: str, scratch: Path, on_lost: Callable[[], None]) -> Supervision:
+        """Start the supervisor of the gateway `owner`. Needs a running event loop.
+
+        Args:
+            owner: what the label of its containers says.
+            scratch: folder of the gateway's temporary files, which the supervisor removes.
+            on_lost: called if the supervisor ends by itself.
+        """
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = start_supervisor("gateway.docker_engine", theirs, owner, str(scratch))
+        supervision = cls(ours, process, scratch, on_lost)
+        asyncio.get_running_loop().add_reader(ours, supervision._lost)
+        return supervision
+
+    async def dismiss(self, *, all_clear: bool) -> None:
+        """Let the supervisor end: at once if no container is left, else once it removed them."""
+        asyncio.get_running_loop().remove_reader(self.channel)
+        with self.channel:
+            if all_clear and self.process.poll() is None:
+                self.channel.send(ALL_CLEAR)
+        if all_clear:
+            await asyncio.to_thread(self.process.wait)
+            # The supervisor has removed it, unless it was killed.
+            await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
+
+    def _lost(self) -> None:
+        asyncio.get_running_loop().remove_reader(self.channel)
+        self.on_lost()
 
 
 class DockerBackend:
@@ -72,7 +115,7 @@ class DockerBackend:
         door = _listen(address, port)
         await asyncio.to_thread(docker_engine.remove_abandoned, client)
         inner_url = f"http://{address}:{door.getsockname()[1]}"
-        origin = Origin(owners.identity(), url, inner_url)
+        origin = Origin(processes.identity(), url, inner_url)
         return cls(client, door, origin, Supervision.open(origin.owner, scratch, on_lost))
 
     async def use(self, reference: str) -> _EngineImage:
@@ -89,7 +132,7 @@ class DockerBackend:
         return container
 
     def release(self, image: str) -> None:
-        """Have the image with the id `image` removed, once nobody runs it, if it was rebuilt."""
+        """Have the image with the id `image` removed, once it runs nowhere, if it was rebuilt."""
         task = asyncio.create_task(self._remove_superseded(image))
         self._releases.add(task)
         task.add_done_callback(self._releases.discard)

@@ -1,16 +1,25 @@
-"""The Docker engine of this machine: reached through docker-py, its errors in one line."""
+"""The Docker engine of this machine, through docker-py; as a program, its containers' supervisor.
+
+The containers' parent is the Docker engine, so that nothing ends them with the gateway. The
+supervisor holds one end of a channel whose other end is the gateway's alone. When it closes, even
+by SIGKILL, the containers and temporary files of that gateway are removed, unless the gateway
+has said before that it did so itself. It imports little, for it lives as long as the gateway does.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
+import signal
 import socket
+import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
-import psutil
-
-from gateway import names, owners
+from gateway import names, processes
 from gateway.errors import GatewayError
 
 #: Longest that the engine may take for an ordinary answer, in seconds.
@@ -18,7 +27,7 @@ _TIMEOUT_S = 60
 #: The network that every engine has; its gateway's address is one of this machine.
 NETWORK = "bridge"
 _INTERFACE_OPTION = "com.docker.network.bridge.name"
-#: Whose container it is: the identity of a gateway process, as `owners.identity` gives it.
+#: Whose container it is: the identity of a gateway process, as `processes.identity` gives it.
 OWNER_LABEL = "chiron.gateway"
 #: Where that gateway listens, and which function the container serves.
 GATEWAY_URL_LABEL = "chiron.gateway.url"
@@ -27,6 +36,13 @@ FUNCTION_LABEL = "com.openfaas.function"
 BUILT_LABEL = "chiron.built"
 
 _UNAVAILABLE = 503
+#: What switches colours on a terminal; the engine has its build's errors in red.
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+#: The last word of a gateway to the supervisor: none of its containers is left.
+ALL_CLEAR = b"."
+_BETWEEN_LOOKS_S = 0.5
+_QUIET_LOOKS = 3
+_ENGINE_LIMIT_S = 60.0
 
 
 def connect() -> Any:
@@ -61,8 +77,8 @@ def engine_errors() -> Iterator[None]:
 
 
 def one_line(text: object) -> str:
-    """`text` with every run of blanks and line ends as one blank."""
-    return " ".join(str(text).split())
+    """`text` with every run of blanks and line ends as one blank, and without its colours."""
+    return " ".join(_COLOUR.sub("", str(text)).split())
 
 
 def host_address(client: Any) -> str:
@@ -71,6 +87,8 @@ def host_address(client: Any) -> str:
     Raises:
         GatewayError: there is no such bridge on this machine.
     """
+    import psutil  # not in the supervisor, which shall take little memory
+
     with engine_errors():
         found = client.networks.list(names=[NETWORK])
     options = [n.attrs["Options"] for n in found if n.attrs["Name"] == NETWORK]
@@ -115,7 +133,7 @@ def owned(client: Any, owner: str | None = None) -> list[Any]:
 
 
 def remove(container: Any) -> None:
-    """Remove a container, running or not; fine if somebody else does at the same time."""
+    """Remove a container, running or not; fine if another program does at the same time."""
     with contextlib.suppress(GatewayError), engine_errors():
         container.remove(force=True, v=True)
 
@@ -131,7 +149,7 @@ def remove_superseded(client: Any, ident: str) -> None:
 def remove_abandoned(client: Any) -> None:
     """Remove the containers of gateways that have ended, also of those killed with supervisors."""
     for container in owned(client):
-        if owners.is_gone(container.labels[OWNER_LABEL]):
+        if processes.is_gone(container.labels[OWNER_LABEL]):
             remove(container)
 
 
@@ -160,3 +178,43 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     following = inner[0] if inner else error.__cause__ or error.__context__
     if following is not None:
         yield from _causes(following)
+
+
+def supervise() -> None:
+    """Remove what the gateway argv[2] leaves: channel (descriptor) argv[1], folder argv[3]."""
+    # When to stop is the gateway's decision, told by its channel.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    try:
+        if not _all_clear(socket.socket(fileno=int(sys.argv[1]))):
+            _remove_all(sys.argv[2])
+    finally:
+        shutil.rmtree(sys.argv[3], ignore_errors=True)
+
+
+def _all_clear(channel: socket.socket) -> bool:
+    """Wait for the gateway's last word; False if it ended without one."""
+    try:
+        return channel.recv(1) == ALL_CLEAR
+    except ConnectionError:
+        return False
+
+
+def _remove_all(owner: str) -> None:
+    """Remove the gateway's containers; several looks, as the engine may still be making some."""
+    end = time.monotonic() + _ENGINE_LIMIT_S
+    quiet = 0
+    while quiet < _QUIET_LOOKS and time.monotonic() < end:
+        try:
+            with contextlib.closing(connect()) as client:
+                found = owned(client, owner)
+                for container in found:
+                    remove(container)
+            quiet = 0 if found else quiet + 1
+        except GatewayError:
+            quiet = 0  # the engine is away: perhaps it comes back
+        time.sleep(_BETWEEN_LOOKS_S)
+
+
+if __name__ == "__main__":
+    supervise()

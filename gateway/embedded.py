@@ -11,10 +11,10 @@ import tempfile
 from pathlib import Path
 from typing import IO, cast
 
-from gateway import paths
 from gateway.environment import own_environment
 from gateway.errors import GatewayError
-from gateway.names import BackendName
+from gateway.images import images_folder
+from gateway.names import BackendName, ProviderName
 
 _START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 30.0
@@ -26,6 +26,8 @@ class EmbeddedGateway:
     It is a separate process, so that a client that measures does not share its interpreter lock,
     and ends by itself when this process ends, however that happens. Nothing of the server is
     imported here: that takes as long as most verbs do.
+
+    With `strict` it behaves as that provider, for tests: see `python -m gateway --help`.
 
     Attributes:
         url: where it listens, once entered.
@@ -41,6 +43,8 @@ class EmbeddedGateway:
         ready_timeout_s: float | None = None,
         idle_timeout_s: float | None = None,
         backend: BackendName = "process",
+        strict: ProviderName | None = None,
+        grace_s: float | None = None,
     ) -> None:
         self.url = ""
         self.pid = 0
@@ -50,7 +54,11 @@ class EmbeddedGateway:
             self._command += ["--ready-timeout", str(ready_timeout_s)]
         if idle_timeout_s is not None:
             self._command += ["--idle-timeout", str(idle_timeout_s)]
-        self._command += ["--images", str((images or paths.images()).absolute())]
+        if strict:
+            self._command += ["--strict", strict]
+        if grace_s is not None:
+            self._command += ["--grace", str(grace_s)]
+        self._command += ["--images", str((images or images_folder()).absolute())]
         self._credentials = [user, password]
         self._process: subprocess.Popen[bytes]
         self._errors: IO[bytes]

@@ -46,7 +46,7 @@ class _Refusal(asyncio.Protocol):
     """Answers whatever comes with 503 and ends the connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Give it a moment: who is cut off while sending does not see the answer."""
+        """Give it a moment: a client that is cut off while sending does not see the answer."""
         self._transport = cast(asyncio.Transport, transport)
         asyncio.get_running_loop().call_later(_PATIENCE_S, self._transport.abort)
 

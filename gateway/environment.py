@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from gateway.names import NAMESPACE
 
-if TYPE_CHECKING:  # who embeds a gateway imports nothing of its server
+if TYPE_CHECKING:  # a program that embeds a gateway imports nothing of its server
     from gateway.deployment import Deployment
     from gateway.images import Image
 
-#: What the gateway and its supervisors take from whoever starts them: where things are.
+#: What the gateway and its supervisors take from the process that starts them: where things are.
 _OWN = (
     *("PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "HOME", "CHIRON_HOME", "TMPDIR"),
     *("LANG", "LC_ALL", "LC_CTYPE", "TZ"),

@@ -76,7 +76,7 @@ async def _exchange(
             refused = isinstance(error, aiohttp.ClientConnectorError)
             replica.unreachable |= refused
             if attempt == _CONNECT_ATTEMPTS or not refused:
-                why = replica.fault or f"its process broke off: {error}"
+                why = await replica.how_it_broke() or f"its process broke off: {error}"
                 raise GatewayError("broken-off", f"function {function.name}: {why}", 502) from error
         finally:
             replica.leave()

@@ -1,4 +1,4 @@
-"""Whom functions run as where root starts the gateway: a user who owns nothing else."""
+"""The user that functions run as where root starts the gateway: one that owns nothing else."""
 
 from __future__ import annotations
 

@@ -1,14 +1,18 @@
-"""The image store: each image a folder that holds its versions, and a link to the current one.
+"""The image store: where it is, each image a folder of versions, a link to the current one.
 
-    <root>/<quoted reference>/current -> <version>
-    <root>/<quoted reference>/<version>/{index.py, function/, image.json, ...}
+    <root>/<reference>/current -> <version>
+    <root>/<reference>/<version>/{index.py, function/, image.json, ...}
+
+A reference's separators are replaced there, as functions make of their own folder's path what they
+like: a colon would end it in PYTHONPATH, a percent sign is the beginning of another in file://.
 
 A build adds a version and then turns the link, in one rename. A version that a gateway runs is
-locked by it (shared), so that a later build removes only versions that nobody uses.
+locked by it (shared), so that a later build removes only versions that are not in use.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import secrets
@@ -17,13 +21,71 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
-from gateway import locks, names
+from gateway import names
 from gateway.errors import GatewayError
 
 _CURRENT = "current"
 _METADATA = "image.json"
+_SEPARATORS = str.maketrans("/:@", "+=,")
+
+
+def home() -> Path:
+    """``$CHIRON_HOME``; when it is not set the user's cache folder, for root the system's.
+
+    Functions that root's gateway runs as another user have to get at their images, which they
+    could not in root's home. An ordinary user's are that user's alone: they hold code.
+    """
+    configured = os.environ.get("CHIRON_HOME")
+    if configured:
+        return Path(configured)
+    if os.geteuid() == 0:
+        return Path("/var/cache/chiron")
+    folder = Path.home() / ".cache" / "chiron"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.chmod(0o700)
+    return folder
+
+
+def images_folder() -> Path:
+    """The default folder of the image store."""
+    return home() / "images"
+
+
+def venvs_folder() -> Path:
+    """The folder of the cached virtual environments."""
+    return home() / "venvs"
+
+
+@contextmanager
+def exclusive_lock(path: Path) -> Iterator[None]:
+    """Hold the lock file `path` (created if need be), waiting for the process that holds it now.
+
+    Other users cannot open it, and so not hold it.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "a") as file:  # noqa: PTH123  (a descriptor)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def shared_lock(folder: Path) -> int:
+    """Take a shared lock on `folder`; returns the descriptor to close to give it back."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+def is_unused(folder: Path) -> bool:
+    """Whether no process holds a shared lock on `folder`."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 @dataclass(frozen=True)
@@ -90,7 +152,7 @@ class ImageStore:
         """Take the current version into use; raises GatewayError if there is none."""
         while (image := self.find(reference)) is not None:
             try:
-                descriptor = locks.share(image.folder)
+                descriptor = shared_lock(image.folder)
             except FileNotFoundError:
                 continue
             if (image.folder / _METADATA).exists():
@@ -107,7 +169,7 @@ class ImageStore:
         """Yield an empty folder that becomes the image's current version if the block succeeds."""
         folder = self._folder(reference)
         folder.mkdir(parents=True, exist_ok=True)
-        with locks.exclusive(folder / ".lock"):
+        with exclusive_lock(folder / ".lock"):
             version = folder / secrets.token_hex(8)
             version.mkdir()
             try:
@@ -120,7 +182,7 @@ class ImageStore:
                 _remove_unused(folder)
 
     def _folder(self, reference: str) -> Path:
-        return self.root / quote(names.image_reference(reference), safe="")
+        return self.root / names.image_reference(reference).translate(_SEPARATORS)
 
 
 def _remove_unused(folder: Path) -> None:
@@ -130,5 +192,5 @@ def _remove_unused(folder: Path) -> None:
     for version in folder.iterdir():
         if version.is_symlink() or not version.is_dir() or version.name == current:
             continue
-        if locks.unused(version):
+        if is_unused(version):
             shutil.rmtree(version)

@@ -15,7 +15,7 @@ import socket
 import subprocess
 from typing import Any
 
-from gateway import linux, processes
+from gateway import processes
 
 #: Sent by the kernel when the supervisor ends.
 _SUPERVISOR_ENDED = signal.SIGHUP
@@ -35,8 +35,8 @@ def run(
     """
     # Those that come before they are awaited wait for that.
     signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
-    linux.adopt_orphans()
-    linux.signal_at_parents_end(_SUPERVISOR_ENDED)
+    processes.adopt_orphans()
+    processes.signal_at_parents_end(_SUPERVISOR_ENDED)
     if os.getppid() != supervisor:
         return
     ident = message["id"]
@@ -66,7 +66,7 @@ def _start(message: dict[str, Any], listener: int, output: int) -> subprocess.Po
 
     def before_exec() -> None:
         # Called after the change of user, which would undo it.
-        linux.signal_at_parents_end(signal.SIGKILL)
+        processes.signal_at_parents_end(signal.SIGKILL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         if cores:
             os.sched_setaffinity(0, cores)

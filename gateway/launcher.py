@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from gateway.backend import Child
+from gateway import processes
+from gateway.backend import Child, above_limit
 from gateway.environment import start_supervisor
 from gateway.supervisor import MAX_MESSAGE
 
@@ -44,12 +45,14 @@ class Process(Child):
 
     Attributes:
         init: the process above it, below which all is that it starts; 0 until it has started.
+        kills: how many processes the kernel had killed for want of memory before.
     """
 
     def __init__(self, launcher: Launcher, ident: int) -> None:
         super().__init__()
         self.ident = ident
         self.init = 0
+        self.kills = processes.killed_for_memory()
         self._launcher = launcher
 
     def signal(self, number: signal.Signals) -> None:
@@ -152,13 +155,18 @@ class Launcher:
                 child.started.set()
             case {"error": error}:
                 self._end(child, _NOT_STARTED, error)
-            case {"memory": used}:
-                child.fault = f"killed: it used {used >> 20} MiB, above its memory limit"
+            case {"memory": used, "limit": limit}:
+                child.fault = f"killed: it used {used >> 20} MiB, {above_limit(limit)}"
             case {"exit": code}:
                 self._end(child, code)
 
     def _end(self, child: Process, code: int, error: str | None = None) -> None:
         del self._children[child.ident]
+        killed = code == -signal.SIGKILL and not (error or child.fault)
+        if killed and processes.killed_for_memory() > child.kills:
+            child.fault = (
+                "killed by SIGKILL; the kernel has killed for want of memory since it began"
+            )
         child.end(code, error)
 
     def _lost(self) -> None:

@@ -1,4 +1,4 @@
-"""Liveness of a replica: whether one that answers nobody will ever do so again.
+"""Liveness of a replica: whether one that does not answer will ever do so again.
 
 Any HTTP answer is a sign of life. Without one, a replica is dead that
 

@@ -1,4 +1,4 @@
-"""A function's log: what its processes wrote, the latest lines kept, open to readers.
+"""A function's log: what its processes wrote, the latest lines kept; GET /system/logs.
 
 Nothing is done for a single line before it is read: what a process writes is kept in pieces, as it
 was written, so that one that prints as fast as it can takes little of the gateway's time.
@@ -7,6 +7,9 @@ was written, so that one that prints as fast as it can takes little of the gatew
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
+import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator
@@ -15,11 +18,18 @@ from datetime import UTC, datetime
 from itertools import islice
 from math import ceil
 
+from aiohttp import web
+
+from gateway.errors import GatewayError
+from gateway.names import NAMESPACE
+
 _LINES_KEPT = 2000
 _LONGEST_LINE = 16 * 1024
 _AT_ONCE_S = 0.001
 _MOST_IN_A_ROW = 4
 _PAUSE_S = 0.02
+_LINES_AT_ONCE = 100
+_BETWEEN_LINES_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +74,7 @@ class Log:
         self._news = asyncio.Event()
 
     def write(self, instance: str, data: bytes) -> None:
-        """Append lines, the last one without its end, and wake those who follow."""
+        """Append lines, the last one without its end, and wake the readers that follow."""
         lines = 1 + data.count(b"\n")
         if lines > _LINES_KEPT:
             data, lines = b"\n".join(data.rsplit(b"\n", _LINES_KEPT)[1:]), _LINES_KEPT
@@ -99,7 +109,7 @@ class Log:
     async def follow(self, start: int, instance: str | None) -> AsyncIterator[list[Line]]:
         """What `instance` writes from number `start` on, in order, until the function is removed.
 
-        A reader who falls behind by more lines than are kept misses some.
+        A reader that falls behind by more lines than are kept misses some.
         """
         while True:
             news, closed = self._news, self._closed
@@ -118,7 +128,7 @@ class Log:
 
 
 class Pauses:
-    """When to stop reading an output for a while, so that who prints all the time has to wait.
+    """When to stop reading an output for a while, so that a process which only prints waits.
 
     Else each line that it prints would be work for the gateway at once.
     """
@@ -158,3 +168,60 @@ class LineReader:
         if self._rest:
             self._log.write(self._instance, self._rest)
             self._rest = b""
+
+
+async def stream_logs(request: web.Request, name: str, log: Log) -> web.StreamResponse:
+    """Answer with the lines that the query's since, tail and instance select; follow if asked."""
+    query = request.query
+    since = _time(query.get("since"))
+    tail = _tail(query.get("tail"))
+    instance = query.get("instance")
+    answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    answer.enable_chunked_encoding()
+    await answer.prepare(request)
+    next_line = log.written
+    with contextlib.suppress(ConnectionError):  # the reader may leave at any time
+        await _send(answer, name, log.read(since, instance, tail))
+        if query.get("follow") in ("1", "true"):
+            async for lines in log.follow(next_line, instance):
+                await _send(answer, name, lines)
+        await answer.write_eof()
+    return answer
+
+
+async def _send(answer: web.StreamResponse, name: str, lines: list[Line]) -> None:
+    """Send lines a few at a time: calls of functions go on meanwhile."""
+    for start in range(0, len(lines), _LINES_AT_ONCE):
+        await answer.write(b"".join(_record(name, each) for each in lines[start:][:_LINES_AT_ONCE]))
+        await asyncio.sleep(_BETWEEN_LINES_S)
+
+
+def _record(name: str, line: Line) -> bytes:
+    record = {
+        "name": name,
+        "namespace": NAMESPACE,
+        "instance": line.instance,
+        "timestamp": line.time.isoformat().replace("+00:00", "Z"),
+        "text": line.text,
+    }
+    return json.dumps(record).encode() + b"\n"
+
+
+def _time(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    try:
+        # Go writes nanoseconds, which datetime does not know.
+        time = datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text))
+    except ValueError as error:
+        raise GatewayError("bad-time", f"since: {text!r} is not an RFC 3339 time") from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _tail(text: str | None) -> int | None:
+    """The number of lines; None for all, which faas-cli says as -1."""
+    try:
+        lines = int(text or -1)
+    except ValueError as error:
+        raise GatewayError("bad-tail", f"tail: {text!r} is not a number of lines") from error
+    return None if lines < 0 else lines

@@ -1,4 +1,4 @@
-"""Names of functions, secrets, namespaces, images and backends, and of the gateway's variables."""
+"""Names of functions, secrets, images, backends and providers, and of the gateway's variables."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from gateway.errors import GatewayError
 
 #: What runs replicas: local processes, or Docker containers.
 BackendName = Literal["process", "docker"]
+#: Providers of OpenFaaS that the gateway can behave as.
+ProviderName = Literal["faasd", "kubernetes"]
 
 NAMESPACE = "openfaas-fn"
 #: The variables that have the credentials of /system/*.

@@ -1,4 +1,4 @@
-"""Replicas that are processes of this machine, started and ended by the supervisor."""
+"""Replicas that are processes of this machine, on cores of their own under a CPU limit."""
 
 from __future__ import annotations
 
@@ -11,17 +11,42 @@ from collections.abc import Sequence
 from typing import cast
 
 from gateway.backend import Child, Order
-from gateway.cores import Cores
 from gateway.environment import Sandbox, process_environment
 from gateway.function_user import FunctionUser
 from gateway.images import ImageStore, PinnedImage
 from gateway.launcher import Command, Launcher, Process
 from gateway.logs import LineReader, Pauses
 from gateway.names import BackendName
-from gateway.usage import CpuMeter, Usage, measure_trees
+from gateway.processes import CpuMeter, Usage, usage_of_trees
 
 _BACKLOG = 1024
 _log = logging.getLogger(__name__)
+
+
+class Cores:
+    """The cores this process may use, and how many function processes are bound to each."""
+
+    def __init__(self, available: set[int] | None = None) -> None:
+        self._load = dict.fromkeys(sorted(available or os.sched_getaffinity(0)), 0)
+
+    @property
+    def count(self) -> int:
+        """How many cores there are to use."""
+        return len(self._load)
+
+    def take(self, count: int | None) -> list[int] | None:
+        """The `count` least loaded cores; None, for all of them, without a limit."""
+        if count is None:
+            return None
+        taken = sorted(self._load, key=lambda core: (self._load[core], core))[:count]
+        for core in taken:
+            self._load[core] += 1
+        return taken
+
+    def give_back(self, taken: list[int] | None) -> None:
+        """Return what `take` gave."""
+        for core in taken or []:
+            self._load[core] -= 1
 
 
 class ProcessBackend:
@@ -48,7 +73,7 @@ class ProcessBackend:
         """CPU time and proportional set size of the process trees."""
         started = [child for child in children if isinstance(child, Process) and child.init]
         roots = {child.init: child.since for child in started}
-        return await asyncio.to_thread(measure_trees, roots, self._meter)
+        return await asyncio.to_thread(usage_of_trees, roots, self._meter)
 
     async def close(self) -> None:
         """Have the supervisor end what is left."""
@@ -82,7 +107,7 @@ class ProcessBackend:
         return io.FileIO(writer, "w")
 
     def _user_for(self, pinned: PinnedImage) -> FunctionUser | None:
-        """Whom to run it as: root itself, with a warning, where the user cannot get at it."""
+        """The user to run it as: root itself, with a warning, where the user cannot get at it."""
         python, folder = pinned.image.python, pinned.image.folder
         user = self._user
         barrier = user and user.barred(folder, folder / "function", python, python.resolve())

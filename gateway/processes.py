@@ -1,27 +1,93 @@
-"""Reads /proc: which processes are below another, what memory and CPU time they take; kills."""
+"""Processes of this machine: identity, descendants, usage, kills, and prctl(2) for their lives."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import time
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_NAMESPACE = "/proc/self/ns/pid"
+_ENDED = ("Z", "X")
 _PROC = Path("/proc")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _POLL_S = 0.001
 
 
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, value, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def signal_at_parents_end(signal: int) -> None:
+    """Have the kernel send this process `signal` when the thread that started it ends."""
+    _prctl(_PR_SET_PDEATHSIG, signal)
+
+
+def forbid_inspection() -> None:
+    """Let only root read this process's environment, memory and descriptors, or trace it.
+
+    Holds for what it forks too, until that becomes another program by exec.
+    """
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def forbid_new_privileges() -> None:
+    """Have no exec give this process, or any below it, more privileges than it has."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def identity() -> str:
+    """This process: the machine's boot, the pid namespace, the user, the pid, when it started."""
+    return f"{_scope()}/{os.getpid()}/{_start_ticks(os.getpid())}"
+
+
+def is_gone(owner: str) -> bool:
+    """Whether the process `owner` has ended; False for one that cannot be seen from here."""
+    scope, pid, start = owner.rsplit("/", 2) if owner.count("/") >= 2 else ("", "", "")
+    boot = scope.partition("/")[0]
+    if boot and boot != _scope().partition("/")[0]:
+        return True  # the machine has been started anew since
+    return scope == _scope() and pid.isdecimal() and _start_ticks(int(pid)) != start
+
+
+def _scope() -> str:
+    return f"{_BOOT.read_text().strip()}/{Path(_NAMESPACE).readlink()}/{os.getuid()}"
+
+
+def _start_ticks(pid: int) -> str:
+    """When a process started, in clock ticks since boot; empty if there is none, or a zombie."""
+    entry = _entry(_PROC / str(pid))
+    return "" if entry is None or entry.state in _ENDED else entry.started
+
+
 @dataclass(frozen=True)
 class Entry:
-    """One process: its parent, its state, and the CPU time of it and its reaped children."""
+    """One process: its parent, its state, when it started (clock ticks since boot), its CPU time.
+
+    The CPU time includes that of the children which it has reaped.
+    """
 
     parent: int
     state: str
+    started: str
     cpu_s: float
 
 
@@ -47,7 +113,7 @@ def _entry(folder: Path) -> Entry | None:
     # The command's name, in parentheses, may hold blanks: count fields from its end.
     fields = stat[stat.rindex(")") + 2 :].split()
     ticks = sum(int(field) for field in fields[11:15])
-    return Entry(int(fields[1]), fields[0], ticks / _TICKS_PER_S)
+    return Entry(int(fields[1]), fields[0], fields[19], ticks / _TICKS_PER_S)
 
 
 def descendants(roots: Iterable[int], table: dict[int, Entry]) -> set[int]:
@@ -128,3 +194,59 @@ def _proportional_bytes(pid: int) -> int:
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
     return 0
+
+
+def killed_for_memory() -> int:
+    """How many processes of this machine the kernel has killed for want of memory so far."""
+    with contextlib.suppress(OSError):
+        for line in (_PROC / "vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+@dataclass(frozen=True)
+class Usage:
+    """CPU in thousandths of a core since the last look, and memory in bytes."""
+
+    millicores: float
+    memory_bytes: int
+
+
+class CpuMeter:
+    """Remembers the CPU time at the last look at each replica, to tell what came since."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[float, float]] = {}
+
+    def millicores(self, cpu_s: Mapping[int, float], since: Mapping[int, float]) -> float:
+        """What replicas used on average since the last look, or since they started.
+
+        Args:
+            cpu_s: for each replica's first process the CPU time so far, in seconds.
+            since: and when it started (time.monotonic).
+        """
+        now = time.monotonic()
+        cores = 0.0
+        for pid, total in cpu_s.items():
+            looked, before = self._last.get(pid, (since[pid], 0.0))
+            cores += max(0.0, total - before) / max(now - looked, 1e-3)
+            self._last[pid] = (now, total)
+        for gone in [pid for pid in self._last if not exists(pid)]:
+            del self._last[gone]
+        return cores * 1000
+
+
+def usage_of_trees(roots: Mapping[int, float], meter: CpuMeter) -> Usage:
+    """Usage of functions' processes: CPU time, and proportional set size.
+
+    Args:
+        roots: for each init process its pid and when it started (time.monotonic).
+        meter: what remembers the last look.
+    """
+    table = snapshot()
+    trees = {root: descendants([root], table) for root in roots}
+    # A function's CPU time includes what its init process has reaped for it; its memory is not.
+    cpu_s = {root: sum(table[pid].cpu_s for pid in pids) for root, pids in trees.items()}
+    memory = sum(proportional_bytes(pids - {root}) for root, pids in trees.items())
+    return Usage(meter.millicores(cpu_s, roots), memory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from gateway.backend import ImageInUse
@@ -24,6 +24,8 @@ class Registry:
     def __init__(self, host: Host) -> None:
         self.host = host
         self._functions: dict[str, Function] = {}
+        self._leaving: set[str] = set()
+        self._closing = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
 
     def find(self, name: str) -> Function | None:
@@ -55,10 +57,12 @@ class Registry:
 
     async def update(self, deployment: Deployment) -> None:
         """Deploy a function anew without losing a request; 404 if there is none of that name."""
-        self.get(deployment.service)
+        self._present(deployment.service)
         image = await self.host.backend.use(deployment.image)
         with _released_on_error(image):
-            function = self.get(deployment.service)
+            if self.host.provider.removes_first:
+                await self._present(deployment.service).newest.end()
+            function = self._present(deployment.service)
             revision = self._revision(deployment, image, function.log)
         replicas = deployment.min_replicas
         if replicas is None:
@@ -67,25 +71,60 @@ class Registry:
 
     def scale(self, name: str, replicas: int) -> None:
         """Have so many replicas of a function; 404 if unknown."""
-        function = self.get(name)
+        function = self._present(name)
         check_replicas(function.name, replicas)
         function.newest.scale(replicas)
 
-    def remove(self, name: str) -> None:
-        """Forget a function at once and end its replicas in the background; 404 if unknown."""
-        function = self.get(name)
+    async def remove(self, name: str) -> None:
+        """Forget a function and end its replicas in the background; 404 if unknown.
+
+        faasd ends them before it forgets and answers, Kubernetes answers before it forgets.
+        """
+        function = self._present(name)
+        if self.host.provider.removes_first:
+            await function.newest.end()
+            function = self._present(name)
+        if self.host.provider.removes_later:
+            self._leaving.add(function.name)
+            self._spawn(self._forget_when_ended(function))
+            return
         del self._functions[function.name]
         self._spawn(function.retire())
 
     async def close(self, times: Times) -> None:
         """End every function's replicas, and wait until they have ended."""
+        self._closing.set()
         for function in self.all():
-            del self._functions[function.name]
-            self._spawn(function.retire(times))
+            if function.name not in self._leaving:
+                del self._functions[function.name]
+                self._spawn(function.retire(times))
         while self._background:
             await asyncio.wait(self._background)
 
+    def _present(self, name: str) -> Function:
+        """As `get`, but for one that is being removed: its service is gone already."""
+        function = self.get(name)
+        if function.name in self._leaving:
+            raise GatewayError("unknown-function", f'services "{name}" not found', 404)
+        return function
+
+    async def _forget_when_ended(self, function: Function) -> None:
+        running = bool(function.newest.ready)
+        await function.retire()
+        if running:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), function.newest.asleep_s)
+        del self._functions[function.name]
+        self._leaving.remove(function.name)
+
     def _check_new(self, name: str) -> None:
+        if name in self._leaving:
+            raise GatewayError(
+                "being-removed",
+                "unable create Deployment: object is being deleted: "
+                f'deployments.apps "{name}" already exists',
+                500,
+            )
         if name in self._functions:
             raise GatewayError(
                 "service-exists",

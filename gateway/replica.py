@@ -19,11 +19,13 @@ from gateway.liveness import await_death
 from gateway.logs import LineReader, Log
 
 _POLL_PERIOD_S = 0.02
+# Between the end of its connections and the news of its own; Docker takes a while for that.
+_END_S = 2.0
 # Below waitress's connection_limit of 100, so that no connection waits there while others idle.
 _CONNECTIONS = 96
-# Callers that stall in the middle of a large body leave the other connections to everybody else.
+# Callers that stall in the middle of a large body leave the other connections to other callers.
 _LARGE_CALLS = _CONNECTIONS // 2
-# Below waitress's channel_timeout of 120 s, so that it is never the server who hangs up.
+# Below waitress's channel_timeout of 120 s, so that the server never hangs up first.
 _KEEPALIVE_S = 30.0
 
 
@@ -81,11 +83,6 @@ class Replica:
         self._watch = asyncio.create_task(self._end_when_dead(child, longest_silence_s))
         return child
 
-    @property
-    def fault(self) -> str | None:
-        """Why it was ended, if not by its own doing."""
-        return self.child.fault if self.child else None
-
     def enter(self) -> None:
         """Count a request in; every `enter` is followed by a `leave`."""
         self.inflight += 1
@@ -101,6 +98,14 @@ class Replica:
         if self._watch:
             await _first([self._watch, child.ended])
         return child.fault or await how_it_ended(child)
+
+    async def how_it_broke(self) -> str | None:
+        """How it ended that broke off a connection, in words; None where it goes on."""
+        child = self.child
+        if child is None:
+            return None
+        await asyncio.wait([child.ended], timeout=0 if child.fault else _END_S)
+        return await how_it_ended(child) if child.ended.done() else child.fault
 
     async def stop(self, times: Times) -> None:
         """Let requests in flight end, then end the replica: SIGTERM, after a grace SIGKILL."""

@@ -1,14 +1,26 @@
-"""A function's requirements: the union of its files, and whether this interpreter has them."""
+"""A function's requirements: the union of its files, and an interpreter that has them."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
 from gateway.errors import GatewayError
-from gateway.requirement_lines import LIMIT, parse
+from gateway.handler_folder import LIMIT, parse
+from gateway.images import exclusive_lock
+
+_PIP_LINES_SHOWN = 3
+#: Lists every version that another Python could take.
+_NOISE = re.compile(r"Ignored the following")
+_VERSIONS = re.compile(r"\(from versions: .*, ([^,]+, [^,]+, [^,]+)\)")
 
 
 def union(function: str, *files: Path) -> tuple[str, ...]:
@@ -58,3 +70,68 @@ def _has_extra(installed: metadata.Distribution, extra: str) -> bool:
             if not _has(requirement):
                 return False
     return True
+
+
+def interpreter(
+    function: str, lines: tuple[str, ...], cache: Path, say: Callable[[str], None]
+) -> Path:
+    """The python that satisfies `lines`, installing them into `cache` if it must.
+
+    pip takes from its own cache what it has downloaded before.
+
+    Args:
+        function: whose requirements they are, for the error.
+        lines: normalised requirements as `requirements.union` gives them.
+        cache: folder of venvs; one venv per distinct requirements and Python version.
+        say: told what is installed, which can take minutes.
+
+    Raises:
+        GatewayError: pip could not install them; carries pip's last lines.
+    """
+    if satisfied(lines):
+        return Path(sys.executable)
+    cache.mkdir(parents=True, exist_ok=True)
+    venv = cache / _key(lines)
+    with exclusive_lock(venv.with_suffix(".lock")):
+        # The mark is written last, so a venv without it is one whose build was cut short.
+        complete = venv / "complete"
+        if not complete.exists():
+            shutil.rmtree(venv, ignore_errors=True)
+            say(f"{function}: installing {', '.join(lines)} into {venv}, once")
+            _create(function, lines, venv)
+            complete.touch()
+    return venv / "bin" / "python"
+
+
+def _key(lines: tuple[str, ...]) -> str:
+    text = "\n".join((sys.version, *lines))
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _create(function: str, lines: tuple[str, ...], venv: Path) -> None:
+    _run_pip(function, [sys.executable, "-m", "venv", str(venv)])
+    listing = venv / "requirements.txt"
+    listing.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+    try:
+        _run_pip(function, [*pip, "--no-input", "install", "--quiet", "-r", str(listing)])
+    except GatewayError:
+        shutil.rmtree(venv, ignore_errors=True)
+        raise
+
+
+def _run_pip(function: str, command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = [_shortened(line) for line in (done.stdout + done.stderr).splitlines()]
+        told = [line for line in said if line and not _NOISE.search(line)]
+        raise GatewayError(
+            "requirements-failed",
+            f"function {function}: its requirements cannot be installed: mend its "
+            f"requirements.txt; pip says: {' | '.join(told[-_PIP_LINES_SHOWN:])}",
+        )
+
+
+def _shortened(line: str) -> str:
+    """`line` with the last few versions of those that there are."""
+    return _VERSIONS.sub(r"(from versions: ..., \1)", line.strip())

@@ -12,6 +12,7 @@ from gateway.backend import Backend, Child, ImageInUse, Order
 from gateway.deployment import Deployment
 from gateway.errors import GatewayError
 from gateway.logs import Log
+from gateway.provider import Provider, Room
 from gateway.replica import Replica, StartFailedError, Times
 from gateway.secret_store import SecretStore
 
@@ -32,6 +33,8 @@ class Host:
     times: Times
     # Starting Python takes a core: functions that all start at once would all start late.
     starting: asyncio.Semaphore
+    provider: Provider
+    room: Room
 
 
 class Revision:
@@ -59,6 +62,8 @@ class Revision:
 
     def scale(self, replicas: int) -> None:
         """Have `replicas` replicas kept running; those above it drain and end."""
+        if self._host.provider.removes_first:
+            replicas = min(replicas, 1)
         self.desired = replicas
         while len(self._keepers) < replicas:
             self._keepers.append(asyncio.create_task(self._keep_one()))
@@ -67,6 +72,26 @@ class Revision:
             self._leaving.add(keeper)
             keeper.add_done_callback(self._leaving.discard)
         del self._keepers[replicas:]
+
+    async def end(self) -> None:
+        """End every replica as faasd does, which waits for the watchdog's sleep.
+
+        Raises:
+            GatewayError: 500, of-watchdog slept for longer; the replica is gone all the same.
+        """
+        if not self.desired:
+            return
+        self.scale(0)
+        await asyncio.sleep(self.asleep_s)
+        if self.limits.asleep_s > self.asleep_s:
+            name = self.deployment.service
+            message = f"error deleting container {name}: cannot delete running task {name}"
+            raise GatewayError("not-removed", message, 500)
+
+    @property
+    def asleep_s(self) -> float:
+        """How long of-watchdog sleeps at the end of a replica, in seconds, if it is let."""
+        return min(self._host.provider.grace_s, self.limits.asleep_s)
 
     async def retire(self, times: Times | None = None) -> None:
         """Drain and end every replica and give back what they held; `times` may be shorter."""
@@ -106,6 +131,7 @@ class Revision:
             GatewayError: 503, the last start failed or the revision is retired; says why.
         """
         while (replica := self.next_ready()) is None:
+            self._host.provider.check_reachable(self.deployment.service)
             why = "it is being removed" if self._retired else self.problem
             if why:
                 name = self.deployment.service
@@ -129,12 +155,21 @@ class Revision:
         return self._folder / "secrets"
 
     async def _keep_one(self) -> None:
-        """Run one replica after the other, waiting ever longer while they fail, until cancelled."""
+        """Keep a replica running, until cancelled, once there is room for what it requests."""
+        async with self._host.room.taken(self.deployment.requested_millicores):
+            await self._run_again_and_again()
+
+    async def _run_again_and_again(self) -> None:
+        """Run one replica after the other, waiting ever longer while they fail."""
         failures = 0
         while True:
             replica = Replica(self.deployment.service, self._image, self._log)
             try:
                 why = await self._run(replica)
+                if self._host.provider.removes_first:
+                    self.desired, self._keepers = 0, []
+                    self._log.write(replica.instance, f"gateway: {why}".encode())
+                    return
                 steady = time.monotonic() - replica.started > _STEADY_AFTER_S
                 failures = 0 if steady else failures + 1
                 delay = backoff_s(failures - 1)

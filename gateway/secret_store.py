@@ -1,10 +1,17 @@
-"""Secrets: kept in memory, and written for a function as files that only it is told about."""
+"""Secrets: kept in memory, written for functions as files; /system/secrets, without values."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+from aiohttp import web
+
+from gateway import names
+from gateway.bodies import read_json, text_field
 from gateway.errors import GatewayError
 from gateway.function_user import FunctionUser
 
@@ -15,7 +22,7 @@ class SecretStore:
     Args:
         shared: whether any user may read the files, as in a container, whose function runs as a
             user of its own. The folders must then be in one that only this user may enter.
-        user: whose files they are; this process's own if None.
+        user: the owner of the files; this process's own user if None.
     """
 
     def __init__(self, *, shared: bool = False, user: FunctionUser | None = None) -> None:
@@ -84,3 +91,50 @@ class SecretStore:
         if self._user:
             self._user.own(fresh)
         fresh.replace(path)
+
+
+def secret_routes(secrets: SecretStore) -> list[web.RouteDef]:
+    """The four verbs over `secrets`."""
+
+    async def listing(request: web.Request) -> web.Response:
+        entries = [{"name": name, "namespace": names.NAMESPACE} for name in secrets.names()]
+        return web.json_response(entries)
+
+    async def create(request: web.Request) -> web.Response:
+        body = await read_json(request)
+        secrets.create(_name(body), _value(body))
+        return web.Response(status=200)
+
+    async def update(request: web.Request) -> web.Response:
+        body = await read_json(request)
+        secrets.update(_name(body), _value(body))
+        return web.Response(status=200)
+
+    async def delete(request: web.Request) -> web.Response:
+        secrets.delete(_name(await read_json(request)))
+        return web.Response(status=200)
+
+    return [
+        web.get("/secrets", listing),
+        web.post("/secrets", create),
+        web.put("/secrets", update),
+        web.delete("/secrets", delete),
+    ]
+
+
+def _name(body: dict[str, Any]) -> str:
+    names.check_namespace(body.get("namespace"))
+    return names.secret_name(text_field(body, "name"))
+
+
+def _value(body: dict[str, Any]) -> bytes:
+    """The secret's bytes: `rawValue` in base64, as Go writes bytes, or `value` as text."""
+    if body.get("rawValue"):
+        try:
+            return base64.b64decode(text_field(body, "rawValue"), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise GatewayError("bad-field", "rawValue: not base64") from error
+    value = body.get("value", "")
+    if not isinstance(value, str):
+        raise GatewayError("bad-field", "value: not text")
+    return value.encode()

@@ -13,21 +13,20 @@ from typing import cast
 
 from aiohttp import web
 
-from gateway import paths
-from gateway.auth import Credentials
+from gateway.access import Credentials, is_loopback, refuse_cross_site
 from gateway.backend import Backend
 from gateway.background import AsyncCalls
 from gateway.bodies import READ_AHEAD_BYTES
-from gateway.cross_site import is_loopback, refuse_cross_site
 from gateway.docker_backend import DockerBackend
 from gateway.entrance import BACKLOG, open_entrance
 from gateway.errors import GatewayError
 from gateway.function_user import DEFAULT, FunctionUser
-from gateway.images import ImageStore
+from gateway.images import ImageStore, images_folder
 from gateway.launcher import Launcher
 from gateway.metrics import Metrics
 from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName
 from gateway.process_backend import ProcessBackend
+from gateway.provider import Provider, Room
 from gateway.proxy import WHOLE_BODY_BYTES, Proxy
 from gateway.registry import Registry
 from gateway.replica import Times
@@ -50,7 +49,8 @@ class Settings:
         credentials: what /system/* asks for; nothing if None.
         idle_s: after how long without a request, or with half of one's head, a connection is
             closed, and one whose client takes no more of its answer; in seconds.
-        user: whom functions run as where root runs the gateway.
+        user: the user that functions run as where root runs the gateway.
+        provider: how functions are started, replaced and removed.
     """
 
     host: str = "127.0.0.1"
@@ -61,6 +61,7 @@ class Settings:
     times: Times = field(default_factory=Times)
     idle_s: float = 60.0
     user: str = DEFAULT
+    provider: Provider = field(default_factory=Provider)
 
 
 class Gateway:
@@ -94,12 +95,15 @@ class Gateway:
             listener.close()
             scratch.rmdir()
             raise
+        cores = len(os.sched_getaffinity(0))
         host = Host(
             backend=backend,
             secrets=SecretStore(shared=backend.name == "docker", user=user),
             scratch=scratch,
             times=settings.times,
-            starting=asyncio.Semaphore(_STARTS_PER_CORE * len(os.sched_getaffinity(0))),
+            starting=asyncio.Semaphore(_STARTS_PER_CORE * cores),
+            provider=settings.provider,
+            room=Room(1000 * cores if settings.provider.schedules else None),
         )
         self._registry = Registry(host)
         metrics = Metrics()
@@ -128,7 +132,7 @@ class Gateway:
         if self._settings.backend == "docker":
             containers = await DockerBackend.open(self.url, port, scratch, lost)
             return containers, containers.door
-        images = ImageStore(self._settings.images or paths.images())
+        images = ImageStore(self._settings.images or images_folder())
         if user:
             scratch.chmod(0o711)
         return ProcessBackend(Launcher.open(scratch, lost), images, self.url, user), None

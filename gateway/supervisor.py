@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway import init_process, linux, processes
+from gateway import init_process, processes
 from gateway.init_process import tell
 
 MAX_MESSAGE = 1 << 18
@@ -131,19 +131,20 @@ class Supervisor:
                 continue
             used = processes.proportional_bytes(pids)
             if used > function.memory:
-                tell(self._channel, {"id": function.ident, "memory": used})
+                told = {"id": function.ident, "memory": used, "limit": function.memory}
+                tell(self._channel, told)
                 os.kill(init, signal.SIGKILL)
 
 
 def main() -> None:
     """Serve the channel on descriptor argv[1]; remove the folder argv[2] in the end."""
-    linux.forbid_inspection()
-    linux.adopt_orphans()
-    linux.forbid_new_privileges()
+    processes.forbid_inspection()
+    processes.adopt_orphans()
+    processes.forbid_new_privileges()
     # Stopping is the gateway's decision.
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     # Stopped itself, it would not see the gateway go.
-    linux.signal_at_parents_end(signal.SIGCONT)
+    processes.signal_at_parents_end(signal.SIGCONT)
     try:
         Supervisor(socket.socket(fileno=int(sys.argv[1]))).serve()
     finally:

@@ -9,17 +9,16 @@ from typing import Any
 from aiohttp import web
 
 from gateway import names
-from gateway.auth import Credentials
+from gateway.access import Credentials, refuse_cross_site
 from gateway.bodies import read_json, text_field
-from gateway.cross_site import refuse_cross_site
 from gateway.deployment import Deployment
 from gateway.errors import GatewayError
 from gateway.function import Function
-from gateway.log_api import stream_logs
+from gateway.logs import stream_logs
 from gateway.metrics import Metrics
+from gateway.proxy import PROVIDER, VERSION
 from gateway.registry import Registry
-from gateway.secret_api import secret_routes
-from gateway.version import PROVIDER, VERSION
+from gateway.secret_store import secret_routes
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -59,7 +58,11 @@ class SystemApi:
         """Every function; none in a namespace that does not exist."""
         if request.query.get("namespace", names.NAMESPACE) not in ("", names.NAMESPACE):
             return web.json_response([])
-        return web.json_response([self._status(function) for function in self._registry.all()])
+        found = [self._status(function) for function in self._registry.all()]
+        if self._registry.host.provider.removes_first:
+            for status in found:
+                status.pop("availableReplicas", None)
+        return web.json_response(found)
 
     async def create(self, request: web.Request) -> web.Response:
         """Deploy a function that is not there yet."""
@@ -75,7 +78,7 @@ class SystemApi:
         """Remove a function."""
         body = await read_json(request)
         names.check_namespace(body.get("namespace"))
-        self._registry.remove(text_field(body, "functionName"))
+        await self._registry.remove(text_field(body, "functionName"))
         return web.Response(status=202)
 
     async def describe(self, request: web.Request) -> web.Response:
@@ -101,15 +104,18 @@ class SystemApi:
         name = request.query.get("name")
         if not name:
             raise GatewayError("name-missing", "logs: give the function's name as ?name=")
-        return await stream_logs(request, self._registry.get(name))
+        function = self._registry.get(name)
+        return await stream_logs(request, function.name, function.log)
 
     async def info(self, request: web.Request) -> web.Response:
-        """Who this is; a client knows the embedded gateway by its provider."""
+        """Name and version; a client knows the embedded gateway by its provider."""
         release = {"sha": "", "release": VERSION}
+        host = self._registry.host
         provider = {
             "provider": PROVIDER,
             "version": release,
-            "orchestration": self._registry.host.backend.name,
+            "orchestration": host.provider.orchestration or host.backend.name,
+            "removesFirst": host.provider.removes_first,
         }
         version = {"commit_message": "", **release}
         return web.json_response(

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from generator.declaration import NumberedSource, numbered, task_numbers
+from generator.declaration import NumberedSource, functions_in, numbered, task_numbers
+from openfaas.objects import FunctionStatus
 from workflow.documents import parse_json, validate
 from workflow.model import Workflow
 from workflow.plan import Plan, PredictedRange
 
 _PREFIX = "chiron."
 WORKFLOW = f"{_PREFIX}workflow"
-MODEL = f"{_PREFIX}model"
+PLANNER = f"{_PREFIX}planner"
 ROLE = f"{_PREFIX}role"
+#: The role of an entry wrap that answers in the place of the one that clients call.
+SUCCESSOR = "successor"
+#: The variable by which the one that clients call knows of it from its start.
+ROUTE = "chiron_route"
+FUNCTIONS = f"{_PREFIX}functions"
 FLOW = f"{_PREFIX}flow"
-PROMISE = f"{_PREFIX}promise"
+PREDICTION = f"{_PREFIX}prediction"
+#: What a deployment was made from, and what was asked of its plan.
+SOURCE = f"{_PREFIX}source"
+ASKED = f"{_PREFIX}asked"
 
 
 @dataclass(frozen=True)
@@ -33,16 +42,22 @@ class TaskFlow:
     fail: list[str] | None = None
 
 
-class Promise(PredictedRange):
-    """What a plan promises: its CPUs, and the predicted latency."""
+class DeployedPrediction(PredictedRange):
+    """What was predicted of a deployed plan: its latency, for so many CPUs."""
 
     cpus: int
 
 
 def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
     """The annotations of the wrap at `index`: tasks by number, not by the names users typed."""
-    annotations = {WORKFLOW: workflow.name, MODEL: plan.model, ROLE: "wrap"}
-    if plan.called_by_client:
+    functions = ",".join(functions_in(plan.wraps[index], workflow))
+    annotations = {
+        WORKFLOW: workflow.name,
+        PLANNER: plan.planner,
+        ROLE: "wrap",
+        FUNCTIONS: functions,
+    }
+    if plan.orchestrator == "client":
         wrap = plan.wraps[index]
         numbers = task_numbers(workflow)
         task = workflow.by_name[wrap.tasks[0]]
@@ -54,8 +69,33 @@ def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
             "output": numbered(workflow.output, numbers),
             "fail": [failure.error, failure.cause] if failure else None,
         }
-        return annotations | {ROLE: "task", FLOW: json.dumps(flow)}
-    return annotations | {ROLE: "entry"} | _promised(plan) if index == 0 else annotations
+        annotations |= {ROLE: "task", FLOW: json.dumps(flow)}
+    elif index == 0:
+        annotations[ROLE] = "entry"
+    return annotations | _predicted_of(plan) if index == 0 else annotations
+
+
+def answering(entry: FunctionStatus, functions: Iterable[FunctionStatus]) -> FunctionStatus:
+    """The wrap of `functions` that answers what `entry` is asked: the last one that was made its
+    successor, if that was later than `entry` was deployed."""
+    identity = _identity(entry)
+    behind = [
+        function
+        for function in functions
+        if function.annotations.get(ROLE) == SUCCESSOR
+        and _identity(function) == identity
+        and (function.since >= entry.since or function.name == entry.env_vars.get(ROUTE))
+    ]
+    return max(behind, key=lambda function: function.since, default=entry)
+
+
+def _identity(function: FunctionStatus) -> tuple[str | None, str | None]:
+    return function.annotations.get(WORKFLOW), function.annotations.get(PLANNER)
+
+
+def read_functions(function: FunctionStatus) -> tuple[str, ...]:
+    """The functions of stack.yaml that a deployed one runs: itself, where it is no wrap."""
+    return tuple(function.annotations.get(FUNCTIONS, function.name).split(","))
 
 
 def read_flow(annotations: Mapping[str, str]) -> TaskFlow:
@@ -63,16 +103,16 @@ def read_flow(annotations: Mapping[str, str]) -> TaskFlow:
     return TaskFlow(**parse_json(annotations[FLOW], "annotation chiron.flow"))
 
 
-def read_promise(annotations: Mapping[str, str]) -> Promise | None:
-    """The promise that `annotate` wrote; None where nothing was predicted."""
-    if PROMISE not in annotations:
+def read_prediction(annotations: Mapping[str, str]) -> DeployedPrediction | None:
+    """The prediction that `annotate` wrote; None where nothing was predicted."""
+    if PREDICTION not in annotations:
         return None
-    what = f"annotation {PROMISE}"
-    return validate(Promise, parse_json(annotations[PROMISE], what), what)
+    what = f"annotation {PREDICTION}"
+    return validate(DeployedPrediction, parse_json(annotations[PREDICTION], what), what)
 
 
-def _promised(plan: Plan) -> dict[str, str]:
+def _predicted_of(plan: Plan) -> dict[str, str]:
     if plan.predicted is None:
         return {}
-    predicted = plan.predicted.model_dump(include={"latency_ms", "low_ms", "high_ms"})
-    return {PROMISE: json.dumps({"cpus": plan.cpus} | predicted)}
+    predicted = plan.predicted.model_dump(include={*PredictedRange.model_fields})
+    return {PREDICTION: json.dumps({"cpus": plan.cpus} | predicted)}

@@ -84,7 +84,7 @@ def declare(
     }
     tasks = {numbers[task]: workflow.function_of(task) for task in wrap.tasks}
     entry = None
-    if plan.called_by_client:
+    if plan.orchestrator == "client":
         stages = {0: next(iter(stages.values()))}
         entry = _single_task_entry(next(iter(tasks)))
     elif index == 0:

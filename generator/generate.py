@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from generator.annotations import annotate
 from generator.declaration import WrapDeclaration, declare, functions_in
-from generator.environment import merge_environments
+from generator.fingerprint import with_definition
+from generator.merging import merge_environments, merge_requirements
 from generator.render import render_handler
-from generator.requirements import merge_requirements
-from generator.settings import NATIVE_THREADS, function_timeouts_s, timeout_s, wrap_environment
-from generator.unchanged import with_definition
-from openfaas.handlers import STYLES, Handler, find_handler, there
+from generator.settings import (
+    IDLE_MIB,
+    NATIVE_THREADS,
+    REQUESTED_PER_CPU,
+    function_timeouts_s,
+    timeout_s,
+    wrap_environment,
+)
+from openfaas.handler_folder import STYLES
+from openfaas.handlers import Handler, find_handler, there
 from openfaas.stack import (
     StackFile,
     StackFunction,
     StackResources,
     environment,
+    image_prefix,
     read_stack,
     write_stack,
 )
 from templates import TEMPLATES
+from workflow.documents import writing
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder, check_links
-from workflow.names import shown
-from workflow.plan import Plan
+from workflow.plan import Plan, Wrap
 from workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE, new_key
 
 _TEMPLATE = "python3-wrap"
@@ -39,11 +47,6 @@ _TEMPLATES = "template"
 _STACK = "stack.yaml"
 #: faas-cli deploys without the template at hand only where stack.yaml says what runs.
 _FPROCESS = "python index.py"
-#: Where faas-cli, too, is told what to put before the names of new images.
-_PREFIX = "OPENFAAS_PREFIX"
-_REGISTRY = re.compile(
-    r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
-)
 _SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
 
 
@@ -51,16 +54,23 @@ _SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
 class Sources:
     """The code behind a workflow: its stack.yaml, read, and the handler of every function.
 
-    ``prefix`` is the registry that images which name none get, or is empty.
+    ``prefix`` is the registry that images which name none get, or is empty. ``gateway_url`` is
+    what functions get that do not set it themselves, or is empty.
     """
 
     folder: WorkflowFolder
     stack: StackFile
     handlers: Mapping[str, Handler]
     prefix: str = ""
+    gateway_url: str = ""
 
     @classmethod
-    def read(cls, folder: WorkflowFolder, variables: Mapping[str, str] = os.environ) -> Sources:
+    def read(
+        cls,
+        folder: WorkflowFolder,
+        variables: Mapping[str, str] = os.environ,
+        gateway_url: str = "",
+    ) -> Sources:
         """The sources of all functions of the workflow in `folder`, checked but not run.
 
         The variable OPENFAAS_PREFIX, which is faas-cli's too, names the registry of images.
@@ -70,15 +80,17 @@ class Sources:
         ChironError
             ``bad-prefix`` where it cannot be one, and what reading stack.yaml raises.
         """
-        prefix = variables.get(_PREFIX, "").rstrip("/")
-        if prefix and not _REGISTRY.fullmatch(prefix):
-            message = f"{_PREFIX} is {shown(prefix)}: name a registry, such as docker.io/NAME"
-            raise ChironError("bad-prefix", message)
+        prefix = image_prefix(variables)
         stack = read_stack(folder.stack_file, variables)
         handlers = {
             name: find_handler(stack, name, folder.path) for name in folder.workflow.functions
         }
-        return cls(folder, stack, handlers, prefix)
+        return cls(folder, stack, handlers, prefix, gateway_url)
+
+    @property
+    def common_variables(self) -> dict[str, str]:
+        """What all functions get, below what they set themselves."""
+        return {"gateway_url": self.gateway_url} if self.gateway_url else {}
 
     def image(self, name: str) -> str:
         """The image `name` with the registry, where it has none of its own."""
@@ -96,12 +108,14 @@ def generate(
     out: Path,
     given_timeout_s: float | None = None,
     trace_key: str | None = None,
+    marks: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the deployable folder of `plan` to `out`; returns the path of its stack.yaml.
 
     A request may take `given_timeout_s`, else what follows from the prediction; a function that
     sets ``exec_timeout`` in the workflow's stack.yaml may take no longer than that. Its wraps trace
-    requests that come with `trace_key`, else with one that is drawn here.
+    requests that come with `trace_key`, else with one that is drawn here. `marks` are annotations
+    that they get besides their own.
 
     The folder has a handler folder for every wrap, the template python3-wrap where faas-cli
     looks for it, and the workflow's supporting functions as they are. It appears whole or not
@@ -118,12 +132,17 @@ def generate(
     _check_names(plan, sources)
     _check_target(out)
     place = out.resolve()  # a link stays one, and what it points to is replaced
-    key = trace_key or new_key()
+    marks = {**(marks or {}), KEY_ANNOTATION: trace_key or new_key()}
+    allowed = _allowed(plan, sources)
     draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+    with writing(out):
+        draft.mkdir(parents=True)
     try:
         functions = {}
         for index, wrap in enumerate(plan.wraps):
-            functions[wrap.name] = _stack_function(plan, index, sources, given_timeout_s, key)
+            functions[wrap.name] = _stack_function(
+                plan, allowed, index, sources, given_timeout_s, marks
+            )
             declared = _declare(plan, index, sources, given_timeout_s)
             _write_wrap(declared, sources, draft / wrap.name)
         for name in sources.supporting:
@@ -138,7 +157,7 @@ def generate(
 
 
 def _replace(place: Path, draft: Path) -> None:
-    """Put `draft` in `place`, by renames alone, so that nobody sees half of the old or the new."""
+    """Put `draft` in `place`, by renames alone: there is never half of the old or the new."""
     old = draft.with_name(f"{draft.name}.old")
     if place.exists():
         place.rename(old)
@@ -200,36 +219,77 @@ def _write_wrap(wrap: WrapDeclaration, sources: Sources, target: Path) -> None:
     (target / "handler.py").write_text(source)
 
 
+def _resources(wrap: Wrap, sources: Sources) -> tuple[StackResources, StackResources]:
+    """Requests (what `wrap` needs) and limits (what it may take), of memory and CPU.
+
+    Limits are what the plan says. Requests are its memory, or an idle wrap's where what the
+    functions need is not known, and a share of its CPUs; or the most that one of the functions has.
+    No limit is below the request: Kubernetes refuses that.
+    """
+    names = functions_in(wrap, sources.folder.workflow)
+    functions = [sources.stack.functions[name] for name in names]
+    needed_mib = wrap.memory_mib if wrap.demand else min(wrap.memory_mib, int(IDLE_MIB))
+    needed = StackResources(memory=f"{needed_mib}Mi", cpu=f"{REQUESTED_PER_CPU * wrap.cpus}m")
+    planned = StackResources(memory=f"{wrap.memory_mib}Mi", cpu=str(wrap.cpus))
+    requests = needed.at_least(function.requests for function in functions)
+    return requests, planned.at_least([requests, *(function.limits for function in functions)])
+
+
+def _allowed(plan: Plan, sources: Sources) -> Plan:
+    """`plan` with the memory and the CPUs of the wraps' limits."""
+    wraps = []
+    for wrap in plan.wraps:
+        limits = _resources(wrap, sources)[1]
+        most = {"memory_mib": limits.memory_mib, "cpus": -(-limits.millicores // 1000)}
+        wraps.append(wrap.model_copy(update=most))
+    return plan.model_copy(update={"wraps": tuple(wraps)})
+
+
 def _stack_function(
-    plan: Plan, index: int, sources: Sources, given_timeout_s: float | None, trace_key: str
+    plan: Plan,
+    allowed: Plan,
+    index: int,
+    sources: Sources,
+    given_timeout_s: float | None,
+    marks: Mapping[str, str],
 ) -> StackFunction:
     wrap = plan.wraps[index]
     names = functions_in(wrap, sources.folder.workflow)
-    wanted_mib = [sources.stack.functions[name].memory_mib for name in names]
-    wrap = wrap.model_copy(update={"memory_mib": max(wrap.memory_mib, *wanted_mib)})
-    resources = StackResources(memory=f"{wrap.memory_mib}Mi", cpu=str(wrap.cpus))
-    settings = wrap_environment(plan, wrap, given_timeout_s) | {KEY_VARIABLE: trace_key}
+    requests, limits = _resources(wrap, sources)
+    run = wrap_environment(allowed, allowed.wraps[index], given_timeout_s)
+    settings = run | {KEY_VARIABLE: marks[KEY_ANNOTATION]}
+    if index == 0 and plan.orchestrator != "client":
+        settings |= _sized_for(sources.folder)
     styles = {name: sources.handlers[name].style for name in names}
     return StackFunction(
         lang=_TEMPLATE,
         handler=f"./{wrap.name}",
         image=sources.image(f"{wrap.name}:latest"),
         fprocess=_FPROCESS,
-        environment=NATIVE_THREADS
+        environment=sources.common_variables
+        | NATIVE_THREADS
         | merge_environments(wrap.name, _variables(names, sources), styles, settings),
         secrets=tuple(
             dict.fromkeys(s for name in names for s in sources.stack.functions[name].secrets)
         ),
-        annotations=annotate(plan, index, sources.folder.workflow) | {KEY_ANNOTATION: trace_key},
-        limits=resources,
-        requests=resources,
+        annotations={**annotate(plan, index, sources.folder.workflow), **marks},
+        limits=limits,
+        requests=requests,
     )
+
+
+def _sized_for(folder: WorkflowFolder) -> dict[str, str]:
+    """How large the requests are that the plan was made with, where the folder has some."""
+    with suppress(ChironError):
+        largest = max(len(payload.content) for payload in folder.payloads())
+        return {"WRAP_REQUEST_BYTES": str(max(1, largest))}
+    return {}
 
 
 def _copied(sources: Sources, name: str, draft: Path) -> StackFunction:
     """A supporting function as it is in the user's stack.yaml, its code copied if it has some."""
     function = sources.stack.functions[name]
-    variables = environment(function, sources.folder.path)
+    variables = sources.common_variables | environment(function, sources.folder.path)
     settings: dict[str, object] = {"environment": variables, "environment_file": ()}
     if function.handler:
         code = sources.folder.path / function.handler

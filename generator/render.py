@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import fields
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from generator.declaration import WrapDeclaration
+from generator.declaration import EntryDeclaration, WrapDeclaration
 from workflow.names import check_name
 
-_TEMPLATE = "handler.py.jinja"
+_HANDLER = '''\
+"""Wrap {name} of workflow {workflow}: which function runs where.
+
+Generated from plan.json by chiron; the logic is in the template's package ``wrap``.
+"""
+
+from wrap.declaration import Entry, Wrap
+
+WRAP = {wrap}
+'''
+#: The runtime's classes of these.
+_CLASSES = {WrapDeclaration: "Wrap", EntryDeclaration: "Entry"}
 
 
 def render_handler(wrap: WrapDeclaration) -> str:
@@ -30,16 +40,23 @@ def render_handler(wrap: WrapDeclaration) -> str:
     remote = wrap.entry.functions.values() if wrap.entry else ()
     for function in (*wrap.functions, *remote):
         check_name(function, "function", "functions")
-    environment = Environment(
-        loader=PackageLoader("generator", ""),
-        undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701  (the output is Python, made of literals)
-        keep_trailing_newline=True,
-    )
-    environment.filters["literal"] = _literal
-    source = environment.get_template(_TEMPLATE).render(wrap=wrap)
+    source = _HANDLER.format(name=wrap.name, workflow=wrap.workflow, wrap=_source(wrap, ""))
     compile(source, f"{wrap.name}/handler.py", "exec")
     return source
+
+
+def _source(value: Any, indent: str) -> str:
+    """`value` as Python: fields and entries on lines of their own, all else a literal."""
+    inner = indent + "    "
+    if type(value) in _CLASSES:
+        lines = [f"{f.name}={_source(getattr(value, f.name), inner)}" for f in fields(value)]
+        begin, end = f"{_CLASSES[type(value)]}(", ")"
+    elif isinstance(value, dict) and value:
+        lines = [f"{_literal(key)}: {_literal(each)}" for key, each in value.items()]
+        begin, end = "{", "}"
+    else:
+        return _literal(value)
+    return "\n".join([begin, *(f"{inner}{line}," for line in lines), indent + end])
 
 
 def _literal(value: Any) -> str:

@@ -1,11 +1,13 @@
-"""How this machine's distribution installs a package."""
+"""What a check of this machine found, and the line that installs what is missing."""
 
 from __future__ import annotations
 
 import os
 import platform
 import shlex
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 _APT = (("apt-get", "update"), ("apt-get", "install", "-y"))
 _DNF = (("dnf", "install", "-y"),)
@@ -26,6 +28,31 @@ _COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked for.
+
+    Parameters
+    ----------
+    name
+        What was looked for, such as ``strace``.
+    ok
+        Whether it is as it has to be.
+    detail
+        What is there, or why it is not usable; one line.
+    fix
+        The line that mends it; empty where nothing is to be mended.
+    required
+        Whether ``chiron deploy --local`` needs it; the rest is for other ways to run.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    fix: str = ""
+    required: bool = True
+
+
 def os_release() -> dict[str, str]:
     """os-release(5) of this machine, empty where it has none."""
     try:
@@ -42,6 +69,11 @@ def install_commands(package: str, release: Mapping[str, str]) -> list[list[str]
     if commands:
         commands[-1].append(package)
     return commands
+
+
+def extra_line(extra: str) -> str:
+    """The line that brings an extra of chiron's to where it runs, whatever pip the shell has."""
+    return f"{shlex.quote(sys.executable)} -m pip install 'chiron-openfaas[{extra}]'"
 
 
 def install_line(package: str, release: Mapping[str, str], *, root: bool | None = None) -> str:

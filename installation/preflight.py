@@ -1,17 +1,176 @@
-"""All checks of this machine, for ``chiron doctor`` and ``/healthz``."""
+"""All checks of this machine, Docker and the gateway (``chiron doctor``, ``/healthz``)."""
 
 from __future__ import annotations
 
+import importlib
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
-from installation.docker_engine import check_docker
-from installation.findings import Finding
-from installation.gateway_check import check_faas_cli, check_gateway
-from installation.machine import check_cgroup, check_cores, check_python
-from installation.packages import os_release
+from installation.packages import Finding, extra_line, os_release
 from installation.tracing import check_strace, check_tracing
-from openfaas.credentials import credentials_for
+from openfaas.client import Gateway
+from openfaas.credentials import Credentials, credentials_for
+from openfaas.objects import GatewayInfo
+from openfaas.stack import PREFIX, image_prefix
 from workflow.errors import ChironError
+
+OLDEST_PYTHON = (3, 11)
+#: Longest that the engine may take to answer, in seconds.
+DOCKER_LIMIT_S = 3
+#: Longest that the gateway may take for one answer, in seconds.
+GATEWAY_LIMIT_S = 2.0
+#: Functions that the Community Edition allows (its end-user licence agreement).
+CE_FUNCTIONS = 15
+#: Replicas of a function that each provider under the Community Edition's limits keeps.
+CE_REPLICAS = {"faasd": "1", "faasd-ce": "1", "faas-netes-ce": "1 to 5"}
+#: What faas-cli runs to build, wherever contexts and DOCKER_HOST lead it.
+_ENGINE = ("docker", "version", "--format", "{{.Server.Version}}")
+
+
+def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
+    """Whether this Python is new enough."""
+    shown = ".".join(map(str, version))
+    if version >= OLDEST_PYTHON:
+        return Finding("python", True, f"{shown} at {sys.executable}")
+    needed = ".".join(map(str, OLDEST_PYTHON))
+    return Finding("python", False, f"{shown} is too old", f"install Python {needed} or newer")
+
+
+def check_cores(cores: int | None = None) -> Finding:
+    """How many cores this process may run on; with one, processes of a wrap only take turns."""
+    if cores is None:
+        cores = len(os.sched_getaffinity(0))
+    if cores >= 2:
+        return Finding("cores", True, f"{cores} cores", required=False)
+    fix = "give it two cores or more: on one, parallel processes only take turns"
+    return Finding("cores", False, "1 core", fix, required=False)
+
+
+def check_cgroup(root: Path = Path("/sys/fs/cgroup")) -> Finding:
+    """Which version of control groups is mounted: it decides where memory and pids are found."""
+    if (root / "cgroup.controllers").exists():
+        return Finding("cgroup", True, "version 2", required=False)
+    if (root / "memory").is_dir():
+        return Finding("cgroup", True, "version 1", required=False)
+    fix = f"mount cgroup2 at {root}; without it memory is read from /proc only"
+    return Finding("cgroup", False, f"none at {root}", fix, required=False)
+
+
+def check_docker() -> Finding:
+    """Whether docker-py is installed and the engine that it is configured for answers."""
+    try:
+        docker = importlib.import_module("docker")
+    except ImportError:
+        fix = extra_line("docker")
+        return Finding("docker", False, "docker-py is not installed", fix, required=False)
+    try:
+        client = docker.from_env(timeout=DOCKER_LIMIT_S)
+        try:
+            version = client.version()["Version"]
+        finally:
+            client.close()
+    # docker-py lets errors of requests, urllib3 and the socket through besides its own.
+    except Exception as error:
+        detail = f"the engine does not answer: {_reason(error)}"
+        fix = "start it (sudo systemctl start docker) or see installation/docker.md"
+        return Finding("docker", False, detail, fix, required=False)
+    return Finding("docker", True, f"engine {version}", required=False)
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost cause, on one line: what wraps it repeats it several times over."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def check_faas_cli(search_path: str) -> Finding:
+    """Whether faas-cli is on `search_path`."""
+    found = shutil.which("faas-cli", path=search_path)
+    if found:
+        return Finding("faas-cli", True, found, required=False)
+    fix = "installation/faas-cli/install.sh PREFIX builds it (needs Go)"
+    return Finding("faas-cli", False, "not on PATH", fix, required=False)
+
+
+def check_gateway(url: str, credentials: Credentials | None) -> tuple[Finding, GatewayInfo | None]:
+    """Whether an OpenFaaS gateway answers at `url` and accepts `credentials`, and what it is."""
+    with Gateway(url, credentials, timeout_s=GATEWAY_LIMIT_S) as gateway:
+        try:
+            info = gateway.info()
+            deployed = len(gateway.functions())
+        except ChironError as error:
+            return Finding("gateway", False, error.message, _fix(error, url), required=False), None
+    return Finding("gateway", True, _description(url, info, deployed), required=False), info
+
+
+def _description(url: str, info: GatewayInfo, deployed: int) -> str:
+    provider = info.provider
+    release = f"{provider.provider} {provider.version.release}".strip() or "unknown provider"
+    text = f"{release} at {url}"
+    replicas = CE_REPLICAS.get(provider.provider)
+    if replicas is None:
+        return f"{text}, {deployed} functions"
+    return f"{text}, {deployed} of {CE_FUNCTIONS} functions, {replicas} replicas each (CE)"
+
+
+def _fix(error: ChironError, url: str) -> str:
+    if error.code == "unauthorised":
+        return f"faas-cli login -g {url}"
+    return "chiron serve starts an embedded one; installation/README.md has the others"
+
+
+def check_images(variables: Mapping[str, str], pulling: str | None) -> Finding:
+    """Whether images can be built and pushed to the registry that OPENFAAS_PREFIX names.
+
+    Parameters
+    ----------
+    pulling
+        The gateway that pulls its images; None where none answers that does.
+    """
+    try:
+        prefix = image_prefix(variables)
+    except ChironError as error:
+        return _lack(error.message, f"export {PREFIX}=docker.io/NAME")
+    if prefix:
+        return _engine(prefix, variables)
+    if pulling is None:
+        detail = f"chiron builds them for the embedded gateway; {PREFIX} is not set"
+        return Finding("images", True, detail, required=False)
+    fix = f"export {PREFIX}=docker.io/NAME, a registry that its nodes pull from, and docker login"
+    return _lack(f"{PREFIX} is not set, and {pulling} pulls its images from a registry", fix)
+
+
+def _engine(prefix: str, variables: Mapping[str, str]) -> Finding:
+    pushed = f"{PREFIX} is {prefix}"
+    fix = "start it, or choose another: docker context use, DOCKER_HOST; see installation/docker.md"
+    try:
+        done = subprocess.run(
+            _ENGINE,
+            env=dict(variables),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DOCKER_LIMIT_S,
+            check=False,
+        )
+    except FileNotFoundError:
+        return _lack(f"{pushed}, but docker, with which faas-cli builds, is not on PATH", fix)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return _lack(f"{pushed}, but docker does not answer: {type(error).__name__}", fix)
+    if done.returncode:
+        said = " ".join(done.stderr.split()) or f"status {done.returncode}"
+        return _lack(f"{pushed}, but the engine of docker does not answer: {said}", fix)
+    detail = f"{pushed}; faas-cli builds with engine {done.stdout.strip()}"
+    return Finding("images", True, detail, required=False)
+
+
+def _lack(detail: str, fix: str) -> Finding:
+    return Finding("images", False, detail, fix, required=False)
 
 
 def preflight(gateway: str, variables: Mapping[str, str]) -> list[Finding]:
@@ -21,6 +180,8 @@ def preflight(gateway: str, variables: Mapping[str, str]) -> list[Finding]:
     (usually ``os.environ``) has PATH and where faas-cli keeps the credentials of `gateway`.
     """
     search_path = variables.get("PATH", "")
+    finding, info = _gateway(gateway, variables)
+    pulling = info.provider.provider or "this gateway" if info and not info.embedded else None
     return [
         check_python(),
         check_cores(),
@@ -28,15 +189,16 @@ def preflight(gateway: str, variables: Mapping[str, str]) -> list[Finding]:
         check_strace(search_path, os_release()),
         check_tracing(search_path),
         check_faas_cli(search_path),
-        _gateway(gateway, variables),
+        finding,
+        check_images(variables, pulling),
         check_docker(),
     ]
 
 
-def _gateway(url: str, variables: Mapping[str, str]) -> Finding:
+def _gateway(url: str, variables: Mapping[str, str]) -> tuple[Finding, GatewayInfo | None]:
     try:
         credentials = credentials_for(url, variables)
     except ChironError as error:
         fix = f"faas-cli login -g {url}"
-        return Finding("gateway", False, error.message, fix, required=False)
+        return Finding("gateway", False, error.message, fix, required=False), None
     return check_gateway(url, credentials)

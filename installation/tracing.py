@@ -10,8 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from installation.findings import Finding
-from installation.packages import install_line
+from installation.packages import Finding, install_line
 
 #: Longest that one attempt at tracing may take, in seconds.
 LIMIT_S = 3.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from requests import Response
 
 from openfaas import readiness
-from openfaas.credentials import BearerToken, Credentials
+from openfaas.credentials import Credentials
 from openfaas.objects import (
     FunctionSpec,
     FunctionStatus,
@@ -30,6 +31,14 @@ __all__ = ["FunctionSpec", "FunctionStatus", "Gateway"]
 TIMEOUT_S = 60.0
 #: Connections kept to the gateway: as many calls may be under way without opening new ones.
 CONNECTIONS = 64
+#: Longest that a removal may take, in seconds: Kubernetes gives pods 30 s to end; and the pause
+#: between two looks whether it is done.
+GONE_S, _INTERVAL_S = 90.0, 0.1
+#: What Kubernetes says of a name whose function is being removed.
+_BEING_REMOVED = "object is being deleted"
+#: Lines of a log that are asked for at least: faasd answers with the first ones of five minutes,
+#: where the last ones are wanted.
+_LOGGED = 10_000
 
 Answer = TypeVar("Answer", bound=WireObject)
 
@@ -44,7 +53,7 @@ class Gateway:
     def __init__(
         self,
         url: str,
-        credentials: Credentials | BearerToken | None = None,
+        credentials: Credentials | None = None,
         verify_tls: bool = True,
         timeout_s: float = TIMEOUT_S,
         connections: int = CONNECTIONS,
@@ -97,22 +106,45 @@ class Gateway:
     def deploy(self, spec: FunctionSpec) -> None:
         """Update the function, or create it where the gateway does not know it yet.
 
-        The gateway answers before the function does: see `wait_ready`.
+        The gateway answers before the function does: see `wait_ready`. One of that name that is
+        being removed is waited for.
         """
-        what = f"function {spec.service}"
-        body = spec.body()
-        try:
-            self._transport.system("PUT", "/system/functions", what=what, json=body)
-        except ChironError as error:
-            if error.code != "not-found":
-                raise
-            self._transport.system("POST", "/system/functions", what=what, json=body)
+        deadline = time.monotonic() + GONE_S
+        while True:
+            try:
+                self._update_or_create(spec)
+                return
+            except ChironError as error:
+                if _BEING_REMOVED not in error.message:
+                    raise
+                if time.monotonic() > deadline:
+                    see = readiness.describe_line(spec.service, spec.namespace)
+                    error.add(f"it still is after {GONE_S:g} s: see {see}")
+                    raise
+            time.sleep(_INTERVAL_S)
 
     def remove(self, name: str) -> None:
-        """Remove the function `name`."""
-        self._transport.system(
-            "DELETE", "/system/functions", what=f"function {name}", json={"functionName": name}
-        )
+        """Remove the function `name`; return once it is gone.
+
+        Kubernetes answers at once and ends its pods afterwards. Raises ``not-removed`` if they take
+        longer than it should give them.
+        """
+        body, deadline = {"functionName": name}, time.monotonic() + GONE_S
+        try:
+            self._transport.system(
+                "DELETE", "/system/functions", what=f"function {name}", json=body
+            )
+        except ChironError as error:
+            if error.code != "not-found" or self._known(name) is None:
+                raise  # else it is being removed already
+        while (function := self._known(name)) is not None:
+            if time.monotonic() > deadline:
+                see = readiness.describe_line(name, function.namespace)
+                message = (
+                    f"function {name} is still there {GONE_S:g} s after its removal: see {see}"
+                )
+                raise ChironError("not-removed", message, functions=(name,), status=504)
+            time.sleep(_INTERVAL_S)
 
     def scale(self, name: str, replicas: int) -> None:
         """Ask for `replicas` of the function `name`; Community Edition keeps them within 1 to 5."""
@@ -129,11 +161,12 @@ class Gateway:
         body: bytes,
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
+        path: str = "",
     ) -> Response:
         """The answer of the function `name` to `body`, whatever its status (404: no such one)."""
         return self._transport.function(
             "POST",
-            f"/function/{quote(name, safe='')}",
+            f"/function/{quote(name, safe='')}{path}",
             body=body,
             headers={"Content-Type": "text/plain"} | dict(headers or {}),
             timeout_s=timeout_s,
@@ -146,16 +179,17 @@ class Gateway:
 
     def wait_ready(self, name: str, timeout_s: float = 30.0) -> None:
         """Return once the function `name` answers; ``not-ready`` after `timeout_s` seconds."""
-        readiness.wait_ready(self._transport, self.describe, self.logs, name, timeout_s)
+        readiness.wait_ready(self, self._transport, name, timeout_s)
 
     def logs(self, name: str, tail: int = 100) -> list[LogLine]:
         """The last `tail` lines that the function `name` wrote."""
-        params = {"name": name, "follow": "false", "tail": str(tail)}
+        asked = max(tail, _LOGGED)
+        params = {"name": name, "follow": "false", "tail": str(asked)}
         response = self._transport.system(
             "GET", "/system/logs", what=f"function {name}", params=params
         )
-        lines = (line for line in response.content.splitlines() if line.strip())
-        return [self._parsed(LogLine, self._decoded(line)) for line in lines]
+        lines = [line for line in response.content.splitlines() if line.strip()]
+        return [self._parsed(LogLine, self._decoded(line)) for line in lines[-tail:]]
 
     def secrets(self) -> list[str]:
         """The names of the secrets."""
@@ -174,6 +208,24 @@ class Gateway:
         """Remove the secret `name`."""
         body = {"name": name}
         self._transport.system("DELETE", "/system/secrets", what=f"secret {name}", json=body)
+
+    def _update_or_create(self, spec: FunctionSpec) -> None:
+        what = f"function {spec.service}"
+        body = spec.body()
+        try:
+            self._transport.system("PUT", "/system/functions", what=what, json=body)
+        except ChironError as error:
+            if error.code != "not-found":
+                raise
+            self._transport.system("POST", "/system/functions", what=what, json=body)
+
+    def _known(self, name: str) -> FunctionStatus | None:
+        try:
+            return self.describe(name)
+        except ChironError as error:
+            if error.code != "not-found":
+                raise
+            return None
 
     def _write_secret(self, method: str, name: str, value: str | bytes) -> None:
         if isinstance(value, bytes):

@@ -1,9 +1,11 @@
-"""Which gateway, and as whom: the URL and the credentials that faas-cli would use."""
+"""Which gateway, and as which user: the URL and the credentials that faas-cli would use."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,28 +19,42 @@ DEFAULT_GATEWAY = "http://127.0.0.1:8080"
 
 @dataclass(frozen=True)
 class Credentials:
-    """Basic authentication."""
+    """What an Authorization header carries: a user and a password, or a token.
 
-    user: str
-    password: str = field(repr=False)
+    Attributes
+    ----------
+    scheme
+        ``Basic`` or ``Bearer``.
+    """
+
+    scheme: str
+    _value: str = field(repr=False)
+
+    @classmethod
+    def basic(cls, user: str, password: str) -> Credentials:
+        """Those of Basic authentication."""
+        return cls("Basic", base64.b64encode(f"{user}:{password}".encode()).decode("ascii"))
+
+    @classmethod
+    def bearer(cls, token: str) -> Credentials:
+        """The token of a gateway with single sign-on."""
+        return cls("Bearer", token)
 
     @property
     def authorization(self) -> str:
         """The value of the Authorization header."""
-        pair = f"{self.user}:{self.password}".encode()
-        return "Basic " + base64.b64encode(pair).decode("ascii")
+        return f"{self.scheme} {self._value}"
+
+    def admit(self, authorization: str | None) -> bool:
+        """Whether a request's Authorization header has these; takes equally long if not."""
+        scheme, _, value = (authorization or "").partition(" ")
+        same = hmac.compare_digest(_digest(value.strip()), _digest(self._value))
+        return same and scheme.lower() == self.scheme.lower()
 
 
-@dataclass(frozen=True)
-class BearerToken:
-    """A token of a gateway with single sign-on."""
-
-    token: str = field(repr=False)
-
-    @property
-    def authorization(self) -> str:
-        """The value of the Authorization header."""
-        return "Bearer " + self.token
+def _digest(text: str) -> bytes:
+    """A digest, as the time that comparing takes may tell how long the secret is."""
+    return hashlib.sha256(text.encode()).digest()
 
 
 def gateway_url(flag: str | None, variables: Mapping[str, str]) -> str:
@@ -60,7 +76,7 @@ def config_file(variables: Mapping[str, str]) -> Path:
     return Path(folder).expanduser() / "config.yml"
 
 
-def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials | BearerToken | None:
+def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials | None:
     """What ``faas-cli login`` has saved for the gateway at `url`, None where there is nothing.
 
     Raises
@@ -82,7 +98,7 @@ def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials | Bea
     saved = next((auth for auth in config.auths or () if auth.gateway == url), None)
     if saved is None:
         return None
-    return _basic(saved.token, path) if saved.auth == "basic" else BearerToken(saved.token)
+    return _basic(saved.token, path) if saved.auth == "basic" else Credentials.bearer(saved.token)
 
 
 class _Auth(Document, extra="ignore"):
@@ -102,7 +118,7 @@ def _basic(token: str, path: Path) -> Credentials:
         raise _bad_config(path, "a token is not base64") from None
     if not colon:
         raise _bad_config(path, "a token has no user and password")
-    return Credentials(user, password)
+    return Credentials.basic(user, password)
 
 
 def _bad_config(path: Path, reason: str) -> ChironError:

@@ -1,28 +1,43 @@
-"""A function's handler folder: is it there, does it define ``handle``, and in which style?"""
+"""The handler of a function of stack.yaml, found and checked: its folder, style, requirements."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
+from openfaas.handler_folder import LIMIT, STYLES, Style, bindings, parse
 from openfaas.stack import StackFile
+from workflow.documents import read_file
 from workflow.errors import ChironError
 from workflow.folder import check_links
 from workflow.names import shown
 
-Style = Literal["flask", "http"]
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
-#: How handlers of each supported template are called.
-STYLES: dict[str, Style] = {
-    "python3-flask": "flask",
-    "python3-flask-debian": "flask",
-    "python3-http": "http",
-    "python3-http-debian": "http",
-}
 _PARAMETERS: dict[Style, tuple[str, ...]] = {"flask": ("req",), "http": ("event", "context")}
+
+
+def read_requirements(function: str, folder: Path) -> list[Requirement]:
+    """The requirements in `folder`'s requirements.txt, none where there is no such file.
+
+    Raises
+    ------
+    ChironError
+        ``bad-requirement`` with the line that is none; ``missing-file``, ``too-large``.
+    """
+    file = folder / "requirements.txt"
+    if not file.exists():
+        return []
+    content = read_file(file, f"function {function}: {file}", LIMIT)
+    try:
+        return parse(content)
+    except ValueError as error:
+        message = f"function {function}: {file} {error}"
+        raise ChironError("bad-requirement", message, functions=[function]) from None
 
 
 @dataclass(frozen=True)
@@ -87,7 +102,7 @@ def _unusable(code: Path, style: Style) -> str | None:
     wanted = f"def handle({', '.join(_PARAMETERS[style])})"
     try:
         tree = ast.parse(code.read_bytes(), filename=str(code))
-        definitions = [found for found in _bindings(tree) if found[0] == "handle"]
+        definitions = [found for found in bindings(tree) if found[0] == "handle"]
     except (SyntaxError, ValueError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
         return f"is not Python{line}: {getattr(error, 'msg', error)}"
@@ -115,25 +130,6 @@ def _takes(arguments: ast.arguments, count: int) -> bool:
     required = positional - len(arguments.defaults)
     free_keywords = all(default is not None for default in arguments.kw_defaults)
     return required <= count and (positional >= count or bool(arguments.vararg)) and free_keywords
-
-
-def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """The names that a module binds, in its ifs and trys too, with what binds them."""
-    for child in ast.iter_child_nodes(node):
-        match child:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield name, child
-            case ast.ClassDef(name=name):
-                yield name, child
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                for alias in names:
-                    yield alias.asname or alias.name.split(".")[0], child
-            case ast.Name(id=name, ctx=ast.Store()):
-                yield name, child
-            case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp():
-                continue
-            case _:
-                yield from _bindings(child)
 
 
 def _fault(code: str, name: str, field: str, message: str) -> ChironError:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 _QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([KMGT]i|[kMGT]|)", re.ASCII)
+_CPU = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(m?)", re.ASCII)
+#: Provider (its Community Edition adds -ce) -> the gateway's URL as its functions know it.
+_INSIDE = {"faasd": "http://gateway:8080", "faas-netes": "http://gateway.openfaas:8080"}
 _BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
     f"{prefix}i": 1 << 10 * power for power, prefix in enumerate("KMGT", start=1)
 }
@@ -49,6 +53,12 @@ class Resources(WireObject):
         if match is None:
             return 0
         return math.ceil(float(match[1]) * _BYTES[match[2]] / 2**20)
+
+    @property
+    def millicores(self) -> int:
+        """The CPU in thousandths of a core, rounded up; 0 where none is said."""
+        match = _CPU.fullmatch(self.cpu.strip())
+        return math.ceil(float(match[1]) * (1 if match[2] else 1000)) if match else 0
 
 
 class FunctionSpec(WireObject):
@@ -104,15 +114,22 @@ class FunctionStatus(WireObject):
     created_at: str = ""
     usage: FunctionUsage | None = None
 
+    @property
+    def since(self) -> datetime:
+        """When it was deployed; the beginning of time where the gateway does not tell."""
+        if not self.created_at:
+            return datetime.min.replace(tzinfo=UTC)
+        return datetime.fromisoformat(self.created_at)
+
 
 class LogLine(WireObject):
-    """One line that a function wrote; `timestamp` is RFC 3339."""
+    """One line that a function wrote, without its end; `timestamp` is RFC 3339."""
 
     name: str
     namespace: str = ""
     instance: str = ""
     timestamp: str = ""
-    text: str = ""
+    text: Annotated[str, AfterValidator(lambda text: text.rstrip("\r\n"))] = ""
 
 
 class Version(WireObject):
@@ -124,11 +141,15 @@ class Version(WireObject):
 
 
 class Provider(WireObject):
-    """What runs the functions, such as ``faasd`` on ``containerd``."""
+    """What runs the functions, such as ``faasd`` on ``containerd``.
+
+    Only the embedded gateway says whether it ends a function before it starts it anew.
+    """
 
     provider: str = ""
     orchestration: str = ""
     version: Version = Version()
+    removes_first: bool = False
 
 
 class GatewayInfo(WireObject):
@@ -141,7 +162,32 @@ class GatewayInfo(WireObject):
     @property
     def one_node(self) -> bool:
         """Whether all functions run on one machine, as with faasd and the embedded gateway."""
-        return self.provider.provider in ("faasd", "chiron-embedded")
+        return self.embedded or self._provider == "faasd"
+
+    @property
+    def removes_first(self) -> bool:
+        """Whether it ends a function before it starts it anew, as faasd does: meanwhile, nobody
+        answers."""
+        return self._provider == "faasd" or self.provider.removes_first
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it is the embedded gateway, whose images are built here and not pulled."""
+        return self.provider.provider == "chiron-embedded"
+
+    @property
+    def url_inside(self) -> str:
+        """Where functions reach the gateway; empty where they are told, or it is not known."""
+        return _INSIDE.get(self._provider, "")
+
+    @property
+    def on_kubernetes(self) -> bool:
+        """Whether functions are pods, which wait for a node that has room for what they request."""
+        return self.provider.orchestration == "kubernetes"
+
+    @property
+    def _provider(self) -> str:
+        return self.provider.provider.removesuffix("-ce")
 
 
 class Secret(WireObject):

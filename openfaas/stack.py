@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,10 +19,30 @@ from workflow.errors import ChironError
 from workflow.folder import check_links
 from workflow.names import check_name, shown
 
+#: The variable that names it.
+PREFIX = "OPENFAAS_PREFIX"
+_REGISTRY = re.compile(
+    r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
+)
 #: Largest stack.yaml, in bytes: YAML takes seconds for as much.
 _FILE_LIMIT = 1024 * 1024
 #: A value of a map: YAML's null is the empty string there, as it is to faas-cli.
 _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+
+
+def image_prefix(variables: Mapping[str, str]) -> str:
+    """The registry, such as ``docker.io/NAME``; empty where none is named.
+
+    Raises
+    ------
+    ChironError
+        ``bad-prefix`` where it cannot be one.
+    """
+    prefix = variables.get(PREFIX, "").rstrip("/")
+    if prefix and not _REGISTRY.fullmatch(prefix):
+        message = f"{PREFIX} is {shown(prefix)}: name a registry, such as docker.io/NAME"
+        raise ChironError("bad-prefix", message)
+    return prefix
 
 
 class _Section(Document, strict=False):
@@ -35,7 +58,7 @@ class _Section(Document, strict=False):
 
 
 class Provider(_Section):
-    """Whom the functions are for."""
+    """The provider that the functions are for."""
 
     name: Literal["openfaas"] = "openfaas"
     gateway: str = ""
@@ -57,6 +80,13 @@ class Configuration(_Section):
 
 class StackResources(Resources, extra="forbid"):
     """Memory and CPU in Kubernetes' notation; faas-cli knows no other resources."""
+
+    def at_least(self, others: Iterable[StackResources | None]) -> StackResources:
+        """These, or of `others` the one that has most, for memory and CPU each."""
+        found = [self, *(other for other in others if other)]
+        mib, millicores = (max(map(attrgetter(n), found)) for n in ("memory_mib", "millicores"))
+        cpu = f"{millicores}m" if millicores % 1000 else str(millicores // 1000)
+        return StackResources(memory=f"{mib}Mi", cpu=cpu)
 
 
 class StackFunction(_Section):
@@ -81,11 +111,6 @@ class StackFunction(_Section):
     build_args: Mapping[str, _Text] = {}
     build_secrets: Mapping[str, _Text] = {}
     platforms: str = ""
-
-    @property
-    def memory_mib(self) -> int:
-        """The larger of its memory limit and its memory request, in MiB; 0 where it has none."""
-        return max(each.memory_mib if each else 0 for each in (self.limits, self.requests))
 
 
 class StackFile(_Section):
@@ -124,7 +149,11 @@ def read_stack(
     """
     what = f"stack file {path}"
     text = expand(_text(path, what), variables, what, refuse_unset=refuse_unset)
-    stack = validate(StackFile, load_yaml(text, what), what)
+    value = load_yaml(text, what)
+    if isinstance(value, dict):
+        # Where anchors stand that nothing else is said with, as in compose files.
+        value = {key: section for key, section in value.items() if not str(key).startswith("x-")}
+    stack = validate(StackFile, value, what)
     for name in stack.functions:
         check_name(name, "function", f"functions.{shown(name)}")
     return stack
@@ -182,6 +211,9 @@ class _EnvironmentFile(_Section):
 
 
 def _text(path: Path, what: str) -> str:
+    if not os.path.lexists(path):
+        mend = "it is the OpenFaaS file with your functions, which faas-cli new makes"
+        raise ChironError("missing-file", f"{what} is not there: {mend}")
     try:
         return read_file(path, what, _FILE_LIMIT).decode()
     except UnicodeDecodeError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import yaml
@@ -10,7 +12,10 @@ import yaml
 from workflow.errors import ChironError
 from workflow.names import shown
 
+#: Values of one document, aliases written out: a few lines of them could stand for millions.
+MAX_VALUES = 100_000
 _NULL = "tag:yaml.org,2002:null"
+_MERGE = "tag:yaml.org,2002:merge"
 
 
 class _Refused(yaml.MarkedYAMLError):
@@ -28,17 +33,28 @@ class _TextLoader(yaml.SafeLoader):
     text, so that reading them as YAML numbers and booleans would change them.
     """
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._values: dict[yaml.Node, int] = {}
+
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
-        if isinstance(event, yaml.AliasEvent):
-            raise _Refused("bad-yaml", f"alias *{event.anchor}: write it out", event.start_mark)
         tag = getattr(event, "tag", None)
         if tag not in (None, "!"):
             raise _Refused("bad-yaml", f"tag {tag}: leave it out", event.start_mark)
-        node: yaml.Node | None = super().compose_node(parent, index)
+        node = super().compose_node(parent, index)
+        if isinstance(event, yaml.AliasEvent) and node not in self._values:
+            raise _Refused("bad-yaml", f"alias *{event.anchor} is inside itself", event.start_mark)
+        if node is not None:
+            self._values[node] = 1 + sum(self._values[child] for child in _children(node))
+            if self._values[node] > MAX_VALUES:
+                problem = f"more than {MAX_VALUES:,} values with the aliases written out"
+                raise _Refused("bad-yaml", problem, event.start_mark)
         return node
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        # Here and not when it is constructed: by then, merged keys stand beside its own.
+        node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -46,10 +62,18 @@ class _TextLoader(yaml.SafeLoader):
             if key.value in seen:
                 raise _Refused("duplicate-key", f"key {shown(key.value)} twice", key.start_mark)
             seen.add(key.value)
-        return super().construct_mapping(node, deep)
+        return node
+
+
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.SequenceNode):
+        yield from node.value
+    elif isinstance(node, yaml.MappingNode):
+        yield from chain.from_iterable(node.value)
 
 
 _TextLoader.yaml_implicit_resolvers = {}
+_TextLoader.add_implicit_resolver(_MERGE, re.compile(r"<<$"), ["<"])
 _TextLoader.add_implicit_resolver(_NULL, re.compile(r"(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""])
 
 
@@ -59,8 +83,8 @@ def load_yaml(text: str, what: str) -> Any:
     Raises
     ------
     ChironError
-        ``duplicate-key``, or ``bad-yaml`` for what is no YAML and for aliases and tags; both with
-        the line.
+        ``duplicate-key``, or ``bad-yaml`` for what is no YAML, for tags and for too many aliases;
+        both with the line.
     """
     try:
         # _TextLoader is a SafeLoader.

@@ -8,7 +8,7 @@ from typing import Any
 import requests
 from requests.adapters import HTTPAdapter
 
-from openfaas.credentials import BearerToken, Credentials
+from openfaas.credentials import Credentials
 from workflow.errors import ChironError
 
 #: Answers above this are cut in messages, in characters.
@@ -21,7 +21,7 @@ class Transport:
     def __init__(
         self,
         url: str,
-        credentials: Credentials | BearerToken | None,
+        credentials: Credentials | None,
         *,
         verify_tls: bool,
         timeout_s: float,
@@ -121,8 +121,8 @@ class Transport:
 def no_gateway(url: str) -> ChironError:
     """The error where nothing answers at `url`."""
     message = (
-        f"no OpenFaaS gateway answers at {url}: start it, name another with -g or OPENFAAS_URL, "
-        "or use the embedded one with --local"
+        f"no OpenFaaS gateway answers at {url}: start it (chiron serve starts the embedded one), "
+        "name another with -g or OPENFAAS_URL, or give --local to a verb that takes it"
     )
     return ChironError("no-gateway", message, status=503)
 

@@ -1,39 +1,127 @@
-"""Compiles functions with numba, and remembers the machine code where there is a place for it.
+"""Compiles the kernel once and keeps its machine code, which loads without numba.
 
-numba sees a change of the file that a function is in, not of one that it calls: what is compiled
-has to be touched together.
+numba takes half a second to load and seconds to compile. The machine code that comes of it is
+loaded with what numba itself compiles with, llvmlite, in a twentieth of a second. A file holds that
+of one source, one numba and one processor; where none can be written, every process compiles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import ctypes
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
-import numba
-from numba.core.cpu import CPUTargetOptions
+import llvmlite.binding as llvm
+
+from workflow.documents import write_atomically
+from workflow.errors import ChironError
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-
-def entry(function: Function) -> Function:
-    """`function` as machine code, kept in a cache on disk if one can be written."""
-    return _compiled(function, error_model="numpy")
+_log = logging.getLogger(__name__)
+_SOURCES = ("compiling.py", "heap.py", "kernel.py", "records.py")
+#: What numba's code around the kernel names for errors, which it does not have, and for the release
+#: of memory, which it does not take. numba defines them, and is not there when the code is loaded.
+_NEVER_CALLED = ("NRT_MemInfo_call_dtor", "numba_gil_ensure", "numba_gil_release")
+_DIGEST_BYTES = sha256().digest_size
 
 
 def inner(function: Function) -> Function:
-    """The same for what only an `entry` calls and what allocates nothing.
+    """`function` compiled as a part of the kernel: called by nothing else, allocating nothing.
 
-    Without counting the references to arrays, which the entry keeps alive, it is five times as
-    fast. A numba that knows no such option counts them.
+    Without counting the references to arrays, which the kernel's caller keeps alive, it is five
+    times as fast.
     """
-    wanted = {"forceinline": True, "_nrt": False}
-    known = {name: value for name, value in wanted.items() if hasattr(CPUTargetOptions, name)}
-    return _compiled(function, error_model="numpy", **known)
+    import numba
+
+    options: dict[str, Any] = {"error_model": "numpy", "forceinline": True, "_nrt": False}
+    compiled: Function = numba.njit(**options)(function)
+    return compiled
 
 
-def _compiled(function: Function, **options: Any) -> Function:
+@cache
+def kernel() -> Callable[..., int]:
+    """`predictor.kernel.simulate` as machine code; arguments are addresses and numbers."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    files = list(_files())
+    code = next(filter(None, map(_read, files)), None)
+    if code is None:
+        _log.warning("compiling the simulation, which takes some seconds, once")
+        code = _compiled()
+        _keep(code, files)
+    for name in _NEVER_CALLED:
+        if not llvm.address_of_symbol(name):
+            llvm.add_symbol(name, llvm.address_of_symbol("abort"))
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    addresses, numbers = [ctypes.c_void_p] * 12, [ctypes.c_int64] * 3
+    function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *addresses, *numbers)(
+        engine.get_function_address("simulate")
+    )
+    function.engine = engine  # the code is gone with it
+    return cast(Callable[..., int], function)
+
+
+def _files() -> Iterator[Path]:
+    """Where the machine code may be: beside the source, or where the user keeps such things."""
+    here = Path(__file__).parent
+    key = sha256()
+    for part in (llvm.get_host_cpu_name(), _features(), version("numba"), version("llvmlite")):
+        key.update(part.encode() + b"\0")
+    for name in _SOURCES:
+        key.update((here / name).read_bytes())
+    name = f"kernel-{key.hexdigest()[:16]}.o"
+    yield here / "__pycache__" / name
+    with suppress(RuntimeError):  # a user without a home, as in a container
+        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "chiron" / name
+
+
+def _read(file: Path) -> bytes | None:
+    """The machine code in `file`, if it is whole."""
     try:
-        kept: Function = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder is writable: compiled again in every process
-        kept = numba.njit(**options)(function)
-    return kept
+        content = file.read_bytes()
+    except OSError:
+        return None
+    digest, code = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    return code if sha256(code).digest() == digest else None
+
+
+def _keep(code: bytes, files: list[Path]) -> None:
+    """Write `code` to the first of `files` that can be written."""
+    for file in files:
+        try:
+            write_atomically(file, sha256(code).digest() + code)
+        except (ChironError, OSError):
+            continue
+        return
+
+
+def _compiled() -> bytes:
+    """The kernel as an object file with one function, ``simulate``."""
+    import numba
+
+    from predictor.kernel import SIGNATURE, simulate
+
+    compiled = numba.cfunc(SIGNATURE, error_model="numpy")(simulate)
+    text = compiled.inspect_llvm().replace(compiled.native_name, "simulate")
+    return bytes(_machine().emit_object(llvm.parse_assembly(text)))
+
+
+def _machine() -> llvm.TargetMachine:
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=_features(), opt=3, jit=True
+    )
+
+
+def _features() -> str:
+    return str(llvm.get_host_cpu_features().flatten())

@@ -54,6 +54,7 @@ _PART_OF_KIND = {
     "wait-gil": "wait_gil_ms",
     "start": "startup_ms",
     "started": "startup_ms",
+    "join": "computing_ms",
 }
 
 
@@ -65,7 +66,7 @@ def explain(timeline: Sequence[WrapTimeline]) -> list[StageExplanation]:
 
 def _stage(wrap: WrapTimeline) -> StageExplanation:
     process = max(range(len(wrap.ends_ms)), key=wrap.ends_ms.__getitem__)
-    own = [span for span in wrap.spans if span.process == process]
+    own = [span for span in wrap.spans if span.process == process and span.kind != "helper"]
     last = max((s for s in own if s.thread >= 0), key=lambda s: s.end_ms, default=None)
     path = [] if last is None else list(_path(own, last.thread))
     parts = dict.fromkeys(Parts.model_fields, 0.0)

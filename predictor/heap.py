@@ -1,6 +1,7 @@
 """A compiled priority queue of numbers by time, for the kernel: heapq's lists are slower there.
 
-A heap is an array of entries with the smallest key in place 1; the item of entry 0 is their number.
+A heap is an array of `predictor.records.ENTRY` with the smallest key in place 1; the item of entry
+0 is their number.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from numpy.typing import NDArray
 
 from predictor.compiling import inner
 from predictor.records import Records
-
-ENTRY = np.dtype([("key", np.float64), ("item", np.int64)], align=True)
 
 
 @inner

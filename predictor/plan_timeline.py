@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from predictor.equations import process_starts_ms
-from predictor.predict import Predictor, calls_others, parts_of
+from predictor.mechanisms import mechanism_of
+from predictor.predict import Predictor, caller_of, parts_of
 from predictor.timeline import Span
 from workflow.model import Workflow
 from workflow.plan import Plan
@@ -48,7 +48,7 @@ def plan_timeline(plan: Plan, workflow: Workflow, predictor: Predictor) -> list[
     """
     plan.check_against(workflow)
     found: list[WrapTimeline] = []
-    begin_ms = 0.0 if plan.called_by_client else predictor.platform.request_ms
+    begin_ms = 0.0 if plan.orchestrator == "client" else predictor.platform.request_ms
     for number, latency_ms in enumerate(predictor.plan_stages_ms(plan, workflow)):
         found += _stage(plan, workflow, predictor, number, begin_ms)
         begin_ms += latency_ms
@@ -59,10 +59,10 @@ def _stage(
     plan: Plan, workflow: Workflow, predictor: Predictor, number: int, begin_ms: float
 ) -> Iterator[WrapTimeline]:
     platform, mechanism = predictor.platform, plan.mechanism
-    parts, local = parts_of(plan, number, workflow), calls_others(plan, number)
+    parts, caller = parts_of(plan, number, workflow), caller_of(plan, number)
     following_ms = predictor.following_ms(plan, number)
-    runs = predictor.stage_runs(parts, mechanism, local)
-    spans = predictor.stage_spans(parts, mechanism, local)
+    runs = predictor.stage_runs(parts, mechanism, caller)
+    spans = predictor.stage_spans(parts, mechanism, caller)
     for (index, part), run, done in zip(plan.stage(number), runs, spans, strict=True):
         wrap = plan.wraps[index]
         yield WrapTimeline(
@@ -73,7 +73,7 @@ def _stage(
             network_ms=following_ms + run.call_ms,
             gather_ms=run.gathering_ms,
             tasks=part.processes,
-            starts_ms=tuple(process_starts_ms(len(part.processes), mechanism, platform)),
+            starts_ms=tuple(mechanism_of(mechanism).starts_ms(len(part.processes), platform)),
             ends_ms=run.ends_ms,
             spans=tuple(done),
         )

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
 from typing import NamedTuple, get_args
 
-from predictor.engine import EngineName, Processes, engine, processes_of
 from predictor.equations import (
+    Caller,
     call_computing_ms,
     calls_ms,
-    gathering_ms,
-    process_computing_ms,
-    process_forking_ms,
-    process_starts_ms,
     workflow_latency_ms,
 )
-from predictor.simulator import simulate
+from predictor.mechanisms import mechanism_of
+from predictor.simulator import Interpreter, Life, Processes, Simulator, Work, WorkKind
 from predictor.spread import End, has_spread, platform_at, scale_at
-from predictor.threads import Interpreter, Life, Work
 from predictor.timeline import Span
 from workflow.model import Workflow
-from workflow.plan import Mechanism, Plan, Prediction, WrapStage
+from workflow.plan import Plan, Prediction, WrapStage
 from workflow.platform import Platform
-from workflow.profile import LONGEST_MS, FunctionProfile, Profile
+from workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile, Share
 
-#: Engines agree on more digits of a millisecond than these, so that plans depend on none of them.
+#: Digits of a millisecond: processors agree on more, so that plans depend on none of them.
 _DIGITS = 6
 
 
@@ -51,12 +49,15 @@ class Run(NamedTuple):
 class _Group(NamedTuple):
     """Wraps of a stage that share cores.
 
-    ``calls_ms`` is what calling each of them costs; ``beside`` is what else computes there.
+    ``calls_ms`` is what calling each of them costs; ``beside`` is what else computes there, and
+    ``arriving_ms`` what each wrap's call computes before the wrap begins, beside those of the
+    others.
     """
 
     parts: Sequence[Part]
     calls_ms: Sequence[float]
     beside: Sequence[Life] = ()
+    arriving_ms: float = 0.0
 
     @property
     def cpus(self) -> int:
@@ -75,8 +76,6 @@ class Predictor:
         What the functions do and what the place costs.
     scale
         How much longer or shorter than profiled every function takes, by name (1 where absent).
-    engine_name
-        What simulates: see `predictor.engine.engine`.
     """
 
     def __init__(
@@ -84,10 +83,9 @@ class Predictor:
         profile: Profile,
         platform: Platform,
         scale: dict[str, float] | None = None,
-        engine_name: EngineName = "auto",
     ) -> None:
         self.platform = platform
-        self._work = {
+        works = {
             name: _work(function, (scale or {}).get(name, 1.0))
             for name, function in profile.functions.items()
         }
@@ -96,53 +94,53 @@ class Predictor:
             further_ms = (function.forked_ms or 0.0) - function.latency_ms
             if further_ms > 0:
                 self._forked[name] = f"{name} forked"  # no function has a space in its name
-                self._work[self._forked[name]] = (("cpu", further_ms), *self._work[name])
-        self._interpreter = Interpreter(
+                works[self._forked[name]] = (("cpu", further_ms), *works[name])
+        interpreter = Interpreter(
             platform.switch_interval_ms,
             platform.switch_cost_ms,
             platform.thread_startup_ms,
             platform.thread_ready_ms,
             platform.short_release_ms,
         )
-        self._engine = engine(engine_name, self._work, self._interpreter, platform.wasted_cores)
-        self._runs: dict[tuple[tuple[Part, ...], Mechanism, bool], list[Run]] = {}
+        self._simulator = Simulator(works, interpreter, platform.contention_overhead)
+        self._runs: dict[tuple[tuple[Part, ...], str, Caller], list[Run]] = {}
 
-    def simulate(self, processes: Processes, cpus: int, mechanism: Mechanism) -> list[float]:
+    def simulate(self, processes: Processes, cpus: int, mechanism: str) -> list[float]:
         """Equation (4) for all processes of a wrap's stage together: when each one ends."""
         lives = self._lives(processes, mechanism)
-        ends_ms = self._engine.ends_ms(lives, min(cpus, self.platform.cpus))
+        ends_ms = self._simulator.ends_ms(lives, min(cpus, self.platform.cpus))
         return [round(end, _DIGITS) for end in ends_ms]
 
     def each_ms(self, processes: Processes) -> list[float]:
         """Equation (4) for processes each of which is its wrap's only one."""
-        return [round(end, _DIGITS) for end in self._engine.each_ms(processes)]
+        return [round(end, _DIGITS) for end in self._simulator.each_ms(processes)]
 
-    def stage_runs(self, parts: Sequence[Part], mechanism: Mechanism, local: bool) -> list[Run]:
-        """What each wrap of a stage does; `local` says whether the first calls the others.
+    def stage_runs(self, parts: Sequence[Part], mechanism: str, caller: Caller) -> list[Run]:
+        """What each wrap of a stage does, that `caller` calls.
 
         Where the platform is one node that has fewer cores than they are given in sum, wraps
         compete for all of them. Else each has its own.
         """
-        key = (tuple(parts), mechanism, local)
+        key = (tuple(parts), mechanism, caller)
         if key not in self._runs:
             self._runs[key] = [
                 run
-                for group in self._groups(parts, local)
+                for group in self._groups(parts, caller)
                 for run in self._group_runs(group, mechanism)
             ]
         return self._runs[key]
 
-    def stage_ms(self, parts: Sequence[Part], mechanism: Mechanism, local: bool) -> float:
+    def stage_ms(self, parts: Sequence[Part], mechanism: str, caller: Caller) -> float:
         """Equation (2): the slowest wrap of a stage decides."""
-        return max(run.latency_ms for run in self.stage_runs(parts, mechanism, local))
+        return max(run.latency_ms for run in self.stage_runs(parts, mechanism, caller))
 
     def stage_spans(
-        self, parts: Sequence[Part], mechanism: Mechanism, local: bool
+        self, parts: Sequence[Part], mechanism: str, caller: Caller
     ) -> list[list[Span]]:
         """Who does what when in each wrap of a stage, from when the wrap begins."""
         return [
             spans
-            for group in self._groups(parts, local)
+            for group in self._groups(parts, caller)
             for spans in self._group_spans(group, mechanism)
         ]
 
@@ -151,71 +149,80 @@ class Predictor:
         return [
             self.following_ms(plan, number)
             + self.stage_ms(
-                parts_of(plan, number, workflow), plan.mechanism, calls_others(plan, number)
+                parts_of(plan, number, workflow), plan.mechanism, caller_of(plan, number)
             )
             for number in range(len(workflow.stages))
         ]
 
     def following_ms(self, plan: Plan, stage: int) -> float:
         """What it costs that stage number `stage` comes after another, where a wrap runs both."""
-        return self.platform.stage_ms if stage and not plan.called_by_client else 0.0
+        return self.platform.stage_ms if stage and plan.orchestrator != "client" else 0.0
 
-    def _groups(self, parts: Sequence[Part], local: bool) -> Iterator[_Group]:
-        """The wraps of a stage, those that share cores together."""
-        calls = calls_ms(len(parts), self.platform, local=local)
+    def _groups(self, parts: Sequence[Part], caller: Caller) -> Iterator[_Group]:
+        """The wraps of a stage, those that share cores together.
+
+        A client sends all its calls at once, and they are computed side by side; a wrap sends one
+        after another.
+        """
+        calls = calls_ms(len(parts), self.platform, caller)
         if not self.platform.one_node or sum(cpus for _, cpus in parts) <= self.platform.cpus:
             yield from (_Group([part], [call]) for part, call in zip(parts, calls, strict=True))
             return
         busy_ms = call_computing_ms(self.platform)
-        called = calls[1:] if local else calls
+        if caller == "client":
+            yield _Group(parts, calls[:1] * len(parts), arriving_ms=min(busy_ms, calls[0]))
+            return
+        called = calls[1:] if caller == "first" else calls
         yield _Group(parts, calls, [Life(call - busy_ms, (), busy_ms) for call in called])
 
-    def _group_runs(self, group: _Group, mechanism: Mechanism) -> Iterator[Run]:
+    def _group_runs(self, group: _Group, mechanism: str) -> Iterator[Run]:
         lives = self._group_lives(group, mechanism)
-        ends = iter(self._engine.ends_ms(lives, min(group.cpus, self.platform.cpus)))
+        ends = iter(self._simulator.ends_ms(lives, min(group.cpus, self.platform.cpus)))
         for (processes, _), call in zip(group.parts, group.calls_ms, strict=True):
             own = tuple(round(next(ends) - call, _DIGITS) for _ in processes)
-            gathering = gathering_ms(len(processes), mechanism, self.platform)
+            gathering = mechanism_of(mechanism).gathering_ms(len(processes), self.platform)
             yield Run(call, own, gathering)
 
-    def _group_spans(self, group: _Group, mechanism: Mechanism) -> Iterator[list[Span]]:
-        spans: list[Span] = []
-        named = processes_of(self._group_lives(group, mechanism), self._work)
+    def _group_spans(self, group: _Group, mechanism: str) -> Iterator[list[Span]]:
         cores = min(group.cpus, self.platform.cpus)
-        wasted = self.platform.wasted_cores
-        simulate(named, cores, self._interpreter, spans.append, wasted_cores=wasted)
+        spans = self._simulator.spans(self._group_lives(group, mechanism), cores)
         first = 0
         for (processes, _), call in zip(group.parts, group.calls_ms, strict=True):
             own = range(first, first + len(processes))
             yield [span.moved(first, call) for span in spans if span.process in own]
             first = own.stop
 
-    def _group_lives(self, group: _Group, mechanism: Mechanism) -> list[Life]:
+    def _group_lives(self, group: _Group, mechanism: str) -> list[Life]:
         """The processes of all wraps, then what computes beside them."""
+        arriving_ms = group.arriving_ms
         lives = [
-            life._replace(start_ms=call + life.start_ms)
+            life._replace(
+                start_ms=call - arriving_ms + life.start_ms,
+                computing_ms=arriving_ms + life.computing_ms,
+            )
             for (processes, _), call in zip(group.parts, group.calls_ms, strict=True)
             for life in self._lives(processes, mechanism)
         ]
         return [*lives, *group.beside]
 
-    def _lives(self, processes: Processes, mechanism: Mechanism) -> list[Life]:
-        """The processes of a wrap's stage; what runs in a forked one takes longer there."""
-        count = len(processes)
-        starts = process_starts_ms(count, mechanism, self.platform)
-        computing = process_computing_ms(count, mechanism, self.platform)
-        forking = process_forking_ms(count, mechanism, self.platform)
+    def _lives(self, processes: Processes, mechanism: str) -> list[Life]:
+        """The processes of a wrap's stage; what runs in a new one takes longer there."""
+        count, costs = len(processes), mechanism_of(mechanism)
+        starts = costs.starts_ms(count, self.platform)
+        computing = costs.computing_ms(count, self.platform)
+        forking = costs.forking_ms(count, self.platform)
         further = processes[1:]
-        if mechanism == "fork":
+        if not costs.lasting:
             further = tuple(tuple(self._forked.get(f, f) for f in each) for each in further)
         return list(map(Life, starts, (*processes[:1], *further), computing, forking))
 
 
 def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) -> Prediction:
-    """The latency of `plan`, with its range.
+    """The latency of `plan`, with its range; of several payloads that of their mix.
 
-    The range is what the spreads of profiles and constants make of it, all functions and constants
-    at their lower ends or all at their upper ones, wider by the platform's ``prediction_error``.
+    The range has on each side what the spreads of profiles and constants make of it, all functions
+    and constants at their lower ends or all at their upper ones, and the platform's
+    ``prediction_error``. As these are independent, their squares add up.
 
     Raises
     ------
@@ -225,6 +232,31 @@ def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
     """
     profile.require(workflow.functions)
     plan.check_against(workflow)
+    mix = profile.mix
+    each = [_predict_one(plan, workflow, share.profile, platform) for share in mix]
+    if len(mix) == 1:
+        return each[0]
+    stages = zip(*(one.stages_ms for one in each), strict=True)
+    return Prediction(
+        latency_ms=mean_ms(mix, [one.latency_ms for one in each]),
+        low_ms=min(one.low_ms for one in each),
+        high_ms=max(one.high_ms for one in each),
+        warnings=each[0].warnings,  # which are of the whole profile
+        stages_ms=tuple(mean_ms(mix, stage) for stage in stages),
+        payloads_ms={share.payload: one.latency_ms for share, one in zip(mix, each, strict=True)},
+    )
+
+
+def mean_ms(mix: Sequence[Share], latencies_ms: Iterable[float]) -> float:
+    """The mean latency of a mix of payloads, by weight, from that of each payload."""
+    rounded = [round(latency_ms, 4) for latency_ms in latencies_ms]
+    return round(fmean(rounded, [share.weight for share in mix]), 4)
+
+
+def _predict_one(
+    plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
+) -> Prediction:
+    """What `predict` says of a single payload."""
     stages = Predictor(profile, platform).plan_stages_ms(plan, workflow)
     latency = _latency_ms(plan, stages, platform)
     bounds = [latency]
@@ -233,17 +265,20 @@ def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
             place = platform_at(platform, end)
             predictor = Predictor(profile, place, scale_at(profile, end))
             bounds.append(_latency_ms(plan, predictor.plan_stages_ms(plan, workflow), place))
-    error = platform.prediction_error
+    error_ms = latency * platform.prediction_error
+    low_ms = latency - math.hypot(latency - min(bounds), error_ms)
+    high_ms = latency + math.hypot(max(bounds) - latency, error_ms)
     return Prediction(
         latency_ms=round(latency, 4),
-        low_ms=round(min(bounds) * (1 - error), 4),
-        high_ms=round(min(max(bounds) * (1 + error), max(latency, LONGEST_MS)), 4),
+        low_ms=round(max(0.0, low_ms), 4),
+        high_ms=round(min(high_ms, max(latency, LONGEST_MS)), 4),
+        warnings=(*profile.warnings, *platform.warnings),
         stages_ms=tuple(round(stage, 4) for stage in stages),
     )
 
 
 def _latency_ms(plan: Plan, stages_ms: Sequence[float], platform: Platform) -> float:
-    request_ms = 0.0 if plan.called_by_client else platform.request_ms
+    request_ms = 0.0 if plan.orchestrator == "client" else platform.request_ms
     return workflow_latency_ms(stages_ms, request_ms)
 
 
@@ -254,9 +289,11 @@ def parts_of(plan: Plan, stage: int, workflow: Workflow) -> list[Part]:
     ]
 
 
-def calls_others(plan: Plan, stage: int) -> bool:
-    """Whether the first wrap of a stage calls the others, as it has the request and no client."""
-    return plan.stage(stage)[0][0] == 0 and not plan.called_by_client
+def caller_of(plan: Plan, stage: int) -> Caller:
+    """What calls the wraps of a stage."""
+    if plan.orchestrator == "client":
+        return "client"
+    return "first" if plan.stage(stage)[0][0] == 0 else "entry"
 
 
 def _functions_of(stage: WrapStage, workflow: Workflow) -> Processes:
@@ -264,4 +301,18 @@ def _functions_of(stage: WrapStage, workflow: Workflow) -> Processes:
 
 
 def _work(function: FunctionProfile, scale: float) -> Work:
-    return tuple((period.kind, period.duration_ms * scale) for period in function.periods)
+    return tuple(part for period in function.periods for part in _parts(period, scale))
+
+
+def _parts(period: Period, scale: float) -> Iterator[tuple[WorkKind, float]]:
+    """A period with the helpers that compute beside it, as many as its parallelism says.
+
+    What is left over one core is one helper that is done earlier.
+    """
+    duration_ms = period.duration_ms * scale
+    whole, part = divmod(period.parallelism - 1.0, 1.0)
+    helpers_ms = [duration_ms] * int(whole) + [part * duration_ms] * (part > 0)
+    yield from (("helper", helper_ms) for helper_ms in helpers_ms)
+    yield period.kind, duration_ms
+    if helpers_ms:
+        yield "join", 0.0

@@ -1,63 +1,77 @@
-"""Discrete-event simulation of threads under the GIL, of several processes on shared cores.
-
-Generalises Chiron's Algorithm 1. A ``cpu`` period needs the GIL and a core, a ``native`` period
-a core only, a ``block`` period neither. The runnable threads of all processes share the cores
-equally (processor sharing). Who wants the GIL asks for it after the switch interval; the holder
-drops it then, and before every period that is not ``cpu``.
-
-While more threads want to compute than there are cores, some core idles now and then all the same:
-who is woken waits for the core that it was woken on, though another is free (Lozi et al., The Linux
-Scheduler: a Decade of Wasted Cores, EuroSys'16). All computing then takes longer by one share.
-
-Three things are as CPython does them and not as Algorithm 1 has them:
-
-- The GIL goes to who has waited longest. Algorithm 1 gives it to who has had the least CPU, as
-  the operating system's scheduler gives cores; but who waits for the GIL sleeps on a condition
-  variable, which knows nothing of that. In CPython 3.11 a thread that has computed for a second
-  gets the GIL as often as three that have just begun.
-- Who lets the GIL go wakes the next one, which takes it when it runs: on a free core at once. Where
-  all are busy, who has let it go for a short call only finds it free and goes on; the other was
-  woken in vain, and begins its interval anew. A function of many short calls is not held up then.
-- ``Thread.start`` returns when the new thread has run far enough to say so. Until then the
-  starter waits, first for the thread, then for the GIL, which the thread keeps as long as others
-  may. So new threads that compute begin a switch interval apart. Threads that wait already are
-  only handed their work. On the published testbed, waiting for new threads takes the mean error
-  from 6.4 to 5.8 % (mr) and leaves it at 0.6 % (finra5), the other constants fitted to each.
-"""
+"""Simulates processes by the names of their functions: hands the compiled kernel what it needs."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+import struct
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import Literal, NamedTuple
 
-from predictor.threads import Gil, Interpreter, Kind, Process, Thread, Todo
+from predictor.compiling import kernel
+from predictor.records import CLOCK, ENTRY, GIL, KINDS, PERIOD, PROCESS, SPAN, THREAD
 from predictor.timeline import Span
+from workflow.profile import PeriodKind
 
-#: Times closer than this are one instant; profiles have microseconds.
-INSTANT_MS = 1e-9
-#: So are those which a clock of double precision cannot tell apart, as a part of the time it shows.
-CLOCK_STEP = 1e-15
+#: Besides its periods a function can start a helper, which computes for so long without the GIL
+#: while the function goes on, and wait until all its helpers are done.
+WorkKind = PeriodKind | Literal["helper", "join"]
+#: What a function does, one after another, and for how long, in milliseconds.
+Work = tuple[tuple[WorkKind, float], ...]
+
+#: The functions of each process of a wrap's stage.
+Processes = tuple[tuple[str, ...], ...]
+
+#: For how many spans there is memory at first.
+_SPANS = 1000
+_WORD_BYTES = 8
+#: The time at the beginning.
+_TIME = (0.0, 0.0, 0.0, 0.0)
 
 
-def simulate(
-    processes: Sequence[Process],
-    cores: int,
-    interpreter: Interpreter,
-    record: Callable[[Span], None] | None = None,
-    *,
-    wasted_cores: float = 0.0,
-) -> list[float]:
-    """When each process has finished all its threads, in milliseconds.
+class Life(NamedTuple):
+    """A process that comes to life at `start_ms` and runs each of `functions` on a thread.
+
+    Before that it computes for `computing_ms`, as a process that has just been forked does; and
+    before that, its parent computes for `forking_ms`, and can only then fork the next one: where
+    the process before this one is forked too, this one begins when that is done.
+    """
+
+    start_ms: float
+    functions: Sequence[str]
+    computing_ms: float = 0.0
+    forking_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """What CPython costs: the GIL's switch interval and switch cost, the start of a thread.
+
+    A start takes `thread_startup_ms` with the GIL held. A new thread then needs
+    `thread_ready_ms` before it can run, for which the starter waits; None where threads wait
+    already and are only handed their work. A thread that lets the GIL go for less than
+    `short_release_ms` has it back before those that wait for it, where these have no core to wake
+    up on.
+    """
+
+    switch_interval_ms: float
+    switch_cost_ms: float
+    thread_startup_ms: float
+    thread_ready_ms: float | None = None
+    short_release_ms: float = 0.0
+
+
+class Simulator:
+    """Simulates processes of functions that it knows, under the GIL and on shared cores.
 
     Parameters
     ----------
-    processes
-        The processes of one wrap in one stage; they compete for the cores.
-    cores
-        How many cores they share, at least 1.
-    record
-        Called with every span of time that a thread spends on one thing.
-    wasted_cores
+    works
+        What each function does, by name.
+    interpreter
+        What threads cost.
+    contention_overhead
         By what part of itself all computing takes longer while more threads want a core, or their
         process's GIL, than there are cores; where there is but one, nothing.
 
@@ -66,235 +80,88 @@ def simulate(
     Two threads of 10 ms in one process take 20 ms, in two processes on two cores 10 ms:
 
     >>> cpython = Interpreter(switch_interval_ms=5, switch_cost_ms=0, thread_startup_ms=0)
-    >>> work = (("cpu", 10.0),)
-    >>> simulate([Process(0, (work, work))], 2, cpython)
+    >>> simulator = Simulator({"f": (("cpu", 10.0),)}, cpython)
+    >>> simulator.ends_ms([Life(0, ("f", "f"))], 2)
     [20.0]
-    >>> simulate([Process(0, (work,)), Process(0, (work,))], 2, cpython)
+    >>> simulator.ends_ms([Life(0, ("f",)), Life(0, ("f",))], 2)
     [10.0, 10.0]
-
-    References
-    ----------
-    Chiron (SC'23), §3.3 and Algorithm 1; CPython's ``ceval_gil`` and ``threading.Thread.start``.
     """
-    return _Simulation(processes, cores, interpreter, record, wasted_cores).run()
 
-
-class _Simulation:
     def __init__(
-        self,
-        processes: Sequence[Process],
-        cores: int,
-        interpreter: Interpreter,
-        record: Callable[[Span], None] | None,
-        wasted_cores: float,
+        self, works: Mapping[str, Work], interpreter: Interpreter, contention_overhead: float = 0.0
     ) -> None:
-        self.cores = cores
-        self.wasted_cores = wasted_cores
-        self.interpreter = interpreter
-        self.record = record
-        self.now = 0.0
-        self.instant_ms = INSTANT_MS
-        self.computing: set[Thread] = set()  # in a native period
-        self.blocked: dict[Thread, float] = {}  # until when
-        self.gils = [Gil(process=index) for index in range(len(processes))]
-        before: Gil | None = None  # the process before, if that is forked
-        for gil, process in zip(self.gils, processes, strict=True):
-            starter = self._launch(gil, process)
-            if before is not None and process.forking_ms:
-                before.follower = starter
-            else:
-                self.blocked[starter] = process.start_ms
-            before = gil if process.forking_ms else None
-
-    def _launch(self, gil: Gil, process: Process) -> Thread:
-        """The main thread starts every thread; where they are new, it waits for each.
-
-        What it computes before that, and who forks it, shares the cores and leaves the GIL alone,
-        which nobody else wants yet.
-        """
-        gil.unfinished = len(process.threads)
-        gil.end_ms = process.start_ms
-        ready_ms = self.interpreter.thread_ready_ms
-        before: Todo = (("start", ready_ms or 0.0), ("cpu", 0.0))
-        gil.threads = [
-            Thread(gil, number, (*before, *work)) for number, work in enumerate(process.threads)
-        ]
-        start: Todo = (("cpu", self.interpreter.thread_startup_ms), ("started", 0.0))
-        starts = start[: 1 if ready_ms is None else 2] * len(gil.threads)
-        forking: Todo = (("native", process.forking_ms), ("forked", 0.0))
-        computing: Todo = (("native", process.computing_ms),)
-        starter = Thread(
-            gil,
-            -1,
-            (
-                *(forking if process.forking_ms else ()),
-                *(computing if process.computing_ms else ()),
-                *starts,
-            ),
+        periods = [(KINDS.index(kind), ms) for work in works.values() for kind, ms in work]
+        packed = struct.pack(PERIOD.format * len(periods), *chain.from_iterable(periods))
+        self._kernel = kernel()
+        self._periods = array("q", packed)
+        self._first = array("q", accumulate(map(len, works.values()), initial=0))
+        self._periods_at, self._first_at = _address(self._periods), _address(self._first)
+        self._number = {name: number for number, name in enumerate(works)}
+        self._helpers = [sum(kind == "helper" for kind, _ in work) for work in works.values()]
+        ready_ms = interpreter.thread_ready_ms
+        self._constants = (
+            interpreter.switch_interval_ms,
+            interpreter.switch_cost_ms,
+            interpreter.thread_startup_ms,
+            -1.0 if ready_ms is None else ready_ms,
+            interpreter.short_release_ms,
+            contention_overhead,
         )
-        starter.since_ms = process.start_ms
-        return starter
 
-    def run(self) -> list[float]:
-        while any(gil.unfinished for gil in self.gils):
-            running = [gil.holder for gil in self.gils if gil.holder is not None]
-            runnable = len(running) + len(self.computing)
-            share = min(1.0, self.cores / max(1, runnable))
-            rate = share / (1.0 + self.wasted_cores) if self._crowded(runnable) else share
-            until = self._next_event(running, rate)
-            self._advance(running, until - self.now, rate, share)
-            self.now = until
-            self.instant_ms = max(INSTANT_MS, CLOCK_STEP * until)
-            self._settle(running)
-        return [gil.end_ms for gil in self.gils]
+    def ends_ms(self, lives: Sequence[Life], cores: int) -> list[float]:
+        """When each process ends; all share `cores` cores, at least 1."""
+        return self._run(lives, [len(lives)], cores)[0]
 
-    def _crowded(self, runnable: int) -> bool:
-        """Whether more threads want to compute than there are cores, of which some idle then."""
-        if not self.wasted_cores or self.cores == 1:
-            return False
-        return runnable + any(gil.waiters for gil in self.gils) > self.cores
+    def each_ms(self, processes: Sequence[Sequence[str]]) -> list[float]:
+        """When each process ends that begins at 0 and has a core of its own."""
+        return self._run([Life(0.0, names) for names in processes], [1] * len(processes), 1)[0]
 
-    def _next_event(self, running: list[Thread], rate: float) -> float:
-        """When the next period ends or the GIL is next asked for."""
-        event = min(self.blocked.values(), default=math.inf)
-        for thread in self.computing:
-            event = min(event, self.now + thread.remaining_ms / rate)
-        for thread in running:
-            gil = thread.gil
-            left = gil.switching_ms or thread.remaining_ms
-            event = min(event, self.now + left / rate, self._drop_time(gil))
-        return max(event, self.now)
+    def spans(self, lives: Sequence[Life], cores: int) -> list[Span]:
+        """What every thread of every process does when, in the order of the ends."""
+        _, count, spans = self._run(lives, [len(lives)], cores, _SPANS)
+        if count > _SPANS:
+            spans = self._run(lives, [len(lives)], cores, count)[2]
+        fields = struct.iter_unpack(SPAN.format, spans[: count * SPAN.words])
+        found = (Span(p, thread, KINDS[kind], *times) for p, thread, kind, *times in fields)
+        ended = [span for span in found if span.end_ms > span.start_ms]
+        return sorted(ended, key=lambda span: span.end_ms)
 
-    def _drop_time(self, gil: Gil) -> float:
-        """When the holder will have to drop the GIL: one interval after a waiter saw no switch."""
-        if not gil.waiters or gil.switching_ms:
-            return math.inf
-        asked_ms = max(gil.taken_ms, gil.waiters[0].since_ms)
-        return asked_ms + self.interpreter.switch_interval_ms
-
-    def _advance(self, running: list[Thread], elapsed_ms: float, rate: float, share: float) -> None:
-        done_ms, on_core_ms = elapsed_ms * rate, elapsed_ms * share
-        for thread in self.computing:
-            thread.remaining_ms -= done_ms
-            thread.computed_ms += on_core_ms
-        for thread in running:
-            gil = thread.gil
-            thread.computed_ms += on_core_ms
-            if gil.switching_ms:
-                left_ms = gil.switching_ms - done_ms
-                gil.switching_ms = left_ms if left_ms > self.instant_ms else 0.0
-                gil.taken_ms = self.now + elapsed_ms
-            else:
-                thread.remaining_ms -= done_ms
-
-    def _settle(self, running: list[Thread]) -> None:
-        """Move on every thread whose period ended now, and hand over the GILs asked for."""
-        for thread in running:
-            if not thread.gil.switching_ms and thread.remaining_ms <= self.instant_ms:
-                self._next_period(thread)
-            elif self._drop_time(thread.gil) <= self.now + self.instant_ms:
-                self._note(thread, "cpu")
-                self._wait(thread)
-                self._release(thread.gil)
-        over = [thread for thread in self.computing if thread.remaining_ms <= self.instant_ms]
-        self.computing.difference_update(over)
-        for thread in sorted(over, key=_order):
-            self._next_period(thread)
-        now = self.now + self.instant_ms
-        awake = [thread for thread, until in self.blocked.items() if until <= now]
-        for thread in sorted(awake, key=_order):
-            del self.blocked[thread]
-            self._next_period(thread)
-
-    def _next_period(self, thread: Thread) -> None:
-        gil = thread.gil
-        if thread.position >= 0:
-            self._note(thread, thread.kind)
-        if thread.position >= 0 and thread.number < 0 and thread.kind == "cpu":
-            gil.started += 1
-            self._next_period(gil.threads[gil.started - 1])
-        elif thread.position == 1 and gil.parked is not None:  # hears that this one runs
-            starter, gil.parked = gil.parked, None
-            self._next_period(starter)
-        thread.position += 1
-        thread.since_ms = self.now
-        holds = gil.holder is thread
-        if thread.position == len(thread.work):
-            self._finish(thread)
-        elif self._begin(thread, *thread.work[thread.position], holds):
-            return
-        if holds:
-            self._release(gil)
-
-    def _begin(self, thread: Thread, kind: Kind, duration_ms: float, holds: bool) -> bool:
-        """Begin a period; whether it is one in which the thread keeps or wants the GIL."""
-        if kind == "cpu":
-            thread.remaining_ms = duration_ms
-            if not holds:
-                self._wait(thread)
-        elif holds and self._gets_gil_back(thread.gil, kind, duration_ms):
-            thread.remaining_ms = duration_ms
-            thread.gil.taken_ms = self.now
-            return True
-        elif kind == "native":
-            thread.remaining_ms = duration_ms
-            self.computing.add(thread)
-        elif kind == "started":
-            thread.gil.parked = thread
-        elif kind == "forked":
-            self._fork_next(thread.gil)
-            self._next_period(thread)
-        else:
-            self.blocked[thread] = self.now + duration_ms
-        return kind == "cpu"
-
-    def _gets_gil_back(self, gil: Gil, kind: Kind, duration_ms: float) -> bool:
-        """Whether the holder lets the GIL go for too short a time for those who wait for it."""
-        if kind not in ("native", "block") or duration_ms >= self.interpreter.short_release_ms:
-            return False
-        holders = sum(other.holder is not None for other in self.gils)
-        return bool(gil.waiters) and holders + len(self.computing) >= self.cores
-
-    def _fork_next(self, gil: Gil) -> None:
-        if gil.follower is not None:
-            self._note(gil.follower, "start")
-            self.blocked[gil.follower] = self.now
-
-    def _wait(self, thread: Thread) -> None:
-        thread.since_ms = self.now
-        thread.gil.waiters.append(thread)
-        if thread.gil.holder is None:
-            self._take(thread.gil)
-
-    def _release(self, gil: Gil) -> None:
-        gil.last_holder, gil.holder = gil.holder, None
-        if gil.waiters:
-            self._take(gil)
-
-    def _take(self, gil: Gil) -> None:
-        """Give the GIL to who has waited longest."""
-        thread = gil.waiters.popleft()
-        self._note(thread, "wait-gil")
-        thread.since_ms = self.now
-        gil.holder = thread
-        gil.taken_ms = self.now
-        if gil.last_holder is not thread and gil.last_holder is not None:
-            gil.switching_ms = self.interpreter.switch_cost_ms
-
-    def _finish(self, thread: Thread) -> None:
-        if thread.number >= 0:
-            thread.gil.unfinished -= 1
-            thread.gil.end_ms = self.now
-
-    def _note(self, thread: Thread, kind: str) -> None:
-        """Record what `thread` has done since it began to."""
-        elapsed_ms = self.now - thread.since_ms
-        if self.record is not None and elapsed_ms > 0:
-            waited_ms = elapsed_ms - thread.computed_ms if kind in ("cpu", "native") else 0.0
-            process, number = thread.order
-            self.record(Span(process, number, kind, thread.since_ms, self.now, max(0.0, waited_ms)))
-        thread.computed_ms = 0.0
+    def _run(
+        self, lives: Sequence[Life], together: Sequence[int], cores: int, most_spans: int = 0
+    ) -> tuple[list[float], int, array[int]]:
+        """The ends of processes, how many spans there were, and those there was memory for."""
+        functions = [self._number[name] for life in lives for name in life[1]]
+        threads = len(functions) + len(lives)
+        most = threads + sum([self._helpers[number] for number in functions])
+        begins = [value for life in lives for value in (len(life[1]), life[0], *life[2:], 0.0)]
+        given = struct.pack(
+            f"={CLOCK.format}{PROCESS.format * len(lives)}{len(together) + len(functions)}q",
+            *(cores, 0, *self._constants, *_TIME),
+            *begins,
+            *together,
+            *functions,
+        )
+        words = (  # in the order of the kernel's arguments
+            *(CLOCK.words, len(begins), len(together), len(functions)),
+            *(GIL.words * len(lives), THREAD.words * threads),
+            *(ENTRY.words * (most + 1), ENTRY.words * (most + 1), most),
+        )
+        places = list(accumulate(words, initial=0))
+        memory = array("q", given + bytes(_WORD_BYTES * places[-1] - len(given)))
+        spans = array("q", bytes(_WORD_BYTES * SPAN.words * most_spans))
+        begin = _address(memory)
+        count = self._kernel(
+            self._periods_at,
+            self._first_at,
+            *[begin + _WORD_BYTES * place for place in places[:-1]],
+            _address(spans),
+            len(together),
+            most,
+            most_spans,
+        )
+        done = memory[CLOCK.words : CLOCK.words + len(begins)].tobytes()
+        return list(array("d", done)[PROCESS.words - 1 :: PROCESS.words]), count, spans
 
 
-def _order(thread: Thread) -> tuple[int, int]:
-    return thread.order
+def _address(words: array[int]) -> int:
+    return words.buffer_info()[0]

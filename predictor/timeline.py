@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+#: The kinds of spans that need a core.
+COMPUTING = frozenset({"cpu", "native", "helper"})
+
 
 class Span(NamedTuple):
     """A stretch of time that one thread of one process spent on one thing.
 
     ``thread`` is the thread's place in its process, -1 for the one that starts the others;
     ``kind`` is ``cpu``, ``native``, ``block``, ``wait-gil``, ``start`` (it was started but cannot
-    run yet) or ``started`` (the starter waits for that). A ``cpu`` span begins with the GIL's
-    change of holder, where that costs; ``wait_core_ms`` is how much of a ``cpu`` or ``native``
-    span passed because others had the cores.
+    run yet), ``started`` (the starter waits for that), ``helper`` (a thread or process that the
+    function started computes, whatever the function does meanwhile) or ``join`` (the function waits
+    for those). A ``cpu`` span begins with the GIL's change of holder, where that costs;
+    ``wait_core_ms`` is how much of a span of `COMPUTING` passed because others had the cores.
     """
 
     process: int

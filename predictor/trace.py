@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from predictor.plan_timeline import WrapTimeline
-from predictor.timeline import Span
+from predictor.timeline import COMPUTING, Span
 from predictor.trace_events import (
     COUNTER,
     WORKFLOW,
@@ -25,6 +25,7 @@ _LABELS = {
     "wait-gil": "waiting for the GIL",
     "start": "being started",
     "started": "waiting for the thread it started",
+    "join": "waiting for its helpers",
 }
 
 
@@ -67,6 +68,8 @@ def _wrap(wrap: WrapTimeline, pids: Sequence[int]) -> Iterator[Event]:
             own = [s for s in wrap.spans if (s.process, s.thread) == (process, thread)]
             yield from _task(task, own, pids[process], thread + 1, wrap.start_ms)
     for span in wrap.spans:
+        if span.kind not in _LABELS:  # a helper, which would lie over what its function does
+            continue
         begin_ms, end_ms = wrap.start_ms + span.start_ms, wrap.start_ms + span.end_ms
         pid, row = pids[span.process], span.thread + 1
         event = complete(_LABELS[span.kind], span.kind, pid, row, begin_ms, end_ms)
@@ -89,7 +92,7 @@ def _busy_cores(wrap: WrapTimeline, pid: int) -> Iterator[Event]:
     """How many cores of the wrap compute, whenever that changes."""
     changes: dict[float, int] = {}
     for span in wrap.spans:
-        if span.kind in ("cpu", "native"):
+        if span.kind in COMPUTING:
             changes[span.start_ms] = changes.get(span.start_ms, 0) + 1
             changes[span.end_ms] = changes.get(span.end_ms, 0) - 1
     computing = 0

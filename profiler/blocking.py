@@ -29,7 +29,7 @@ _WAITS = (
 )
 #: The system calls that can block (Chiron §3.2 names open, read, write, poll, select, sendto).
 BLOCKING = frozenset(f"{_FILES} {_SOCKETS} {_WAITS}".split())
-#: What strace has to show: these, the markers, who starts whom, and who takes a port.
+#: What strace has to show: these, the markers, what starts a thread, what takes a port.
 TRACED = BLOCKING | STARTING | {"access", "bind"}
 
 #: A thread waits for the GIL one switch interval (5 ms) at a time, so longer is another lock.

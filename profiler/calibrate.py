@@ -15,14 +15,21 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from deployment.background_load import await_quiet, mean_share, others_share
+from deployment.invoke import Answer
+from deployment.launcher import Deployment, Launcher
 from profiler import constants
 from profiler.constants import Interpreter, Seen
-from profiler.launcher import Answer, Deployment, Launcher
+from profiler.contention_overhead import (
+    CrowdRound,
+    contention_overhead,
+    contention_overhead_quartiles,
+    run_crowd,
+)
+from profiler.cpu_speed import CpuSpeed, mean_probe_ms, with_cpu_speed
 from profiler.noop_handler import PAUSE, QUESTION, WORK
 from profiler.noop_shapes import Shape, crowd, shapes, write_folder
-from profiler.reference_loop import Pace, machine_ms, paced
-from profiler.self_check import Predict, prediction_error
-from profiler.wasted_cores import CrowdRound, run_crowd, wasted_cores, wasted_cores_quartiles
+from profiler.self_check import prediction_error, warnings
 from workflow.errors import ChironError
 from workflow.platform import Platform
 
@@ -38,6 +45,9 @@ _BUDGET_S = 32.0
 _CROWDS = 4
 #: Every constant is found once more for each of so many parts of the rounds, for its spread.
 _PARTS = 8
+#: How often it is measured in all, where what was found is not to be relied on, and for how long
+#: the machine may take to get quiet before, in seconds.
+_ATTEMPTS, _QUIET_S = 2, 20.0
 #: What the no-ops hand on.
 _REQUEST = b"{}"
 
@@ -45,7 +55,6 @@ _REQUEST = b"{}"
 def calibrate(
     launcher: Launcher,
     *,
-    predict: Predict,
     name: str | None = None,
     rounds: int = ROUNDS,
     progress: Progress | None = None,
@@ -53,12 +62,11 @@ def calibrate(
     """Measure every constant of platform.json on the gateway of `launcher`.
 
     All plans are run in turn, so that the machine's drift is the same for all of them, and taken at
-    one speed of the machine. The latencies are those that a client sees.
+    one speed of the machine. The latencies are those that a client sees. What is not to be relied
+    on is measured once more, when the machine is quiet; where it stays so, ``warnings`` says why.
 
     Parameters
     ----------
-    predict
-        Predicts plans of known work, so that the platform says how wrong predictions are here.
     name
         What to call the platform; this machine's name where nothing is given.
     rounds
@@ -75,7 +83,7 @@ def calibrate(
     ----------
     Chiron (SC'23), equations (1)-(4) and Table 2.
     """
-    say = progress or _nobody
+    say = progress or _say_nothing
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-calibrate-"))
         folder = write_folder(Path(scratch))
@@ -87,55 +95,87 @@ def calibrate(
         deployed = {shape.name: deploy(shape) for shape in shapes()}
         cpus = len(os.sched_getaffinity(0))
         crowded = deploy(crowd()) if cpus > 1 else None
-        say("timing no-ops")
-        timed, crowds, reference_ms = _rounds(deployed, crowded, rounds)
-        say("timing the GIL")
-        interpreter = _interpreter(deployed["one"], rounds)
 
-        def constants_of(some: Sequence[Round]) -> Platform:
-            return constants.platform(
-                _typical(some),
-                interpreter,
-                name=name or machine.node() or "platform",
-                cpus=cpus,
-                one_node=launcher.one_node,
-            ).model_copy(update={"reference_ms": round(reference_ms, 4)})
+        def attempt() -> Platform:
+            looks: list[float | None] = []
 
-        parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
-        found = constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
-        if crowds:
-            spread = found.spread | {"wasted_cores": wasted_cores_quartiles(crowds)}
-            wasted = {"wasted_cores": wasted_cores(crowds), "spread": spread}
-            found = found.model_copy(update=wasted)
-        say("checking predictions")
-        error = prediction_error(deployed, found, predict)
-    return found.model_copy(update={"prediction_error": error})
+            def look() -> None:
+                looks.append(others_share())
+
+            say("timing no-ops")
+            timed, crowds, cpu_probe_ms = _rounds(deployed, crowded, rounds, look)
+            say("timing the GIL")
+            interpreter = _interpreter(deployed["one"], rounds)
+
+            def constants_of(some: Sequence[Round]) -> Platform:
+                return constants.platform(
+                    _typical(some),
+                    interpreter,
+                    name=name or machine.node() or "platform",
+                    cpus=cpus,
+                    one_node=launcher.one_node,
+                ).model_copy(update={"cpu_probe_ms": round(cpu_probe_ms, 4)})
+
+            parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
+            found = constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
+            if crowds:
+                spread = found.spread | {
+                    "contention_overhead": contention_overhead_quartiles(crowds)
+                }
+                overhead = {"contention_overhead": contention_overhead(crowds), "spread": spread}
+                found = found.model_copy(update=overhead)
+            say("checking predictions")
+            error = prediction_error(deployed, found, look)
+            found = found.model_copy(update={"prediction_error": error})
+            return found.model_copy(update={"warnings": warnings(found, mean_share(looks))})
+
+        return best_of(attempt, say)
+
+
+def best_of(attempt: Callable[[], Platform], say: Progress) -> Platform:
+    """The first platform that is to be relied on; else the better one, with its warnings said."""
+    best = attempt()
+    for _ in range(_ATTEMPTS - 1):
+        if not best.warnings:
+            break
+        say("this is not to be relied on: measuring once more when the machine is quiet")
+        await_quiet(_QUIET_S)
+        best = min(best, attempt(), key=lambda each: (len(each.warnings), each.prediction_error))
+    for line in best.warnings:
+        say(f"warning: {line}")
+    return best
 
 
 def _rounds(
-    deployed: Mapping[str, Deployment], crowded: Deployment | None, rounds: int
+    deployed: Mapping[str, Deployment],
+    crowded: Deployment | None,
+    rounds: int,
+    pause: Callable[[], None],
 ) -> tuple[list[Round], list[CrowdRound], float]:
-    """What was seen of every plan, and of the crowd, in each round; and how long the reference loop
-    typically took, which is the speed that what was seen of the plans is for.
+    """What was seen of every plan, and of the crowd, in each round; and what the CPU-speed probe
+    typically took, which is the speed that what was seen of the plans is for. `pause` is called
+    after each, while nothing runs.
     """
     widths = {shape.name: len(shape.workflow.stages[0]) for shape in shapes()}
-    taken: list[dict[str, tuple[Seen, Pace]]] = []
+    taken: list[dict[str, tuple[Seen, CpuSpeed]]] = []
     crowds: list[CrowdRound] = []
     deadline = time.monotonic() + _BUDGET_S
     for number in range(_WARM_UP + rounds):
         if number > _WARM_UP and time.monotonic() > deadline:
             break
         seen = {
-            name: paced(partial(_seen, name, one, widths[name])) for name, one in deployed.items()
+            name: with_cpu_speed(partial(_seen, name, one, widths[name]))
+            for name, one in deployed.items()
         }
         if number < _WARM_UP:
             continue
         taken.append(seen)
         if crowded is not None:
             crowds += [run_crowd(deployed["one"], crowded) for _ in range(_CROWDS)]
-    typical_ms = median(pace.loop_ms for one in taken for _, pace in one.values())
+        pause()
+    typical_ms = median(speed.probe_ms for one in taken for _, speed in one.values())
     timed = [
-        {name: seen.slower(typical_ms / pace.loop_ms) for name, (seen, pace) in one.items()}
+        {name: seen.slower(typical_ms / speed.probe_ms) for name, (seen, speed) in one.items()}
         for one in taken
     ]
     return timed, crowds, typical_ms
@@ -153,7 +193,7 @@ def _cold(one: Deployment, request: bytes, *, trace: bool = False) -> Answer:
     Right after another one it takes a quarter less; but when plans are measured, and when a client
     has other things to do, nothing is left of it in the caches.
     """
-    machine_ms()
+    mean_probe_ms()
     return one.invoke(request, trace=trace)
 
 
@@ -230,5 +270,5 @@ def _interpreter(one: Deployment, rounds: int) -> Interpreter:
         raise ChironError("calibration-failed", message, status=502) from None
 
 
-def _nobody(_: str) -> None:
-    """Progress that nobody asked for."""
+def _say_nothing(_: str) -> None:
+    """Progress that is not asked for."""

@@ -67,7 +67,7 @@ def _change(name: str, old: FunctionProfile | None, new: FunctionProfile | None)
     return Change(
         function=name,
         old_ms=old.latency_ms,
-        new_ms=round(latency_at(new, old.reference_ms or new.reference_ms or 0.0), 3),
+        new_ms=round(latency_at(new, old.cpu_probe_ms or new.cpu_probe_ms or 0.0), 3),
         kinds_ms={kind: round(difference, 3) for kind, difference in kinds.items()},
         facts=tuple(fact for fact in _FACTS if getattr(old, fact) != getattr(new, fact)),
     )

@@ -1,8 +1,7 @@
 """Solves the predictor's equations for its constants, given the latencies of no-op plans.
 
 Each constant is a difference of times, so whatever all plans have in common drops out, and what a
-no-op plan is predicted to take is what it took. Starting a process is taken for computing as a
-whole: what it does is copy memory.
+no-op plan is predicted to take is what it took. Each mechanism knows its own.
 """
 
 from __future__ import annotations
@@ -10,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import quantiles
+from typing import Any
 
-from profiler.noop_shapes import PROCESSES, REMOTES, STAGES, THREADS
+from predictor.mechanisms import MECHANISMS
+from profiler.noop_shapes import LASTING, PROCESSES, REMOTES, STAGES, THREADS, few, many
 from workflow.platform import Platform
 
 #: The plans of which it has to be known how long they take when their no-ops do not pause.
 BRIEF = frozenset({"one", "threads"})
 #: Those of which it has to be known when their processes begin with functions that compute at once:
 #: a worker may be woken on the main process's core, so that one of them waits for the other.
-WORKING = frozenset({"pool-few"})
+WORKING = frozenset({few(LASTING)})
 
 #: Calls that are shorter look like waits in a profile, since no probe sees them, and mostly compute
-#: in the kernel; who is woken by them on a busy core needs longer than this.
+#: in the kernel; a thread that they wake on a busy core needs longer than this.
 SHORT_RELEASE_MS = 0.1
+#: What no plan of calibration shows: see `Platform.assumed`.
+ASSUMED = ("process_first_block_ms", "process_compute_ms", "short_release_ms")
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,9 @@ def platform(
     ----------
     Chiron (SC'23), equations (1)-(4).
     """
-    one, few, many = seen["one"], seen["fork-few"], seen["fork-many"]
-    # Equation (3), workers that wait already: each further process costs T_IPC.
-    ipc = _slope(seen["pool-few"].latency_ms, seen["pool-many"].latency_ms, PROCESSES - 2)
+    one = seen["one"]
+    # Equation (3), processes that are there already: each further one costs T_IPC.
+    ipc = _slope(seen[few(LASTING)].latency_ms, seen[many(LASTING)].latency_ms, PROCESSES - 2)
     # Equation (2): remote wrap k comes (k - 1) T_INV late and costs T_RPC.
     invoke = _slope(seen["remote-few"].latency_ms, seen["remote-many"].latency_ms, REMOTES - 1)
     sending = [
@@ -103,13 +106,16 @@ def platform(
     ]
     further_ms = seen["threads"].brief_ms - one.brief_ms
     switch_cost, thread_startup = _threads(further_ms, interpreter)
-    # Equation (1): a further stage costs what one costs that calls and forks nobody, and T_stage.
+    # Equation (1): a further stage costs what one without calls and forks does, and T_stage.
     chain = seen["stages"]
     costs_ms = _slope(one.latency_ms - one.last_ms, chain.latency_ms - chain.last_ms, STAGES - 1)
-    # Equation (4): a forked process begins T_Startup late, each further one T_Block after it.
-    startup = _rounded(few.begins_ms[1] - one.begins_ms[0])
-    dispatch = _rounded(max(seen["pool-few"].working_begins_ms) - one.begins_ms[0])
-    waits = [plan.begins_ms[0] - one.begins_ms[0] for plan in (few, many)]
+    own: dict[str, Any] = {
+        constant: _rounded(value)
+        for label, each in MECHANISMS.items()
+        for constant, value in each.constants(
+            one, seen[few(label)], seen[many(label)], PROCESSES - 2, ipc
+        ).items()
+    }
     return Platform(
         format=1,
         name=name,
@@ -121,16 +127,12 @@ def platform(
         invoke_ms=_rounded(invoke),
         send_ms=_rounded(sum(sending) / len(sending)),
         ipc_ms=_rounded(ipc),
-        process_gather_ms=_rounded(few.tail_ms - one.tail_ms - ipc),
-        process_startup_ms=startup,
-        process_block_ms=_rounded(_slope(many.begins_ms[1], many.begins_ms[-1], PROCESSES - 2)),
-        process_compute_ms=startup,
-        main_wait_ms=_rounded(sum(waits) / len(waits)),
-        pool_dispatch_ms=dispatch,
         thread_startup_ms=_rounded(thread_startup),
         switch_interval_ms=interpreter.switch_interval_ms,
         switch_cost_ms=_rounded(switch_cost),
         short_release_ms=SHORT_RELEASE_MS,
+        assumed=ASSUMED if cpus > 1 else (*ASSUMED, "contention_overhead"),
+        **own,
     )
 
 

@@ -1,29 +1,30 @@
 """Measurements of different times made comparable: the machine's speed drifts in between.
 
-Computing gets slower with the machine, waiting does not, unless it is known how long it was. What
-does not say how fast the machine was when it was measured is taken as it is.
+Computing gets slower with the machine, waiting does not. What does not say how fast the machine was
+when it was measured is taken as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from types import MappingProxyType
+from statistics import median
 
+from profiler.periods import Piece, laid_out
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Profile
 
 #: Times that no machine's speed changes.
-_BY_CLOCK = {"switch_interval_ms", "reference_ms"}
+_BY_CLOCK = {"switch_interval_ms", "cpu_probe_ms"}
 
 
 def run_at(latency_ms: float, waiting_ms: float, then_ms: float | None, now_ms: float) -> float:
-    """How long a run would take when the reference loop takes `now_ms`.
+    """How long a run would take when the CPU-speed probe takes `now_ms`.
 
     Parameters
     ----------
     latency_ms, then_ms
-        How long it took, and the loop beside it; None where that is not known.
+        How long it took, and the probe beside it; None where that is not known.
     waiting_ms
         For how long of that it waited; it cannot have waited for longer than it took.
     """
@@ -31,43 +32,42 @@ def run_at(latency_ms: float, waiting_ms: float, then_ms: float | None, now_ms: 
     return waited_ms + (latency_ms - waited_ms) * slower(then_ms, now_ms)
 
 
-def latency_at(function: FunctionProfile, reference_ms: float) -> float:
-    """How long `function` would take when the reference loop takes `reference_ms`."""
+def latency_at(function: FunctionProfile, cpu_probe_ms: float) -> float:
+    """How long `function` would take when the CPU-speed probe takes `cpu_probe_ms`."""
     waiting_ms = function.time_ms("block")
-    return run_at(function.latency_ms, waiting_ms, function.reference_ms, reference_ms)
+    return run_at(function.latency_ms, waiting_ms, function.cpu_probe_ms, cpu_probe_ms)
 
 
-def waiting_in(function: FunctionProfile, latency_ms: float, reference_ms: float) -> float:
-    """For how long `function` waited when it took `latency_ms`, and the loop `reference_ms`."""
-    computing_ms = function.latency_ms - function.time_ms("block")
-    return max(0.0, latency_ms - computing_ms * slower(function.reference_ms, reference_ms))
-
-
-def profile_at(
-    profile: Profile, reference_ms: float, waiting_ms: Mapping[str, float] = MappingProxyType({})
-) -> Profile:
-    """`profile` as it would be when the reference loop takes `reference_ms`.
-
-    Parameters
-    ----------
-    waiting_ms
-        For how long functions wait then, of those of which it is known; each of their waits takes
-        its share of that.
-    """
+def profile_at(profile: Profile, cpu_probe_ms: float) -> Profile:
+    """`profile` as it would be when the CPU-speed probe takes `cpu_probe_ms`."""
     functions = {
-        name: _function_at(function, reference_ms, waiting_ms.get(name))
-        for name, function in profile.functions.items()
+        name: _function_at(function, cpu_probe_ms) for name, function in profile.functions.items()
     }
     return profile.model_copy(update={"functions": functions})
 
 
-def platform_at(platform: Platform, reference_ms: float) -> Platform:
-    """`platform` as it would be when the reference loop takes `reference_ms`."""
-    return platform_slower(platform, slower(platform.reference_ms, reference_ms))
+def at_one_speed(
+    profiles: Mapping[str, Sequence[FunctionProfile]],
+) -> dict[str, list[FunctionProfile]]:
+    """`profiles` of functions, with each payload, at the speed that the machine typically had.
+
+    They are taken one after another, and the machine's speed changes in between. A plan runs the
+    functions together.
+    """
+    every = [each.cpu_probe_ms for profiled in profiles.values() for each in profiled]
+    known = [cpu_probe_ms for cpu_probe_ms in every if cpu_probe_ms]
+    if not known:
+        return {name: list(profiled) for name, profiled in profiles.items()}
+    typical_ms = median(known)
+    return {
+        name: [_rounded(_function_at(each, typical_ms)) for each in profiled]
+        for name, profiled in profiles.items()
+    }
 
 
-def platform_slower(platform: Platform, factor: float) -> Platform:
-    """`platform` where all that it costs takes `factor` times as long."""
+def platform_at(platform: Platform, cpu_probe_ms: float) -> Platform:
+    """`platform` as it would be when the CPU-speed probe takes `cpu_probe_ms`."""
+    factor = slower(platform.cpu_probe_ms, cpu_probe_ms)
     constants = {
         name: value * factor
         for name, value in platform
@@ -80,14 +80,10 @@ def platform_slower(platform: Platform, factor: float) -> Platform:
     return platform.model_copy(update={**constants, "spread": spread})
 
 
-def _function_at(
-    function: FunctionProfile, reference_ms: float, waiting_ms: float | None
-) -> FunctionProfile:
-    factor = slower(function.reference_ms, reference_ms)
-    waited_ms = function.time_ms("block")
-    longer = waiting_ms / waited_ms if waiting_ms is not None and waited_ms else 1.0
+def _function_at(function: FunctionProfile, cpu_probe_ms: float) -> FunctionProfile:
+    factor = slower(function.cpu_probe_ms, cpu_probe_ms)
     lengths = [
-        period.duration_ms * (longer if period.kind == "block" else factor)
+        period.duration_ms * (1.0 if period.kind == "block" else factor)
         for period in function.periods
     ]
     starts = accumulate(lengths, initial=0.0)
@@ -97,6 +93,8 @@ def _function_at(
     )
     latency_ms = sum(lengths)
     times: dict[str, object] = {"periods": periods, "latency_ms": latency_ms}
+    if function.cpu_probe_ms is not None:
+        times["cpu_probe_ms"] = cpu_probe_ms
     if function.forked_ms is not None:
         further_ms = max(0.0, function.forked_ms - function.latency_ms)
         times["forked_ms"] = latency_ms + further_ms * factor
@@ -104,6 +102,18 @@ def _function_at(
         low_ms, high_ms = function.spread_ms
         ratio = latency_ms / function.latency_ms
         times["spread_ms"] = (low_ms * ratio, high_ms * ratio)
+    return function.model_copy(update=times)
+
+
+def _rounded(function: FunctionProfile) -> FunctionProfile:
+    """`function` with times in whole microseconds, as a profile has them."""
+    latency_ms = round(function.latency_ms, 3)
+    pieces = [Piece(p.kind, p.duration_ms, p.syscall, p.parallelism) for p in function.periods]
+    times: dict[str, object] = {"latency_ms": latency_ms, "periods": laid_out(pieces, latency_ms)}
+    if function.forked_ms is not None:
+        times["forked_ms"] = round(function.forked_ms, 3)
+    if function.spread_ms is not None:
+        times["spread_ms"] = tuple(round(end_ms, 3) for end_ms in function.spread_ms)
     return function.model_copy(update=times)
 
 

@@ -1,22 +1,31 @@
-"""From the samples of one function to its profile."""
+"""A function's profile: from its samples, in forked processes, and the mean over payloads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
-from statistics import median, quantiles
-from typing import get_args
+from statistics import fmean, median, quantiles
+from typing import TypeVar, get_args
 
-from openfaas.requirements import read_requirements
-from profiler.files import files
+from openfaas.handlers import read_requirements
+from profiler.drift import latency_at, slower
+from profiler.invocation import Invocation, Solo
 from profiler.periods import periods
-from profiler.ports import ports
-from profiler.probe_run import SHORTEST_SEEN_MS, ProbeRun
+from profiler.probe_run import CORES, LEAST_PARALLELISM, SHORTEST_SEEN_MS, ProbeRun
 from profiler.reconcile import probed_periods, reconciled
 from profiler.sampling import Samples
+from profiler.shared_resources import files, ports, unshareable
 from profiler.typical_run import traced_run, typical_run
-from profiler.unshareable import unshareable
 from workflow.profile import FunctionProfile, Period, PeriodKind
+
+_FORKED_WARM_UP = 2
+#: Runs in forked processes, each of which serves one request.
+_FORKED_RUNS = 12
+#: What they may take in all, in milliseconds, if more than the fewest.
+_FORKED_BUDGET_MS = 2_000.0
+_FEWEST_FORKED = 3
+Fact = TypeVar("Fact")
 
 
 def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionProfile:
@@ -36,9 +45,9 @@ def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionP
         latency_ms=latency_ms,
         samples=len(samples.untraced),
         spread_ms=(round(min(low, latency_ms), 3), round(max(high, latency_ms), 3)),
-        reference_ms=round(samples.reference_ms, 4),
+        cpu_probe_ms=round(samples.cpu_probe_ms, 4),
         sources=("probe", "strace") if traced else ("probe",),
-        periods=_periods(samples, latency_ms),
+        periods=_keeping_busy(_periods(samples, latency_ms), samples.cores * latency_ms),
         memory_mib=round(samples.memory_mib, 2),
         idle_mib=round(samples.idle_mib, 2) or None,
         files_read=opened.read,
@@ -64,6 +73,26 @@ def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
     return reconciled(periods(run, latency_ms, held_ms, busy_ms), probed)
 
 
+def _keeping_busy(periods: Sequence[Period], core_ms: float) -> tuple[Period, ...]:
+    """`periods` that keep cores busy for `core_ms` in all: what the untraced runs computed.
+
+    Where the probe saw several threads compute, it took some of their cores, and saw less; and it
+    sees parallelism where there is none if the clocks that it compares are of different moments.
+    """
+    further_ms = core_ms - sum(period.duration_ms for period in periods if period.kind != "block")
+    beside_ms = sum(period.duration_ms * (period.parallelism - 1) for period in periods)
+    parallel_ms = sum(period.duration_ms for period in periods if period.parallelism > 1)
+    more = further_ms / beside_ms if beside_ms else 0.0
+    if further_ms < (LEAST_PARALLELISM - 1) * parallel_ms:
+        more = 0.0
+    return tuple(
+        period.model_copy(
+            update={"parallelism": round(min(CORES, 1 + (period.parallelism - 1) * more), 2)}
+        )
+        for period in periods
+    )
+
+
 def _waiting_ms(periods: Sequence[Period]) -> float:
     return sum(period.duration_ms for period in periods if period.kind == "block")
 
@@ -82,3 +111,87 @@ def _typical_kinds(runs: Sequence[ProbeRun]) -> ProbeRun:
         zip(runs, times, strict=True),
         key=lambda pair: sum(abs(one - other) for one, other in zip(pair[1], middle, strict=True)),
     )[0]
+
+
+def with_forks(function: FunctionProfile, solo: Solo) -> FunctionProfile:
+    """`function` with its latency in forked processes, in which `solo` runs it.
+
+    The machine may be faster or slower in each run than when the function was profiled: what counts
+    is how much longer it takes than it would in a main process at that speed.
+    """
+    for _ in range(_FORKED_WARM_UP):
+        solo.invoke()
+    affordable = (
+        int(_FORKED_BUDGET_MS / function.latency_ms) if function.latency_ms else _FORKED_RUNS
+    )
+    rounds = range(max(_FEWEST_FORKED, min(_FORKED_RUNS, affordable)))
+    further_ms = median(
+        _further_ms(function, solo.invoke(number, cpu_probed=True)) for number in rounds
+    )
+    forked_ms = round(max(0.0, function.latency_ms + further_ms), 3)
+    return function.model_copy(update={"forked_ms": forked_ms})
+
+
+def _further_ms(function: FunctionProfile, run: Invocation) -> float:
+    """How much longer `run` took, as it would be at the speed of the profile."""
+    further_ms = run.latency_ms - latency_at(function, run.speed.probe_ms)
+    return further_ms / slower(function.cpu_probe_ms, run.speed.probe_ms)
+
+
+def mixed(profiles: Sequence[FunctionProfile], weights: Sequence[float]) -> FunctionProfile:
+    """The mean of `profiles` by `weights`.
+
+    It does each kind of thing for the mean of how long they do, in the order of the slowest.
+    Memory, files, ports and the spread are those of all; any other fact is of the slowest.
+    """
+    if len(profiles) == 1:
+        return profiles[0]
+    slowest = max(profiles, key=lambda each: each.latency_ms)
+    periods = tuple(_mean_periods(slowest, profiles, weights))
+    latency_ms = sum(period.duration_ms for period in periods)
+    spreads = [each.spread_ms or (each.latency_ms, each.latency_ms) for each in profiles]
+    idle = [each.idle_mib or 0.0 for each in profiles]
+    peak_mib = max(known + each.memory_mib for known, each in zip(idle, profiles, strict=True))
+    further = [(each.forked_ms or each.latency_ms) - each.latency_ms for each in profiles]
+    return slowest.model_copy(
+        update={
+            "latency_ms": latency_ms,
+            "periods": periods,
+            "samples": sum(each.samples for each in profiles),
+            "spread_ms": (min(low for low, _ in spreads), max(high for _, high in spreads)),
+            "forked_ms": latency_ms + fmean(further, weights),
+            "memory_mib": round(peak_mib - min(idle), 2),
+            "idle_mib": min(idle) or None,
+            "files_read": _each_once(each.files_read for each in profiles),
+            "files_written": _each_once(each.files_written for each in profiles),
+            "ports": _each_once(each.ports for each in profiles),
+        }
+    )
+
+
+def _mean_periods(
+    shape: FunctionProfile, profiles: Sequence[FunctionProfile], weights: Sequence[float]
+) -> Iterator[Period]:
+    """The periods of `shape`, each kind as long as in the mean; kinds that it lacks come last."""
+    kinds: tuple[PeriodKind, ...] = get_args(PeriodKind)
+    mean_ms = {kind: fmean([each.time_ms(kind) for each in profiles], weights) for kind in kinds}
+    own_ms = {kind: shape.time_ms(kind) for kind in kinds}
+    lacking = [Period(kind=k, start_ms=0, duration_ms=mean_ms[k]) for k in kinds if not own_ms[k]]
+    periods = [*shape.periods, *(period for period in lacking if period.duration_ms)]
+    lengths = [
+        round(
+            period.duration_ms
+            * (mean_ms[period.kind] / (own_ms[period.kind] or period.duration_ms)),
+            3,
+        )
+        for period in periods
+    ]
+    for period, start_ms, length in zip(
+        periods, accumulate(lengths, initial=0.0), lengths, strict=False
+    ):
+        yield period.model_copy(update={"start_ms": round(start_ms, 3), "duration_ms": length})
+
+
+def _each_once(facts: Iterable[Iterable[Fact]]) -> tuple[Fact, ...]:
+    """Every fact once, in order."""
+    return tuple(dict.fromkeys(fact for each in facts for fact in each))

@@ -11,6 +11,8 @@ from workflow.model import Workflow
 
 #: Runs a function, alone where it is deployed, on an input; its output.
 Run = Callable[[str, str], str]
+#: Characters of an input that an error shows.
+_SHOWN = 80
 
 
 @dataclass
@@ -51,7 +53,12 @@ def run_alone(
         try:
             done.outputs[task.name] = run(task.function, done.inputs[task.name])
         except ChironError as error:
-            failures[task.function] = error
+            asked = done.inputs[task.name]
+            shown = asked if len(asked) <= _SHOWN else f"{asked[:_SHOWN]}..."
+            message = f"{error.message}; its input was {shown or 'empty'}"
+            failures[task.function] = ChironError(
+                error.code, message, functions=error.functions, status=error.status
+            )
     if len(done.outputs) == len(workflow.tasks):
         done.output = resolve(workflow.output, text, done.outputs)
     return done

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from requests import Response
 
-from profiler.launcher import Caller
+from deployment.local_launcher import Ports
+from openfaas.client import Gateway
+from openfaas.endings import TAIL, last_words, memory_note
+from profiler.cpu_speed import CpuSpeed, speed_of
 from profiler.probe_run import ProbeRun, probe_run, read_ticks
-from profiler.reference_loop import Pace, pace
 from workflow.errors import ChironError
 from workflow.tracing import trace_header
 
 _SHOWN = 300
-_NOT_PACED = Pace(0.0, 0.0)
+_NO_SPEED = CpuSpeed(0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -29,39 +32,49 @@ class Invocation:
         programs had them: that is the machine's, and no other run's.
     delayed_ms
         That time.
+    cores
+        How many cores it kept busy on average while it had not to wait for one: CPU time of its
+        process, and of processes that it started and that ended, over the latency.
     probed
         What the probe saw, if it was asked for.
-    pace
-        By what the reference loop took in the same thread right before and after; zeros where
+    speed
+        By what the CPU-speed probe took in the same thread right before and after; zeros where
         it was not asked for.
     """
 
     output: str
     latency_ms: float
     delayed_ms: float = 0.0
+    cores: float = 0.0
     probed: ProbeRun | None = None
-    pace: Pace = _NOT_PACED
+    speed: CpuSpeed = _NO_SPEED
 
 
 @dataclass(frozen=True)
 class Solo:
     """A function alone in the wrap `wrap`, with the inputs that it gets in its workflow."""
 
-    gateway: Caller
+    gateway: Gateway | Ports
     trace_key: str
     wrap: str
     function: str
     requests: Sequence[bytes]
 
-    def invoke(self, number: int = 0, *, probed: bool = False, paced: bool = False) -> Invocation:
+    def each(self) -> Iterator[Solo]:
+        """The same with each of its inputs alone."""
+        return (replace(self, requests=[request]) for request in self.requests)
+
+    def invoke(
+        self, number: int = 0, *, probed: bool = False, cpu_probed: bool = False
+    ) -> Invocation:
         """Run it once, on its input `number` of those that it has in turn.
 
         Parameters
         ----------
         probed
             Whether beside the probe of the GIL.
-        paced
-            Whether between two runs of the reference loop.
+        cpu_probed
+            Whether between two runs of the CPU-speed probe.
 
         Raises
         ------
@@ -70,7 +83,9 @@ class Solo:
         """
         try:
             request = self.requests[number % len(self.requests)]
-            headers = trace_header(self.trace_key, "probe" if probed else "pace" if paced else "")
+            headers = trace_header(
+                self.trace_key, "probe" if probed else "cpu-speed" if cpu_probed else ""
+            )
             response = self.gateway.invoke(self.wrap, request, headers=headers)
         except ChironError as error:
             message = f"function {self.function} could not be profiled: {error.message}"
@@ -78,27 +93,39 @@ class Solo:
                 error.code, message, functions=[self.function], status=error.status
             ) from None
         if not response.ok:
-            reason = _reason(response)
-            raise self._failed(f"failed while it was profiled: {reason}")
+            code, reason = _told(response)
+            # What a handler raised is told with its line: its log would say it again.
+            log_shown = code != "raised"
+            raise self._failed(f"failed while it was profiled: {reason}", log_shown=log_shown)
         try:
             answer = json.loads(response.content)
             (run,) = (row for row in answer["timeline"] if row["kind"] == "run")
             seen = probe_run(read_ticks(run["ticks"])) if probed else None
             whole_ms, delayed_ms = run["end_ms"] - run["start_ms"], run["delayed_ms"]
             latency_ms = max(0.0, float(whole_ms - delayed_ms))
-            beside = pace(run["reference_ms"]) if paced else _NOT_PACED
-            return Invocation(str(answer["output"]), latency_ms, delayed_ms, seen, beside)
+            beside = speed_of(run["cpu_probe_ms"]) if cpu_probed else _NO_SPEED
+            cores = run["cpu_ms"] / latency_ms if latency_ms else 0.0
+            return Invocation(str(answer["output"]), latency_ms, delayed_ms, cores, seen, beside)
         except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
 
-    def _failed(self, how: str) -> ChironError:
+    def _failed(self, how: str, *, log_shown: bool = True) -> ChironError:
         message = f"function {self.function} {how}"
-        return ChironError("function-failed", message, functions=[self.function])
+        error = ChironError("function-failed", message, functions=[self.function])
+        with suppress(ChironError):  # of the two errors this one tells what is wrong
+            log = self.gateway.logs(self.wrap, TAIL)
+            note = memory_note(error, self.wrap, [self.function], log)
+            words = last_words(log) if note or log_shown else None
+            for more in filter(None, (note, words)):
+                error.add(more)
+        return error
 
 
-def _reason(response: Response) -> str:
+def _told(response: Response) -> tuple[str, str]:
+    """The code and the sentence of an error that a wrap, or the gateway, answered."""
     try:
-        reason = str(response.json()["message"])
+        told = response.json()
+        reason, code = str(told["message"]), str(told.get("code"))
     except (ValueError, KeyError, TypeError):
-        reason = f"the gateway answered {response.status_code}: {response.text}"
-    return " ".join(reason.split())[:_SHOWN]
+        code, reason = "", f"the gateway answered {response.status_code}: {response.text}"
+    return code, " ".join(reason.split())[:_SHOWN]

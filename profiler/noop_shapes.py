@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
 from profiler import noop_handler
 from workflow.folder import WorkflowFolder
 from workflow.model import Task, Workflow
-from workflow.plan import Mechanism, Plan, Wrap, WrapStage
+from workflow.plan import Plan, Wrap, WrapStage
 
 FUNCTION = "noop"
 _MEMORY_MIB = 256
@@ -33,6 +34,8 @@ functions:
 THREADS, PROCESSES, REMOTES, STAGES = 8, 5, 3, 4
 #: Processes that compute at once, each with a core, and the threads of each.
 CROWD_PROCESSES, CROWD_THREADS = 2, 4
+#: The mechanism whose processes are there already: what they are seen to do is not their start.
+LASTING = next(name for name, mechanism in MECHANISMS.items() if mechanism.lasting)
 
 
 @dataclass(frozen=True)
@@ -45,27 +48,42 @@ class Shape:
 
 
 def shapes() -> list[Shape]:
-    """All plans; the first wrap of ``one`` answers the interpreter's constants too."""
+    """All plans; the first wrap of ``one`` answers the interpreter's constants too.
+
+    Those of one process have no mechanism at work.
+    """
     return [
-        shape("one", [[1]], "fork"),
-        shape("threads", [[THREADS]], "fork"),
-        shape("stages", [[1]], "fork", STAGES),
-        shape("fork-few", [[1] * 2], "fork"),
-        shape("fork-many", [[1] * PROCESSES], "fork"),
-        shape("pool-few", [[1] * 2], "pool"),
-        shape("pool-many", [[1] * PROCESSES], "pool"),
-        shape("remote-few", [[1]] * 2, "fork"),
-        shape("remote-many", [[1]] * (1 + REMOTES), "fork"),
+        shape("one", [[1]]),
+        shape("threads", [[THREADS]]),
+        shape("stages", [[1]], stages=STAGES),
+        *(shape(few(name), [[1] * 2], name) for name in MECHANISMS),
+        *(shape(many(name), [[1] * PROCESSES], name) for name in MECHANISMS),
+        shape("remote-few", [[1]] * 2),
+        shape("remote-many", [[1]] * (1 + REMOTES)),
     ]
+
+
+def few(mechanism: str) -> str:
+    """The plan of two processes."""
+    return f"{mechanism}-few"
+
+
+def many(mechanism: str) -> str:
+    """The plan of `PROCESSES` processes."""
+    return f"{mechanism}-many"
 
 
 def crowd() -> Shape:
     """Threads that hand their processes' GILs on while others compute on the other cores."""
-    return shape("crowd", [[CROWD_THREADS] * CROWD_PROCESSES], "pool")
+    return shape("crowd", [[CROWD_THREADS] * CROWD_PROCESSES], LASTING)
 
 
 def shape(
-    name: str, sizes: Sequence[Sequence[int]], mechanism: Mechanism, stages: int = 1
+    name: str,
+    sizes: Sequence[Sequence[int]],
+    mechanism: str = DEFAULT_MECHANISM,
+    *,
+    stages: int = 1,
 ) -> Shape:
     """Stages of no-ops: ``sizes`` has the number of threads for each process of each wrap.
 
@@ -91,7 +109,7 @@ def shape(
     plan = Plan(
         format=1,
         workflow=workflow_name,
-        model="pgp",
+        planner="calibration",
         mechanism=mechanism,
         wraps=wraps,
         cpus=sum(wrap.cpus for wrap in wraps),

@@ -21,18 +21,67 @@ and while others compute, that takes a switch interval.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from profiler.layout import Piece, laid_out
 from profiler.probe_run import SHORTEST_SEEN_MS
 from profiler.typical_run import TracedRun
-from workflow.profile import Period
+from workflow.profile import Period, PeriodKind
 
-#: Waits shorter than this are taken as computing, in milliseconds: nobody else gets far in it.
+#: Waits shorter than this are taken as computing, in milliseconds: no other thread gets far in it.
 SHORTEST_WAIT_MS = 0.02
 #: Python needs this long at least between two system calls.
 _SHORTEST_GAP_MS = 0.002
 #: What tracing adds to the computing after a call, at most, in times of what it adds to the call.
 _MOST_MARKERS = 3.0
+
+
+class Piece(NamedTuple):
+    """A piece of time, with what a `workflow.profile.Period` has.
+
+    `parallelism` is of processes alone, and may be below 1, where the function itself waits.
+    """
+
+    kind: PeriodKind
+    duration_ms: float
+    syscall: str | None = None
+    parallelism: float = 1.0
+
+
+def laid_out(pieces: Sequence[Piece], latency_ms: float) -> tuple[Period, ...]:
+    """The pieces one after another on a grid of microseconds, alike neighbours joined."""
+    joined: list[Piece] = []
+    ends: list[float] = []
+    position = 0.0
+    for piece in pieces:
+        position += piece.duration_ms
+        end = round(min(position, latency_ms), 3)
+        if end <= (ends[-1] if ends else 0.0):
+            continue
+        if joined and joined[-1][0::2] == piece[0::2]:
+            ends.pop()
+            joined.append(_joined(joined.pop(), piece))
+        else:
+            joined.append(piece)
+        ends.append(end)
+    ends[-1:] = [round(latency_ms, 3)] * bool(ends)
+    return tuple(
+        Period(
+            kind=piece.kind,
+            start_ms=start,
+            duration_ms=round(end - start, 3),
+            syscall=piece.syscall,
+            parallelism=1.0 if piece.kind == "block" else round(piece.parallelism, 2),
+        )
+        for piece, start, end in zip(joined, [0.0, *ends], ends, strict=False)
+    )
+
+
+def _joined(one: Piece, other: Piece) -> Piece:
+    """Two pieces of the same kind as one, which keeps cores as busy as both."""
+    duration_ms = one.duration_ms + other.duration_ms
+    core_ms = one.duration_ms * one.parallelism + other.duration_ms * other.parallelism
+    parallelism = core_ms / duration_ms if duration_ms else 1.0
+    return Piece(one.kind, duration_ms, one.syscall, parallelism)
 
 
 def periods(
@@ -77,12 +126,12 @@ def periods(
         gaps[0] = whole = latency_ms or 1.0
     # What is left to explain is how one run differs from the next.
     gaps, blocks = _scaled(gaps, latency_ms / whole), _scaled(blocks, latency_ms / whole)
-    pieces: list[Piece] = [("cpu", gaps[0], None)]
+    pieces = [Piece("cpu", gaps[0])]
     for call, block, gap in zip(run.calls, blocks, gaps[1:], strict=True):
         if block >= SHORTEST_WAIT_MS:
-            pieces += [("block", block, call), ("cpu", gap, None)]
+            pieces += [Piece("block", block, call), Piece("cpu", gap)]
         else:
-            pieces.append(("cpu", block + gap, None))
+            pieces.append(Piece("cpu", block + gap))
     return laid_out(pieces, latency_ms)
 
 

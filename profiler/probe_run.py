@@ -1,8 +1,8 @@
 """One run of a handler as the GIL probe saw it: stretches of one kind each.
 
 The probe (templates/python3-wrap/wrap/probe.py) wants the GIL some four times a millisecond. That
-it had to wait for it says that somebody held it. Where it had not, the CPU clocks of the handler's
-threads, and whether they are running, tell computing from waiting.
+it had to wait for it says that another thread held it. Where it had not, the CPU clocks of the
+handler's threads, and whether they are running, tell computing from waiting.
 
 The probe is late by as long as the kernel takes to wake it, which on a busy machine is longer than
 what it looks at. What happened in the meantime is told by clocks that do not depend on it: the time
@@ -12,6 +12,7 @@ function is waiting.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -30,6 +31,19 @@ LONGEST_SLEEP_MS = 0.2
 USUAL_DELAY_MS = 0.05
 
 
+#: What is no time at all, in milliseconds.
+INSTANT_MS = 1e-6
+#: A thread that hands the GIL on computes a little beside the one that takes it.
+LEAST_PARALLELISM = 1.1
+#: No run can keep more cores busy than this machine has.
+CORES = os.cpu_count() or 1
+
+
+def parallelism(cores: float) -> float:
+    """What keeps so many cores busy as a whole `workflow.profile.Period.parallelism`."""
+    return min(CORES, cores) if cores >= LEAST_PARALLELISM else 1.0
+
+
 @dataclass(frozen=True)
 class Tick:
     """The probe has the GIL.
@@ -44,8 +58,10 @@ class Tick:
         For how long the probe meant to sleep since the tick before.
     kept_ms
         For how long it had no core so far.
+    processes_ms
+        CPU time of the processes that the function started until then.
     waited
-        Whether somebody else had the GIL when the probe wanted it then.
+        Whether another thread had the GIL when the probe wanted it then.
     state
         ``running``, or the number of the system call in which the handler's thread is.
     """
@@ -56,16 +72,30 @@ class Tick:
     waited: bool
     state: str
     kept_ms: float
+    processes_ms: float
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """The function does one `kind` of thing from `start_ms` to `end_ms` after its begin."""
+    """The function does one `kind` of thing from `start_ms` to `end_ms` after its begin.
+
+    `cpu_ms` is what all its threads, and the processes that it started, compute in that time, also
+    while the function itself waits for these.
+    """
 
     kind: PeriodKind
     start_ms: float
     end_ms: float
     syscall: str | None = None
+    cpu_ms: float = 0.0
+
+    @property
+    def parallelism(self) -> float:
+        """How many cores it keeps busy, on average; below 1 only where it waits."""
+        cores = self.cpu_ms / (self.end_ms - self.start_ms)
+        if self.kind == "block":
+            return cores
+        return parallelism(cores) if self.end_ms - self.start_ms >= SHORTEST_SEEN_MS else 1.0
 
 
 @dataclass(frozen=True)
@@ -90,8 +120,16 @@ def read_ticks(rows: Iterable[Sequence[Any]]) -> list[Tick]:
     """
     rows = list(rows)
     ticks = [
-        Tick((us - delay) / 1000, cpu / 1000, slept / 1000, bool(waited), state, kept / 1000)
-        for us, cpu, slept, waited, state, delay, kept in rows
+        Tick(
+            at_ms=(us - delay) / 1000,
+            cpu_ms=cpu / 1000,
+            slept_ms=slept / 1000,
+            waited=bool(waited),
+            state=state,
+            kept_ms=kept / 1000,
+            processes_ms=processes / 1000,
+        )
+        for us, cpu, slept, waited, state, delay, kept, processes in rows
     ]
     if len(ticks) < 2 or (ticks[0].state, ticks[-1].state) != ("begin", "end"):
         raise ValueError("the ticks have no begin and end")
@@ -119,13 +157,20 @@ def probe_run(ticks: Sequence[Tick]) -> ProbeRun:
     stretches: list[Stretch] = []
     for before, after in pairwise(ticks):
         position = before.at_ms
+        threads_ms = max(0.0, after.cpu_ms - before.cpu_ms)
+        cores = max(1.0, threads_ms / max(INSTANT_MS, after.at_ms - before.at_ms))
+        processes_ms = max(0.0, after.processes_ms - before.processes_ms)
+        beside = processes_ms / max(INSTANT_MS, after.at_ms - before.at_ms)
         for kind, duration, syscall in _between(before, after, delay_ms, stretches[-1:]):
             if duration <= 0:
                 continue
-            stretch = Stretch(kind, position, position + duration, syscall)
+            cpu_ms = duration * (beside if kind == "block" else beside + cores)
+            stretch = Stretch(kind, position, position + duration, syscall, cpu_ms)
             position = stretch.end_ms
             if stretches and (stretches[-1].kind, stretches[-1].syscall) == (kind, syscall):
-                stretch = Stretch(kind, stretches.pop().start_ms, stretch.end_ms, syscall)
+                one = stretches.pop()
+                cpu_ms += one.cpu_ms
+                stretch = Stretch(kind, one.start_ms, stretch.end_ms, syscall, cpu_ms)
             stretches.append(stretch)
     return ProbeRun(ticks[-1].at_ms, tuple(stretches))
 
@@ -179,7 +224,7 @@ def _between(
 def _ended_in(asleep: float, whole: float) -> float:
     """How much of the time in which the probe was asleep the GIL was free, if it was at first.
 
-    Somebody took it in that time and held it until `whole`. Who comes upon something that goes on
+    A thread took it in that time and held it until `whole`. What comes upon something that goes on
     sees half of it on average; so it began no longer before the probe woke than it went on then,
     nor earlier than in the middle of that time on average.
     """

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from openfaas.handlers import find_handler
-from openfaas.requirements import read_requirements
+from deployment.background_load import LONG_LOOK_S, disturbance, mean_share, others_share
+from deployment.launcher import Launcher
+from deployment.local_launcher import LocalLauncher
+from openfaas.handlers import find_handler, read_requirements
 from openfaas.stack import read_stack
-from profiler.forked import with_forks
-from profiler.function_profile import function_profile
-from profiler.inputs import inputs_of, run_alone
+from profiler.drift import at_one_speed
+from profiler.function_profile import function_profile, mixed, with_forks
+from profiler.inputs import WorkflowRun, inputs_of, run_alone
 from profiler.invocation import Solo
-from profiler.launcher import SoloLauncher, Starter
-from profiler.payloads import payloads
-from profiler.permission import require_tracing
-from profiler.placing import alone, alone_under_strace
-from profiler.sampling import Beside, sample
+from profiler.sampling import FEWEST_ROUNDS, Beside, sample
 from profiler.sandbox import Sandbox, find_sandbox
+from profiler.solo import Alone, alone, alone_under_strace
 from profiler.traced_runs import Attached, Launched, Tracer
+from profiler.tracer import require_tracing
 from workflow.answer import ExpectedAnswer
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
-from workflow.profile import FunctionProfile, Profile
+from workflow.payloads import Payload
+from workflow.profile import FunctionProfile, PayloadProfile, Profile
 
 Progress = Callable[[str], None]
 
@@ -52,7 +53,7 @@ class IncompleteProfileError(ChironError):
 
 def profile(
     folder: WorkflowFolder,
-    launcher: SoloLauncher,
+    launcher: Launcher | LocalLauncher,
     *,
     samples: int = SAMPLES,
     progress: Progress | None = None,
@@ -64,8 +65,8 @@ def profile(
     Parameters
     ----------
     samples
-        About how many untraced runs of each function; slow functions get fewer, and those whose
-        latency varies get more.
+        About how many untraced runs of each function, with all payloads; slow functions get fewer,
+        and those whose latency varies get more.
     progress
         Told in a few words what is being done.
     probe_alone
@@ -86,61 +87,119 @@ def profile(
     ----------
     Chiron (SC'23), §3.2.
     """
-    say = progress or _nobody
+    say = progress or _say_nothing
     strace = _strace(say, probe_alone=probe_alone)
-    requests = payloads(folder)
+    payloads = folder.payloads()
+    for warning in folder.payload_warnings():
+        say(f"warning: {warning}")
     handlers = _handlers(folder)
     failures = _Failures(say)
-    profiles: dict[str, FunctionProfile] = {}
+    #: By function, and of each with every payload in turn.
+    profiles: dict[str, list[FunctionProfile]] = {}
     say(f"deploying {len(handlers)} functions, each alone")
     with ExitStack() as stack:
         running = stack.enter_context(alone(launcher.launch, folder, failures))
+        fresh_mib = _resident_mib(running)
         say("running the workflow for the inputs of its functions")
+
+        def run_all() -> list[WorkflowRun]:
+            return [
+                run_alone(folder.workflow, each.content, running.run, failures) for each in payloads
+            ]
+
         begun = time.monotonic()
-        runs = [run_alone(folder.workflow, each, running.run, failures) for each in requests]
-        slow = time.monotonic() - begun > _SLOW_S * len(requests)
-        inputs = inputs_of(folder.workflow, runs)
-        answers = [runs[0].output]
-
-        def answer_again() -> None:
-            if not (failures or slow):
-                again = run_alone(folder.workflow, requests[0], running.run, failures)
-                answers.append(again.output)
-
-        answer_again()
+        runs = [run_all()]
+        slow = time.monotonic() - begun > _SLOW_S * len(payloads)
+        inputs = inputs_of(folder.workflow, runs[0])
+        if not (failures or slow):
+            runs.append(run_all())
         solos = running.solos(inputs)
         if failures.keys() >= solos.keys():
             raise IncompleteProfileError(_profile(folder, {}), failures)
-        tracers = stack.enter_context(_tracers(strace, launcher, folder, solos, failures))
-        further_s = min(_FURTHER_EACH_S, _FURTHER_S / len(solos))
+        tracers = stack.enter_context(_tracers(strace, launcher, folder, failures))
+        # With several payloads a function takes about as long to profile as with one.
+        count = max(FEWEST_ROUNDS, -(-samples // len(payloads)))
+        further_s = min(_FURTHER_EACH_S, _FURTHER_S / len(solos)) / len(payloads)
+        looks = [others_share(LONG_LOOK_S)]
         for function, solo in solos.items():
             if function in failures:
                 continue
             say(f"profiling {function}")
             with failures.of(function):
-                sandbox = find_sandbox(solo.wrap, solo.gateway.url)
-                tracer = tracers(function, sandbox)
-                taken = sample(solo, sandbox, tracer, samples, further_s=further_s, beside=beside)
-                profiles[function] = function_profile(taken, sandbox.runtime(), handlers[function])
-        answer_again()  # clocks have gone on since
+                sandbox = find_sandbox(solo.wrap, solo.gateway.url, solo.trace_key)
+                for one in solo.each():
+                    taken = sample(
+                        one,
+                        sandbox,
+                        tracers(one, sandbox),
+                        min(samples, count),
+                        fresh_mib=fresh_mib.get(function),
+                        further_s=further_s,
+                        beside=beside,
+                    )
+                    known = function_profile(taken, sandbox.runtime(), handlers[function])
+                    profiles.setdefault(function, []).append(known)
+            looks.append(others_share(LONG_LOOK_S))
+        if not (failures or slow):
+            runs.append(run_all())  # clocks have gone on since
     if profiles:
         say("running them in forked processes")
         # Only when the others are gone, since the Community Edition holds 15 functions.
         with alone(launcher.launch, folder, failures, forked=True) as running:
             for function, solo in running.solos(inputs).items():
                 with failures.of(function):
-                    profiles[function] = with_forks(profiles[function], solo)
-    measured = {name: one for name, one in profiles.items() if name not in failures}
+                    pairs = zip(profiles[function], solo.each(), strict=True)
+                    profiles[function] = [with_forks(known, one) for known, one in pairs]
+    measured = at_one_speed({name: each for name, each in profiles.items() if name not in failures})
+    weights = [payload.weight for payload in payloads]
+    mix = _profile(folder, {name: mixed(each, weights) for name, each in measured.items()})
     if failures:
-        raise IncompleteProfileError(_profile(folder, measured), failures)
-    known = ExpectedAnswer.learned(requests[0], [text for text in answers if text is not None])
+        raise IncompleteProfileError(mix, failures)
+    asked = tuple(
+        PayloadProfile(
+            name=payload.name,
+            weight=payload.weight,
+            answer=_answer(payload, [run[number].output for run in runs], say),
+            functions={name: each[number] for name, each in measured.items()}
+            if len(payloads) > 1
+            else {},
+        )
+        for number, payload in enumerate(payloads)
+    )
+    warnings = _warnings(folder, mean_share(looks))
+    for line in warnings:
+        say(f"warning: {line}")
+    return mix.model_copy(update={"payloads": asked, "warnings": warnings})
+
+
+def _answer(payload: Payload, outputs: Sequence[str | None], say: Progress) -> ExpectedAnswer:
+    known = ExpectedAnswer.learned(payload.content, [text for text in outputs if text is not None])
     if known.varies or known.any_order:
-        say(f"answers vary and are not compared at {', '.join(known.varies + known.any_order)}")
-    return _profile(folder, measured).model_copy(update={"answer": known})
+        open_ = ", ".join(known.varies + known.any_order)
+        say(f"answers to {payload.name} vary and are not compared at {open_}")
+    return known
+
+
+def _resident_mib(running: Alone) -> dict[str, float]:
+    """What the functions that are to be seen take now; of the others it is said later."""
+    found = {}
+    for function, wrap in running.wrap_of.items():
+        with suppress(ChironError):
+            found[function] = find_sandbox(
+                wrap, running.gateway.url, running.trace_key
+            ).resident_mib()
+    return found
 
 
 def _profile(folder: WorkflowFolder, functions: dict[str, FunctionProfile]) -> Profile:
     return Profile(format=1, workflow=folder.workflow.name, functions=functions)
+
+
+def _warnings(folder: WorkflowFolder, others: float | None) -> tuple[str, ...]:
+    busy = disturbance(others)
+    if busy is None:
+        return ()
+    return (f"profile of {folder.workflow.name}: {busy} while it was taken: profile again",)
 
 
 class _Failures(dict[str, ChironError]):
@@ -166,21 +225,20 @@ class _Failures(dict[str, ChironError]):
 @contextmanager
 def _tracers(
     strace: str | None,
-    launcher: SoloLauncher,
+    launcher: Launcher | LocalLauncher,
     folder: WorkflowFolder,
-    solos: Mapping[str, Solo],
     failures: dict[str, ChironError],
-) -> Iterator[Callable[[str, Sandbox], Tracer | None]]:
+) -> Iterator[Callable[[Solo, Sandbox], Tracer | None]]:
     """What runs functions under strace: launched with it where the launcher can do that."""
     if strace is None:
         yield lambda *_: None
-    elif isinstance(launcher, Starter):
+    elif isinstance(launcher, LocalLauncher):
         with alone_under_strace(strace, launcher, folder, failures) as (traced, outputs):
-            yield lambda function, _: Launched(
-                traced.solo(function, solos[function].requests), outputs[function]
+            yield lambda solo, _: Launched(
+                traced.solo(solo.function, solo.requests), outputs[solo.function]
             )
     else:
-        yield lambda function, sandbox: Attached(solos[function], strace, sandbox.pid)
+        yield lambda solo, sandbox: Attached(solo, strace, sandbox.pid)
 
 
 def _strace(say: Progress, *, probe_alone: bool) -> str | None:
@@ -202,5 +260,5 @@ def _handlers(folder: WorkflowFolder) -> dict[str, Path]:
     return {handler.function: handler.folder for handler in found}
 
 
-def _nobody(_: str) -> None:
-    """Progress that nobody asked for."""
+def _say_nothing(_: str) -> None:
+    """Progress that is not asked for."""

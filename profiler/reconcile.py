@@ -1,9 +1,9 @@
 """Brings together what strace saw of a function and what the GIL probe saw of it.
 
 strace knows every system call, however short, and its name, but takes all else for computing that
-holds the GIL. The probe tells who holds the GIL and who computes, but nothing shorter than a tick,
-and a thread that another program keeps from running looks to it as if it waited. So strace's
-periods stay where they are, and the probe says what each that it can see is:
+holds the GIL. The probe tells which threads hold the GIL and which compute, but nothing shorter
+than a tick, and a thread that another program keeps from running looks to it as if it waited. So
+strace's periods stay where they are, and the probe says what each that it can see is:
 
 - computing becomes ``native`` in the parts in which the probe got the GIL and something computed,
   and ``block`` where tracing only made it seem to compute;
@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 
-from profiler.layout import Piece, laid_out
-from profiler.probe_run import SHORTEST_SEEN_MS, ProbeRun, Stretch
+from profiler.periods import Piece, laid_out
+from profiler.probe_run import SHORTEST_SEEN_MS, ProbeRun, Stretch, parallelism
 from workflow.profile import Period, PeriodKind
 
 #: A wait that both saw, and by which their clocks are compared, is at least this long.
@@ -40,11 +40,12 @@ Anchor = tuple[float, float]
 def probed_periods(run: ProbeRun, latency_ms: float) -> tuple[Period, ...]:
     """The periods by the probe alone, for a run that takes `latency_ms`."""
     scale = latency_ms / run.duration_ms if run.duration_ms else 0.0
-    pieces: list[Piece] = [
-        (stretch.kind, (stretch.end_ms - stretch.start_ms) * scale, stretch.syscall)
+    pieces = [
+        piece
         for stretch in run.stretches
+        for piece in _waited([_piece(stretch, (stretch.end_ms - stretch.start_ms) * scale)])
     ]
-    return laid_out(pieces or [("cpu", latency_ms, None)], latency_ms)
+    return laid_out(pieces or [Piece("cpu", latency_ms)], latency_ms)
 
 
 def reconciled(periods: Sequence[Period], run: ProbeRun) -> tuple[Period, ...]:
@@ -105,8 +106,8 @@ def _row(periods: Sequence[Period], run: ProbeRun, anchors: Sequence[Anchor]) ->
         if whole.duration_ms >= SHORTEST_SEEN_MS:
             call = _longest_call(periods)
             told = _computing(whole, pieces)
-            return [(kind, ms, call if kind == "native" else None) for kind, ms, _ in told]
-    return [(period.kind, period.duration_ms, period.syscall) for period in periods]
+            return [p._replace(syscall=call if p.kind == "native" else None) for p in told]
+    return [Piece(period.kind, period.duration_ms, period.syscall) for period in periods]
 
 
 def _longest_call(periods: Sequence[Period]) -> str | None:
@@ -123,31 +124,49 @@ def _computing(period: Period, pieces: Sequence[Piece]) -> list[Piece]:
 
     Less waiting is rather another program on the core; more is computing that tracing added.
     """
-    whole = sum(duration for _, duration, _ in pieces)
+    whole = _whole_ms(pieces)
     if _time_ms(pieces, "block") > whole / 2:
         return _stretched(pieces, period)
-    return _stretched([piece for piece in pieces if piece[0] != "block"], period)
+    return _stretched([piece for piece in pieces if piece.kind != "block"], period)
 
 
 def _wait(period: Period, pieces: Sequence[Piece]) -> list[Piece]:
     """A wait: ``cpu`` where that is most of it, else what of it is waiting and what computing."""
-    whole = sum(duration for _, duration, _ in pieces)
+    whole = _whole_ms(pieces)
     if _time_ms(pieces, "cpu") > whole / 2:
-        return [("cpu", period.duration_ms, period.syscall)]
+        return [Piece("cpu", period.duration_ms, period.syscall)]
+    pieces = _waited([piece for piece in pieces if piece.kind != "cpu"])
     if _time_ms(pieces, "native") < _SMALLEST_PART * whole:
-        return [("block", period.duration_ms, period.syscall)]
-    named = [(kind, duration, period.syscall) for kind, duration, _ in pieces if kind != "cpu"]
-    return _stretched(named, period)
+        return [Piece("block", period.duration_ms, period.syscall)]
+    return _stretched([piece._replace(syscall=period.syscall) for piece in pieces], period)
+
+
+def _waited(pieces: Sequence[Piece]) -> list[Piece]:
+    """The pieces of a wait; what processes of the function compute meanwhile is ``native``.
+
+    The clocks of processes go on with the ticks of their cores, every few milliseconds. So it is
+    known how much they compute in a wait but not when, and taken for its first part.
+    """
+    waiting_ms = _time_ms(pieces, "block")
+    beside_ms = sum(p.duration_ms * p.parallelism for p in pieces if p.kind == "block")
+    if beside_ms < _SMALLEST_PART * waiting_ms or not waiting_ms:
+        return list(pieces)
+    whole = _whole_ms(pieces)
+    native_ms = min(whole, beside_ms + whole - waiting_ms)
+    native_ms = whole if whole - native_ms < _SMALLEST_PART * whole else native_ms
+    core_ms = sum(piece.duration_ms * piece.parallelism for piece in pieces)
+    native = Piece("native", native_ms, pieces[0].syscall, parallelism(core_ms / native_ms))
+    return [native, Piece("block", whole - native_ms, pieces[0].syscall)]
 
 
 def _stretched(pieces: Sequence[Piece], period: Period) -> list[Piece]:
     """`pieces`, made to last as long as `period`."""
-    pieces = [piece for piece in pieces if piece[1] >= _SHORTEST_PIECE_MS]
-    whole = sum(duration for _, duration, _ in pieces)
+    pieces = [piece for piece in pieces if piece.duration_ms >= _SHORTEST_PIECE_MS]
+    whole = _whole_ms(pieces)
     if not whole:
-        return [(period.kind, period.duration_ms, period.syscall)]
+        return [Piece(period.kind, period.duration_ms, period.syscall)]
     scale = period.duration_ms / whole
-    return [(kind, duration * scale, syscall) for kind, duration, syscall in pieces]
+    return [piece._replace(duration_ms=piece.duration_ms * scale) for piece in pieces]
 
 
 def _between(
@@ -156,14 +175,20 @@ def _between(
     """What the probe saw between two times of the other clock."""
     start, end = _translated(start_ms, anchors), _translated(end_ms, anchors)
     return [
-        (s.kind, _overlap(s, start, end), s.syscall)
-        for s in run.stretches
-        if _overlap(s, start, end) > 0
+        _piece(s, _overlap(s, start, end)) for s in run.stretches if _overlap(s, start, end) > 0
     ]
 
 
+def _piece(stretch: Stretch, duration_ms: float) -> Piece:
+    return Piece(stretch.kind, duration_ms, stretch.syscall, stretch.parallelism)
+
+
+def _whole_ms(pieces: Sequence[Piece]) -> float:
+    return sum(piece.duration_ms for piece in pieces)
+
+
 def _time_ms(pieces: Sequence[Piece], kind: PeriodKind) -> float:
-    return sum(duration for its, duration, _ in pieces if its == kind)
+    return sum(piece.duration_ms for piece in pieces if piece.kind == kind)
 
 
 def _overlap(stretch: Stretch, start: float, end: float) -> float:

@@ -1,7 +1,7 @@
 """Solo runs of one function: untraced, traced and probed in turn, so that all see one machine.
 
 The speed of a machine, or of a disk, drifts by more than tracing costs. So every few untraced runs
-have traced and probed ones beside them, and each the reference loop right before and after.
+have traced and probed ones beside them, and each the CPU-speed probe right before and after.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from math import inf, sqrt
 from statistics import median, median_low, quantiles
 from typing import NamedTuple
 
+from profiler.cpu_speed import CpuSpeed, steady
 from profiler.drift import run_at
 from profiler.invocation import Invocation, Solo
 from profiler.probe_run import ProbeRun
-from profiler.reference_loop import Pace, steady
 from profiler.sandbox import Sandbox
 from profiler.traced_runs import TracedHandler, Tracer
 from workflow.errors import ChironError
@@ -27,7 +27,7 @@ Beside = Callable[[Solo, Invocation], None]
 _WARM_UP = 3
 #: What the untraced runs of one function may take in all, in milliseconds, if more than the least.
 _BUDGET_MS = 8_000.0
-_FEWEST_ROUNDS = 6
+FEWEST_ROUNDS = 6
 #: So many untraced runs take turns with so many traced and as many probed ones. To attach strace
 #: takes longer than most runs, and these tell no more than what the latency consists of.
 _UNTRACED_IN_TURN, _LOOKED_AT_IN_TURN = 4, 2
@@ -35,13 +35,20 @@ _UNTRACED_IN_TURN, _LOOKED_AT_IN_TURN = 4, 2
 #: up to so many times as many.
 _UNCERTAIN = 0.01
 _MOST_TIMES = 5
+#: What a process loads in its first run, whatever it runs: 1 to 3 MiB measured.
+_FIRST_RUN_MIB = 4.0
+#: What a wrap keeps at most of the memory that requests have freed (templates: wrap/memory.py).
+_KEPT_MIB = 32.0
 
 
 class Untraced(NamedTuple):
-    """A run without strace and probe: how long it took, and how fast its core was beside it."""
+    """A run without strace and probe: how long it took, how fast its core was beside it, and how
+    many cores it kept busy.
+    """
 
     latency_ms: float
-    pace: Pace
+    speed: CpuSpeed
+    cores: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ class Samples:
         Its runs under strace, none where there is no strace; and those with the probe, without
         the time in which they had no core.
     memory_mib, idle_mib
-        Peak of resident memory over the idle process, and that itself.
+        Peak of resident memory over the idle process, and that itself, without what it keeps.
     input_bytes, output_bytes
         The size of its requests and answers, typically.
     """
@@ -70,19 +77,24 @@ class Samples:
     output_bytes: int
 
     @property
-    def reference_ms(self) -> float:
-        """What the reference loop took, typically, where the core kept its speed best."""
-        return median(run.pace.loop_ms for run in _steady(self.untraced))
+    def cpu_probe_ms(self) -> float:
+        """What the CPU-speed probe took, typically, where the core kept its speed best."""
+        return median(run.speed.probe_ms for run in _steady(self.untraced))
+
+    @property
+    def cores(self) -> float:
+        """How many cores it keeps busy, typically."""
+        return median(run.cores for run in self.untraced)
 
     def latency_ms(self, waiting_ms: float) -> float:
         """The median latency of a function that waits for `waiting_ms`.
 
         It is that of the runs in which the core kept its speed best, and taken at one speed: all
-        that a run did but wait is the longer, the longer the loop beside it took.
+        that a run did but wait is the longer, the longer the probe beside it took.
         """
-        usual_ms = self.reference_ms
+        usual_ms = self.cpu_probe_ms
         return median(
-            run_at(run.latency_ms, waiting_ms, run.pace.loop_ms, usual_ms)
+            run_at(run.latency_ms, waiting_ms, run.speed.probe_ms, usual_ms)
             for run in _steady(self.untraced)
         )
 
@@ -93,6 +105,7 @@ def sample(
     tracer: Tracer | None,
     count: int,
     *,
+    fresh_mib: float | None = None,
     further_s: float,
     beside: Beside | None = None,
 ) -> Samples:
@@ -102,6 +115,8 @@ def sample(
     ----------
     tracer
         Runs it under strace; None where only the probe is used.
+    fresh_mib
+        Resident memory of the function before it ever ran, where that is known.
     further_s
         For how long there may be more untraced runs than rounds.
     beside
@@ -115,8 +130,9 @@ def sample(
     """
     idle_mib = sandbox.resident_mib()
     sandbox.forget_peak()
-    warm = [solo.invoke(number) for number in range(max(_WARM_UP, len(solo.requests)))]
+    warm = [solo.invoke(number) for number in range(_WARM_UP)]
     memory_mib = max(0.0, sandbox.peak_mib() - idle_mib)
+    kept_mib = _kept_mib(idle_mib, fresh_mib)
     if tracer:
         tracer.runs([0])
     untraced: list[Untraced] = []
@@ -125,14 +141,13 @@ def sample(
     probed: list[ProbeRun | None] = []
 
     def run_untraced() -> None:
-        run = solo.invoke(len(untraced), paced=True)
-        untraced.append(Untraced(run.latency_ms, run.pace))
+        run = solo.invoke(len(untraced), cpu_probed=True)
+        untraced.append(Untraced(run.latency_ms, run.speed, run.cores))
         outputs.append(len(run.output.encode()))
         if beside:
             beside(solo, run)
 
-    each_input = len(solo.requests) * _UNTRACED_IN_TURN // _LOOKED_AT_IN_TURN
-    rounds = max(_rounds(count, median(run.latency_ms for run in warm)), each_input)
+    rounds = _rounds(count, median(run.latency_ms for run in warm))
     for turn in range(-(-rounds // _UNTRACED_IN_TURN)):
         while len(untraced) < min(rounds, (turn + 1) * _UNTRACED_IN_TURN):
             run_untraced()
@@ -151,24 +166,34 @@ def sample(
         untraced=tuple(untraced),
         traced=tuple(traced),
         probed=tuple(run for run in probed if run),
-        memory_mib=memory_mib,
-        idle_mib=idle_mib,
+        memory_mib=memory_mib + kept_mib,
+        idle_mib=idle_mib - kept_mib,
         input_bytes=median_low(map(len, solo.requests)),
         output_bytes=median_low(outputs),
     )
 
 
+def _kept_mib(idle_mib: float, fresh_mib: float | None) -> float:
+    """What of an idle process its last runs took, and it keeps for the next ones.
+
+    All that it has grown by since it was fresh, unless that is no more than any first run loads
+    once. What is above the most that a wrap keeps, its first run has loaded: it imports there.
+    """
+    grown_mib = 0.0 if fresh_mib is None else idle_mib - fresh_mib
+    return min(grown_mib, _KEPT_MIB) if grown_mib > _FIRST_RUN_MIB else 0.0
+
+
 def _steady(runs: Sequence[Untraced]) -> Sequence[Untraced]:
-    return steady(runs, lambda run: run.pace.uneven)
+    return steady(runs, lambda run: run.speed.uneven)
 
 
 def _uncertainty(untraced: Sequence[Untraced]) -> float:
     """The standard error of the median as a share of it: of the latencies, or if that is less
-    uncertain, of how often the reference loop fits into them.
+    uncertain, of how often the CPU-speed probe fits into them.
     """
     runs = _steady(untraced)
-    paced = [run.latency_ms / run.pace.loop_ms for run in runs]
-    return min(_relative_error([run.latency_ms for run in runs]), _relative_error(paced))
+    in_probes = [run.latency_ms / run.speed.probe_ms for run in runs]
+    return min(_relative_error([run.latency_ms for run in runs]), _relative_error(in_probes))
 
 
 def _relative_error(latencies_ms: Sequence[float]) -> float:
@@ -185,4 +210,4 @@ def _relative_error(latencies_ms: Sequence[float]) -> float:
 
 def _rounds(count: int, latency_ms: float) -> int:
     affordable = int(_BUDGET_MS / latency_ms) if latency_ms else count
-    return max(min(count, _FEWEST_ROUNDS), min(count, affordable))
+    return max(min(count, FEWEST_ROUNDS), min(count, affordable))

@@ -1,24 +1,124 @@
-"""The process that serves a deployed function: where it is, and what the kernel says about it."""
+"""The process that serves a deployed function, in a container or not: where it is, its memory.
+
+Containers are looked for below a root folder, so that another machine's tree will do as well.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import psutil
 
-from profiler.containers import docker_pids, faasd_pids, kubernetes_pids, servers
 from workflow.errors import ChironError
+from workflow.tracing import KEY_VARIABLE
 
+_NAMESPACE = "openfaas-fn"
+#: Labels of the embedded gateway's containers: the function, and the gateway.
+_FUNCTION_LABEL = "com.openfaas.function"
+_GATEWAY_LABEL = "chiron.gateway.url"
+_PYTHON_PROGRAM = re.compile(r"python[\d.]*")
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _ROOT = Path("/")
 _DOCKER_S = 5
 _PYTHON = re.compile(r"python\d+\.\d+")
+
+
+class DockerClient(Protocol):
+    """What is needed of docker-py's client."""
+
+    containers: Any
+
+
+def servers(pids: Iterable[int], root: Path) -> list[int]:
+    """Those of `pids` that run ``python index.py``, without what such a process has forked.
+
+    The watchdog, which is their parent, is another program.
+    """
+    found = {pid for pid in pids if _is_server(_arguments(root, pid))}
+    return sorted(pid for pid in found if _parent_below(root, pid) not in found)
+
+
+def faasd_pids(function: str, root: Path) -> set[int]:
+    """What runs in the container of `function` under faasd, by its cgroup (version 1 or 2)."""
+    for tree in ("sys/fs/cgroup/pids", "sys/fs/cgroup"):
+        with contextlib.suppress(OSError):
+            listed = root / tree / _NAMESPACE / function / "cgroup.procs"
+            return {int(line) for line in listed.read_text().split()}
+    return set()
+
+
+def kubernetes_pids(function: str, root: Path) -> set[int]:
+    """What runs in pods of the deployment `function` on this node.
+
+    Kubernetes calls a pod, and so its host, ``DEPLOYMENT-HASH-HASH``; that a process is a pod's
+    is told by the path of its cgroup.
+    """
+    pod = re.compile(re.escape(function) + r"-[a-z0-9]+-[a-z0-9]{5}")
+    return {
+        pid
+        for pid in _pids(root)
+        if "kubepods" in _text(root, pid, "cgroup")
+        and pod.fullmatch(_variables(root, pid).get("HOSTNAME", ""))
+    }
+
+
+def docker_pids(
+    function: str, client: DockerClient, root: Path, is_gateway: Callable[[str], bool]
+) -> set[int]:
+    """What runs in Docker containers of `function`, by the cgroups of their first processes.
+
+    A container is the function's by its label, or by its name. Those that say that they are of
+    another gateway than the one whose URL `is_gateway` knows are left out.
+    """
+    ways = ({"label": f"{_FUNCTION_LABEL}={function}"}, {"name": f"^/?{re.escape(function)}$"})
+    found = [
+        one for way in ways for one in client.containers.list(filters=way, ignore_removed=True)
+    ]
+    firsts = {
+        int(container.attrs["State"]["Pid"])
+        for container in found
+        if is_gateway(container.labels.get(_GATEWAY_LABEL, ""))
+    }
+    groups = {_text(root, pid, "cgroup") for pid in firsts} - {"", "0::/\n"}
+    return firsts | {pid for pid in _pids(root) if _text(root, pid, "cgroup") in groups}
+
+
+def _is_server(arguments: list[str]) -> bool:
+    runs_python = bool(arguments) and _PYTHON_PROGRAM.fullmatch(Path(arguments[0]).name) is not None
+    return runs_python and any(Path(part).name == "index.py" for part in arguments[1:3])
+
+
+def _pids(root: Path) -> Iterator[int]:
+    with contextlib.suppress(OSError):
+        yield from (int(each.name) for each in (root / "proc").iterdir() if each.name.isdecimal())
+
+
+def _arguments(root: Path, pid: int) -> list[str]:
+    return [part for part in _text(root, pid, "cmdline").split("\0") if part]
+
+
+def _variables(root: Path, pid: int) -> dict[str, str]:
+    pairs = (line.partition("=") for line in _text(root, pid, "environ").split("\0"))
+    return {name: value for name, _, value in pairs}
+
+
+def _parent_below(root: Path, pid: int) -> int:
+    match = re.search(r"^PPid:\s*(\d+)", _text(root, pid, "status"), re.MULTILINE)
+    return int(match[1]) if match else 0
+
+
+def _text(root: Path, pid: int, file: str) -> str:
+    """A file of the process, empty where it has ended or is another user's."""
+    try:
+        return (root / "proc" / str(pid) / file).read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 @dataclass(frozen=True)
@@ -59,17 +159,19 @@ class Sandbox:
         return 0.0
 
 
-def find_sandbox(function: str, gateway_url: str) -> Sandbox:
+def find_sandbox(function: str, gateway_url: str, trace_key: str = "") -> Sandbox:
     """The server process of `function`, which the gateway at `gateway_url` runs on this machine.
 
     It may be a process of the embedded gateway, or in a container of faasd, Kubernetes or Docker.
+    Of processes without a container only those of the build with `trace_key` count, if it is given:
+    the local launcher may run two builds of a function at once.
 
     Raises
     ------
     ChironError
         ``no-process`` where there is none to be seen, or more than one.
     """
-    found = _processes(function, gateway_url) or _in_containers(function, gateway_url)
+    found = _processes(function, gateway_url, trace_key) or _in_containers(function, gateway_url)
     if len(found) == 1:
         return Sandbox(found[0])
     if found:
@@ -82,9 +184,9 @@ def find_sandbox(function: str, gateway_url: str) -> Sandbox:
     raise ChironError("no-process", fault, functions=[function])
 
 
-def _processes(function: str, gateway_url: str) -> list[int]:
-    """Those of the embedded gateway, or of the harness."""
-    found = {process.pid: process for process in _servers(function, gateway_url)}
+def _processes(function: str, gateway_url: str, trace_key: str) -> list[int]:
+    """Those of the embedded gateway, or of the local launcher."""
+    found = {process.pid: process for process in _servers(function, gateway_url, trace_key)}
     return [pid for pid, process in found.items() if _parent(process) not in found]
 
 
@@ -113,14 +215,15 @@ def _docker() -> Any:
         return None
 
 
-def _servers(function: str, gateway_url: str) -> Iterator[psutil.Process]:
+def _servers(function: str, gateway_url: str, trace_key: str) -> Iterator[psutil.Process]:
     """Processes that run index.py for `function`: the server, and what it forked."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             command = process.cmdline()
             if any(Path(part).name == "index.py" for part in command[1:3]):
                 environment = process.environ()
-                if _serves(environment, function, gateway_url):
+                ours = trace_key in ("", environment.get(KEY_VARIABLE))
+                if ours and _serves(environment, function, gateway_url):
                     yield process
 
 

@@ -1,19 +1,128 @@
-"""The plan under which functions are profiled: each alone, in a wrap of its own."""
+"""Every function alone in a wrap of its own: the plan, and running it, without those that fail."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
+from deployment.launcher import Deployment
+from deployment.local_launcher import LocalLauncher, Ports, Running
+from openfaas.client import Gateway
+from predictor.mechanisms import DEFAULT_MECHANISM
+from profiler.invocation import Solo
+from profiler.tracer import launching
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
 from workflow.model import Task, Workflow
 from workflow.plan import Plan, Wrap, WrapStage
 
+Launch = Callable[[Workflow, WorkflowFolder, Plan], AbstractContextManager[Deployment | Running]]
 #: Names of OpenFaaS functions end here.
 _LONGEST_NAME = 63
 #: A limit far above what small functions need, since one that is hit kills.
 _MEMORY_MIB = 1024
 #: A core for the function and, where there is one, another for what looks at it: the probe.
 _CPUS = min(2, len(os.sched_getaffinity(0)))
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Functions that run, each alone in the wrap ``wrap_of`` it."""
+
+    gateway: Gateway | Ports
+    trace_key: str
+    wrap_of: Mapping[str, str]
+
+    def solos(self, requests: Mapping[str, list[bytes]]) -> dict[str, Solo]:
+        """Those of them that have inputs in `requests`, to be invoked."""
+        return {
+            function: self.solo(function, requests[function])
+            for function in self.wrap_of
+            if function in requests
+        }
+
+    def run(self, function: str, text: str) -> str:
+        """What one of them answers to `text`."""
+        return self.solo(function, [text.encode()]).invoke().output
+
+    def solo(self, function: str, requests: Sequence[bytes]) -> Solo:
+        """One of them, to be invoked with `requests`."""
+        return Solo(self.gateway, self.trace_key, self.wrap_of[function], function, requests)
+
+
+@contextmanager
+def alone(
+    launch: Launch,
+    folder: WorkflowFolder,
+    failures: dict[str, ChironError],
+    *,
+    forked: bool = False,
+) -> Iterator[Alone]:
+    """The functions of `folder` that have not failed, running for the length of the block.
+
+    Those that cannot be started are added to `failures`, and the others run without them.
+
+    Parameters
+    ----------
+    forked
+        Whether they run in processes that are forked for each request.
+
+    Raises
+    ------
+    ChironError
+        What `launch` raises where it blames no wrap; the first failure where no function is left.
+    """
+    with ExitStack() as stack:
+        while True:
+            workflow = solo_workflow(folder.workflow, without=failures)
+            if not workflow.functions:
+                raise next(iter(failures.values()))
+            plan = solo_plan(workflow, forked=forked)
+            wraps = {
+                wrap.name: function
+                for wrap, function in zip(plan.wraps, workflow.functions, strict=True)
+            }
+            try:
+                placed = stack.enter_context(launch(workflow, folder, plan))
+                break
+            except ChironError as error:
+                broken = [wraps[name] for name in error.functions if name in wraps]
+                if not broken:
+                    raise
+                for function in broken:
+                    failures[function] = _cannot_start(function, error)
+        wrap_of = dict(zip(workflow.functions, placed.names, strict=True))
+        yield Alone(placed.gateway, placed.trace_key, wrap_of)
+
+
+@contextmanager
+def alone_under_strace(
+    strace: str, launcher: LocalLauncher, folder: WorkflowFolder, failures: dict[str, ChironError]
+) -> Iterator[tuple[Alone, Mapping[str, Path]]]:
+    """As `alone`, with the processes traced from their start; and where the trace of each is."""
+    with tempfile.TemporaryDirectory(prefix="chiron-strace-") as scratch:
+
+        def output(wrap: str) -> Path:
+            return Path(scratch) / wrap
+
+        def launch(
+            workflow: Workflow, folder: WorkflowFolder, plan: Plan
+        ) -> AbstractContextManager[Running]:
+            return launcher.launch_under(
+                workflow, folder, plan, lambda wrap: launching(strace, output(wrap))
+            )
+
+        with alone(launch, folder, failures) as running:
+            yield running, {name: output(wrap) for name, wrap in running.wrap_of.items()}
+
+
+def _cannot_start(function: str, error: ChironError) -> ChironError:
+    message = f"function {function} cannot be started: {error.message}"
+    return ChironError(error.code, message, functions=[function], status=error.status)
 
 
 def solo_workflow(workflow: Workflow, without: Collection[str] = ()) -> Workflow:
@@ -45,8 +154,9 @@ def solo_plan(workflow: Workflow, *, forked: bool = False) -> Plan:
     return Plan(
         format=1,
         workflow=workflow.name,
-        model="one-to-one",
-        mechanism="fork",
+        planner="alone",
+        orchestrator="client",
+        mechanism=DEFAULT_MECHANISM,
         wraps=wraps,
         cpus=_CPUS * len(wraps),
     )

@@ -1,14 +1,16 @@
-"""The command line of strace, and strace attached for the length of a ``with`` block."""
+"""strace: whether it may trace here, its command line, attached for the length of a block."""
 
 from __future__ import annotations
 
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from installation.packages import os_release
+from installation.tracing import check_strace, check_tracing
 from profiler.blocking import TRACED
 from profiler.strace_text import Trace, parse
 from workflow.errors import ChironError
@@ -17,6 +19,31 @@ from workflow.tied import tied
 #: How long strace may take to attach, or to write its last lines and let go, in seconds.
 LIMIT_S = 10.0
 _POLL_S = 0.002
+
+
+def require_tracing(variables: Mapping[str, str]) -> str:
+    """The path of strace, once it has been seen to work.
+
+    Parameters
+    ----------
+    variables
+        Usually ``os.environ``; strace is looked for on its PATH.
+
+    Raises
+    ------
+    ChironError
+        ``no-strace`` or ``no-ptrace``, with the line that mends it on this machine.
+    """
+    search_path = variables.get("PATH", "")
+    strace = check_strace(search_path, os_release())
+    if not strace.ok:
+        message = f"profiling needs strace, which is {strace.detail}: {strace.fix}"
+        raise ChironError("no-strace", message)
+    tracing = check_tracing(search_path)
+    if not tracing.ok:
+        message = f"profiling needs to trace processes ({tracing.detail}): {tracing.fix}"
+        raise ChironError("no-ptrace", message)
+    return strace.detail
 
 
 class Tracing:

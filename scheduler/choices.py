@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
 from scheduler.limits import COMMUNITY_EDITION_FUNCTIONS, Limits
+from scheduler.planners import DEFAULT_PLANNER, PLANNERS
 from workflow.documents import Document
-from workflow.plan import Mechanism, Model
 
-#: A mechanism, or the one whose plan is better.
-MechanismChoice = Literal[Mechanism, "auto"]
+if TYPE_CHECKING:
+    PlannerChoice = str
+    MechanismChoice = str
+else:  # what there is, for help and schemas
+    PlannerChoice = Literal[tuple(PLANNERS)]
+    #: A mechanism, or the one whose plan is better.
+    MechanismChoice = Literal[(*MECHANISMS, "auto")]
 #: What is best among the plans that meet the SLO.
 Strategy = Literal["cost", "balanced", "latency"]
 
 
 class Choices(Document):
-    """Model, mechanism and strategy of a plan, and the limits that it has to keep."""
+    """Planner, mechanism and strategy of a plan, and the limits that it has to keep."""
 
-    model: Annotated[
-        Model, Field(description="pgp searches; the others are what it is compared with.")
-    ] = "pgp"
+    planner: Annotated[
+        PlannerChoice,
+        Field(description=f"{DEFAULT_PLANNER} searches; the others are what it is compared with."),
+    ] = DEFAULT_PLANNER
     mechanism: Annotated[
         MechanismChoice, Field(description="auto: whichever gives the better plan.")
-    ] = "fork"
+    ] = DEFAULT_MECHANISM
     strategy: Annotated[
         Strategy,
         Field(

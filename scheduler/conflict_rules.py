@@ -1,4 +1,4 @@
-"""What of profiles, environments and wishes makes functions conflict, each with its reason."""
+"""What of profiles, environments and constraints makes functions conflict, each with its reason."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from itertools import combinations, combinations_with_replacement
 from scheduler.conflicts import Conflicts, Pair
 from scheduler.environments import Environments
 from scheduler.requirements import requirement_conflicts
-from scheduler.wishes import Wishes
+from workflow.constraints import Constraints
 from workflow.profile import Profile
 
 
 def find_conflicts(
-    functions: Iterable[str], profile: Profile, wishes: Wishes, environments: Environments
+    functions: Iterable[str], profile: Profile, constraints: Constraints, environments: Environments
 ) -> Conflicts:
-    """What the profiles and environments of `functions` and the user's `wishes` forbid.
+    """What the profiles and environments of `functions` and the user's `constraints` forbid.
 
     Modules of one name are no conflict, since the wrap runtime gives each function its own.
 
     Raises
     ------
     ChironError
-        ``unknown-function`` where a wish names none of `functions`; ``bad-requirement``.
+        ``unknown-function`` where a constraint names none of `functions`; ``bad-requirement``.
     """
     names = tuple(sorted(functions))
-    wishes.check_functions(names)
+    constraints.check_functions(names)
     wrap = {
-        **_isolated(names, wishes, "wrap"),
+        **_isolated(names, constraints, "wrap"),
         **_files(names, profile),
         **_ports(names, profile),
         **_variables(names, environments),
@@ -35,18 +35,18 @@ def find_conflicts(
         **_runtimes(names, profile),
     }
     process = {
-        **_isolated(names, wishes, "process"),
+        **_isolated(names, constraints, "process"),
         **_unshareable(names, profile),
         **wrap,
     }
-    return Conflicts(names, process, wrap, wishes.together)
+    return Conflicts(names, process, wrap, constraints.together)
 
 
-def _isolated(names: Sequence[str], wishes: Wishes, level: str) -> dict[Pair, str]:
+def _isolated(names: Sequence[str], constraints: Constraints, level: str) -> dict[Pair, str]:
     return {
-        _pair(name, other): f"wishes.json wants {name} in a {level} of its own"
-        for name in sorted(wishes.isolate)
-        if wishes.isolate[name] == level
+        _pair(name, other): f"constraints.json wants {name} in a {level} of its own"
+        for name in sorted(constraints.isolate)
+        if constraints.isolate[name] == level
         for other in names
         if other != name
     }

@@ -38,7 +38,7 @@ class Conflicts:
         Raises
         ------
         ChironError
-            ``impossible-wishes`` where functions that have to share a wrap must not.
+            ``impossible-constraints`` where functions that have to share a wrap must not.
         """
         units = self._units()
         unit_of = {function: unit for unit in units for function in unit}
@@ -46,8 +46,8 @@ class Conflicts:
         for (a, b), reason in self.wrap.items():
             if unit_of[a] == unit_of[b]:
                 raise ChironError(
-                    "impossible-wishes",
-                    f"{a} and {b} have to share a wrap by wishes.json, but {reason}: "
+                    "impossible-constraints",
+                    f"{a} and {b} have to share a wrap by constraints.json, but {reason}: "
                     "take them out of together",
                     path="together",
                     functions=(a, b),
@@ -65,8 +65,8 @@ class Conflicts:
     def _units(self) -> list[tuple[str, ...]]:
         """The functions, those that have to share a wrap as one."""
         unit_of = {function: {function} for function in self.functions}
-        for wish in self.together:
-            merged = set().union(*(unit_of[function] for function in wish))
+        for constraint in self.together:
+            merged = set().union(*(unit_of[function] for function in constraint))
             for function in merged:
                 unit_of[function] = merged
         return sorted({tuple(sorted(unit)) for unit in unit_of.values()})

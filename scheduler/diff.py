@@ -35,7 +35,7 @@ def compare(old: Plan, new: Plan) -> tuple[str, ...]:
 def _figures(old: Plan, new: Plan) -> Iterator[str]:
     figures = {
         "workflow": (old.workflow, new.workflow),
-        "model": (old.model, new.model),
+        "planner": (old.planner, new.planner),
         "mechanism": (old.mechanism, new.mechanism),
         "SLO": (_ms(old.slo_ms), _ms(new.slo_ms)),
         "meets the SLO": (_yes(old.meets_slo), _yes(new.meets_slo)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from openfaas.handlers import STYLES
+from openfaas.handler_folder import STYLES
 from openfaas.stack import environment, read_stack
 from workflow.folder import WorkflowFolder
 
@@ -15,6 +15,7 @@ Environments = Mapping[str, Mapping[str, str]]
 OF_WRAPS = frozenset(
     [
         "exec_timeout",
+        "healthcheck_interval",
         "max_inflight",
         "pool_concurrency",
         "read_timeout",
@@ -22,6 +23,7 @@ OF_WRAPS = frozenset(
         "WAITRESS_THREADS",
         "WRAP_CPUS",
         "WRAP_MEMORY_MIB",
+        "WRAP_REQUEST_BYTES",
     ]
 )
 #: What python3-flask looks at to choose between text and bytes; not to set it asks for text.

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from predictor.mechanisms import mechanism_of
 from scheduler.choices import Strategy
 from scheduler.conflicts import Conflicts, Pair
 from scheduler.limits import Limits, exceeded
 from scheduler.options import Job
+from scheduler.planners import PLANNERS, searched
 from scheduler.secrets import widened_secrets
-from workflow.plan import Mechanism, Plan, Wrap, WrapStage
+from workflow.plan import Plan, Wrap, WrapStage
 
-_MODELS = {
-    "one-to-one": "every function has a sandbox of its own and the client calls them all",
-    "sand": "one sandbox, every function is forked as a process of its own",
-    "faastlane": "one sandbox, parallel functions are processes, sequential ones threads",
-    "faastlane-t": "one process, every function is a thread",
-    "faastlane+": "five processes in each sandbox",
-}
 _STRATEGIES: dict[Strategy, str] = {
     "cost": "the fewest CPUs that meet the SLO, in the fewest wraps",
     "balanced": "the least CPUs x latency that meets the SLO",
@@ -39,7 +34,7 @@ def explain(
     fewer_ms
         What a plan with one CPU less takes at least, where the search tried that in vain.
     """
-    lines = [_verdict(plan, job), f"{plan.model}: {_rule(plan, strategy)}"]
+    lines = [_verdict(plan, job), *_payloads(plan), f"{plan.planner}: {_rule(plan, strategy)}"]
     if fewer_ms is not None and plan.slo_ms is not None:
         proved = f"one less takes {fewer_ms:.1f} ms at the very least, as all have to compute"
         found = "of the plans found with one less, none meets the SLO"
@@ -52,8 +47,8 @@ def explain(
 
 
 def _rule(plan: Plan, strategy: Strategy) -> str:
-    if plan.model != "pgp":
-        return _MODELS[plan.model]
+    if not searched(plan.planner):
+        return PLANNERS[plan.planner].rule
     return _STRATEGIES[strategy if plan.meets_slo else "latency"]
 
 
@@ -64,16 +59,28 @@ def _verdict(plan: Plan, job: Job) -> str:
     latency = f"predicted {latency_ms:.1f} ms{' at the high end' if job.headroom else ''}"
     if plan.meets_slo:
         return f"{latency}, within the SLO of {plan.slo_ms:g} ms"
-    if plan.model == "pgp":
+    if searched(plan.planner):
         within = "" if job.limits == Limits() else " within --max-functions and --node-memory"
         return f"{latency} is the best found{within}; an SLO of {plan.slo_ms:g} ms is out of reach"
     return f"{latency}, over the SLO of {plan.slo_ms:g} ms"
 
 
+def _payloads(plan: Plan) -> Iterator[str]:
+    """What each of several payloads takes, of which the prediction is the mean."""
+    if plan.predicted and plan.predicted.payloads_ms and plan.slo_ms is not None:
+        each = plan.predicted.payloads_ms
+        slow = [name for name, latency_ms in each.items() if latency_ms > plan.slo_ms]
+        line = f"the mean of {_count(len(each), 'payload')}: "
+        line += ", ".join(f"{name} {latency_ms:.1f} ms" for name, latency_ms in each.items())
+        if slow:
+            line += f"; {_names(slow)} over the SLO (--headroom keeps it for every payload)"
+        yield line
+
+
 def _wraps(plan: Plan, job: Job) -> list[str]:
     """Why there is more than one wrap, and what each is."""
     lines = _some(list(map(_wrap, plan.wraps)), "wraps")
-    if plan.model == "pgp" and len(plan.wraps) > 1:
+    if searched(plan.planner) and len(plan.wraps) > 1:
         lines.insert(0, f"{len(plan.wraps)} wraps: {_why_several(job, plan.mechanism)}")
     return lines
 
@@ -86,15 +93,14 @@ def _wrap(wrap: Wrap) -> str:
     return f"{wrap.name}: {work}, {processes}, {wrap.memory_mib} MiB"
 
 
-def _why_several(job: Job, mechanism: Mechanism) -> str:
+def _why_several(job: Job, mechanism: str) -> str:
     if job.conflicts.wrap:
         return "some functions share none, see below"
     platform, memory = job.platform, job.limits.node_memory_mib
     node = f"a node has {platform.cpus} CPUs{f' and {memory} MiB' if memory else ''}"
-    if mechanism == "pool":
-        return f"{node}, a call costs {platform.rpc_ms:.1f} ms"
-    fork = f"a fork {platform.process_block_ms:.1f} ms for those after it"
-    return f"{node}, a call costs {platform.rpc_ms:.1f} ms, {fork}"
+    costs = [f"{node}, a call costs {platform.rpc_ms:.1f} ms"]
+    costs.append(mechanism_of(mechanism).stagger_in_words(platform))
+    return ", ".join(filter(None, costs))
 
 
 def _processes(plan: Plan, job: Job) -> Iterator[str]:
@@ -117,28 +123,23 @@ def _shared(process: Sequence[str], number: int, plan: Plan, job: Job) -> str:
     tasks = f" ({len(process)} tasks)" if len(names) < len(process) else ""
     share = "shares" if len(names) == 1 else "share"
     which = "the main process" if number == 1 else f"process {number}"
+    start = mechanism_of(plan.mechanism).start_in_words(job.platform)
     return (
         f"{_names(names)}{tasks} {share} {which}: "
-        f"together {gil_ms:.1f} ms of GIL, alone they would cost {_alone(plan, job)}"
+        f"together {gil_ms:.1f} ms of GIL, alone they would cost a CPU and {start} each"
     )
 
 
-def _alone(plan: Plan, job: Job) -> str:
-    if plan.mechanism == "pool":
-        return f"a CPU and a dispatch of {job.platform.pool_dispatch_ms:.1f} ms each"
-    return f"a CPU and a fork of {job.platform.process_startup_ms:.1f} ms each"
-
-
 def _conflicts(plan: Plan, job: Job) -> list[str]:
-    """What keeps functions apart, or, in a fixed model, what it does all the same."""
+    """What keeps functions apart, or what a fixed layout does all the same."""
     conflicts = job.conflicts
-    if plan.model == "pgp":
+    if searched(plan.planner):
         return list(_apart(conflicts))
     broken = list[str]()
     for wrap in plan.wraps:
         inside = {job.workflow.function_of(task) for task in wrap.tasks}
         broken += [
-            f"conflict that {plan.model} does not respect: {reason}"
+            f"conflict that {plan.planner} does not respect: {reason}"
             for (a, b), reason in conflicts.wrap.items()
             if a in inside and b in inside
         ]

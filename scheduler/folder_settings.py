@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 
 from scheduler.environments import Environments, read_environments
 from scheduler.secrets import Secrets, read_secrets
-from scheduler.wishes import NO_WISHES, Wishes, read_wishes
+from workflow.constraints import NO_CONSTRAINTS, Constraints
 from workflow.folder import WorkflowFolder
 
 
 @dataclass(frozen=True)
 class FolderSettings:
-    """The user's wishes, and the variables and secrets of each function."""
+    """The user's constraints, and the variables and secrets of each function."""
 
-    wishes: Wishes = NO_WISHES
+    constraints: Constraints = NO_CONSTRAINTS
     environments: Environments = field(default_factory=dict)
     secrets: Secrets = field(default_factory=dict)
 
 
 def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> FolderSettings:
-    """The settings in wishes.json and stack.yaml, each of which need not be there.
+    """The settings in constraints.json and stack.yaml, each of which need not be there.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
         What ``${VAR}`` in stack.yaml stands for, usually ``os.environ``.
     """
     return FolderSettings(
-        wishes=read_wishes(folder.path),
+        constraints=folder.constraints(),
         environments=read_environments(folder, variables),
         secrets=read_secrets(folder, variables),
     )

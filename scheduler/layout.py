@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workflow.model import Workflow
-from workflow.plan import Demand, Mechanism, Model, Plan, Wrap, WrapStage
+from workflow.plan import Demand, Orchestrator, Plan, Wrap, WrapStage
 from workflow.profile import FunctionProfile, Profile
 
 #: The tasks of one process, of the processes of one wrap, of the wraps of one stage.
@@ -29,21 +29,23 @@ def plan_from_layout(
     workflow: Workflow,
     profile: Profile,
     *,
-    model: Model,
-    mechanism: Mechanism,
+    planner: str,
+    mechanism: str,
+    orchestrator: Orchestrator = "wrap",
     node_cpus: int | None = None,
+    prefix: str = "",
     names: Sequence[str] | None = None,
 ) -> Plan:
     """The plan, not yet predicted, that deploys `layout`.
 
     Every wrap gets as many CPUs as it runs processes at once (Chiron §6: a whole CPU is the unit
     of allocation) but no more than a node has, where that is known, and memory for all functions
-    that it runs at once.
+    that it runs at once. Wraps are called by `names`, or else by the workflow, `prefix` and number.
     """
     count = max(len(stage) for stage in layout)
     wraps = [
         _wrap(
-            names[index] if names else wrap_name(workflow.name, _suffix(model, index + 1)),
+            names[index] if names else wrap_name(workflow.name, f"{prefix}wrap{index + 1}"),
             [
                 (number, stage[index])
                 for number, stage in enumerate(layout)
@@ -58,18 +60,12 @@ def plan_from_layout(
     return Plan(
         format=1,
         workflow=workflow.name,
-        model=model,
+        planner=planner,
+        orchestrator=orchestrator,
         mechanism=mechanism,
         wraps=tuple(wraps),
         cpus=sum(wrap.cpus for wrap in wraps),
     )
-
-
-def _suffix(model: Model, number: int) -> str:
-    """What follows the workflow in a wrap's name, so that models can be deployed side by side."""
-    if model == "pgp":
-        return f"wrap{number}"
-    return f"{model.replace('+', '-plus')}-wrap{number}"
 
 
 def wrap_name(workflow: str, suffix: str) -> str:
@@ -104,7 +100,7 @@ def _wrap(
             for mib, (_, processes) in zip(running_mib, stages, strict=True)
         )
     )
-    cpu_ms = sum(f.time_ms("cpu") + f.time_ms("native") for stage in running for f in stage)
+    cpu_ms = sum(f.core_ms for stage in running for f in stage)
     return Wrap(
         name=name,
         cpus=min(widest(stages), node_cpus or widest(stages)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scheduler.planners import DEFAULT_PLANNER, searched
 from workflow.plan import Plan
 
 #: OpenFaaS Community Edition deploys no more functions.
@@ -28,16 +29,16 @@ def fits(plan: Plan, limits: Limits) -> bool:
 
 def exceeded(plan: Plan, limits: Limits) -> tuple[str, ...]:
     """A line for every limit that `plan` exceeds, with what would have to change."""
-    lines = list[str]()
+    lines, found = list[str](), searched(plan.planner)
     if len(plan.wraps) > limits.functions:
-        mend = "--model pgp needs fewer" if plan.model != "pgp" else "remove what conflicts"
+        mend = "remove what conflicts" if found else f"--planner {DEFAULT_PLANNER} needs fewer"
         lines.append(
             f"limit: {len(plan.wraps)} functions to deploy, {limits.functions} allowed "
             f"(Community Edition: {COMMUNITY_EDITION_FUNCTIONS}): {mend}, or raise --max-functions"
         )
     memory = limits.node_memory_mib
     large = [wrap for wrap in plan.wraps if memory is not None and wrap.memory_mib > memory]
-    mend = "smaller ones were not found" if plan.model == "pgp" else "--model pgp may need less"
+    mend = "smaller ones were not found" if found else f"--planner {DEFAULT_PLANNER} may need less"
     lines += [
         f"limit: {wrap.name} needs {wrap.memory_mib} MiB, a node has {memory}: "
         f"{mend}, or raise --node-memory"

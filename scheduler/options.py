@@ -1,4 +1,4 @@
-"""The plans that a strategy chooses from: those of the search, and the models it has to beat."""
+"""The plans that a strategy chooses from: those of the search, and the planners it has to beat."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from predictor.equations import workflow_latency_ms
-from predictor.predict import predict
+from predictor.predict import Predictor, mean_ms, predict
 from scheduler.conflicts import Conflicts
 from scheduler.layout import Layout, plan_from_layout
 from scheduler.limits import Limits, fits
-from scheduler.models import faastlane, faastlane_plus, faastlane_t
 from scheduler.pgp import Candidate, Search
+from scheduler.planners import DEFAULT_PLANNER, faastlane, faastlane_plus, faastlane_t
 from scheduler.problem import Problem
 from scheduler.secrets import Secrets
 from workflow.model import Workflow
-from workflow.plan import Mechanism, Plan
+from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
 
@@ -50,26 +50,35 @@ class Option:
 class Options:
     """Plans of one mechanism by their CPUs; the search's are made as they are asked for.
 
+    The search goes by what functions do in the mean of all payloads, and `each` has a predictor for
+    each payload, by which what is found is judged.
     Plans that exceed the job's limits count only where ``beyond_limits`` says so.
     """
 
     job: Job
     search: Search
-    rivals: tuple[Option, ...] = ()
+    each: tuple[Predictor, ...]
+    baselines: tuple[Option, ...] = ()
     beyond_limits: bool = False
 
     @classmethod
-    def of(cls, job: Job, mechanism: Mechanism) -> Options:
-        """The options of a job; the models that break no conflict are among them."""
+    def of(cls, job: Job, mechanism: str) -> Options:
+        """The options of a job; the planners that break no conflict are among them."""
         problem = Problem.of(job.workflow, job.profile, job.platform, mechanism, job.conflicts)
-        models = [faastlane_t, faastlane, *([] if job.conflicts.together else [faastlane_plus])]
-        rivals = [
+        planners = [faastlane_t, faastlane, *([] if job.conflicts.together else [faastlane_plus])]
+        baselines = [
             _plan(job, mechanism, make(job.workflow))
-            for make in models
+            for make in planners
             if not job.conflicts.process
         ]
-        options = cls(job, Search.of(problem))
-        return replace(options, rivals=tuple(map(options.judged, dict.fromkeys(rivals))))
+        each = tuple(
+            problem.predictor
+            if one.profile is job.profile
+            else Predictor(one.profile, job.platform)
+            for one in job.profile.mix
+        )
+        options = cls(job, Search.of(problem), each)
+        return replace(options, baselines=tuple(map(options.judged, dict.fromkeys(baselines))))
 
     def counts(self, option: Option) -> bool:
         """Whether `option` may be chosen."""
@@ -98,9 +107,13 @@ class Options:
         limits = self.job.limits
         return [c for cpus in self.cpus for c in self.search.candidates(cpus, limits)]
 
-    def rivals_at(self, cpus: int) -> list[Option]:
-        """The plans with `cpus` CPUs of the models that the search has to beat."""
-        return [rival for rival in self.rivals if rival.plan.cpus == cpus and self.counts(rival)]
+    def baselines_at(self, cpus: int) -> list[Option]:
+        """The plans with `cpus` CPUs of the planners that the search has to beat."""
+        return [
+            baseline
+            for baseline in self.baselines
+            if baseline.plan.cpus == cpus and self.counts(baseline)
+        ]
 
     def judged(self, plan: Plan) -> Option:
         """`plan` with the latency that it is judged by, rounded as predictions are."""
@@ -108,9 +121,12 @@ class Options:
         if job.headroom:
             judged_ms = predict(plan, job.workflow, job.profile, job.platform).high_ms
         else:
-            stages = self.search.problem.predictor.plan_stages_ms(plan, job.workflow)
-            judged_ms = round(workflow_latency_ms(stages, job.platform.request_ms), 4)
+            judged_ms = mean_ms(job.profile.mix, (self._latency_ms(plan, p) for p in self.each))
         return Option(plan, judged_ms, fits(plan, job.limits))
+
+    def _latency_ms(self, plan: Plan, predictor: Predictor) -> float:
+        stages_ms = predictor.plan_stages_ms(plan, self.job.workflow)
+        return workflow_latency_ms(stages_ms, self.job.platform.request_ms)
 
     def made(self, candidate: Candidate, below_ms: float = math.inf) -> Option | None:
         """The fastest plan found that has the candidate's shape, if it takes up to `below_ms`."""
@@ -120,12 +136,12 @@ class Options:
         return self.judged(_plan(self.job, self.search.problem.mechanism, layout))
 
 
-def _plan(job: Job, mechanism: Mechanism, layout: Layout) -> Plan:
+def _plan(job: Job, mechanism: str, layout: Layout) -> Plan:
     return plan_from_layout(
         layout,
         job.workflow,
         job.profile,
-        model="pgp",
+        planner=DEFAULT_PLANNER,
         mechanism=mechanism,
         node_cpus=job.platform.cpus,
     )

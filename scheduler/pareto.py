@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import takewhile
 from typing import Literal
 
+from predictor.mechanisms import DEFAULT_MECHANISM
 from scheduler.choices import MechanismChoice
 from scheduler.options import Job, Option, Options
 from scheduler.schedule import assess, mechanisms_of
@@ -32,17 +36,30 @@ class ParetoFront(Document):
     plans: tuple[ParetoPlan, ...]
 
 
-def pareto(job: Job, slo_ms: float, mechanism: MechanismChoice = "fork") -> ParetoFront:
-    """Every plan found that no other one beats in latency, CPUs or memory without losing any.
+def considered(
+    job: Job, mechanism: MechanismChoice = DEFAULT_MECHANISM, seconds: float = math.inf
+) -> list[Option]:
+    """The plans found within `seconds`, those of few CPUs first, that may be worth their cost.
 
-    With headroom, latency is the high end of the prediction. Plans that exceed a limit are among
-    them only where all do.
+    Plans that exceed a limit are among them only where all do.
     """
     options = [Options.of(job, each) for each in mechanisms_of(mechanism)]
-    found = [option for each in options for option in every(each)]
-    if not found:
-        found = [o for each in options for o in every(replace(each, beyond_limits=True))]
-    plans = [_pareto_plan(option, job, slo_ms) for option in undominated(found)]
+    end = time.monotonic() + seconds
+
+    def found(beyond_limits: bool) -> list[Option]:
+        allowed = (replace(each, beyond_limits=beyond_limits) for each in options)
+        plans = (option for each in allowed for option in every(each))
+        return list(takewhile(lambda _: time.monotonic() < end, plans))
+
+    return found(False) or found(True)
+
+
+def pareto(options: Iterable[Option], job: Job, slo_ms: float) -> ParetoFront:
+    """Those of `options` that no other one beats in latency, CPUs or memory without losing any.
+
+    With headroom, latency is the high end of the prediction.
+    """
+    plans = [_pareto_plan(option, job, slo_ms) for option in undominated(options)]
     return ParetoFront(workflow=job.workflow.name, slo_ms=slo_ms, plans=tuple(plans))
 
 

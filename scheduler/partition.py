@@ -100,16 +100,19 @@ def partition(problem: Problem, functions: Functions, slots: Slots) -> tuple[flo
 def compete(problem: Problem, partition: Partition, slots: Slots) -> bool:
     """Whether the processes of a wrap may want more cores than it has, one for each.
 
-    Only one thread of a process computes at a time, save for those that release the GIL; but where
-    cores are wasted, it matters too that others wait for it.
+    Only one thread of a process computes at a time, save for those that release the GIL and helpers
+    that functions start; but where cores are wasted, it matters too that others wait for it.
     """
     if max(slots.sizes) > problem.platform.cpus:
         return True
     return len(partition) > 1 and any(
-        len(process) > 1
-        and (
-            problem.platform.wasted_cores > 0
-            or any(problem.kinds[n].core_ms > problem.kinds[n].gil_ms for n in process)
+        any(problem.kinds[n].parallel for n in process)
+        or (
+            len(process) > 1
+            and (
+                problem.platform.contention_overhead > 0
+                or any(problem.kinds[n].core_ms > problem.kinds[n].gil_ms for n in process)
+            )
         )
         for process in partition
     )

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
+from predictor.mechanisms import mechanism_of
 from predictor.predict import Predictor
 from scheduler.conflicts import Conflicts
-from scheduler.engines import predictor_for
 from scheduler.kernighan_lin import Functions
 from scheduler.slots import Slots, slots
 from workflow.model import Workflow
-from workflow.plan import Mechanism
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Profile
 
@@ -34,16 +33,17 @@ class Kind:
     """Functions that do the same and get on with the same others: exchanging them changes nothing.
 
     ``latency_ms`` is what it takes alone in a process, from the start of its thread on, ``gil_ms``
-    for how long it keeps others from the GIL, ``core_ms`` for how long from a core;
-    ``forked_ms`` is how much longer it takes in a process that is forked for the request. ``name``
-    is one of them. ``group`` numbers the wraps' contents: functions of different groups must not
-    share a wrap.
+    for how long it keeps others from the GIL, ``core_ms`` for how long from a core; it is
+    ``parallel`` where it can keep more cores busy than one. ``forked_ms`` is how much longer it
+    takes in a process that is forked for the request. ``name`` is one of them. ``group`` numbers
+    the wraps' contents: functions of different groups must not share a wrap.
     """
 
     name: str
     latency_ms: float
     gil_ms: float
     core_ms: float
+    parallel: bool
     forked_ms: float
     group: int
 
@@ -57,13 +57,13 @@ class Problem:
     that have to be one wrap.
 
     What a process takes by itself is simulated once for every multiset of functions: as long as a
-    wrap has a core for each process, no function computes with the GIL released and no core is
-    wasted, the processes of a wrap do not influence each other.
+    wrap has a core for each process, no function computes with the GIL released or starts helpers,
+    and no core is wasted, the processes of a wrap do not influence each other.
     """
 
     workflow: Workflow
     predictor: Predictor
-    mechanism: Mechanism
+    mechanism: str
     kinds: tuple[Kind, ...]
     number_of: Mapping[str, int]
     apart: Mapping[int, frozenset[int]]
@@ -79,7 +79,7 @@ class Problem:
         workflow: Workflow,
         profile: Profile,
         platform: Platform,
-        mechanism: Mechanism,
+        mechanism: str,
         conflicts: Conflicts,
     ) -> Problem:
         """The problem with functions that do the same made one."""
@@ -87,7 +87,7 @@ class Problem:
         alike: dict[object, list[str]] = {}
         for name in sorted(workflow.functions):
             function = profile.functions[name]
-            work = tuple((period.kind, period.duration_ms) for period in function.periods)
+            work = tuple((p.kind, p.duration_ms, p.parallelism) for p in function.periods)
             key = (
                 *(work, function.forked_ms, function.memory_mib, function.idle_mib),
                 *(groups[name], conflicts.apart(name)),
@@ -100,8 +100,8 @@ class Problem:
         for a, b in conflicts.process:
             for one, other in ((a, b), (b, a)):
                 apart.setdefault(number_of[one], set()).add(number_of[other])
-        predictor = predictor_for(workflow, profile, platform)
-        single = frozenset(groups[name] for wish in conflicts.together for name in wish)
+        predictor = Predictor(profile, platform)
+        single = frozenset(groups[name] for constraint in conflicts.together for name in constraint)
         enemies = {number: frozenset(others) for number, others in apart.items()}
         return cls(workflow, predictor, mechanism, kinds, number_of, enemies, single)
 
@@ -167,8 +167,8 @@ class Problem:
         return sum(self.kinds[n].gil_ms for n in functions)
 
     def forked_ms(self, functions: Functions) -> float:
-        """How much longer they take in a process that is forked for the request."""
-        if self.mechanism != "fork":
+        """How much longer they take in a process that is new for the request."""
+        if mechanism_of(self.mechanism).lasting:
             return 0.0
         return sum(self.kinds[n].forked_ms for n in functions)
 
@@ -251,7 +251,8 @@ def _kind(name: str, function: FunctionProfile, platform: Platform, group: int) 
         name=name,
         latency_ms=start_ms + function.latency_ms,
         gil_ms=gil_ms,
-        core_ms=gil_ms + function.time_ms("native"),
+        core_ms=platform.thread_startup_ms + function.core_ms,
+        parallel=any(period.parallelism > 1 for period in function.periods),
         forked_ms=max(0.0, (function.forked_ms or 0.0) - function.latency_ms),
         group=group,
     )

@@ -69,7 +69,7 @@ def _satisfiable(one: Requirement, other: Requirement) -> bool:
 
 
 def _parsed(text: str, function: str) -> Requirement:
-    from openfaas.requirement_lines import parse_line
+    from openfaas.handler_folder import parse_line
 
     try:
         return parse_line(text)

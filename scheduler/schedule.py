@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import get_args
 
+from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
 from predictor.predict import predict
-from scheduler.choices import Choices, MechanismChoice, Strategy
+from scheduler.choices import Choices, MechanismChoice, PlannerChoice, Strategy
 from scheduler.conflict_rules import find_conflicts
 from scheduler.environments import Environments
 from scheduler.explain import explain
 from scheduler.folder_settings import FolderSettings
 from scheduler.layout import plan_from_layout
 from scheduler.limits import Limits
-from scheduler.models import faastlane, faastlane_plus, faastlane_t, one_to_one, sand
 from scheduler.options import Job, Options
+from scheduler.planners import DEFAULT_PLANNER, PLANNERS, searched
 from scheduler.secrets import Secrets
 from scheduler.strategies import better, choose
-from scheduler.wishes import NO_WISHES, Wishes
+from workflow.constraints import NO_CONSTRAINTS, Constraints
 from workflow.errors import ChironError
 from workflow.model import Workflow
-from workflow.plan import Mechanism, Model, Plan
+from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
-
-_FIXED_LAYOUTS = {
-    "sand": sand,
-    "faastlane": faastlane,
-    "faastlane-t": faastlane_t,
-    "faastlane+": faastlane_plus,
-}
 
 
 def schedule(
@@ -38,16 +31,16 @@ def schedule(
     platform: Platform,
     slo_ms: float,
     *,
-    model: Model = "pgp",
-    mechanism: MechanismChoice = "fork",
+    planner: PlannerChoice = DEFAULT_PLANNER,
+    mechanism: MechanismChoice = DEFAULT_MECHANISM,
     strategy: Strategy = "cost",
-    wishes: Wishes = NO_WISHES,
+    constraints: Constraints = NO_CONSTRAINTS,
     environments: Environments | None = None,
     secrets: Secrets | None = None,
     limits: Limits | None = None,
     headroom: bool = False,
 ) -> Plan:
-    """The plan of `model` for `workflow`, predicted, with whether it meets the SLO.
+    """The plan of `planner` for `workflow`, predicted, with whether it meets the SLO.
 
     An SLO that cannot be met is an answer: the fastest plan found, with ``meets_slo`` false.
 
@@ -58,10 +51,10 @@ def schedule(
     mechanism
         ``auto`` plans with each and takes the better plan.
     strategy
-        What is best among the plans of model ``pgp`` that meet the SLO.
-    wishes, environments, limits
+        What is best among the plans that a search finds and that meet the SLO.
+    constraints, environments, limits
         What the user wants kept apart or together, the variables of each function, and what the
-        cluster bears. The fixed models cannot respect them; ``why`` says where they do not.
+        cluster bears. Fixed layouts cannot respect them; ``why`` says where they do not.
     secrets
         The names of each function's secrets: ``why`` says who else can read them.
     headroom
@@ -71,26 +64,26 @@ def schedule(
     ------
     ChironError
         ``bad-slo``; ``unknown-function`` where the profile or the workflow lacks a function;
-        ``bad-requirement``; ``impossible-wishes``.
+        ``bad-requirement``; ``impossible-constraints``.
     """
     job = job_of(
         workflow,
         profile,
         platform,
         slo_ms,
-        wishes=wishes,
+        constraints=constraints,
         environments=environments,
         secrets=secrets,
         limits=limits,
         headroom=headroom,
     )
     options = {each: Options.of(job, each) for each in mechanisms_of(mechanism)}
-    if model == "pgp":
+    if searched(planner):
         found = [choose(each, strategy, slo_ms) for each in options.values()]
     else:
-        found = [each.judged(_fixed(job, model, m)) for m, each in options.items()]
+        found = [each.judged(_fixed(job, planner, m)) for m, each in options.items()]
     best = min(found, key=better(strategy, slo_ms)).plan
-    if model == "pgp" and strategy == "cost" and best.cpus > 1:
+    if searched(planner) and strategy == "cost" and best.cpus > 1:
         fewer_ms = options[best.mechanism].search.floor_ms(best.cpus - 1)
     else:
         fewer_ms = None
@@ -111,10 +104,10 @@ def schedule_as(
         profile,
         platform,
         slo_ms,
-        model=choices.model,
+        planner=choices.planner,
         mechanism=choices.mechanism,
         strategy=choices.strategy,
-        wishes=settings.wishes,
+        constraints=settings.constraints,
         environments=settings.environments,
         secrets=settings.secrets,
         limits=choices.limits,
@@ -122,9 +115,9 @@ def schedule_as(
     )
 
 
-def mechanisms_of(choice: MechanismChoice) -> tuple[Mechanism, ...]:
+def mechanisms_of(choice: MechanismChoice) -> tuple[str, ...]:
     """The mechanisms that a choice stands for."""
-    return get_args(Mechanism) if choice == "auto" else (choice,)
+    return tuple(MECHANISMS) if choice == "auto" else (choice,)
 
 
 def job_of(
@@ -133,7 +126,7 @@ def job_of(
     platform: Platform,
     slo_ms: float,
     *,
-    wishes: Wishes = NO_WISHES,
+    constraints: Constraints = NO_CONSTRAINTS,
     environments: Environments | None = None,
     secrets: Secrets | None = None,
     limits: Limits | None = None,
@@ -145,7 +138,7 @@ def job_of(
             "bad-slo", f"the SLO has to be greater than 0 ms and finite, not {slo_ms:g}"
         )
     profile.require(workflow.functions)
-    conflicts = find_conflicts(workflow.functions, profile, wishes, environments or {})
+    conflicts = find_conflicts(workflow.functions, profile, constraints, environments or {})
     limits = limits or Limits()
     return Job(workflow, profile, platform, conflicts, limits, headroom, secrets or {})
 
@@ -170,18 +163,18 @@ def assess(
     return assessed.model_copy(update={"why": why})
 
 
-def _fixed(job: Job, model: Model, mechanism: Mechanism) -> Plan:
-    names = None
-    if model == "one-to-one":
-        layout, names = one_to_one(job.workflow)
-    else:
-        layout = _FIXED_LAYOUTS[model](job.workflow)
+def _fixed(job: Job, label: str, mechanism: str) -> Plan:
+    planner = PLANNERS[label]
+    if planner.layout is None:
+        raise ValueError(f"{label} has no layout of its own")
     return plan_from_layout(
-        layout,
+        planner.layout(job.workflow),
         job.workflow,
         job.profile,
-        model=model,
+        planner=label,
         mechanism=mechanism,
+        orchestrator=planner.orchestrator,
         node_cpus=job.platform.cpus,
-        names=names,
+        prefix=planner.prefix,
+        names=planner.names(job.workflow) if planner.names else None,
     )

@@ -49,5 +49,5 @@ def widened_secrets(plan: Plan, workflow: Workflow, secrets: Secrets) -> Iterato
             plural = "s" if len(given) > 1 else ""
             yield (
                 f"{wrap.name} gives the secret{plural} {', '.join(given)} of {', '.join(owners)} "
-                "to all its functions: isolate in wishes.json keeps one to a wrap of its own"
+                "to all its functions: isolate in constraints.json keeps one to a wrap of its own"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from predictor.mechanisms import mechanism_of
 from scheduler.kernighan_lin import Functions
 from scheduler.limits import Limits
 from scheduler.problem import Problem
@@ -44,8 +45,8 @@ def shapes(
 
     A wrap has no more processes than the platform CPUs, unless functions that must not share a
     process have to share a wrap or there may be no more wraps. There are more wraps than allowed
-    only where functions that must not share one are too many. Workers of a pool do not wait for
-    one another's forks, so further wraps are of no use to them, save for their memory.
+    only where functions that must not share one are too many. Where processes do not wait for one
+    another's start, further wraps are of no use to them, save for their memory.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def shapes(
     shares = _shares(problem, stages, cpus)
     if shares is None:
         return
-    alone_will_do = problem.mechanism == "pool" and limits.node_memory_mib is None
+    alone_will_do = _stagger_ms(problem) is None and limits.node_memory_mib is None
     most_wraps = max(limits.functions, len(shares))
     wraps = _fewest_wraps(problem, shares, most_wraps)
     while sum(wraps) <= most_wraps:
@@ -147,9 +148,7 @@ def _sizes(
     even = -(-cpus // wraps)
     limit = max(platform.cpus, even)
     most = min(limit, cpus - wraps + 1)
-    outlasted = int(
-        min(most, platform.rpc_ms / (platform.process_block_ms or platform.rpc_ms or 1))
-    )
+    outlasted = int(min(most, platform.rpc_ms / (_stagger_ms(problem) or platform.rpc_ms or 1)))
     firsts = {n for base in (even, outlasted) for n in (base - 1, base, base + 1)} | {most}
     options = {_filled(cpus, wraps, limit)}
     for first in firsts:
@@ -160,6 +159,11 @@ def _sizes(
     ordered = sorted(options)
     bounds = [_least_bounds_ms(problem, stage, ordered, before) for stage in stages]
     return min(zip(map(sum, zip(*bounds, strict=True)), ordered, strict=True))[1]
+
+
+def _stagger_ms(problem: Problem) -> float | None:
+    """By how much each further process of a wrap delays the next; None where all start at once."""
+    return mechanism_of(problem.mechanism).stagger_ms(problem.platform)
 
 
 def _filled(cpus: int, wraps: int, limit: int) -> tuple[int, ...]:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, islice
 
-from predictor.equations import gathering_ms, process_computing_ms, process_delays_ms
+from predictor.mechanisms import mechanism_of
 from scheduler.kernighan_lin import Functions
-from workflow.plan import Mechanism
 from workflow.platform import Platform
 
 
@@ -42,23 +41,24 @@ class Slots:
 
     @property
     def further(self) -> tuple[bool, ...]:
-        """Which slots are no main process, but one that is forked or waits in a pool."""
+        """Which slots are no main process, but a further one."""
         return tuple(place > 0 for size in self.sizes for place in range(size))
 
 
-def slots(sizes: tuple[int, ...], before: int, mechanism: Mechanism, platform: Platform) -> Slots:
+def slots(sizes: tuple[int, ...], before: int, mechanism: str, platform: Platform) -> Slots:
     """The slots of consecutive wraps of a stage after `before` others.
 
     Equations (2)-(4) of Chiron say what calls and forks cost. The entry wrap, the first of a stage
     that it takes part in, need not be called.
     """
     arrivals, offsets, computing_ms = list[float](), list[float](), 0.0
+    costs = mechanism_of(mechanism)
     for number, size in enumerate(sizes, start=before):
         call_ms = platform.rpc_ms + number * platform.invoke_ms if number else 0.0
-        arrivals.append(call_ms + gathering_ms(size, mechanism, platform))
-        delays = process_delays_ms(size, mechanism, platform)
+        arrivals.append(call_ms + costs.gathering_ms(size, platform))
+        delays = costs.delays_ms(size, platform)
         offsets += [arrivals[-1] + delay for delay in delays]
-        computing_ms += sum(process_computing_ms(size, mechanism, platform))
+        computing_ms += sum(costs.computing_ms(size, platform))
     return Slots(sizes, tuple(arrivals), tuple(offsets), computing_ms)
 
 

@@ -22,7 +22,7 @@ def choose(options: Options, strategy: Strategy, slo_ms: float) -> Option:
     An option that exceeds a limit is only chosen where all do.
 
     - ``cost``: the fewest CPUs, then the fewest wraps (Algorithm 2, lines 13-16); but no slower
-      than a fixed model with as many CPUs.
+      than a fixed layout with as many CPUs.
     - ``balanced``: the least CPUs x latency, which is what a request holds and pays for.
     - ``latency``: the fastest.
     """
@@ -41,13 +41,13 @@ def choose(options: Options, strategy: Strategy, slo_ms: float) -> Option:
 def cheapest(options: Options, slo_ms: float) -> Option | None:
     """The option with the fewest CPUs, then wraps, that meets the SLO, if any does."""
     for cpus in options.cpus:
-        rival = min(options.rivals_at(cpus), key=_speed, default=None)
-        limit_ms = min(slo_ms, rival.judged_ms) if rival else slo_ms
+        baseline = min(options.baselines_at(cpus), key=_speed, default=None)
+        limit_ms = min(slo_ms, baseline.judged_ms) if baseline else slo_ms
         for option in options.at(cpus, limit_ms):
             if option.judged_ms <= limit_ms and options.counts(option):
                 return option
-        if rival is not None and rival.judged_ms <= slo_ms:
-            return rival
+        if baseline is not None and baseline.judged_ms <= slo_ms:
+            return baseline
     return None
 
 
@@ -56,7 +56,7 @@ def fastest(options: Options) -> Option | None:
 
     Stages of few functions are searched to the end, large ones as long as it goes on to pay.
     """
-    best = min(filter(options.counts, options.rivals), key=_speed, default=None)
+    best = min(filter(options.counts, options.baselines), key=_speed, default=None)
     since, patience = 0, PATIENCE if options.search.large else math.inf
     for candidate in by_estimate(options.candidates()):
         below_ms = math.inf if best is None else best.judged_ms
@@ -75,7 +75,7 @@ def every(options: Options) -> Iterator[Option]:
 
     Of large stages none with more CPUs once several numbers of them in a row were no faster.
     """
-    yield from filter(options.counts, options.rivals)
+    yield from filter(options.counts, options.baselines)
     made: list[Option] = []
     fastest_ms, no_faster = math.inf, set[int]()
     for candidate in options.candidates():

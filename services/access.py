@@ -1,71 +1,60 @@
-"""Who may use the services: everybody on this machine, or whoever has the secret of a file."""
+"""Which clients may use the services, and what happens to every request around its endpoint."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-from dataclasses import dataclass, field
+import logging
+import re
+import secrets
+import time
 from pathlib import Path
 
+from flask import Flask, Response, g, request
+
+from gateway.access import JSON, refuse_cross_site
+from gateway.errors import GatewayError
+from openfaas.credentials import Credentials
+from services.strict_request import FORM
 from workflow.errors import ChironError
 
 #: The files in which OpenFaaS keeps user and password, in the folder of its secrets.
-_USER_FILE, _PASSWORD_FILE = "basic-auth-user", "basic-auth-password"
+SECRET_FILES = ("basic-auth-user", "basic-auth-password")
 #: A shorter secret can be guessed.
 _SHORTEST = 8
+REQUEST_ID = "X-Request-Id"
+#: Ids that a client may give its requests.
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+#: What bodies are; a form is sent by pages of other sites too, but not without their Origin.
+_TYPES = (JSON, FORM)
+_log = logging.getLogger("services")
 
 
-@dataclass(frozen=True)
-class Secret:
-    """What the Authorization header of every request has to be.
-
-    Attributes
-    ----------
-    scheme
-        ``Basic`` or ``Bearer``.
-    """
-
-    scheme: str
-    _value: str = field(repr=False)
-
-    def admits(self, authorization: str | None) -> bool:
-        """Whether a request with this Authorization header may pass; takes equally long if not."""
-        scheme, _, value = (authorization or "").partition(" ")
-        same = hmac.compare_digest(_digest(value.strip()), _digest(self._value))
-        return same and scheme.lower() == self.scheme.lower()
-
-    def refusal(self) -> ChironError:
-        """The error of a request that may not pass."""
-        message = f"the services ask for credentials ({self.scheme}): send the right ones"
-        return ChironError("unauthorised", message, status=401)
-
-    @property
-    def challenge(self) -> str:
-        """The header WWW-Authenticate of the answer to it."""
-        return f'{self.scheme} realm="chiron"'
+def refusal(secret: Credentials) -> ChironError:
+    """The error of a request that does not have the secret."""
+    message = f"the services ask for credentials ({secret.scheme}): send the right ones"
+    return ChironError("unauthorised", message, status=401)
 
 
-def basic_auth(folder: Path) -> Secret:
+def challenge(secret: Credentials) -> str:
+    """The header WWW-Authenticate of the answer to it."""
+    return f'{secret.scheme} realm="chiron"'
+
+
+def basic_auth(folder: Path) -> Credentials:
     """User and password from the folder where OpenFaaS mounts its secrets; ``bad-secret``."""
-    user = _read(folder / _USER_FILE, shortest=1)
+    user_file, password_file = (folder / name for name in SECRET_FILES)
+    user = _read(user_file, shortest=1)
     if ":" in user:
-        raise _bad(folder / _USER_FILE, "has a colon in it, which Basic auth does not know")
-    password = _read(folder / _PASSWORD_FILE, shortest=_SHORTEST)
-    return Secret("Basic", base64.b64encode(f"{user}:{password}".encode()).decode("ascii"))
+        raise _bad(user_file, "has a colon in it, which Basic auth does not know")
+    password = _read(password_file, shortest=_SHORTEST)
+    return Credentials.basic(user, password)
 
 
-def bearer_token(file: Path) -> Secret:
+def bearer_token(file: Path) -> Credentials:
     """The token in `file`; ``bad-secret``."""
     token = _read(file, shortest=_SHORTEST)
     if not token.isascii() or " " in token:
         raise _bad(file, "has characters that no header can carry: use letters and digits")
-    return Secret("Bearer", token)
-
-
-def _digest(text: str) -> bytes:
-    """A digest, as the time that comparing takes may tell how long the secret is."""
-    return hashlib.sha256(text.encode()).digest()
+    return Credentials.bearer(token)
 
 
 def _read(file: Path, shortest: int) -> str:
@@ -82,3 +71,49 @@ def _read(file: Path, shortest: int) -> str:
 
 def _bad(file: Path, what: str) -> ChironError:
     return ChironError("bad-secret", f"secret file {file} {what}")
+
+
+def guard(app: Flask, secret: Credentials | None) -> None:
+    """Have `app` refuse clients that may not use it, and log requests without their content."""
+
+    def begin() -> None:
+        given = request.headers.get(REQUEST_ID, "")
+        g.request_id = given if _ID.fullmatch(given) else secrets.token_hex(8)
+        g.began = time.perf_counter()
+
+    def refuse_web_pages() -> None:
+        header = request.headers.get
+        try:
+            refuse_cross_site(request.method, header, types=_TYPES, secret=secret is not None)
+        except GatewayError as error:
+            raise ChironError(error.code, error.message, status=error.status) from None
+
+    def refuse_strangers() -> None:
+        if secret is not None and not secret.admit(request.headers.get("Authorization")):
+            raise refusal(secret)
+
+    def end(response: Response) -> Response:
+        if response.status_code == 401 and secret is not None:
+            response.headers["WWW-Authenticate"] = challenge(secret)
+        return _finish(response)
+
+    app.before_request(begin)
+    app.before_request(refuse_web_pages)
+    app.before_request(refuse_strangers)
+    app.after_request(end)
+
+
+def _finish(response: Response) -> Response:
+    response.headers[REQUEST_ID] = g.request_id
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["X-Frame-Options"] = "DENY"
+    response.headers["Cache-Control"] = "no-store"
+    fields = {
+        "request_id": g.request_id,
+        "method": request.method if request.url_rule else "-",
+        "route": request.url_rule.rule if request.url_rule else "-",
+        "status": response.status_code,
+        "ms": round((time.perf_counter() - g.began) * 1000, 1),
+    }
+    _log.info("request", extra=fields)
+    return response

@@ -17,16 +17,21 @@ from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.info import Info
 from flask_openapi3.openapi import OpenAPI
 
-import generator.service
-import predictor.service
-import profiler.service
-import scheduler.service
-from generator.launcher import Launcher
-from services import calibration, child, deployments, job_api
-from services.access import Secret
-from services.child_process import Limits
-from services.components import NAMES
-from services.guards import guard
+from deployment.launcher import Launcher
+from openfaas.credentials import Credentials
+from services import (
+    NAMES,
+    child,
+    deployment_api,
+    generator_api,
+    job_api,
+    predictor_api,
+    profiler_api,
+    scheduler_api,
+)
+from services.access import guard
+from services.child import Limits
+from services.folders import example_folder
 from services.health import health_api
 from services.host import Host, Run, remove_workspace, state_folder
 from services.openapi import describe
@@ -35,11 +40,11 @@ from services.strict_request import JSON_LIMIT, StrictRequest
 from workflow.errors import ChironError
 
 _APIS = (
-    profiler.service.api,
-    predictor.service.api,
-    scheduler.service.api,
-    generator.service.api,
-    deployments.api,
+    profiler_api.api,
+    predictor_api.api,
+    scheduler_api.api,
+    generator_api.api,
+    deployment_api.api,
 )
 #: The blueprints by the names that `chiron serve` takes.
 COMPONENTS: dict[str, APIBlueprint] = dict(zip(NAMES, _APIS, strict=True))
@@ -49,9 +54,8 @@ JOB_LIMITS = Limits(time_s=3600.0, cpu_s=3600)
 _Connect = Callable[[], AbstractContextManager[Launcher]]
 _Job = Callable[[Mapping[str, Any], Launcher, child.Progress], Any]
 _JOBS: dict[str, _Job] = {
-    **profiler.service.JOBS,
-    profiler.service.CALIBRATE: calibration.run_calibrate,
-    deployments.DEPLOYMENT: deployments.run_deployment,
+    **profiler_api.JOBS,
+    deployment_api.DEPLOYMENT: deployment_api.run_deployment,
 }
 
 
@@ -72,7 +76,7 @@ class Config:
     components
         Which of `COMPONENTS` are served.
     secret
-        What clients have to send; None where whoever reaches the services may use them.
+        What clients have to send; None where every client that reaches the services may use them.
     job_limits
         What one job may use.
     run
@@ -85,7 +89,7 @@ class Config:
     state: Path = field(default_factory=state_folder)
     components: Sequence[str] = tuple(COMPONENTS)
     variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    secret: Secret | None = None
+    secret: Credentials | None = None
     job_limits: Limits = JOB_LIMITS
     run: Run = child.run
 
@@ -123,7 +127,7 @@ def create_app(config: Config) -> OpenAPI:
         app.register_api(COMPONENTS[name])
     app.register_api(job_api.api)
     app.register_api(health_api(config.gateway_url, config.variables))
-    describe(app, config.secret)
+    describe(app, config.secret, config.gateway_url, example_folder(config.root))
     return app
 
 

@@ -4,7 +4,7 @@ waitress reads a body before it asks whose it is, takes no connection beyond its
 silent those are that it has, and keeps what is neither sent nor read for as long as it trickles.
 Here a connection is for one request. It waits for its head, transfers (a body in, an answer out),
 or is worked on; of each there are so many, and for the first two it has so long. Where there are
-too many, the one that has waited longest gives way. So whoever is new is served.
+too many, the one that has waited longest gives way. So a new client is served.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from waitress.parser import HTTPRequestParser
 from waitress.server import TcpWSGIServer
 from waitress.task import ErrorTask
 
-from services.access import Secret
+from openfaas.credentials import Credentials
+from services.access import challenge, refusal
 from services.problems import RETRY_AFTER_S, Problem
 from services.strict_request import FORM_LIMIT
 from workflow.errors import ChironError
@@ -56,7 +57,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
     """
 
     def __init__(
-        self, application: Callable[..., Any], listener: socket.socket, secret: Secret | None
+        self, application: Callable[..., Any], listener: socket.socket, secret: Credentials | None
     ) -> None:
         self.secret = secret
         self._held = 0
@@ -141,8 +142,8 @@ class _Request(HTTPRequestParser):  # type: ignore[misc]
         super().parse_header(header_plus)
         self.headers["CONNECTION"] = "close"
         secret = self._server.secret
-        if secret is not None and not secret.admits(self.headers.get("AUTHORIZATION")):
-            self._refuse(secret.refusal())
+        if secret is not None and not secret.admit(self.headers.get("AUTHORIZATION")):
+            self._refuse(refusal(secret))
         elif self.chunked:
             message = "the body has no length: send it with a Content-Length"
             self._refuse(ChironError("length-required", message, status=411))
@@ -187,7 +188,7 @@ class _Refusal(ErrorTask):  # type: ignore[misc]
         self.response_headers.append(("Content-Type", "application/json"))
         secret = self.channel.server.secret
         if error.status == HTTPStatus.UNAUTHORIZED and secret is not None:
-            self.response_headers.append(("WWW-Authenticate", secret.challenge))
+            self.response_headers.append(("WWW-Authenticate", challenge(secret)))
         if error.status == HTTPStatus.TOO_MANY_REQUESTS:
             self.response_headers.append(("Retry-After", str(RETRY_AFTER_S)))
         _log.info("refused", extra={"status": error.status, "code": error.code})

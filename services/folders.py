@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 from generator.generate import Sources
 from openfaas.stack import StackFile, read_stack, write_stack
 from services.archives import unpack
 from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
+from workflow.folder import WORKFLOW_FILE, WorkflowFolder
 from workflow.names import NAME, shown
 
 
@@ -32,7 +33,15 @@ def named_folder(directory: str, root: Path, variables: Mapping[str, str]) -> st
     folder = WorkflowFolder.open(path)
     _check_contained(read_stack(folder.stack_file, variables), path, inside)
     Sources.read(folder, variables)
+    folder.payloads()
     return str(path)
+
+
+def example_folder(root: Path) -> str:
+    """The name of a workflow folder near below `root`, for examples; ``DIR`` where none is."""
+    levels = (sorted(root.glob(f"{depth}/{WORKFLOW_FILE}")) for depth in ("*", "*/*"))
+    found = next(chain.from_iterable(levels), None)
+    return str(found.parent.relative_to(root)) if found else "DIR"
 
 
 def uploaded_folder(archive: Path, target: Path) -> str:
@@ -54,6 +63,7 @@ def uploaded_folder(archive: Path, target: Path) -> str:
     _check_contained(stack, path, path.resolve())
     write_stack(folder.stack_file, stack)
     Sources.read(folder, {})
+    folder.payloads()
     return str(path)
 
 
@@ -85,5 +95,5 @@ def _below(limit: Path, path: Path) -> Path | None:
 
 
 def _outside(what: str, path: str, *functions: str) -> ChironError:
-    message = f"{what}: name what is below the folder that the server was started in"
+    message = f"{what}: name what is below the folder that the server has for its --root"
     return ChironError("outside-root", message, path=path, functions=functions, status=403)

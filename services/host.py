@@ -10,15 +10,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from flask import Response, g, jsonify, request
+from flask import Response, current_app, g, jsonify, request
 
-from services.child import Failed, Progress, Stop, call
-from services.child_process import Limits, Work
+from services.child import Failed, Limits, Progress, Stop, Work, call
 from services.folders import folder_name, named_folder, uploaded_folder
-from services.idempotency import fingerprint, idempotency_key
-from services.job import Job, Submission
+from services.job import Job, Submission, fingerprint, idempotency_key
 from services.jobs import JobStore
 from services.strict_request import ARCHIVE
 from services.worker import Runner, Worker
@@ -116,7 +114,7 @@ class Host:
             message = f"{SLOTS} requests are being computed already: try again soon"
             raise ChironError("busy", message, status=429)
         try:
-            return self._run(call(function, *arguments), REQUEST_LIMITS, _nobody, self._stopped)
+            return self._run(call(function, *arguments), REQUEST_LIMITS, _untold, self._stopped)
         except Failed as failure:
             raise self._without_places(failure.error) from None
         finally:
@@ -223,8 +221,8 @@ def remove_workspace(_: BaseException | None) -> None:
         shutil.rmtree(workspace, ignore_errors=True)
 
 
-def _nobody(_: str) -> None:
-    """Progress that nobody asked for."""
+def _untold(_: str) -> None:
+    """Progress that is not asked for."""
 
 
 def state_folder(variables: Mapping[str, str] = os.environ) -> Path:
@@ -234,3 +232,8 @@ def state_folder(variables: Mapping[str, str] = os.environ) -> Path:
     """
     home = variables.get("CHIRON_HOME")
     return Path(home) / "services" if home else Path.home() / ".local" / "state" / "chiron"
+
+
+def host() -> Host:
+    """That of the application which answers the current request."""
+    return cast(Host, current_app.extensions["chiron"])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from flask import Response, current_app, jsonify
+from flask import Response, jsonify
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 
-from services.host import Host
+from services.host import host
 from services.job import Job, JobSummary
 from workflow.documents import Document
 
@@ -35,20 +33,16 @@ class Jobs(Document):
 @api.get("", responses={200: Jobs})
 def get_jobs() -> Response:
     """List the jobs."""
-    return jsonify(Jobs(jobs=_host().store.newest()).model_dump(mode="json"))
+    return jsonify(Jobs(jobs=host().store.newest()).model_dump(mode="json"))
 
 
 @api.get("/<string:id>", responses={200: Job})
 def get_job(path: JobPath) -> Response:
     """Say how far a job is, and what came out."""
-    return jsonify(_host().store.get(path.id).model_dump(mode="json"))
+    return jsonify(host().store.get(path.id).model_dump(mode="json"))
 
 
 @api.delete("/<string:id>", responses={200: Job})
 def delete_job(path: JobPath) -> Response:
     """Cancel a job that waits or runs; one that runs removes what it deployed first."""
-    return jsonify(_host().cancel(path.id).model_dump(mode="json"))
-
-
-def _host() -> Host:
-    return cast(Host, current_app.extensions["chiron"])
+    return jsonify(host().cancel(path.id).model_dump(mode="json"))

@@ -6,15 +6,16 @@ import copy
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from flask import Blueprint, Response, jsonify, redirect, render_template
 from flask_openapi3.openapi import OpenAPI
 from pydantic import BaseModel
 from werkzeug.wrappers import Response as Redirect
 
-from services.access import Secret
+from openfaas.credentials import Credentials
 from services.host import Accepted
-from services.idempotency import HEADER
+from services.job import HEADER
 from services.problems import Problem
 from services.strict_request import ARCHIVE
 
@@ -28,9 +29,16 @@ _KEY = {
 }
 
 
-def describe(app: OpenAPI, secret: Secret | None) -> None:
-    """Serve the document of all endpoints that `app` has by now, and the page that shows it."""
-    document = _document(app)
+def describe(app: OpenAPI, secret: Credentials | None, gateway: str, directory: str) -> None:
+    """Serve the document of all endpoints that `app` has by now, and the page that shows it.
+
+    `gateway` is the URL of that to deploy on, and `directory` a folder that a client may name.
+    """
+    document = _document(app, directory)
+    document["info"]["description"] = (
+        f"Functions run on the gateway {_without_credentials(gateway)}. A workflow is a folder "
+        f"below the server's root, such as `{directory}`, or the archive of a form."
+    )
     _describe_access(document, secret)
     pages = Blueprint(
         "docs",
@@ -60,7 +68,12 @@ def describe(app: OpenAPI, secret: Secret | None) -> None:
     app.register_blueprint(pages)
 
 
-def _document(app: OpenAPI) -> dict[str, Any]:
+def _without_credentials(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _document(app: OpenAPI, directory: str) -> dict[str, Any]:
     """What flask-openapi3 says of the endpoints, with what they all have in common."""
     document: dict[str, Any] = copy.deepcopy(app.api_doc)
     schemas = document["components"]["schemas"]
@@ -75,11 +88,13 @@ def _document(app: OpenAPI) -> dict[str, Any]:
                 responses["202"] = _answer(responses["202"]["description"], Accepted)
                 operation.setdefault("parameters", []).append(_KEY)
             if "requestBody" in operation:
-                _offer_form(operation["requestBody"]["content"], schemas)
+                content = operation["requestBody"]["content"]
+                _offer_form(content, schemas)
+                _give_example(content, directory)
     return document
 
 
-def _describe_access(document: dict[str, Any], secret: Secret | None) -> None:
+def _describe_access(document: dict[str, Any], secret: Credentials | None) -> None:
     """Say what credentials there have to be; the page offers to send some where it is said."""
     document["components"].pop("securitySchemes", None)
     if secret is not None:
@@ -95,6 +110,15 @@ def _offer_form(content: dict[str, Any], schemas: dict[str, Any]) -> None:
     if "directory" in form["properties"]:
         form["properties"][ARCHIVE] = {"type": "string", "format": "binary"}
     content["multipart/form-data"] = {"schema": form}
+
+
+def _give_example(content: dict[str, Any], directory: str) -> None:
+    """Fill the page's body in where a folder and an SLO are all that is needed."""
+    form = content["multipart/form-data"]["schema"]
+    required = form.get("required", [])
+    if "directory" in form["properties"] and set(required) <= {"slo"}:
+        slo = {"slo": "200ms"} if required else {}
+        content["application/json"]["example"] = {"directory": directory} | slo
 
 
 def _answer(description: str, model: type[BaseModel]) -> dict[str, Any]:

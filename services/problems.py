@@ -1,4 +1,4 @@
-"""Errors as answers: one JSON form for whatever goes wrong, prose and tracebacks for nobody."""
+"""Errors as answers: one JSON form for whatever goes wrong, never prose or a traceback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
-from workflow.documents import Document, dotted
+from workflow.documents import Document, refusal
 from workflow.errors import ChironError
 
 #: When a client that was refused for now may try again, in seconds.
@@ -32,7 +32,7 @@ _FOUND_BY_FLASK = {
 
 
 class Problem(Document):
-    """An error: a word for programs, a line for people, where it is, and whom it concerns."""
+    """An error: a word for programs, a line for people, where it is, and functions concerned."""
 
     code: str
     message: str
@@ -61,9 +61,7 @@ def answer_errors(app: Flask) -> None:
 
 def refuse_body(error: ValidationError) -> Response:
     """Turn what is wrong with a request's body or address into an error that names the field."""
-    fault = error.errors(include_url=False, include_input=False)[0]
-    message = fault["msg"].removeprefix("Value error, ")
-    raise ChironError("bad-request", f"request: {message}", path=dotted(fault["loc"]) or None)
+    raise refusal(error, "bad-request", "request")
 
 
 def _chiron(error: ChironError) -> tuple[Response, int]:

@@ -10,10 +10,9 @@ from typing import NoReturn, cast
 
 from flask import Flask
 
-from gateway.cross_site import is_loopback
-from services import fork_server
-from services.access import Secret
-from services.components import HOST, PORT
+from gateway.access import is_loopback
+from openfaas.credentials import Credentials
+from services import HOST, PORT, fork_server
 from services.connections import Server
 from services.host import Host
 from services.logs import configure_logs
@@ -22,7 +21,9 @@ from workflow.errors import ChironError
 _BACKLOG = 1024
 
 
-def listen(host: str = HOST, port: int = PORT, *, secret: Secret | None = None) -> socket.socket:
+def listen(
+    host: str = HOST, port: int = PORT, *, secret: Credentials | None = None
+) -> socket.socket:
     """A socket that listens on `host` and `port`, taken before anything else is started.
 
     Raises
@@ -34,8 +35,8 @@ def listen(host: str = HOST, port: int = PORT, *, secret: Secret | None = None) 
     if secret is None and not is_loopback(host):
         raise ChironError(
             "no-secret",
-            f"whoever reaches {host} could run code here: serve on {HOST}, or ask for a secret "
-            "with --basic-auth-dir or --token-file",
+            f"any client that reaches {host} could run code here: serve on {HOST}, or ask for a "
+            "secret with --basic-auth-dir or --token-file",
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -51,11 +52,11 @@ def listen(host: str = HOST, port: int = PORT, *, secret: Secret | None = None) 
         raise ChironError("cannot-listen", message) from None
 
 
-def serve(listener: socket.socket, app: Flask, secret: Secret | None = None) -> None:
+def serve(listener: socket.socket, app: Flask, secret: Credentials | None = None) -> None:
     """Answer requests on `listener` and run jobs, until SIGTERM or SIGINT; closes `listener`.
 
-    A job that runs then is interrupted, and removes what it deployed. Who does not send the
-    `secret` that `app` asks for is refused before the body is read.
+    A job that runs then is interrupted, and removes what it deployed. A client that does not send
+    the `secret` that `app` asks for is refused before the body is read.
     """
     configure_logs()
     fork_server.prepare()

@@ -15,7 +15,7 @@ from services.jobs import JobStore
 from services.problems import Problem, internal
 from workflow.errors import ChironError
 
-#: A job's work: its parameters, whom to tell of progress, and whether to stop in; its result out.
+#: A job's work: its parameters, what to tell of progress, and whether to stop in; its result out.
 Runner = Callable[[Mapping[str, Any], Progress, Stop], Any]
 
 #: Longest pause after the database could not be used, in seconds.

@@ -6,50 +6,54 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cli.images import build_local
+from cli.place import build_local
+from deployment.launcher import Launcher
 from gateway.embedded import EmbeddedGateway
-from generator.launcher import Launcher
 from openfaas.client import Gateway
-from profiler.permission import require_tracing
+from predictor.compiling import kernel
+from profiler.function_profile import mixed
+from profiler.tracer import require_tracing
+from scheduler.schedule import schedule
+from workflow.answer import ExpectedAnswer
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
+from workflow.plan import Plan, Wrap, WrapStage
 from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Period, Profile
+from workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
 
 MakeFolder = Callable[..., WorkflowFolder]
 
-#: Equal examples in every run, however slow the machine is; soaks look for new ones.
+#: Equal examples in every run, however slow the machine is; --hypothesis-profile=new looks for
+#: others, and prints the line that brings back one that fails.
 EXAMPLES = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("repeatable", EXAMPLES)
-settings.register_profile("soak", EXAMPLES, derandomize=False)
+settings.register_profile("new", EXAMPLES, derandomize=False, print_blob=True)
+settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the examples of property tests before any module is read, and hear SIGINT.
+    """Compile the simulation once, and hear signals.
 
-    In the background of a shell SIGINT is ignored, also by what is started from there, and the
-    commands that tests interrupt would not end.
+    Workers that begin together would all compile it. Signals are ignored in the background of a
+    shell, or after nohup; so they would be by what tests start, and the commands that tests
+    interrupt would not end.
     """
+    if not hasattr(config, "workerinput"):
+        kernel()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    settings.load_profile("soak" if "soak" in config.option.markexpr else "repeatable")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that take minutes run where they are asked for."""
-    if "soak" in config.option.markexpr:
-        return
-    for item in items:
-        if item.get_closest_marker("soak"):
-            item.add_marker(pytest.mark.skip(reason="takes minutes: run with -m soak"))
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 #: How its functions answer shows the input, the order and the handler style of every task.
@@ -157,6 +161,30 @@ def profile_of() -> Callable[[Workflow], Profile]:
 
 
 @pytest.fixture(scope="session")
+def of_payloads() -> Callable[..., Profile]:
+    """A mix of payloads, each with its weight and its own profile: ``of_payloads(a=(3.0, p))``."""
+
+    def of_payloads(**payloads: tuple[float, Profile]) -> Profile:
+        weights = [weight for weight, _ in payloads.values()]
+        known = tuple(
+            PayloadProfile(
+                name=name,
+                weight=weight,
+                answer=ExpectedAnswer.learned(name.encode(), ["{}"]),
+                functions=own.functions,
+            )
+            for name, (weight, own) in payloads.items()
+        )
+        mix = {
+            name: mixed([own.functions[name] for _, own in payloads.values()], weights)
+            for name in known[0].functions
+        }
+        return Profile(format=1, workflow="demo", functions=mix, payloads=known)
+
+    return of_payloads
+
+
+@pytest.fixture(scope="session")
 def platform() -> Platform:
     """A platform of plausible costs."""
     return Platform(
@@ -173,6 +201,39 @@ def platform() -> Platform:
         thread_startup_ms=0.05,
         switch_cost_ms=0.01,
     )
+
+
+@pytest.fixture(scope="session")
+def wait_until() -> Callable[..., Any]:
+    """Wait until a condition holds, as it soon does unless something is broken; what it gave."""
+
+    def wait(condition: Callable[[], Any], bound_s: float = 60.0) -> Any:
+        end = time.monotonic() + bound_s
+        while not (value := condition()):
+            assert time.monotonic() < end, "the condition never held"
+            time.sleep(0.02)
+        return value
+
+    return wait
+
+
+@pytest.fixture(scope="session")
+def all_gone() -> Callable[..., set[psutil.Process]]:
+    """Waits for processes to end and to be reaped, if that is to be; returns those that did not."""
+
+    def runs(process: psutil.Process, reaped: bool) -> bool:
+        try:
+            return process.is_running() and (reaped or process.status() != psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return False
+
+    def wait(processes: set[psutil.Process], reaped: bool = True) -> set[psutil.Process]:
+        end = time.monotonic() + 60
+        while (left := {p for p in processes if runs(p, reaped)}) and time.monotonic() < end:
+            time.sleep(0.05)
+        return left
+
+    return wait
 
 
 @pytest.fixture
@@ -206,3 +267,39 @@ def launcher(home: Path) -> Iterator[Launcher]:
     """Deploys plans on an embedded gateway that the tests share: each removes what it deploys."""
     with EmbeddedGateway() as embedded, Gateway(embedded.url) as gateway:
         yield Launcher(gateway, build_local)
+
+
+@pytest.fixture
+def plan_of(profile_of: Callable[[Workflow], Profile], platform: Platform) -> Callable[..., Plan]:
+    """The plan of a planner for a workflow."""
+
+    def make(
+        workflow: Workflow, planner: str = "sand", slo_ms: float = 50.0, **options: Any
+    ) -> Plan:
+        profile = profile_of(workflow)
+        return schedule(workflow, profile, platform, slo_ms, planner=planner, **options)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def plan_by_hand() -> Callable[..., Plan]:
+    """A plan from ``{wrap: {stage: processes}}``."""
+
+    def make(wraps: Mapping[str, Mapping[int, Sequence[Sequence[str]]]], **fields: Any) -> Plan:
+        made = tuple(
+            Wrap(
+                name=name,
+                cpus=1,
+                memory_mib=64,
+                stages=tuple(
+                    WrapStage(stage=number, processes=tuple(map(tuple, processes)))
+                    for number, processes in stages.items()
+                ),
+            )
+            for name, stages in wraps.items()
+        )
+        known = {"workflow": "small", "planner": "pgp", "mechanism": "fork"}
+        return Plan(format=1, wraps=made, cpus=len(made), **{**known, **fields})
+
+    return make

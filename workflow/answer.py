@@ -86,6 +86,10 @@ class ExpectedAnswer(Document):
             }
         )
 
+    def without(self, paths: Sequence[str]) -> ExpectedAnswer:
+        """The same, with what is at the JSON `paths` left open."""
+        return self.model_copy(update={"varies": (*self.varies, *paths)})
+
     def answers(self, request: bytes) -> bool:
         """Whether it is the answer to `request`."""
         return self.request_sha256 == _digest(request)
@@ -101,16 +105,20 @@ class ExpectedAnswer(Document):
             return [Difference("$", self.output, output)]
         return list(self._compared(json.loads(self.output), json.loads(output), "$"))
 
-    def check(self, output: str, workflow: Workflow) -> None:
-        """Raise ``wrong-output`` with task, path and both values unless `output` is as expected."""
+    def check(self, output: str, workflow: Workflow, payload: str = "payload.json") -> None:
+        """Raise ``wrong-output`` with task, path and both values unless `output` is as expected.
+
+        `payload` is what to call the request that it answers.
+        """
         for each in self.differences(output):
             task = _task_at(workflow, each.path)
             raise ChironError(
                 "wrong-output",
                 f"task {shown(task)} answered {_brief(each.answered)} and not "
-                f"{_brief(each.expected)} as its function does alone: functions that share a "
-                "process or a wrap disturb each other (wishes.json keeps them apart), or "
-                "--no-check where it may vary",
+                f"{_brief(each.expected)} as its function does alone, to {payload}: functions "
+                "that share a process or a wrap disturb each other (isolate in constraints.json "
+                f"keeps them apart), or it may vary (no_check there takes {json.dumps(each.path)}, "
+                "or --no-check)",
                 path=each.path,
                 functions=[task],
                 status=500,

@@ -95,7 +95,7 @@ def _walk(
             cycle = chain[chain.index(name) :]
             raise ChironError(
                 "cycle",
-                f"states form a cycle: {' -> '.join([*cycle, name])}",
+                f"states form a cycle: {' -> '.join([*cycle, name])}: mend the Next of one of them",
                 path=at,
                 functions=cycle,
             )

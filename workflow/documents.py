@@ -6,7 +6,8 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +28,8 @@ class Document(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
+#: Faults of a document that are named before the rest is counted.
+_FAULTS = 12
 #: Deepest nesting and most values of a document, and its largest file in bytes.
 LEVELS, VALUES, FILE_LIMIT = 64, 5_000_000, 256 * 1024 * 1024
 
@@ -130,18 +133,28 @@ def read_file(path: Path, what: str, limit: int) -> bytes:
 
 
 def validate(model: type[Model], value: Any, what: str) -> Model:
-    """`value`, which came from JSON, as `model`; ``bad-document`` names the first fault's path."""
+    """`value`, which came from JSON, as `model`; ``bad-document`` names every fault's path."""
     try:
         # Strict models take JSON arrays as tuples in JSON mode only.
         return model.model_validate_json(json.dumps(value))
     except RecursionError:
         raise ChironError("bad-document", f"{what} is nested too deeply") from None
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        message = fault["msg"].removeprefix("Value error, ")
-        raise ChironError(
-            "bad-document", f"{what}: {message}", path=dotted(fault["loc"]) or None
-        ) from None
+        raise refusal(error, "bad-document", what) from None
+
+
+def refusal(error: ValidationError, code: str, what: str) -> ChironError:
+    """All that is wrong with `what` as one error, each fault with its path."""
+    faults = [
+        (fault["msg"].removeprefix("Value error, "), dotted(fault["loc"]) or None)
+        for fault in error.errors(include_url=False, include_input=False)
+    ]
+    message, path = faults[0]
+    if len(faults) > 1:
+        listed = [f"{text} (at {place})" if place else text for text, place in faults[:_FAULTS]]
+        left = [f"and {len(faults) - _FAULTS} more"] if len(faults) > _FAULTS else []
+        message = f"{len(faults)} faults: {'; '.join([*listed, *left])}"
+    return ChironError(code, f"{what}: {message}", path=path)
 
 
 def read_document(model: type[Model], path: Path, what: str) -> Model:
@@ -155,20 +168,43 @@ def dump(document: BaseModel) -> str:
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write `text` so that a reader sees the old file or the new one, never a half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write `content` so that a reader sees the old file or the new one, never a half."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(name).chmod(0o666 & ~umask)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise the OSErrors of the block as ``not-writable`` of `path`, whatever file it wrote to."""
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        yield
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror or error}: name another place"
+        raise ChironError("not-writable", message, status=500) from None
+
+
+def require_writable(path: Path, *, folder: bool) -> None:
+    """Raise ``not-writable`` where a file, or a `folder`, could not be made; leaves nothing there.
+
+    What takes minutes to measure should not begin where it cannot be kept.
+    """
+    place = path if folder else path.parent
+    while not os.path.lexists(place):
+        place = place.parent
+    with writing(path), tempfile.TemporaryFile(dir=place):
+        pass
 
 
 def dotted(location: Iterable[str | int]) -> str:

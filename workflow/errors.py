@@ -1,8 +1,8 @@
-"""The one error type that users meet: a code, a sentence, where it is, and whom it concerns."""
+"""The one error type that users meet: a code, a sentence, where it is, and the functions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 #: Names in a message are cut before; what is longer came from outside as a whole.
@@ -43,6 +43,11 @@ class ChironError(Exception):
         self.functions = tuple(functions)
         self.status = status
 
+    def add(self, more: str) -> None:
+        """Say more in the same line."""
+        self.message = _one_line(f"{self.message}; {more}")
+        self.args = (self.message,)
+
     def as_dict(self) -> dict[str, object]:
         """The error as the services send it and ``--json`` prints it."""
         return {
@@ -52,26 +57,45 @@ class ChironError(Exception):
             "functions": list(self.functions),
         }
 
+    def within(self, where: str) -> ChironError:
+        """The same error, of one of several things: `where` comes before its message."""
+        return ChironError(
+            self.code,
+            f"{where}: {self.message}",
+            path=self.path,
+            functions=self.functions,
+            status=self.status,
+        )
+
     def __str__(self) -> str:
-        return f"{self.message} (at {self.path})" if self.path else self.message
+        if not self.path or f"(at {self.path})" in self.message:
+            return self.message
+        return f"{self.message} (at {self.path})"
 
 
 class Faults:
-    """What is wrong with one file: all of it is said at once."""
+    """What is wrong with one file, or with some of several things: all of it is said at the end.
 
-    def __init__(self) -> None:
+    `tell` is called with each fault as it is found.
+    """
+
+    def __init__(self, tell: Callable[[ChironError], None] | None = None) -> None:
         self._found: list[ChironError] = []
+        self._tell = tell
 
     def __len__(self) -> int:
         return len(self._found)
 
     @contextmanager
-    def noting(self) -> Iterator[None]:
-        """Go on after a ChironError of the block."""
+    def noting(self, where: str = "") -> Iterator[None]:
+        """Go on after a ChironError of the block; `where` comes before its message."""
         try:
             yield
         except ChironError as error:
-            self._found.append(error)
+            found = error.within(where) if where else error
+            self._found.append(found)
+            if self._tell:
+                self._tell(found)
 
     def raise_all(self) -> None:
         """Raise the only fault, or one error that says each with its place."""

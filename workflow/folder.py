@@ -1,20 +1,25 @@
-"""A workflow folder: workflow.json, stack.yaml, functions/ and payload.json in one place."""
+"""A workflow folder: workflow.json, stack.yaml, functions/ and payloads in one place."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from workflow.answer import ExpectedAnswer
 from workflow.asl import parse_states
+from workflow.constraints import Constraints, read_constraints
 from workflow.dag import parse_dag
-from workflow.documents import read_json
-from workflow.errors import ChironError
+from workflow.documents import parse_json, read_json
+from workflow.errors import ChironError, Faults
 from workflow.model import Workflow
 from workflow.names import NAME, FunctionNames, check_name
+from workflow.payloads import PAYLOAD_FILE, PAYLOADS_FOLDER, Payload, payload_files, read_payloads
+from workflow.profile import Profile
 
 WORKFLOW_FILE = "workflow.json"
 #: What the tasks call a function, where that is no name for OpenFaaS -> the function's name.
@@ -36,20 +41,60 @@ class WorkflowFolder:
     def open(cls, path: Path) -> WorkflowFolder:
         """The folder at `path`; ``missing-file`` where it has no workflow.json."""
         if not path.is_dir():
-            raise ChironError("missing-file", f"workflow folder {path} is not there")
-        document = read_json(path / WORKFLOW_FILE, "workflow", WORKFLOW_LIMIT)
-        return cls(path, parse_workflow(document, default_name(path), _function_names(path)))
+            message = f"workflow folder {path} is not there: name the folder that has your"
+            raise ChironError("missing-file", f"{message} {WORKFLOW_FILE}")
+        file = path / WORKFLOW_FILE
+        if not os.path.lexists(file):
+            message = f"folder {path} has no {WORKFLOW_FILE}: name the folder that has it, or make"
+            raise ChironError("missing-file", f"{message} it with chiron init {path}")
+        document = read_json(file, "workflow", WORKFLOW_LIMIT)
+        names = _function_names(path)
+        try:
+            return cls(path, parse_workflow(document, default_name(path), names))
+        except ChironError as error:
+            raise error.within(str(file)) from None
 
     @property
     def stack_file(self) -> Path:
         """Where the ordinary OpenFaaS stack.yaml of the functions is."""
         return self.path / "stack.yaml"
 
+    def constraints(self) -> Constraints:
+        """What is in constraints.json, checked against the workflow; nothing without the file."""
+        constraints, faults = read_constraints(self.path), Faults()
+        with faults.noting():
+            constraints.check_functions(self.workflow.functions)
+        with faults.noting():
+            constraints.unchecked(self.workflow)
+        with faults.noting():
+            payload_files(self.path, constraints.weights)
+        faults.raise_all()
+        return constraints
+
+    def payloads(self) -> tuple[Payload, ...]:
+        """The example requests, with the weights in constraints.json; see `read_payloads`."""
+        for place in (PAYLOAD_FILE, PAYLOADS_FOLDER):
+            check_links(self.path / place, self.path)
+        return read_payloads(self.path, self.constraints().weights)
+
     def payload(self) -> bytes:
-        """The example request: the content of payload.json, ``{}`` where there is none."""
-        file = self.path / "payload.json"
-        check_links(file, self.path)
-        return file.read_bytes() if file.exists() else b"{}"
+        """The first of them, where only one is needed."""
+        return self.payloads()[0].content
+
+    def expected(self, profile: Profile, request: bytes) -> ExpectedAnswer | None:
+        """What `profile` knows of the answer to `request`, less what constraints.json excludes."""
+        known = profile.answer_to(request)
+        return known and known.without(self.constraints().unchecked(self.workflow))
+
+    def payload_warnings(self) -> Iterator[str]:
+        """What may not be meant about the example requests: there is none, or one is no JSON."""
+        if not payload_files(self.path, {}):
+            yield f"{self.path / PAYLOAD_FILE} is not there: functions are asked with {{}}"
+        for payload in self.payloads():
+            try:
+                parse_json(payload.content, str(self.path / payload.name))
+            except ChironError as error:
+                yield f"{error}; it is sent as it is"
 
 
 def parse_workflow(

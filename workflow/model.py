@@ -99,6 +99,6 @@ def _generations(predecessors: dict[str, tuple[str, ...]]) -> Iterator[tuple[str
         cycle = [edge[0] for edge in nx.find_cycle(graph)]
         raise ChironError(
             "cycle",
-            f"tasks form a cycle: {' -> '.join([*cycle, cycle[0]])}",
+            f"tasks form a cycle: {' -> '.join([*cycle, cycle[0]])}: remove one of these edges",
             functions=cycle,
         ) from None

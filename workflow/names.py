@@ -98,7 +98,7 @@ def _proposed(given: str, deployed: Collection[str]) -> str:
     plain = re.sub(r"\$\{(.*?)(\.Arn)?\}", r"\1", given).removesuffix(":$LATEST")
     last = re.split(r"[:/.]", plain.rstrip(":/."))[-1]
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "-", last).strip("-").lower()
-    close = get_close_matches(words, deployed, 1, 0.7)
+    close = get_close_matches(words, filter(NAME.fullmatch, deployed), 1, 0.7)
     return close[0] if close else words[:63].strip("-")
 
 

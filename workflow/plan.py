@@ -11,10 +11,10 @@ from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.names import NAME
 
-Mechanism = Literal["fork", "pool"]
 #: Unlike one function, a whole workflow may take longer than an hour.
 Milliseconds = Annotated[float, Field(ge=0)]
-Model = Literal["one-to-one", "sand", "faastlane", "faastlane-t", "faastlane+", "pgp"]
+#: What drives an execution: the wraps, or the caller, which invokes every task itself.
+Orchestrator = Literal["wrap", "client"]
 
 
 class WrapStage(Document):
@@ -61,35 +61,47 @@ class Wrap(Document):
 
 
 class PredictedRange(Document):
-    """The predicted end-to-end latency, and its range."""
+    """The end-to-end latency that is predicted for an idle machine, and its range.
+
+    ``warnings`` says why it is not to be relied on, a line each: those of profile and platform.
+    """
 
     latency_ms: Milliseconds
     low_ms: Milliseconds
     high_ms: Milliseconds
+    warnings: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:
-        """As it is written in tables."""
-        return f"{self.latency_ms:.1f} ({self.low_ms:.1f} to {self.high_ms:.1f})"
+        """As it is written in tables; with a star where there are warnings to be written below."""
+        star = " *" if self.warnings else ""
+        return f"{self.latency_ms:.1f} ({self.low_ms:.1f} to {self.high_ms:.1f}){star}"
 
 
 class Prediction(PredictedRange):
-    """A predicted latency with its parts by stage."""
+    """A predicted latency with its parts by stage.
+
+    Of several payloads it is the mean, by weight, and the range is from the low end of the fastest
+    to the high end of the slowest; ``payloads_ms`` has the latency of each.
+    """
 
     stages_ms: tuple[Milliseconds, ...]
+    payloads_ms: dict[str, Milliseconds] | None = None
 
 
 class Plan(Document):
     """The scheduler's answer.
 
-    The first wrap receives the workflow's requests and calls the others, except in model
-    ``one-to-one``: there every wrap is one task, and the client calls them all.
+    With `orchestrator` ``wrap`` the first wrap receives the workflow's requests and calls the
+    others; with ``client`` every wrap is one task, and the client calls them all. `planner` is a
+    label that says how the plan came about.
     """
 
     format: Literal[1]
     workflow: str
-    model: Model
-    mechanism: Mechanism
+    planner: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+.-]{1,63}$")]
+    orchestrator: Orchestrator = "wrap"
+    mechanism: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
     slo_ms: Milliseconds | None = None
     wraps: Annotated[tuple[Wrap, ...], Field(min_length=1)]
     predicted: Prediction | None = None
@@ -109,11 +121,6 @@ class Plan(Document):
         if self.cpus != sum(wrap.cpus for wrap in self.wraps):
             raise ValueError("cpus has to be the sum of the wraps' cpus")
         return self
-
-    @property
-    def called_by_client(self) -> bool:
-        """Whether the client calls every wrap itself, as nothing runs the whole workflow."""
-        return self.model == "one-to-one"
 
     def stage(self, number: int) -> list[tuple[int, WrapStage]]:
         """The wraps that take part in a stage: (index of the wrap, what it does there)."""

@@ -48,8 +48,9 @@ class Platform(Document):
         that has to be copied then compute; the paper, whose wraps have a core for every process,
         need not know.
     main_wait_ms
-        How much later the main process begins with its own functions where it has others forked,
-        by whoever forks for it; null where it forks itself, one T_Block each, as in the paper.
+        How much later the main process begins with its own functions where it has others forked, by
+        the process that forks for it; null where it forks itself, one T_Block each, as in the
+        paper.
     pool_dispatch_ms
         The same for mechanism ``pool``: handing out the jobs to workers that wait.
     thread_startup_ms
@@ -65,17 +66,22 @@ class Platform(Document):
     short_release_ms
         A thread that lets the GIL go for less than this has it back before those that wait for it,
         where all cores are busy; 0 where these always come first, as in the paper.
-    wasted_cores
+    contention_overhead
         By what part of itself computing takes longer while more threads want to compute than a
         wrap has cores, since some idle then all the same; 0 where cores are shared perfectly, as in
         the paper.
-    reference_ms
-        What a fixed loop took meanwhile: how fast the machine was.
+    cpu_probe_ms
+        What the CPU-speed probe took meanwhile, a fixed loop: how fast the machine was.
     prediction_error
         The largest error of predictions here of plans whose work is known, relative to what was
         measured. Predicted ranges are that much wider.
     spread
         Constant -> its quartiles when it is measured on several parts of the samples.
+    assumed
+        The constants that were not measured here: what is known of Linux, CPython and the wrap's
+        runtime stands in for them.
+    warnings
+        Why it is not to be relied on, a line each; every prediction for this platform has them too.
     """
 
     format: Literal[1]
@@ -100,10 +106,12 @@ class Platform(Document):
     switch_interval_ms: Annotated[float, Field(ge=0.001, le=10_000)] = 5.0
     switch_cost_ms: Milliseconds
     short_release_ms: Milliseconds = 0.0
-    wasted_cores: Annotated[float, Field(ge=0, le=10)] = 0.0
-    reference_ms: Milliseconds | None = None
+    contention_overhead: Annotated[float, Field(ge=0, le=10)] = 0.0
+    cpu_probe_ms: Milliseconds | None = None
     prediction_error: Annotated[float, Field(ge=0, le=1)] = 0.0
     spread: dict[str, tuple[Milliseconds, Milliseconds]] = Field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _startup_includes_its_computing(self) -> Platform:

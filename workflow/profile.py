@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from workflow.answer import ExpectedAnswer
 from workflow.documents import Document
 from workflow.errors import ChironError
+from workflow.payloads import PAYLOAD_FILE
 
 PeriodKind = Literal["cpu", "native", "block"]
 #: What saw the periods: the probe of the GIL inside the process, strace from outside.
@@ -20,6 +21,9 @@ LONGEST_MS = 3_600_000.0
 #: Times are stored rounded to microseconds, so neighbours may miss each other by two of them.
 ROUNDING_MS = 0.002
 
+#: More cores than any machine has.
+MOST_PARALLELISM = 4096.0
+
 Milliseconds = Annotated[float, Field(ge=0, le=LONGEST_MS)]
 
 
@@ -29,12 +33,16 @@ class Period(Document):
     ``cpu`` computes and holds the GIL, ``native`` computes with the GIL released, ``block``
     waits in a system call (Chiron §3.2 knows the first and the last). A system call that computes
     has its name in `syscall` too.
+
+    `parallelism` is how many cores a period that computes keeps busy on average: more than one
+    where other threads of the function, or processes that it started, compute at the same time.
     """
 
     kind: PeriodKind
     start_ms: Milliseconds
     duration_ms: Milliseconds
     syscall: str | None = None
+    parallelism: Annotated[float, Field(ge=1, le=MOST_PARALLELISM)] = 1.0
 
 
 class FunctionProfile(Document):
@@ -48,7 +56,7 @@ class FunctionProfile(Document):
         The latency in a process that was forked for the request: memory that the function writes
         to is copied first, and what it keeps between requests, a connection for example, is not
         there. None where that was not measured.
-    reference_ms
+    cpu_probe_ms
         What a fixed loop took beside the samples: how fast the machine was meanwhile.
     sources
         What saw the periods. Without strace they have nothing shorter than the probe sees, and
@@ -71,7 +79,7 @@ class FunctionProfile(Document):
     samples: Annotated[int, Field(ge=1)] = 1
     spread_ms: tuple[Milliseconds, Milliseconds] | None = None
     forked_ms: Milliseconds | None = None
-    reference_ms: Milliseconds | None = None
+    cpu_probe_ms: Milliseconds | None = None
     sources: tuple[Source, ...] = ()
     memory_mib: Annotated[float, Field(ge=0)] = 0.0
     idle_mib: Annotated[float, Field(ge=0)] | None = None
@@ -108,22 +116,72 @@ class FunctionProfile(Document):
         """How long the function does `kind`, in all."""
         return sum(period.duration_ms for period in self.periods if period.kind == kind)
 
+    @property
+    def core_ms(self) -> float:
+        """How long it keeps cores busy, with all its threads and processes."""
+        computing = (period for period in self.periods if period.kind != "block")
+        return sum(period.duration_ms * period.parallelism for period in computing)
+
+
+class PayloadProfile(Document):
+    """What a workflow does with one of its payloads.
+
+    Attributes
+    ----------
+    name, weight
+        Its file in the workflow folder, and how often it comes relative to the others.
+    answer
+        What the workflow answers to it: from several runs of its functions, each alone.
+    functions
+        Its functions' profiles with this payload alone; empty where there is no other payload.
+    """
+
+    name: str
+    weight: Annotated[float, Field(gt=0)] = 1.0
+    answer: ExpectedAnswer
+    functions: dict[str, FunctionProfile] = Field(default_factory=dict)
+
 
 class Profile(Document):
     """The profiles of a workflow's functions.
 
-    ``answer`` is what the workflow answers to its payload.json: from several runs of its
-    functions, each alone.
+    Attributes
+    ----------
+    functions
+        Of several payloads that of their mix: latencies are means, by weight.
+    payloads
+        What is known of each payload.
+    warnings
+        Why the profile is not to be relied on, a line each; every prediction that uses it has them
+        too.
     """
 
     format: Literal[1]
     workflow: str
     functions: dict[str, FunctionProfile]
-    answer: ExpectedAnswer | None = None
+    payloads: tuple[PayloadProfile, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def answer_to(self, request: bytes) -> ExpectedAnswer | None:
         """What the workflow answers to `request`, if it was profiled with it."""
-        return self.answer if self.answer and self.answer.answers(request) else None
+        answers = (each.answer for each in self.payloads)
+        return next((answer for answer in answers if answer.answers(request)), None)
+
+    @property
+    def mix(self) -> tuple[Share, ...]:
+        """The profile with each payload alone."""
+        if len(self.payloads) < 2:
+            return (Share(PAYLOAD_FILE, 1.0, self),)
+        return tuple(Share(each.name, each.weight, self._with(each)) for each in self.payloads)
+
+    def alone(self, request: bytes) -> Profile:
+        """The profile with `request` alone; all of it where it was not profiled with that."""
+        asked = (each for each in self.payloads if each.answer.answers(request))
+        return next(map(self._with, asked), self)
+
+    def _with(self, payload: PayloadProfile) -> Profile:
+        functions = {**self.functions, **payload.functions}
+        return self.model_copy(update={"functions": functions, "payloads": (payload,)})
 
     def require(self, functions: Iterable[str]) -> None:
         """Raise ``unknown-function`` for those of `functions` that were not profiled."""
@@ -135,3 +193,11 @@ class Profile(Document):
                 path="functions",
                 functions=missing,
             )
+
+
+class Share(NamedTuple):
+    """A payload's file, its weight among the payloads, and the profile with it alone."""
+
+    payload: str
+    weight: float
+    profile: Profile

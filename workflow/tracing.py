@@ -7,8 +7,8 @@ import secrets
 _HEADER = "X-Chiron-Trace"
 #: The variable in which a wrap has the key.
 KEY_VARIABLE = "chiron_trace_key"
-#: The annotation in which whoever has the gateway's credentials finds it: not every provider tells
-#: a function's variables.
+#: The annotation in which a client with the gateway's credentials finds it: not every provider
+#: tells a function's variables.
 KEY_ANNOTATION = "chiron.trace-key"
 
 
@@ -18,5 +18,5 @@ def new_key() -> str:
 
 
 def trace_header(key: str, more: str = "") -> dict[str, str]:
-    """The header of a traced request; `more` may be ``probe`` or ``pace``."""
+    """The header of a traced request; `more` may be ``probe`` or ``cpu-speed``."""
     return {_HEADER: f"{key} {more}".rstrip()}

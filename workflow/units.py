@@ -1,4 +1,4 @@
-"""Durations as people write them, in milliseconds."""
+"""Durations as people write them, and as OpenFaaS does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import re
 from workflow.errors import ChironError
 
 _MS_PER_UNIT = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}
+_HOUR_MS = 3_600_000.0
 _DURATION = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*([a-zA-Zµ]*)\s*", re.ASCII)
+_GO_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|us|h|m|s)", re.ASCII)
 
 
 def parse_duration_ms(text: str, what: str = "duration") -> float:
@@ -40,3 +42,20 @@ def parse_duration_ms(text: str, what: str = "duration") -> float:
 def parse_timeout_s(text: str | None) -> float | None:
     """The seconds of a timeout that may be left out. Raises as `parse_duration_ms` does."""
     return None if text is None else parse_duration_ms(text, "timeout") / 1000
+
+
+def go_duration_s(text: str) -> float | None:
+    """Seconds of a duration of OpenFaaS (``90s``, ``1m30s``, ``60``); None for none, or no limit.
+
+    Examples
+    --------
+    >>> go_duration_s("1m30s")
+    90.0
+    """
+    if text.isdecimal():
+        return float(text) or None
+    parts = _GO_PART.findall(text)
+    if "".join(number + unit for number, unit in parts) != text:
+        return None
+    whole_ms = sum(float(number) * _MS_PER_UNIT.get(unit, _HOUR_MS) for number, unit in parts)
+    return whole_ms / 1000 or None

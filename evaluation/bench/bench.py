@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
-from evaluation.apart import apart
-from evaluation.bench.leftovers import Leftovers
+from deployment.deploy import remove_all
+from deployment.launcher import Deployment
+from deployment.measure import WARM_UP, Check, check_of, checked_invoke
 from evaluation.bench.setup import Place
-from evaluation.bench.variants import TWIN
-from evaluation.load.route import Route, route_of
-from evaluation.usage.around import Around, around
-from evaluation.usage.sandboxes import Sandboxes, Unseen, meter
-from generator.generate import Sources
-from generator.launcher import Deployment
-from generator.measure import WARM_UP, Check, check_of, checked_invoke
+from evaluation.bench.usage import Around, Sandboxes, Unseen, around, meter
+from evaluation.bench.variants import apart
+from evaluation.load.client import Route, route_of
+from openfaas.client import Gateway
 from workflow.answer import ExpectedAnswer
+from workflow.documents import read_json, write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan
 
 #: What concerns the gateway or the whole workflow, and not one variant.
 _FATAL = frozenset({"no-gateway", "unauthorised", "bad-gateway-url", "not-deployable"})
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """The file that names what is deployed at the moment, for the run after one that was killed.
+
+    There is none where nothing is deployed.
+    """
+
+    file: Path
+
+    @contextmanager
+    def removed_from(self, gateway: Gateway) -> Iterator[None]:
+        """Remove what an earlier run has left; forget what was noted when the block has ended."""
+        remove_all(gateway, self._noted())
+        self.file.unlink(missing_ok=True)
+        yield
+        self.file.unlink(missing_ok=True)
+
+    def note(self, names: Iterable[str]) -> None:
+        """Remember functions that are about to be deployed."""
+        write_atomically(self.file, json.dumps([*self._noted(), *names]))
+
+    def _noted(self) -> list[str]:
+        return list(map(str, read_json(self.file, "list"))) if self.file.exists() else []
 
 
 @dataclass(frozen=True)
@@ -61,7 +88,7 @@ class Bench:
         return len(self.placed) + len(self.refused)
 
     def turns(self, number: int) -> list[tuple[str, Placed]]:
-        """Who goes first, second, ... in a round: another one each time, and back and forth."""
+        """The order of turns in a round: another one each time, and back and forth."""
         order = list(self.placed.items())
         start = number % len(order) if order else 0
         turned = order[start:] + order[:start]
@@ -90,9 +117,14 @@ def deploy(
     deployed: dict[str, tuple[Plan, Deployment]] = {}
     refused: dict[str, str] = {}
     with ExitStack() as stack:
+        begin, done = time.perf_counter(), 0
+        left = sum(len(plan.wraps) for plan in plans.values())
         for number, (label, plan) in enumerate(plans.items()):
             count = len(plan.wraps)
-            place.progress(f"deploying {label}: {count} function{'s' * (count > 1)}")
+            rest_s = (time.perf_counter() - begin) * left / done if done else 0.0
+            rest = f", about {rest_s:.0f} s left" if done else ""
+            place.progress(f"deploying {label}: {count} function{'s' * (count > 1)}{rest}")
+            done, left = done + count, left - count
             renamed = apart(plan, f"eval{number}")
             leftovers.note(wrap.name for wrap in renamed.wraps)
             try:
@@ -100,7 +132,7 @@ def deploy(
                 deployed[label] = renamed, stack.enter_context(launch)
             except ChironError as error:
                 _keep_reason(error, label, refused, place)
-        sources = Sources.read(folder)
+        sources = place.launcher.sources(folder)
         check = check_of(folder.workflow, expected)
         placed = {}
         for label, (plan, deployment) in deployed.items():
@@ -118,12 +150,6 @@ def deploy(
             message = f"nothing can be measured; {label}: {reason}"
             raise ChironError("nothing-deployed", message, status=502)
         yield Bench(gateway.url, body, expected, check, placed, refused)
-
-
-def with_twin(plans: Mapping[str, Plan], labels: Sequence[str]) -> dict[str, Plan]:
-    """`plans` and, once more, the plan of the first of `labels` that is there."""
-    twin = next((label for label in labels if label in plans), next(iter(plans)))
-    return {**plans, f"{TWIN}{twin}": plans[twin]}
 
 
 def _keep_reason(error: ChironError, label: str, refused: dict[str, str], place: Place) -> None:

@@ -10,7 +10,6 @@ from evaluation.bench.machine import Machine, Target
 from scheduler.choices import Strategy
 from workflow.documents import Document, dump, read_document, write_atomically
 from workflow.errors import ChironError
-from workflow.plan import Mechanism, Model
 
 RUN_FILE = "run.json"
 
@@ -25,10 +24,10 @@ class Settings(Document):
     answers are compared with those of the functions alone.
     """
 
-    models: tuple[Model, ...]
-    mechanisms: tuple[Mechanism, ...]
+    planners: tuple[str, ...]
+    mechanisms: tuple[str, ...]
     strategy: Strategy = "cost"
-    headroom: bool = True
+    headroom: bool = False
     check: bool = True
     slo_ms: float | None = None
     quick: bool = False
@@ -52,10 +51,15 @@ class Scale:
         Rounds of the closed loop by another client, where one is installed.
     rates, open_s, open_rounds
         Arrival rates as shares of the highest throughput of all variants, and the same.
+    most_s
+        Seconds that a window of either loop goes on at most until it has enough requests.
     memory_rounds, memory_s
         Looks at the memory: how often, and seconds each while requests run.
     traces
         Traced requests.
+    per_s
+        Requests a second that a variant is taken to answer, for the forecast: a mean of the stored
+        runs. How long a round really takes is known after the first one.
     """
 
     requests: int
@@ -69,9 +73,11 @@ class Scale:
     rates: tuple[float, ...]
     open_s: float
     open_rounds: int
+    most_s: float
     memory_rounds: int
     memory_s: float
     traces: int
+    per_s: float = 20.0
 
 
 QUICK = Scale(
@@ -86,9 +92,10 @@ QUICK = Scale(
     rates=(0.5,),
     open_s=0.6,
     open_rounds=1,
+    most_s=10.0,
     memory_rounds=2,
     memory_s=0.15,
-    traces=2,
+    traces=3,
 )
 FULL = Scale(
     requests=500,
@@ -102,6 +109,7 @@ FULL = Scale(
     rates=(0.25, 0.5, 0.75),
     open_s=3.0,
     open_rounds=1,
+    most_s=15.0,
     memory_rounds=5,
     memory_s=0.8,
     traces=20,

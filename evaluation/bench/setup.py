@@ -10,21 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from evaluation.apart import apart
+from deployment.launcher import Launcher
+from deployment.measure import WARM_UP, Check, check_of, checked_invoke
 from evaluation.bench.settings import Scale, Settings
-from evaluation.bench.variants import Variant, variants
-from generator.launcher import Launcher
-from generator.measure import WARM_UP, Check, check_of, checked_invoke
-from predictor.predict import predict
+from evaluation.bench.variants import Variant, apart, variants
 from profiler.calibrate import calibrate
-from profiler.drift import platform_at, profile_at
-from profiler.permission import require_tracing
 from profiler.profile import profile
-from profiler.reference_loop import machine_ms
+from profiler.tracer import require_tracing
 from scheduler.schedule import schedule
 from workflow.documents import Document, dump, read_document, write_atomically
 from workflow.folder import WorkflowFolder
-from workflow.plan import Model, Plan
+from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
 
@@ -34,8 +30,8 @@ Artefact = TypeVar("Artefact", bound=Document)
 PLATFORM_FILE, PROFILE_FILE, SETUP_FILE = "platform.json", "profile.json", "setup.json"
 #: What the paper allows on top of Faastlane's mean (Chiron §6.2).
 SLACK_MS = 10.0
-_BASELINE: Model = "faastlane"
-#: Any SLO: the plan of a fixed model does not depend on it.
+_BASELINE: str = "faastlane"
+#: Any SLO: the plan of a fixed planner does not depend on it.
 _ANY_SLO_MS = 1000.0
 
 
@@ -46,11 +42,8 @@ class Setup(Document):
     ----------
     baseline_ms
         Faastlane's mean by mechanism; empty where the SLO was given.
-    missed
-        That mean divided by its prediction, where it is more.
     slo_ms
-        What requests have to meet. Our plans were made for an SLO that is tighter by ``missed``
-        where they have headroom: what the model does not see of Faastlane it does not see of ours.
+        What plans were made for, and requests have to meet.
     """
 
     format: int = 1
@@ -58,7 +51,6 @@ class Setup(Document):
     stages: tuple[int, ...]
     payload_bytes: int
     baseline_ms: dict[str, float]
-    missed: dict[str, float]
     slo_ms: dict[str, float]
     plans: dict[str, Plan]
 
@@ -87,7 +79,7 @@ def require_profiles(files: Iterable[Path]) -> None:
 def place_of(launcher: Launcher, out: Path, progress: Progress) -> Place:
     """The place behind `launcher`, with its constants measured unless `out` has them."""
     file = out / PLATFORM_FILE
-    platform = kept(file, Platform, lambda: calibrate(launcher, predict=predict, progress=progress))
+    platform = kept(file, Platform, lambda: calibrate(launcher, progress=progress))
     return Place(launcher, platform, progress)
 
 
@@ -101,10 +93,12 @@ def prepare(
     ChironError
         What profiling, scheduling and deploying raise; ``wrong-output``.
     """
-    say = place.progress
+    say, payloads = place.progress, folder.payloads()
+    if len(payloads) > 1:
+        say(f"measuring with {payloads[0].name} alone, so that deployments are compared on one")
     functions = kept(
         out / PROFILE_FILE, Profile, lambda: profile(folder, place.launcher, progress=say)
-    )
+    ).alone(payloads[0].content)
     return kept(out / SETUP_FILE, Setup, lambda: _setup(folder, place, functions, settings, scale))
 
 
@@ -112,67 +106,47 @@ def _setup(
     folder: WorkflowFolder, place: Place, functions: Profile, settings: Settings, scale: Scale
 ) -> Setup:
     workflow, body = folder.workflow, folder.payload()
-    platform = place.platform
 
     def plan(variant: Variant, slo_ms: float) -> Plan:
         return schedule(
             workflow,
             functions,
-            platform,
+            place.platform,
             slo_ms,
-            model=variant.model,
+            planner=variant.planner,
             mechanism=variant.mechanism,
             strategy=settings.strategy,
             headroom=settings.headroom,
         )
 
-    def baseline_plans() -> dict[str, Plan]:
-        return {each: plan(Variant(_BASELINE, each), _ANY_SLO_MS) for each in settings.mechanisms}
-
-    baseline, missed = dict[str, float](), dict[str, float]()
+    baseline = dict[str, float]()
     if settings.slo_ms is None:
-        expected = functions.answer_to(body) if settings.check else None
+        expected = folder.expected(functions, body) if settings.check else None
+        plans: dict[str, Plan] = {
+            each: plan(Variant(_BASELINE, each), _ANY_SLO_MS) for each in settings.mechanisms
+        }
         check = check_of(workflow, expected)
-        baseline, loop_ms = _means(folder, place, baseline_plans(), check, scale.baseline)
-        # The machine may be slower by now than when functions and platform were measured.
-        functions, platform = profile_at(functions, loop_ms), platform_at(platform, loop_ms)
-        missed = {each: _missed(baseline[each], now) for each, now in baseline_plans().items()}
-    slos = dict[str, float]()
-    for each in settings.mechanisms:
-        slos[each] = settings.slo_ms or round(baseline[each] + SLACK_MS, 3)
-    tighter = missed if settings.headroom else {}
-    chosen = variants(settings.models, settings.mechanisms)
+        baseline = _means(folder, place, plans, check, scale.baseline)
+    slos: dict[str, float] = {
+        each: settings.slo_ms or round(baseline[each] + SLACK_MS, 3) for each in settings.mechanisms
+    }
+    chosen = variants(settings.planners, settings.mechanisms)
     return Setup(
         workflow=workflow.name,
         stages=tuple(len(stage) for stage in workflow.stages),
         payload_bytes=len(body),
         baseline_ms=baseline,
-        missed=missed,
         slo_ms=slos,
-        plans={
-            each.label: plan(each, slos[each.mechanism] / tighter.get(each.mechanism, 1.0))
-            for each in chosen
-        },
+        plans={each.label: plan(each, slos[each.mechanism]) for each in chosen},
     )
-
-
-def _missed(measured_ms: float, baseline: Plan) -> float:
-    """What a measured mean is more than its prediction, as a factor; 1 where it is not more."""
-    if baseline.predicted is None:
-        return 1.0
-    return round(max(1.0, measured_ms / baseline.predicted.latency_ms), 4)
 
 
 def _means(
     folder: WorkflowFolder, place: Place, plans: Mapping[str, Plan], check: Check, samples: int
-) -> tuple[dict[str, float], float]:
-    """The mean latency of every plan, measured in turn, and what the reference loop took beside it.
-
-    All in milliseconds, the loop's the median.
-    """
+) -> dict[str, float]:
+    """The mean latency of every plan, in milliseconds, measured in turn."""
     launcher, body = place.launcher, folder.payload()
     latencies: dict[str, list[float]] = {name: [] for name in plans}
-    loops: list[float] = []
     with ExitStack() as stack:
         place.progress(f"measuring {_BASELINE} for the SLO")
         deployed = {
@@ -182,11 +156,9 @@ def _means(
             for name, plan in plans.items()
         }
         for _ in range(WARM_UP + samples):
-            loops.append(machine_ms())
             for name, deployment in deployed.items():
                 latencies[name].append(checked_invoke(deployment, body, check))
-    means = {name: round(statistics.fmean(row[WARM_UP:]), 3) for name, row in latencies.items()}
-    return means, statistics.median(loops)
+    return {name: round(statistics.fmean(row[WARM_UP:]), 3) for name, row in latencies.items()}
 
 
 def kept(file: Path, artefact: type[Artefact], make: Callable[[], Artefact]) -> Artefact:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import statistics
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from evaluation.experiments.drift import Drift, drift_of
+from evaluation.bench.rounds import Measurement
 from evaluation.experiments.published import published_value
-from evaluation.experiments.recorded import Recorded, RunFolder
+from evaluation.experiments.recorded import Drift, Recorded, RunFolder
 from evaluation.intervals import Interval, Rounds, Statistic, estimate, ratio
 from workflow.documents import Document
 
+_NOT_MEASURED = "not measured"
 Better = Literal["lower", "higher"]
 Verdict = Literal["better", "worse", "even"]
 
@@ -76,7 +78,7 @@ class MetricResult(Document):
         return list(dict.fromkeys(row.workflow for row in self.rows))
 
     def verdict(self, workflow: str, against: Interval) -> Verdict:
-        """Whether ours is better than a rival, by their ratio.
+        """Whether ours is better than a baseline, by their ratio.
 
         Even where 1 is in its interval, or where two deployments of one plan may differ as much.
         """
@@ -101,18 +103,21 @@ class Metric:
         What is made of all values.
     details
         Label under which it was measured -> further figures, by variant.
-    loops_ms
-        The reference loop's times beside the measurement.
+    measurement
+        What it is found in.
+    silent
+        Why a variant that was measured has none.
     """
 
     experiment: str
     metric: str
     unit: str
-    better: Better
-    statistic: Statistic
     rounds: Callable[[RunFolder, Recorded], Mapping[str, Rounds]]
     details: Callable[[RunFolder, Recorded], Mapping[str, dict[str, float]]]
-    loops_ms: Callable[[Recorded], Sequence[float]]
+    measurement: Measurement[Any]
+    better: Better = "lower"
+    statistic: Statistic = statistics.fmean
+    silent: str = _NOT_MEASURED
 
     def of(self, folder: RunFolder) -> MetricResult:
         """The metric of every variant of every workflow."""
@@ -122,13 +127,13 @@ class Metric:
             rounds = self.rounds(folder, recorded)
             details = self.details(folder, recorded)
             rows += [self._row(recorded, label, rounds, details) for label in recorded.setup.plans]
-            pair = recorded.twin
+            pair = recorded.replicate
             if pair is not None and all(label in rounds for label in pair):
                 first, second = (rounds[label] for label in pair)
                 if found := ratio(second, first, self.statistic):
                     noise[recorded.name] = found
-            if loops_ms := self.loops_ms(recorded):
-                drift[recorded.name] = drift_of(loops_ms)
+            if found_drift := recorded.drift(self.measurement):
+                drift[recorded.name] = found_drift
         return MetricResult(
             experiment=self.experiment,
             metric=self.metric,
@@ -148,7 +153,9 @@ class Metric:
     ) -> MetricRow:
         plan, measured = recorded.setup.plans[label], recorded.first[label]
         values = rounds.get(measured)
-        note = None if values else recorded.refused.get(measured, "not measured")
+        tried = measured in recorded.samples(self.measurement)
+        why = recorded.refused.get(measured, self.silent if tried else _NOT_MEASURED)
+        note = None if values else why
         return MetricRow(
             workflow=recorded.name,
             variant=label,
@@ -166,7 +173,7 @@ class Metric:
     def _against(
         self, recorded: Recorded, label: str, rounds: Mapping[str, Rounds]
     ) -> dict[str, Interval]:
-        """Ours divided by the variant `label`: 1 where that is a rival with just our plan."""
+        """Ours divided by the variant `label`: 1 where that is a baseline with just our plan."""
         found = {}
         measured = recorded.first[label]
         for ours in recorded.ours:

@@ -1,4 +1,4 @@
-"""The paper's own figures, to be laid beside ours; where they are from is in data/README.md."""
+"""The paper's own figures and prices (Chiron §6.2); docs/evaluation.md says where they are from."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from evaluation.experiments.prices import held_usd
 from workflow.documents import read_json
 
+USD_PER_GB_S = 0.0000025
+USD_PER_GHZ_S = 0.00001
+#: What AWS Step Functions takes for each state transition, which one-to-one pays on top (§6.2).
+USD_PER_TRANSITION = 0.000025
 _FILE = Path(__file__).parent.parent / "data" / "published.json"
 #: Our variants and what the paper calls the system of that kind.
 _SYSTEMS = {
@@ -60,6 +63,21 @@ def _cost(row: Mapping[str, float]) -> float | None:
     if not {"latency", "cpus", "memory"} <= row.keys():
         return None
     return round(held_usd(row["latency"], row["cpus"], _GHZ, row["memory"]) * 1e6, 4)
+
+
+def held_usd(latency_ms: float, cpus: float, ghz: float, memory_mib: float) -> float:
+    """What one request costs that holds its CPUs and memory as long as it lasts."""
+    seconds = latency_ms / 1000
+    return seconds * (cpus * ghz * USD_PER_GHZ_S + _gb(memory_mib) * USD_PER_GB_S)
+
+
+def used_usd(latency_ms: float, cpu_s: float, ghz: float, memory_mib: float) -> float:
+    """The same with the CPU time that it really used."""
+    return cpu_s * ghz * USD_PER_GHZ_S + latency_ms / 1000 * _gb(memory_mib) * USD_PER_GB_S
+
+
+def _gb(mib: float) -> float:
+    return mib * 2**20 / 1e9
 
 
 @cache

@@ -1,21 +1,51 @@
-"""What a folder has of a run, by workflow: setups, and the samples of every variant."""
+"""What a folder has of a run, by workflow: setups, samples by variant, and the machine's drift."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from deployment.background_load import mean_share
+from deployment.measure import percentile
+from evaluation.bench.rounds import Measurement, by_label
 from evaluation.bench.settings import RUN_FILE, Run, Settings
 from evaluation.bench.setup import PLATFORM_FILE, SETUP_FILE, Setup
-from evaluation.bench.variants import TWIN, distinct, our_labels
-from evaluation.measurements.rounds import Measurement, by_label
+from evaluation.bench.variants import REPLICATE, distinct, our_labels
 from evaluation.measurements.run import refused
-from workflow.documents import read_document
+from workflow.documents import Document, read_document
 from workflow.platform import Platform
 
 Sample = TypeVar("Sample")
+
+
+class Drift(Document):
+    """How the machine's speed changed, by the CPU-speed probe of every round.
+
+    Its median, its 5th and 95th percentile, and its last third relative to its first. ``others`` is
+    the share of the cores that other programs had, None where that is not known.
+    """
+
+    probe_ms: float
+    low_ms: float
+    high_ms: float
+    trend: float
+    others: float | None = None
+
+
+def drift_of(probes_ms: Sequence[float], others: Sequence[float | None]) -> Drift:
+    """The drift of at least one timing, in the order in which they were taken."""
+    third = max(1, len(probes_ms) // 3)
+    first, last = statistics.median(probes_ms[:third]), statistics.median(probes_ms[-third:])
+    return Drift(
+        probe_ms=round(statistics.median(probes_ms), 4),
+        low_ms=round(percentile(probes_ms, 0.05), 4),
+        high_ms=round(percentile(probes_ms, 0.95), 4),
+        trend=round(last / first, 4),
+        others=mean_share(others),
+    )
 
 
 @dataclass(frozen=True)
@@ -42,18 +72,21 @@ class Recorded:
         return self.setup.workflow
 
     def samples(self, measurement: Measurement[Sample]) -> dict[str, list[Sample]]:
-        """The samples by label, in the order of the rounds; that of the twin is among them."""
+        """The samples by label, in the order of the rounds, the A/A replicate's among them."""
         return by_label(measurement.journal(self.out).rows())
 
-    def loops_ms(self, measurement: Measurement[Sample]) -> list[float]:
-        """What the reference loop took in every round."""
-        return [row.loop_ms for row in measurement.journal(self.out).rows()]
+    def drift(self, measurement: Measurement[Any]) -> Drift | None:
+        """How the machine changed over the rounds; None where there are none."""
+        rows = measurement.journal(self.out).rows()
+        if not rows:
+            return None
+        return drift_of([row.probe_ms for row in rows], [row.others for row in rows])
 
     @property
-    def twin(self) -> tuple[str, str] | None:
+    def replicate(self) -> tuple[str, str] | None:
         """The label of what is deployed twice, and that of its second deployment."""
         labels = [self.first[label] for label in self.ours if label in self.first]
-        return (labels[0], f"{TWIN}{labels[0]}") if labels else None
+        return (labels[0], f"{REPLICATE}{labels[0]}") if labels else None
 
 
 @dataclass(frozen=True)
@@ -63,6 +96,19 @@ class RunFolder:
     run: Run[Settings]
     platform: Platform
     workflows: tuple[Recorded, ...]
+
+    @property
+    def ours(self) -> tuple[str, ...]:
+        """The labels of our own planner in any workflow."""
+        return tuple(dict.fromkeys(label for each in self.workflows for label in each.ours))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why predictions in it are not to be relied on, each line once."""
+        plans = [plan for each in self.workflows for plan in each.setup.plans.values()]
+        return tuple(
+            dict.fromkeys(line for p in plans if p.predicted for line in p.predicted.warnings)
+        )
 
 
 def read_run(out: Path) -> RunFolder:
@@ -75,7 +121,7 @@ def read_run(out: Path) -> RunFolder:
     """
     run = read_document(Run[Settings], out / RUN_FILE, "run")
     platform = read_document(Platform, out / PLATFORM_FILE, "platform")
-    ours = tuple(our_labels(run.settings.mechanisms)) if "pgp" in run.settings.models else ()
+    ours = tuple(our_labels(run.settings.mechanisms)) if "pgp" in run.settings.planners else ()
     found = []
     for file in sorted(out.glob(f"*/{SETUP_FILE}")):
         setup = read_document(Setup, file, "setup")

@@ -1,1 +1,1 @@
-"""Sends many requests at once: closed loop and open loop, with one client for every model."""
+"""Sends many requests at once: closed loop and open loop, with one client for every planner."""

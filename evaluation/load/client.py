@@ -1,7 +1,7 @@
-"""One client for every model, in one thread: sends a request along its route.
+"""One client for every planner, in one thread: sends a request along its route, call by call.
 
-Load generators such as vegeta, k6, wrk and hey call one URL. In model one-to-one a request is as
-many calls as the workflow has tasks, so the same client has to do for all models.
+Load generators such as vegeta, k6, wrk and hey call one URL. In planner one-to-one a request is as
+many calls as the workflow has tasks, so the same client has to do for all planners.
 """
 
 from __future__ import annotations
@@ -14,17 +14,37 @@ from urllib.parse import quote
 
 import aiohttp
 
-from evaluation.load.route import Call, Route
-from generator.measure import Check
+from deployment.measure import Check
 from workflow.data import resolve
 from workflow.errors import ChironError
+from workflow.model import Source, Workflow
+from workflow.plan import Plan
 
+#: Requests of a window below which it gives no figure.
+FEWEST = 100
 #: Longest that one call may take, in seconds; what is slower has failed.
 TIMEOUT_S = 20.0
 
 
 class RequestError(Exception):
     """A request that failed: no answer, another status than 200, or a wrong answer."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a function: its body is what `source` stands for, its answer `task`'s output."""
+
+    function: str
+    task: str
+    source: Source
+
+
+@dataclass(frozen=True)
+class Route:
+    """The calls of a request, stage by stage, and which of their answers are the workflow's."""
+
+    stages: tuple[tuple[Call, ...], ...]
+    output: Source
 
 
 @dataclass(frozen=True)
@@ -77,3 +97,16 @@ async def client_of(url: str, route: Route, body: bytes, check: Check) -> AsyncI
         headers={"Content-Type": "application/json"},
     ) as session:
         yield Client(session, url, route, body, check)
+
+
+def route_of(plan: Plan, workflow: Workflow) -> Route:
+    """The route of `plan`: one call of the entry wrap, or one a task where the client calls."""
+    if plan.orchestrator != "client":
+        entry = plan.wraps[0].name
+        return Route(((Call(entry, entry, None),),), entry)
+    stages: list[list[Call]] = [[] for _ in workflow.stages]
+    for wrap in plan.wraps:
+        task = wrap.tasks[0]
+        source = workflow.by_name[task].source
+        stages[wrap.stages[0].stage].append(Call(wrap.name, task, source))
+    return Route(tuple(map(tuple, stages)), workflow.output)

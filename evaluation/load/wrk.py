@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from evaluation.load.client import TIMEOUT_S
-from evaluation.load.closed import ClosedSample
+from evaluation.load.loops import ClosedSample
 from workflow.documents import Document, validate
 from workflow.errors import ChironError
 
@@ -93,6 +93,7 @@ def wrk_loop(
         clients=clients,
         per_s=round(found.answered / found.seconds, 3),
         answered=found.answered,
+        counted=found.answered,
         p50_ms=round(found.p50_ms, 3),
         p95_ms=round(found.p95_ms, 3),
         errors=found.errors,

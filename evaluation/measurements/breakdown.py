@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from deployment.caller import Caller
 from evaluation.bench.bench import Bench, Placed
-from evaluation.bench.settings import Scale
-from evaluation.load.route import Call
-from evaluation.measurements.rounds import Measurement, Round, Session
-from generator.caller import Caller
+from evaluation.bench.rounds import Measurement, Round, Session
+from evaluation.load.client import Call
 from workflow.data import resolve
 from workflow.documents import Document
 from workflow.tracing import trace_header
@@ -94,21 +93,12 @@ def covered(spans: Iterable[Span]) -> float:
     return total
 
 
-def _seconds(scale: Scale, variants: int) -> float:
-    return variants * (1 + scale.traces) * _TRACE_S
-
-
-def _sample(session: Session, number: int) -> dict[str, tuple[Breakdown, ...]]:
-    bench, count = session.bench, session.scale.traces
-    return {label: _traced(bench, placed, count) for label, placed in bench.turns(number)}
-
-
-def _traced(bench: Bench, placed: Placed, count: int) -> tuple[Breakdown, ...]:
-    """`count` traced requests over connections that the first one, left out, has opened."""
-    widest = max(map(len, placed.route.stages))
+def _traced(session: Session, placed: Placed) -> tuple[Breakdown, ...]:
+    """Traced requests over connections that the first one, left out, has opened."""
+    bench, widest = session.bench, max(map(len, placed.route.stages))
     with Caller(bench.url) as caller, ThreadPoolExecutor(widest) as threads:
-        found = [_trace(bench, placed, caller, threads) for _ in range(1 + count)]
-    return tuple(found[1:])
+        count = 1 + session.scale.traces
+        return tuple([_trace(bench, placed, caller, threads) for _ in range(count)][1:])
 
 
 def _trace(bench: Bench, placed: Placed, caller: Caller, threads: ThreadPoolExecutor) -> Breakdown:
@@ -135,5 +125,9 @@ def _trace(bench: Bench, placed: Placed, caller: Caller, threads: ThreadPoolExec
 
 
 BREAKDOWN: Measurement[tuple[Breakdown, ...]] = Measurement(
-    "breakdown", Round[tuple[Breakdown, ...]], lambda _: 1, _seconds, _sample
+    "breakdown",
+    Round[tuple[Breakdown, ...]],
+    lambda _: 1,
+    lambda scale, variants: variants * (1 + scale.traces) * _TRACE_S,
+    _traced,
 )

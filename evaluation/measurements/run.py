@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.bench.bench import deploy, with_twin
-from evaluation.bench.groups import function_limit, groups
-from evaluation.bench.leftovers import Leftovers
+from evaluation.bench.bench import Leftovers, deploy
+from evaluation.bench.rounds import Measurement, Session
 from evaluation.bench.settings import Run, Scale, Settings
 from evaluation.bench.setup import PROFILE_FILE, Place, Setup, prepare
-from evaluation.bench.variants import distinct, our_labels
-from evaluation.measurements.rounds import Measurement, Session
+from evaluation.bench.variants import (
+    distinct,
+    function_limit,
+    groups,
+    our_labels,
+    with_replicate,
+)
 from generator.generate import Sources
 from workflow.documents import read_document, read_json, write_atomically
 from workflow.folder import WorkflowFolder
@@ -46,10 +50,11 @@ def measure_workflow(
     named = Place(place.launcher, place.platform, say)
     setup = prepare(folder, named, out, run.settings, scale)
     functions = read_document(Profile, out / PROFILE_FILE, "profile")
-    expected = functions.answer_to(folder.payload()) if run.settings.check else None
+    expected = folder.expected(functions, folder.payload()) if run.settings.check else None
     first = distinct(setup.plans)
     plans = {label: plan for label, plan in setup.plans.items() if first[label] == label}
-    plans = with_twin(plans, [first[each] for each in our_labels(run.settings.mechanisms)])
+    ours = [each for each in our_labels(run.settings.mechanisms) if each in first]
+    plans = with_replicate(plans, [first[each] for each in ours])
     for number, labels in enumerate(_groups(plans, folder, named, run)):
         missing = [m for m in measurements if m.missing(out, number, scale, len(labels))]
         if not missing:

@@ -8,47 +8,59 @@ import json
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
-from evaluation.prediction.baselines.learning import HeldOut
-from evaluation.prediction.baselines.report import BaselineReport, compare_baselines
-from evaluation.prediction.baselines.samples import sample_of
-from evaluation.prediction.distribution import OURS, Distribution
-from evaluation.prediction.errors import ErrorSummary
-from evaluation.prediction.measured import PredictedRow
-from evaluation.prediction.stored import StoredWorkflow, read_rows
+from deployment.background_load import mean_share
+from evaluation.prediction.baselines.features import sample_of
+from evaluation.prediction.baselines.learning import BaselineReport, HeldOut, compare_baselines
+from evaluation.prediction.errors import OURS, Distribution, ErrorSummary
+from evaluation.prediction.rows import PredictedRow, StoredWorkflow, read_rows
+from predictor.mechanisms import MECHANISMS
 from workflow.documents import Document
-from workflow.plan import Mechanism
 from workflow.platform import Platform
 
 
 class MeasuredWorkflow(Document):
     """The rows of one workflow and mechanism, and what they say.
 
-    ``noise`` is the mean relative difference between two deployments of one plan, which no
-    predictor can foresee; null where none was deployed twice. ``inside`` is the share of medians
-    within the predicted range.
+    Attributes
+    ----------
+    errors, errors_at_speed
+        Of what was predicted before, against the median of every request; and, in hindsight, of
+        predictions with functions as fast as the machine was beside the requests.
+    noise
+        The mean relative difference between two deployments of one plan, which no predictor can
+        foresee; null where none was deployed twice.
+    inside, half_width
+        The share of medians within the predicted range, and the mean of its half-widths relative to
+        the prediction.
+    others
+        The share of the cores that other programs had.
     """
 
     workflow: str
-    mechanism: Mechanism
+    mechanism: str
     errors: ErrorSummary
+    errors_at_speed: ErrorSummary
     noise: float | None
     inside: float
+    half_width: float
+    others: float | None = None
     rows: tuple[PredictedRow, ...]
 
     @classmethod
-    def of(
-        cls, workflow: str, mechanism: Mechanism, rows: Sequence[PredictedRow]
-    ) -> MeasuredWorkflow:
+    def of(cls, workflow: str, mechanism: str, rows: Sequence[PredictedRow]) -> MeasuredWorkflow:
         """The summary of at least one row."""
         noise = [row.noise for row in rows if row.noise is not None]
         return cls(
             workflow=workflow,
             mechanism=mechanism,
             errors=ErrorSummary.of([row.error for row in rows]),
+            errors_at_speed=ErrorSummary.of([row.error_at_speed for row in rows]),
             noise=round(statistics.fmean(noise), 6) if noise else None,
             inside=round(statistics.fmean(row.inside for row in rows), 6),
+            half_width=round(statistics.fmean(row.half_width for row in rows), 6),
+            others=mean_share(row.others for row in rows),
             rows=tuple(rows),
         )
 
@@ -84,14 +96,14 @@ def compare_stored(
     held_out: HeldOut | None,
     platform: Platform | None = None,
 ) -> MeasuredComparison:
-    """Predict the rows in the folder `path`, each at the speed that the machine then had.
+    """Predict the rows in the folder `path` from the profiles and the platform beside them.
 
     Parameters
     ----------
     held_out
         What the baselines are not to see in training; None trains none.
     platform
-        Constants, instead of those that are stored beside the rows and of the rows' `wasted_cores`.
+        Constants, instead of those that are stored beside the rows.
 
     Raises
     ------
@@ -99,11 +111,11 @@ def compare_stored(
         What reading the folder raises.
     """
     stored_platform, stored = read_rows(path)
-    place = platform or _throughout(stored_platform, stored)
+    place = platform or stored_platform
     summaries = [summary for each in stored for summary in _summaries(each, place)]
     profiles = {each.name: (each.workflow, each.profile) for each in stored}
     samples = [
-        sample_of(each.workflow, row.plan, workflow, row.profile(functions), row.measured_ms)
+        sample_of(each.workflow, row.plan, workflow, functions, row.measured_ms)
         for each in summaries
         for workflow, functions in [profiles[each.workflow]]
         for row in each.rows
@@ -123,7 +135,8 @@ def as_csv(comparison: MeasuredComparison) -> str:
     names = list(dict.fromkeys(each.predictor for each in learned))
     writer.writerow(
         ["workflow", "mechanism", "wraps", "measured_ms", "predicted_ms", "low_ms", "high_ms",
-         "error", "again_ms", "loop_ms", *(f"{name}_error" for name in names)]
+         "error", "error_at_speed", "noise", "probe_ms", "others",
+         *(f"{name}_error" for name in names)]
     )  # fmt: skip
     for each in comparison.workflows:
         of_baselines = [d.errors for d in learned if d.place == (each.workflow, each.mechanism)]
@@ -133,27 +146,15 @@ def as_csv(comparison: MeasuredComparison) -> str:
             writer.writerow(
                 [each.workflow, each.mechanism, json.dumps(wraps), row.measured_ms,
                  predicted.latency_ms, predicted.low_ms, predicted.high_ms, f"{row.error:.6f}",
-                 "" if row.again_ms is None else f"{row.again_ms:.3f}", row.loop_ms,
+                 f"{row.error_at_speed:.6f}", "" if row.noise is None else f"{row.noise:.6f}",
+                 row.probe_ms, "" if row.others is None else row.others,
                  *(f"{errors[index]:.6f}" for errors in of_baselines)]
             )  # fmt: skip
     return text.getvalue()
 
 
-def _throughout(platform: Platform, stored: Sequence[StoredWorkflow]) -> Platform:
-    """`platform` with the `wasted_cores` that is typical of all batches of all rows.
-
-    From one batch to the next it differs by a third of itself, and what a single batch says of it
-    by about as much.
-    """
-    found = [row.wasted_cores for each in stored for row in each.rows]
-    wasted = [share for share in found if share is not None]
-    if not wasted:
-        return platform
-    return platform.model_copy(update={"wasted_cores": round(statistics.median(wasted), 4)})
-
-
 def _summaries(stored: StoredWorkflow, platform: Platform) -> Iterator[MeasuredWorkflow]:
-    for mechanism in get_args(Mechanism):
+    for mechanism in tuple(MECHANISMS):
         rows = [
             PredictedRow.of(row, stored.workflow, stored.profile, platform)
             for row in stored.rows

@@ -8,15 +8,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from evaluation.prediction.baselines.learning import HeldOut
-from evaluation.prediction.baselines.report import BaselineReport, compare_baselines
-from evaluation.prediction.baselines.samples import sample_of
-from evaluation.prediction.distribution import OURS, Distribution
-from evaluation.prediction.errors import ErrorSummary
+from evaluation.prediction.baselines.features import sample_of
+from evaluation.prediction.baselines.learning import BaselineReport, HeldOut, compare_baselines
+from evaluation.prediction.errors import OURS, Distribution, ErrorSummary
 from evaluation.testbed import MeasuredRow, read_measured, read_profile
 from predictor.equations import workflow_latency_ms
 from predictor.predict import Predictor
@@ -136,22 +134,14 @@ def as_csv(comparison: PublishedComparison) -> str:
         ["workflow", "stages", "measured_ms", "predicted_ms", "error", "published_ms",
          "published_error"]
     )  # fmt: skip
-    writer.writerows(_lines(comparison))
-    return text.getvalue()
-
-
-def _lines(comparison: PublishedComparison) -> Iterator[list[str]]:
     for each in comparison.workflows:
         for row in each.rows:
-            yield [
-                each.workflow,
-                json.dumps(row.stages),
-                f"{row.measured_ms:.4f}",
-                f"{row.predicted_ms:.4f}",
-                f"{row.error:.6f}",
-                f"{row.published_ms:.4f}",
-                f"{row.published_error:.6f}",
-            ]
+            writer.writerow(
+                [each.workflow, json.dumps(row.stages), f"{row.measured_ms:.4f}",
+                 f"{row.predicted_ms:.4f}", f"{row.error:.6f}", f"{row.published_ms:.4f}",
+                 f"{row.published_error:.6f}"]
+            )  # fmt: skip
+    return text.getvalue()
 
 
 def _predicted(row: MeasuredRow, workflow: Workflow, predictor: Predictor) -> PublishedRow:

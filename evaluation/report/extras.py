@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,18 +38,10 @@ def extra_pictures(out: Path, name: str) -> list[Path]:
     return sorted({*out.glob(f"{name}.png"), *out.glob(f"{name}-*.png")})
 
 
-def prediction_errors(out: Path) -> dict[tuple[str, str], list[float]]:
-    """(workflow, mechanism) -> errors of the plans that ``evaluate prediction`` measured."""
-    errors: dict[tuple[str, str], list[float]] = {}
-    for row in _csv_rows(out / "prediction.csv"):
-        if row.get("error") and row.get("mechanism"):
-            errors.setdefault((row["workflow"], row["mechanism"]), []).append(float(row["error"]))
-    return errors
-
-
 def _tables(file: Path) -> list[Table]:
     if file.suffix == ".csv":
-        return [_table(file.name, list(_csv_rows(file)))]
+        with file.open(newline="", encoding="utf-8") as text:
+            return [_table(file.name, list(csv.DictReader(text)))]
     content = json.loads(file.read_text(encoding="utf-8"))
     lists = content.items() if isinstance(content, dict) else ()
     return [
@@ -78,13 +70,6 @@ def _plain(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]
                 yield prefix + key, number(value)
             case str():
                 yield prefix + key, value
-
-
-def _csv_rows(file: Path) -> Iterable[Mapping[str, str]]:
-    if not file.exists():
-        return []
-    with file.open(newline="", encoding="utf-8") as text:
-        return list(csv.DictReader(text))
 
 
 def _cut(text: str) -> str:

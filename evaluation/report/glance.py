@@ -1,4 +1,4 @@
-"""Who wins where: for every workflow and metric the best variant, and whom ours loses to."""
+"""What to take: for every workflow and metric the best variant, and what beats ours."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evaluation.experiments.metric import MetricResult
+from evaluation.experiments.results import Result
 from evaluation.intervals import Interval, product_mean
+from evaluation.report.tables import Table
 
 Standing = Literal["wins", "even", "loses"]
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A rival that is better than ours, and ours divided by it."""
+    """A baseline that is better than ours, and ours divided by it."""
 
-    rival: str
+    baseline: str
     ratio: Interval
 
 
@@ -30,24 +32,29 @@ class Cell:
         The variant with the best value.
     ours, value
         The better of our variants; None where none was measured.
+    beside_one_to_one
+        Ours divided by what one function in each sandbox takes, which is what it would replace.
     standing
-        Of ours: ``loses`` where a rival is better beyond interval and noise, ``wins`` where all
+        Of ours: ``loses`` where a baseline is better beyond interval and noise, ``wins`` where all
         are worse beyond them.
+    losses
+        The worst of them first.
     """
 
     best: str
     best_value: float
     ours: str | None = None
     value: float | None = None
+    beside_one_to_one: Interval | None = None
     standing: Standing | None = None
     losses: tuple[Loss, ...] = ()
 
 
 @dataclass(frozen=True)
 class Average:
-    """Ours against one rival over all workflows: the geometric mean of ratios, and the score."""
+    """Ours against one baseline over all workflows: the geometric mean of ratios, and the score."""
 
-    rival: str
+    baseline: str
     ours: str
     mean: float
     better: int
@@ -70,36 +77,56 @@ def cell(result: MetricResult, workflow: str, ours: Sequence[str]) -> Cell | Non
     if not mine:
         return Cell(best, values[best])
     own = choose(mine, key=mine.__getitem__)
-    rivals = _rivals(result, workflow, own, ours)
-    verdicts = {rival: result.verdict(workflow, against) for rival, against in rivals.items()}
-    losses = [Loss(r, rivals[r]) for r, verdict in verdicts.items() if verdict == "worse"]
+    ratios = _ratios(result, workflow, own, ours)
+    verdicts = {baseline: result.verdict(workflow, against) for baseline, against in ratios.items()}
+    losses = [Loss(r, ratios[r]) for r, verdict in verdicts.items() if verdict == "worse"]
+    losses.sort(key=lambda loss: loss.ratio.value, reverse=result.better == "lower")
     standing: Standing = "loses" if losses else "even"
     if verdicts and set(verdicts.values()) == {"better"}:
         standing = "wins"
-    return Cell(best, values[best], own, mine[own], standing, tuple(losses))
+    alone = ratios.get("one-to-one")
+    return Cell(best, values[best], own, mine[own], alone, standing, tuple(losses))
 
 
-def averages(result: MetricResult, ours: Sequence[str]) -> list[Average]:
-    """Every rival against each of ours, over the workflows where both were measured."""
-    labels = dict.fromkeys(row.variant for row in result.rows if row.variant not in ours)
-    pairs = [(rival, own) for rival in labels for own in ours]
-    return [found for rival, own in pairs if (found := _average(result, rival, own)) is not None]
+def averages(
+    metrics: Sequence[MetricResult], ours: Sequence[str]
+) -> dict[tuple[str, str], list[Average | None]]:
+    """(baseline, ours) -> every metric's average, over the workflows where both were measured."""
+    labels = dict.fromkeys(row.variant for result in metrics for row in result.rows)
+    pairs = [(baseline, own) for baseline in labels if baseline not in ours for own in ours]
+    found = {pair: [_average(result, *pair) for result in metrics] for pair in pairs}
+    return {pair: row for pair, row in found.items() if any(row)}
 
 
-def _average(result: MetricResult, rival: str, own: str) -> Average | None:
-    rows = [row for row in result.rows if row.variant == rival and own in row.against]
+def averages_table(results: Sequence[Result], ours: Sequence[str]) -> Table | None:
+    """The same as a table for the terminal; None where nothing can be compared."""
+    metrics = [result for result in results if isinstance(result, MetricResult)]
+    rows = [(*pair, *map(_score, row)) for pair, row in averages(metrics, ours).items()]
+    title = "ours ÷ baseline, mean over workflows (better/even/worse on)"
+    columns = ("baseline", "ours", *(result.experiment for result in metrics))
+    return Table(title, columns, tuple(rows)) if rows else None
+
+
+def _score(found: Average | None) -> str:
+    if found is None:
+        return "-"
+    return f"{found.mean:.2f} ({found.better}/{found.even}/{found.worse})"
+
+
+def _average(result: MetricResult, baseline: str, own: str) -> Average | None:
+    rows = [row for row in result.rows if row.variant == baseline and own in row.against]
     if not rows:
         return None
     verdicts = [result.verdict(row.workflow, row.against[own]) for row in rows]
     mean = product_mean([row.against[own].value for row in rows])
     score = [verdicts.count(verdict) for verdict in ("better", "even", "worse")]
-    return Average(rival, own, mean, *score)
+    return Average(baseline, own, mean, *score)
 
 
-def _rivals(
+def _ratios(
     result: MetricResult, workflow: str, own: str, ours: Sequence[str]
 ) -> dict[str, Interval]:
-    """Rival -> ours divided by it."""
+    """Baseline -> ours divided by it."""
     return {
         row.variant: row.against[own]
         for row in result.rows

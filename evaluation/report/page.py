@@ -1,61 +1,133 @@
-"""The report of a run: one HTML file with everything in it."""
+"""The report of a run: every result as JSON, CSV and PNG, and all of them as one HTML file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import base64
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from pydantic import BaseModel
 
-from evaluation.bench.machine import Machine
-from evaluation.bench.settings import Run, Settings
-from evaluation.experiments.breakdown import BreakdownResult
-from evaluation.experiments.catalogue import EXPERIMENTS, Result, results_of
-from evaluation.experiments.explain import explain
-from evaluation.experiments.goals import Verdict, verdicts
 from evaluation.experiments.metric import MetricResult
 from evaluation.experiments.published import source
 from evaluation.experiments.recorded import RunFolder, read_run
-from evaluation.experiments.slo import SloResult
-from evaluation.report.facts import facts, payloads
-from evaluation.report.files import write_results
+from evaluation.experiments.results import EXPERIMENTS, Result, results_of
+from evaluation.optional import PICTURES, missing
+from evaluation.report.extras import extra_pictures, extra_tables
 from evaluation.report.glance import Average, Cell, averages, cell
-from evaluation.report.sections import Section, extra_sections, result_sections
-from evaluation.report.tables import Table, goal_table, number, with_interval
-from workflow.documents import write_atomically
+from evaluation.report.pictures import pictures
+from evaluation.report.tables import (
+    Table,
+    facts,
+    fitting,
+    number,
+    payloads,
+    table_of,
+    with_interval,
+)
+from workflow.documents import dump, write_atomically
 
 REPORT_FILE = "report.html"
+#: Title and text of each result's section.
+_SECTIONS = {
+    "latency": (
+        "Latency",
+        "End-to-end latency of one request at a time, on the client's clock, after a warm-up "
+        "(Chiron Figure 13); error is that of the prediction, (P̂ - P) / P.",
+    ),
+    "breakdown": (
+        "Where the time goes",
+        "One traced request of each variant, the one with the median latency. Tracing costs a "
+        "little. Waiting is how long handlers were kept from a core or the GIL, added up; it "
+        "lies within the functions' time.",
+    ),
+    "slo": (
+        "SLO",
+        "Share of requests that take longer than the SLO for which our plans were made: "
+        "Faastlane's mean and 10 ms (Chiron Figure 14). The columns on the right are against "
+        "Faastlane's mean in the same rounds, since a machine's speed drifts.",
+    ),
+    "cpu": (
+        "CPU",
+        "CPU time of the sandboxes' process trees for one request, beside the CPUs that the "
+        "plan is given (Chiron Figure 17 shows those: paper_cpus). Client and gateway are not "
+        "in it.",
+    ),
+    "memory": (
+        "Memory",
+        "The most memory while requests run, forked processes included (Chiron Figure 16); "
+        "idle_mib is between requests.",
+    ),
+    "throughput": (
+        "Throughput",
+        "Closed loop: the most requests per second that are answered on the whole machine, "
+        "which runs client and gateway as well, by one sandbox of each wrap. per_cpu is that "
+        "divided by the plan's CPUs, of which a larger node holds more: so Chiron Figure 16 "
+        "computes it. The columns with ms have the CPU time of a request by what uses it.",
+    ),
+    "load": (
+        "Latency under load",
+        "Open loop: requests arrive at a constant rate, and a latency counts from when the "
+        "request was due. A cross is a rate at which requests were dropped or failed.",
+    ),
+    "cost": (
+        "Cost",
+        "USD for a million requests that hold their plan's CPUs and the measured memory as "
+        "long as they last, at 0.0000025 USD per GB-s and 0.00001 USD per GHz-s (Chiron "
+        "Figure 19). used is with the CPU time that they really used; transitions is what an "
+        "orchestrator that bills state transitions takes on top for one-to-one, as the paper "
+        "counts it.",
+    ),
+}
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """Why a goal is missed."""
+class Image:
+    """A picture inside of the page."""
 
+    name: str
+    uri: str
+
+    @classmethod
+    def of(cls, name: str, content: bytes) -> Image:
+        """The PNG `content`."""
+        return cls(name, f"data:image/png;base64,{base64.b64encode(content).decode()}")
+
+
+@dataclass(frozen=True)
+class Section:
+    """What is shown of one result."""
+
+    id: str
     title: str
-    lines: tuple[str, ...]
+    text: str
+    images: tuple[Image, ...] = ()
+    tables: tuple[Table, ...] = ()
 
 
 @dataclass(frozen=True)
 class Page:
     """What the template shows; ``cells`` has a row a workflow and a column a metric."""
 
-    run: Run[Settings]
-    machine: Machine
+    folder: RunFolder
     workflows: tuple[str, ...]
     headline: str
+    cover: Image | None
     metrics: tuple[MetricResult, ...]
     cells: Mapping[str, list[Cell | None]]
     averages: Mapping[tuple[str, str], list[Average | None]]
-    goals: Table | None
-    explanations: tuple[Explanation, ...]
     sections: tuple[Section, ...]
     payloads: Table
     facts: Table
     source: str
 
 
-def write_report(out: Path, say: Callable[[str], None]) -> Path:
+def write_report(out: Path) -> Path:
     """Write report.html, and every result as JSON, CSV and PNG, of the run in the folder `out`.
 
     What was not measured is left out.
@@ -67,38 +139,84 @@ def write_report(out: Path, say: Callable[[str], None]) -> Path:
     """
     folder = read_run(out)
     results = results_of(list(EXPERIMENTS), folder)
-    drawn = write_results(results, folder, out, say)
+    drawn = write_results(results, folder, out)
     write_atomically(out / REPORT_FILE, render(page_of(out, folder, results, drawn)))
     return out / REPORT_FILE
+
+
+def write_results(results: Sequence[Result], folder: RunFolder, out: Path) -> dict[str, bytes]:
+    """Write EXPERIMENT.json, .csv and .png of each result to `out`; the pictures by their names.
+
+    Without matplotlib there are none.
+    """
+    drawn: dict[str, bytes] = {}
+    for result in results:
+        write_atomically(out / f"{result.experiment}.json", dump(result))
+        write_atomically(out / f"{result.experiment}.csv", as_csv(result.rows))
+        drawn |= {} if missing(PICTURES) else pictures(result, folder)
+    for name, content in drawn.items():
+        (out / f"{name}.png").write_bytes(content)
+    return drawn
+
+
+def as_csv(rows: Sequence[BaseModel]) -> str:
+    """A line a row, under the names of all fields that any row has; empty for no rows."""
+    flat = [dict(_flat(row.model_dump(mode="json"), "")) for row in rows]
+    columns = list(dict.fromkeys(column for row in flat for column in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return text.getvalue()
+
+
+def _flat(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            yield from _flat(item, f"{prefix}{key}.")
+        elif item is not None:
+            yield f"{prefix}{key}", item
 
 
 def page_of(
     out: Path, folder: RunFolder, results: Sequence[Result], drawn: Mapping[str, bytes]
 ) -> Page:
     """The page of `results`, with the pictures `drawn`, and of what else is in `out`."""
-    metrics = {r.experiment: r for r in results if isinstance(r, MetricResult)}
-    slo = next((r for r in results if isinstance(r, SloResult)), None)
-    parts = next((r for r in results if isinstance(r, BreakdownResult)), None)
-    ours = tuple(dict.fromkeys(label for each in folder.workflows for label in each.ours))
+    metrics = tuple(result for result in results if isinstance(result, MetricResult))
     workflows = tuple(each.name for each in folder.workflows)
-    cells = {w: [cell(each, w, ours) for each in metrics.values()] for w in workflows}
-    found = verdicts(metrics, slo, ours) if ours else []
-    known = [result.experiment for result in results]
+    cells = {w: [cell(each, w, folder.ours) for each in metrics] for w in workflows}
+    further = {name: picture for name, picture in drawn.items() if name != "latency"}
     return Page(
-        run=folder.run,
-        machine=folder.run.machine,
+        folder=folder,
         workflows=workflows,
         headline=_headline(cells),
-        metrics=tuple(metrics.values()),
+        cover=Image.of("latency", drawn["latency"]) if "latency" in drawn else None,
+        metrics=metrics,
         cells=cells if metrics else {},
-        averages=_averages(metrics, ours),
-        goals=goal_table(found) if found else None,
-        explanations=tuple(_explanations(found, metrics, parts, slo)),
-        sections=(*result_sections(results, drawn), *extra_sections(out, known)),
+        averages=averages(metrics, folder.ours),
+        sections=(*_of_results(results, further), *_of_others(out, results)),
         payloads=payloads(folder),
         facts=facts(folder),
         source=source(),
     )
+
+
+def _of_results(results: Sequence[Result], drawn: Mapping[str, bytes]) -> Iterator[Section]:
+    for result in results:
+        name, (title, text) = result.experiment, _SECTIONS[result.experiment]
+        chosen = [key for key in drawn if key == name or key.startswith(f"{name}-")]
+        images = tuple(Image.of(key, drawn[key]) for key in chosen)
+        yield Section(name, title, text, images, tuple(fitting(table_of(result))))
+
+
+def _of_others(out: Path, results: Sequence[Result]) -> Iterator[Section]:
+    """Sections of what other verbs have left in the folder `out`."""
+    for name, tables in extra_tables(out, [result.experiment for result in results]).items():
+        images = [Image.of(file.stem, file.read_bytes()) for file in extra_pictures(out, name)]
+        text = f"What chiron evaluate {name} has found: all of it is in the files {name}.*"
+        title = name.replace("-", " ").capitalize()
+        shown = tuple(part for each in tables for part in fitting(each))
+        yield Section(name, title, text, tuple(images), shown)
 
 
 def render(page: Page) -> str:
@@ -115,48 +233,13 @@ def render(page: Page) -> str:
 
 
 def _headline(cells: Mapping[str, Sequence[Cell | None]]) -> str:
-    """In how many of the comparisons ours wins."""
+    """How often our plans are the ones to take."""
     standings = [each.standing for row in cells.values() for each in row if each and each.standing]
     if not standings:
-        return "Our model was not measured against another one."
+        return "Our planner was not measured against another one."
     wins, even, loses = (standings.count(word) for word in ("wins", "even", "loses"))
     return (
         f"Of {len(standings)} comparisons (workflow and metric) our plans are better than every "
-        f"rival in {wins}, even with the best in {even}, and worse than at least one in {loses}."
+        f"other planner in {wins}, even with the best in {even}, and worse than at least one in "
+        f"{loses}."
     )
-
-
-def _averages(
-    metrics: Mapping[str, MetricResult], ours: Sequence[str]
-) -> dict[tuple[str, str], list[Average | None]]:
-    """(rival, ours) -> the average of every metric."""
-    by_metric = [{(a.rival, a.ours): a for a in averages(r, ours)} for r in metrics.values()]
-    pairs = dict.fromkeys(pair for found in by_metric for pair in found)
-    return {pair: [found.get(pair) for found in by_metric] for pair in pairs}
-
-
-def _explanations(
-    found: Sequence[Verdict],
-    metrics: Mapping[str, MetricResult],
-    parts: BreakdownResult | None,
-    slo: SloResult | None,
-) -> list[Explanation]:
-    """Why goals are missed; plans that are another variant's are explained with that."""
-    explanations = []
-    for verdict in found:
-        if verdict.met is not False:
-            continue
-        own = verdict
-        if verdict.metric in metrics:
-            rows = {w: metrics[verdict.metric].row(w, verdict.ours) for w in verdict.missed}
-            others = [w for w, row in rows.items() if row and row.same_as not in _ours(found)]
-            own = verdict.model_copy(update={"missed": tuple(others)})
-        lines = explain(own, metrics, parts, slo)
-        if lines:
-            title = f"{verdict.goal} ({verdict.ours})"
-            explanations.append(Explanation(title, tuple(lines)))
-    return explanations
-
-
-def _ours(found: Sequence[Verdict]) -> set[str]:
-    return {verdict.ours for verdict in found}

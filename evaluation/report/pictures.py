@@ -1,31 +1,46 @@
-"""The pictures of a result, by the names of their files."""
+"""The pictures of results, by matplotlib: a colour for each planner, hatched for pool."""
 
 from __future__ import annotations
 
-from evaluation.bench.variants import TWIN
-from evaluation.experiments.breakdown import BreakdownResult
-from evaluation.experiments.catalogue import Result
-from evaluation.experiments.latency import LATENCY, latency_rounds, pooled
-from evaluation.experiments.load import LoadResult
-from evaluation.experiments.metric import MetricResult
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.bench.variants import REPLICATE
+from evaluation.experiments.metric import MetricResult, MetricRow
+from evaluation.experiments.metrics import LATENCY, latency_rounds, pooled
 from evaluation.experiments.recorded import RunFolder
-from evaluation.experiments.slo import SloResult
-from evaluation.report.bars import metric_bars, slo_bars
-from evaluation.report.curves import latency_cdf, load_curves
-from evaluation.report.stacks import breakdown_bars
+from evaluation.experiments.results import BreakdownResult, LoadResult, Result, SloResult, SloRow
+from evaluation.intervals import Interval
 
 #: What bars are divided by where it was measured.
 REFERENCE = "pgp fork"
+#: Distinguishable by the colour-blind (Okabe and Ito); ours stands out.
+_COLOURS = {
+    "one-to-one": "#999999",
+    "sand": "#E69F00",
+    "faastlane": "#56B4E9",
+    "faastlane-t": "#CC79A7",
+    "faastlane+": "#0072B2",
+    "pgp": "#009E73",
+}
+PARTS = {
+    "functions_ms": ("functions", "#009E73"),
+    "starting_ms": ("starting processes", "#E69F00"),
+    "wrap_ms": ("inside the wrap", "#56B4E9"),
+    "outside_ms": ("outside: gateway and HTTP", "#999999"),
+}
+_DPI = 110
+#: Where a legend stands.
+_BESIDE: dict[str, Any] = {
+    "fontsize": 8, "frameon": False, "loc": "center left", "bbox_to_anchor": (1.0, 0.5)
+}  # fmt: skip
+#: Share of a group's width that its bars take.
+_FILLED = 0.84
 
 
 def pictures(result: Result, folder: RunFolder) -> dict[str, bytes]:
-    """PNGs by name; the distribution of latencies is drawn of the first workflow.
-
-    Raises
-    ------
-    ImportError
-        matplotlib is missing.
-    """
+    """PNGs by name, by matplotlib; the distribution of latencies is that of the first workflow."""
     match result:
         case MetricResult():
             drawn = {result.experiment: metric_bars(result, REFERENCE)}
@@ -44,8 +59,205 @@ def pictures(result: Result, folder: RunFolder) -> dict[str, bytes]:
 def _distribution(folder: RunFolder) -> dict[str, bytes]:
     for recorded in folder.workflows:
         rounds = latency_rounds(recorded)
-        latencies = {label: pooled(r) for label, r in rounds.items() if not label.startswith(TWIN)}
+        latencies = {
+            label: pooled(r) for label, r in rounds.items() if not label.startswith(REPLICATE)
+        }
         if latencies:
             slo_ms = next(iter(recorded.setup.slo_ms.values()))
             return {f"latency-cdf-{recorded.name}": latency_cdf(recorded.name, latencies, slo_ms)}
     return {}
+
+
+def metric_bars(result: MetricResult, reference: str) -> bytes:
+    """A bar a variant, divided by `reference`'s; a diamond is the paper's figure, divided by its.
+
+    Where `reference` was not measured, bars have the metric's own unit.
+    """
+    labels = list(dict.fromkeys(row.variant for row in result.rows))
+    workflows = result.workflows
+    ours = {w: row for w in workflows if (row := result.row(w, reference)) and _value(row)}
+    made, (axis,) = _figure(max(6.0, 2.5 + 1.9 * len(workflows)), 3.6)
+    width = _FILLED / len(labels)
+    for row in result.rows:
+        if row.value is None or (ours and row.workflow not in ours):
+            continue
+        x = workflows.index(row.workflow) + _offset(labels.index(row.variant), len(labels))
+        unit = _value(ours[row.workflow]) if ours else 1.0
+        _bar(axis, x, row.value, unit, width, row.variant)
+        if ours and (paper := _published(row, ours[row.workflow])) is not None:
+            axis.plot(x, paper, "kD", markersize=4)
+    axis.set_xticks(range(len(workflows)), workflows)
+    of = f"\n÷ {reference}" if ours else f", {result.unit}"
+    axis.set_ylabel(f"{result.metric}{of}\n({result.better} is better)")
+    if ours:
+        axis.axhline(1.0, color="black", linewidth=0.8)
+        if any(row.published for row in result.rows):
+            axis.plot([], [], "kD", markersize=4, label="paper")
+    _legend(axis, labels)
+    return _png(made)
+
+
+def slo_bars(result: SloResult) -> bytes:
+    """The share of requests above the SLO, a panel for each mechanism."""
+    mechanisms = list(dict.fromkeys(row.mechanism for row in result.rows))
+    workflows = list(dict.fromkeys(row.workflow for row in result.rows))
+    made, axes = _figure(max(7.0, 5.0 * len(mechanisms)), 3.4, len(mechanisms))
+    for axis, mechanism in zip(axes, mechanisms, strict=True):
+        rows = [row for row in result.rows if row.mechanism == mechanism]
+        _panel(axis, rows, workflows)
+        axis.set_title(mechanism, fontsize=10)
+    axes[0].set_ylabel("requests above the SLO, %")
+    return _png(made)
+
+
+def _panel(axis: Any, rows: list[SloRow], workflows: list[str]) -> None:
+    labels = list(dict.fromkeys(row.variant for row in rows))
+    for row in rows:
+        x = workflows.index(row.workflow) + _offset(labels.index(row.variant), len(labels))
+        _bar(axis, x, row.violations, 0.01, _FILLED / len(labels), row.variant)
+    axis.set_xticks(range(len(workflows)), workflows, rotation=20, ha="right")
+    _legend(axis, labels)
+
+
+def _bar(axis: Any, x: float, found: Interval, unit: float, width: float, label: str) -> None:
+    """A bar with its interval, in multiples of `unit`."""
+    spread = [[(found.value - found.low) / unit], [(found.high - found.value) / unit]]
+    style = {"color": _colour(label), "hatch": _hatch(label), "edgecolor": "white"}
+    axis.bar(x, found.value / unit, width * 0.95, **style)
+    axis.errorbar(x, found.value / unit, yerr=spread, color="black", linewidth=1, capsize=2)
+
+
+def _legend(axis: Any, labels: list[str]) -> None:
+    for label in labels:
+        axis.bar(
+            [0], [0], color=_colour(label), hatch=_hatch(label), edgecolor="white", label=label
+        )
+    axis.legend(**_BESIDE)
+
+
+def _offset(index: int, count: int) -> float:
+    return (index - (count - 1) / 2) * _FILLED / count
+
+
+def _value(row: MetricRow) -> float:
+    """The metric; 0 where it was not measured."""
+    return row.value.value if row.value else 0.0
+
+
+def _published(row: MetricRow, reference: MetricRow) -> float | None:
+    if row.published is None or not reference.published:
+        return None
+    return row.published / reference.published
+
+
+def latency_cdf(workflow: str, latencies_ms: Mapping[str, Sequence[float]], slo_ms: float) -> bytes:
+    """The share of requests that took no longer, a curve a variant (Chiron Figure 15)."""
+    made, (axis,) = _figure(7.5, 3.4)
+    for label, values in latencies_ms.items():
+        ordered = sorted(values)
+        shares = [(index + 1) / len(ordered) for index in range(len(ordered))]
+        axis.step(ordered, shares, where="post", label=label, **_line(label))
+    axis.axvline(slo_ms, color="black", linestyle=":", linewidth=1)
+    axis.text(slo_ms, 0.02, " SLO", fontsize=8)
+    axis.set_xscale("log")
+    _plain_ticks(axis.xaxis)
+    axis.set_xlabel(f"{workflow}: end-to-end latency, ms")
+    axis.set_ylabel("share of requests")
+    axis.legend(**_BESIDE)
+    return _png(made)
+
+
+def load_curves(result: LoadResult) -> bytes:
+    """The 95th percentile of latency by arrival rate, a panel a workflow; crosses are failures."""
+    workflows = list(dict.fromkeys(row.workflow for row in result.rows))
+    made, axes = _figure(max(7.0, 3.0 * len(workflows) + 1.5), 3.4, len(workflows))
+    for axis, workflow in zip(axes, workflows, strict=True):
+        rows = [row for row in result.rows if row.workflow == workflow]
+        for label in dict.fromkeys(row.variant for row in rows):
+            points = [(r.per_s, r.p95_ms) for r in rows if r.variant == label and r.p95_ms]
+            failed = [(r.per_s, r.p95_ms) for r in rows if r.variant == label and r.failed > 0]
+            if points:
+                axis.plot(*zip(*points, strict=True), label=label, **_marker(label), **_line(label))
+            if failed := [point for point in failed if point[1]]:
+                axis.plot(*zip(*failed, strict=True), "x", color=_colour(label), markersize=9)
+        axis.set_yscale("log")
+        _plain_ticks(axis.yaxis)
+        axis.set_title(workflow, fontsize=10)
+        axis.set_xlabel("requests/s arriving")
+    axes[0].set_ylabel("95th percentile, ms")
+    lines = [axis.get_legend_handles_labels() for axis in axes]
+    # Rows with too few requests are not drawn: of a workflow, or of all.
+    most = max(lines, key=lambda labelled: len(labelled[0]))
+    if most[0]:
+        axes[-1].legend(*most, **_BESIDE)
+    return _png(made)
+
+
+def _marker(label: str) -> dict[str, object]:
+    """Hollow for mechanism pool, so that single points can be told apart."""
+    return {"marker": "o", "markersize": 4, "mfc": "none" if label.endswith(" pool") else None}
+
+
+def _line(label: str) -> dict[str, object]:
+    dashes = "--" if label.endswith(" pool") else "-"
+    width = 2.2 if label.startswith("pgp") else 1.3
+    return {"color": _colour(label), "linestyle": dashes, "linewidth": width}
+
+
+def breakdown_bars(result: BreakdownResult, workflow: str) -> bytes:
+    """One bar a variant; behind it how long handlers waited for a core or the GIL, added up."""
+    rows = [row for row in result.rows if row.workflow == workflow][::-1]
+    made, (axis,) = _figure(8.2, 1.2 + 0.34 * len(rows))
+    places = range(len(rows))
+    left = [0.0] * len(rows)
+    for part, (name, shade) in PARTS.items():
+        widths = [float(getattr(row.typical, part)) for row in rows]
+        axis.barh(places, widths, 0.7, left=left, color=shade, label=name)
+        left = [start + width for start, width in zip(left, widths, strict=True)]
+    for place, row in enumerate(rows):
+        text = f" {row.typical.latency_ms:.1f} ms, waiting {row.typical.waiting_ms:.1f}"
+        axis.text(left[place], place, text, va="center", fontsize=8)
+    axis.set_yticks(places, [row.variant for row in rows])
+    axis.set_xlim(0, 1.35 * max(left))
+    axis.set_xlabel(f"{workflow}: ms of one traced request")
+    axis.legend(**_BESIDE)
+    return _png(made)
+
+
+def _colour(label: str) -> str:
+    """The colour of a variant's planner."""
+    return _COLOURS.get(label.split(" ")[0], "#000000")
+
+
+def _hatch(label: str) -> str:
+    """The pattern of a variant's mechanism."""
+    return "//" if label.endswith(" pool") else ""
+
+
+def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Sequence[Any]]:
+    """An empty figure of so many inches, and its axes side by side."""
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
+    axes = made.subplots(1, columns, squeeze=False)[0]
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(axis="y", alpha=0.3)
+        axis.set_axisbelow(True)
+    return made, list(axes)
+
+
+def _png(made: Any) -> bytes:
+    """The figure as PNG, without the time of its making, so that equal figures are equal files."""
+    buffer = io.BytesIO()
+    made.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _plain_ticks(logarithmic: Any) -> None:
+    """Ticks at 1, 2, 5, 10 and so on, written out."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    logarithmic.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    logarithmic.set_major_formatter("{x:g}")
+    logarithmic.set_minor_formatter(NullFormatter())

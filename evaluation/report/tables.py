@@ -1,27 +1,81 @@
-"""Results as tables of text, for the terminal and for the page."""
+"""Results, settings and payloads as tables of text, for the terminal and for the page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from evaluation.experiments.breakdown import BreakdownResult
-from evaluation.experiments.catalogue import Result
-from evaluation.experiments.goals import Verdict
-from evaluation.experiments.load import LoadResult
+from deployment.background_load import busy_line
 from evaluation.experiments.metric import MetricResult, MetricRow
-from evaluation.experiments.slo import SloResult
+from evaluation.experiments.recorded import RunFolder
+from evaluation.experiments.results import BreakdownResult, LoadResult, Result, SloResult
 from evaluation.intervals import Interval
-from evaluation.report.style import PARTS
+from evaluation.measurements.single import REQUESTS
+
+#: Further figures of a metric that are shares, and how they are shown.
+_SHARES = {"error": "{:+.1%}", "over_slo": "{:.1%}"}
+_LOW, _HIGH = "predicted_low_ms", "predicted_high_ms"
+#: What words of a table of a metric mean.
+_MEANINGS = {
+    "processes": "most at once",
+    "CPUs": "what the plan is given",
+    "95 % interval": "bootstrap over rounds",
+    "remark": "plan of X: the same plan as X, measured once",
+    "paper": "what Chiron reports of its own machine: compare the rows, not this",
+    "predicted_ms": "the median predicted from profile and platform, with its range",
+    "error": "predicted ÷ measured median - 1",
+    "over_slo": "requests slower than slo_ms",
+    "mib": "memory of the sandboxes in MiB while requests run",
+}
+
+
+#: Characters that a page is wide, and what a cell has around its text.
+_PAGE, _PADDING = 150, 3
+Columns = Mapping[str, Callable[[Any], str]]
+_WHICH: Columns = {"variant": lambda row: row.variant, "workflow": lambda row: row.workflow}
+_SLO: Columns = {
+    **_WHICH,
+    "requests": lambda row: str(row.requests),
+    "mean ms": lambda row: number(row.mean_ms),
+    "SLO ms": lambda row: number(row.slo_ms),
+    "above it": lambda row: percentages(row.violations),
+    "SLO of these rounds": lambda row: number(row.same_run_slo_ms),
+    "above that": lambda row: percentages(row.same_run_violations),
+}
+_LOAD: Columns = {
+    **_WHICH,
+    "arriving/s": lambda row: number(row.per_s),
+    "arrived": lambda row: str(row.arrived),
+    "failed": lambda row: f"{row.failed:.1%}",
+    "p50 ms": lambda row: number(row.p50_ms) if row.p50_ms else "too few",
+    "p95": lambda row: number(row.p95_ms) if row.p95_ms else "too few",
+    "p99": lambda row: number(row.p99_ms) if row.p99_ms else "too few",
+}
+_BREAKDOWN: Columns = {
+    **_WHICH,
+    "latency ms": lambda row: number(row.typical.latency_ms),
+    "functions": lambda row: number(row.typical.functions_ms),
+    "starting processes": lambda row: number(row.typical.starting_ms),
+    "inside the wrap": lambda row: number(row.typical.wrap_ms),
+    "outside: gateway and HTTP": lambda row: number(row.typical.outside_ms),
+    "waiting": lambda row: number(row.typical.waiting_ms),
+    "handlers' times added up": lambda row: number(row.typical.work_ms),
+}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A title, the names of the columns, and cells; the first column is of words."""
+    """A title, the names of the columns, and cells; the first column is of words.
+
+    ``notes`` say what columns mean; the first ``keys`` columns say what a row is about.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    keys: int = 1
 
 
 def table_of(result: Result) -> Table:
@@ -30,22 +84,59 @@ def table_of(result: Result) -> Table:
         case MetricResult():
             return metric_table(result)
         case SloResult():
-            return slo_table(result)
+            return _table("requests that miss the SLO", result.rows, _SLO)
         case LoadResult():
-            return load_table(result)
+            return _table("latency at constant arrival rates", result.rows, _LOAD)
         case BreakdownResult():
-            return breakdown_table(result)
+            traces = max((row.traces for row in result.rows), default=0)
+            notes = (
+                f"the request of median latency of {traces} traced ones, which are not those of "
+                "latency: the two differ as requests do",
+                "latency is the sum of the four columns after it; in functions at least one handler"
+                " runs",
+                "waiting: for a core or the GIL, over all handlers; it lies within functions",
+            )
+            title = "where the time of a request goes, ms"
+            return replace(_table(title, result.rows, _BREAKDOWN), notes=notes, keys=2)
+
+
+def fitting(table: Table) -> list[Table]:
+    """`table` in parts no wider than a page, each with the columns that say what it is of."""
+    widths = [
+        max([len(cell) for cell in column] + [len(word) for word in heading.split()]) + _PADDING
+        for heading, column in zip(table.columns, zip(*table.rows, strict=True), strict=False)
+    ]
+    keys = list(range(table.keys))
+    parts = [list(keys)]
+    for index in range(table.keys, len(widths)):
+        if sum(widths[each] for each in (*parts[-1], index)) > _PAGE and len(parts[-1]) > len(keys):
+            parts.append(list(keys))
+        parts[-1].append(index)
+    found = [_only(table, columns) for columns in parts]
+    return [replace(each, notes=()) for each in found[:-1]] + found[-1:]
+
+
+def _only(table: Table, columns: Sequence[int]) -> Table:
+    rows = tuple(tuple(row[index] for index in columns) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[index] for index in columns), rows=rows)
+
+
+def _table(title: str, rows: Sequence[Any], columns: Columns) -> Table:
+    """A row for each of `rows`, a column for each heading, with what makes its text."""
+    cells = tuple(tuple(cell(row) for cell in columns.values()) for row in rows)
+    return Table(title, tuple(columns), cells)
 
 
 def metric_table(result: MetricResult) -> Table:
     """Value, interval, the ratios of ours, the paper's figure, and the further figures."""
     ours = list(dict.fromkeys(label for row in result.rows for label in row.against))
     names = list(dict.fromkeys(name for row in result.rows for name in row.details))
+    names = [name for name in names if name not in (_LOW, _HIGH)]
     columns = ["variant", "workflow", "wraps", "processes", "CPUs", result.unit, "95 % interval"]
     columns += [*(f"{label} ÷ it" for label in ours), "paper", *names, "remark"]
     rows = []
     for row in result.rows:
-        figures = [number(row.details.get(name)) for name in names]
+        figures = [_detail(row, name) for name in names]
         rows.append(
             (
                 row.variant,
@@ -61,84 +152,39 @@ def metric_table(result: MetricResult) -> Table:
                 _remark(row),
             )
         )
-    noise = ", ".join(f"{name} {with_interval(each)}" for name, each in result.noise.items())
-    title = result.metric + (f"; one plan deployed twice: {noise}" if noise else "")
-    return Table(title, tuple(columns), tuple(rows))
+    table = _lean(Table(result.metric, tuple(columns), tuple(rows), keys=2))
+    meanings = {name: _MEANINGS[name] for name in table.columns if name in _MEANINGS}
+    meanings |= {f"{label} ÷ it": _ratio_meaning(result, label) for label in ours}
+    notes = [f"{name}: {meaning}" for name, meaning in meanings.items()]
+    if result.noise:
+        noise = ", ".join(f"{name} {with_interval(each)}" for name, each in result.noise.items())
+        notes.append(f"one plan deployed twice, the second ÷ the first: {noise}")
+    for name, drift in result.drift.items():
+        if busy := busy_line(drift.others):
+            notes.append(f"{name}: {busy}")
+    return replace(table, notes=tuple(notes))
 
 
-def slo_table(result: SloResult) -> Table:
-    """Violations of the SLO that was planned for, and of that of the same rounds."""
-    rows = [
-        (
-            row.variant,
-            row.workflow,
-            str(row.requests),
-            number(row.mean_ms),
-            number(row.slo_ms),
-            percentages(row.violations),
-            number(row.same_run_slo_ms),
-            percentages(row.same_run_violations),
-        )
-        for row in result.rows
-    ]
-    columns = (
-        "variant", "workflow", "requests", "mean ms", "SLO ms", "above it",
-        "SLO of these rounds", "above it",
-    )  # fmt: skip
-    return Table("requests that miss the SLO", columns, tuple(rows))
+def _lean(table: Table) -> Table:
+    """`table` without the columns of which no row has anything."""
+    count = range(len(table.columns))
+    return _only(table, [n for n in count if any(row[n] not in ("", "-") for row in table.rows)])
 
 
-def load_table(result: LoadResult) -> Table:
-    """Latencies by arrival rate."""
-    rows = [
-        (
-            row.variant,
-            row.workflow,
-            number(row.per_s),
-            str(row.arrived),
-            f"{row.failed:.1%}",
-            *(number(each) for each in (row.p50_ms, row.p95_ms, row.p99_ms)),
-        )
-        for row in result.rows
-    ]
-    columns = ("variant", "workflow", "arriving/s", "arrived", "failed", "p50 ms", "p95", "p99")
-    return Table("latency at constant arrival rates", columns, tuple(rows))
+def _ratio_meaning(result: MetricResult, label: str) -> str:
+    better = "below" if result.better == "lower" else "above"
+    return f"{label} divided by the row, in the same rounds: {better} 1 {label} is better"
 
 
-def breakdown_table(result: BreakdownResult) -> Table:
-    """The parts of a typical request."""
-    rows = [
-        (
-            row.variant,
-            row.workflow,
-            number(row.typical.latency_ms),
-            *(number(getattr(row.typical, part)) for part in PARTS),
-            number(row.typical.waiting_ms),
-            number(row.typical.work_ms),
-        )
-        for row in result.rows
-    ]
-    names = [name for name, _ in PARTS.values()]
-    columns = ("variant", "workflow", "latency ms", *names, "waiting", "handlers' times added up")
-    return Table("where the time of a request goes", columns, tuple(rows))
-
-
-def goal_table(found: Sequence[Verdict]) -> Table:
-    """Whether what was promised is kept."""
-    words = {True: "met", False: "MISSED", None: "too little measured"}
-    rows = [
-        (
-            verdict.goal,
-            verdict.ours,
-            number(verdict.limit),
-            number(verdict.reached),
-            words[verdict.met],
-            ", ".join(f"{name} {_short(r)}" for name, r in verdict.by_workflow.items()),
-        )
-        for verdict in found
-    ]
-    columns = ("goal", "ours", "limit", "reached", "", "by workflow: ours ÷ rival, or the share")
-    return Table("what was promised, with 95 % intervals", columns, tuple(rows))
+def _detail(row: MetricRow, name: str) -> str:
+    """A further figure: shares as percentages, a prediction with its range."""
+    value = row.details.get(name)
+    if value is not None and name in _SHARES:
+        return _SHARES[name].format(value)
+    if name == "predicted_ms" and _LOW in row.details:
+        ends = number(row.details[_LOW]), number(row.details[_HIGH])
+        return f"{number(value)} ({ends[0]} to {ends[1]})"
+    return number(value)
 
 
 def number(value: float | None) -> str:
@@ -156,10 +202,6 @@ def with_interval(found: Interval | None) -> str:
     return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})" if found else "-"
 
 
-def _short(found: Interval) -> str:
-    return f"{found.value:.2f} ({found.low:.2f}-{found.high:.2f})"
-
-
 def percentages(found: Interval | None) -> str:
     """A share with its interval."""
     return f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})" if found else "-"
@@ -167,5 +209,46 @@ def percentages(found: Interval | None) -> str:
 
 def _remark(row: MetricRow) -> str:
     if row.same_as:
-        return f"the plan of {row.same_as}, measured once"
+        return f"plan of {row.same_as}"
     return row.note or ""
+
+
+def facts(folder: RunFolder) -> Table:
+    """Machine, versions, commit and settings."""
+    run, machine = folder.run, folder.run.machine
+    settings = run.settings
+    slo = "Faastlane's mean + 10 ms" if settings.slo_ms is None else f"{settings.slo_ms:g} ms"
+    rows = [
+        ("CPU", f"{machine.cpu}, {number(machine.ghz)} GHz, {machine.cores} cores"),
+        ("memory", f"{machine.memory_mib} MiB"),
+        ("kernel", machine.kernel),
+        ("Python", machine.python),
+        ("packages", ", ".join(f"{name} {version}" for name, version in machine.packages.items())),
+        ("commit", ", ".join(filter(None, run.commits)) or "unknown"),
+        ("gateway", f"{run.target.provider} {run.target.release}".strip()),
+        ("planners", ", ".join(settings.planners)),
+        ("mechanisms", ", ".join(settings.mechanisms)),
+        ("SLO", slo),
+        ("strategy", settings.strategy + (", with headroom" if settings.headroom else "")),
+        *(("warning", line) for line in folder.warnings),
+    ]
+    return Table("machine and settings", ("", ""), tuple(rows))
+
+
+def payloads(folder: RunFolder) -> Table:
+    """The workflows' shapes and requests, and the machine's drift beside them."""
+    rows = []
+    for recorded in folder.workflows:
+        setup, drift = recorded.setup, recorded.drift(REQUESTS)
+        slos = ", ".join(f"{name} {number(ms)}" for name, ms in setup.slo_ms.items())
+        probe = ("-", "-")
+        if drift:
+            probe = (f"{number(drift.low_ms)} to {number(drift.high_ms)}", f"{drift.trend:.2f}")
+        stages = " + ".join(map(str, setup.stages))
+        size = str(setup.payload_bytes)
+        rows.append((setup.workflow, stages, size, slos, *probe))
+    columns = (
+        "workflow", "tasks by stage", "request, bytes", "SLO, ms",
+        "CPU-speed probe, ms (5 to 95 %)", "probe, end ÷ begin",
+    )  # fmt: skip
+    return Table("workflows", columns, tuple(rows))

@@ -1,15 +1,77 @@
-"""Measures everything in turn, so that the machine's drift meets all of it alike."""
+"""Quantities that are measured in turn, so that the machine's drift meets all of them alike."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Literal
 
-from evaluation.runtime.report import Round
+from deployment.launcher import Launcher
+from evaluation.bench.machine import Machine
+from workflow.documents import Document
 
+#: What was measured in one round: column -> milliseconds.
+Round = Mapping[str, float]
 #: Measures once: column -> milliseconds.
 Probe = Callable[[], Round]
-
+Unit = Literal["ms", "x"]
 _WARM_UP = 10
+
+
+class Figure(Document):
+    """One quantity: median and quartiles of `samples` rounds."""
+
+    name: str
+    unit: Unit
+    median: float
+    low: float
+    high: float
+    samples: int
+
+
+class RuntimeReport(Document):
+    """All figures of one run, and where they come from."""
+
+    format: int = 1
+    machine: Machine
+    command: str
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """How a figure follows from the columns of one round."""
+
+    name: str
+    of: Callable[[Round], float]
+    unit: Unit = "ms"
+
+    def figure(self, rounds: Sequence[Round]) -> Figure:
+        """The figure of at least two rounds.
+
+        Differences are taken within each round, so that what made a round slow is in neither.
+        """
+        values = [self.of(one) for one in rounds]
+        low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+        return Figure(
+            name=self.name,
+            unit=self.unit,
+            median=round(median, 3),
+            low=round(low, 3),
+            high=round(high, 3),
+            samples=len(values),
+        )
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is measured in turn, so that it can be compared: deployed by `probes` for that long."""
+
+    name: str
+    quantities: Sequence[Quantity]
+    probes: Callable[[Launcher], AbstractContextManager[list[Probe]]]
 
 
 def interleaved(probes: Sequence[Probe], rounds: int) -> list[Round]:

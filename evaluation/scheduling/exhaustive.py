@@ -1,22 +1,41 @@
-"""Small stages at random: what the search finds against the best there is, found by trying all."""
+"""Workflows at random; what the search finds of small stages against the best of all plans."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import permutations
+from typing import Any
 
-from evaluation.scheduling.random_workflows import PLATFORM, in_stages, random_profile, workflow_of
+from predictor.mechanisms import MECHANISMS
 from predictor.predict import Predictor
 from scheduler.limits import Limits
 from scheduler.schedule import schedule
 from scheduler.slots import slots
 from workflow.documents import Document
-from workflow.plan import Mechanism
+from workflow.folder import parse_workflow
+from workflow.model import Workflow
 from workflow.platform import Platform
-from workflow.profile import PeriodKind, Profile
+from workflow.profile import FunctionProfile, Period, PeriodKind, Profile
 
+#: A place with plausible constants.
+PLATFORM = Platform(
+    format=1,
+    name="random",
+    cpus=40,
+    rpc_ms=20.0,
+    invoke_ms=4.0,
+    ipc_ms=0.2,
+    process_startup_ms=13.0,
+    process_block_ms=4.0,
+    pool_dispatch_ms=1.0,
+    thread_startup_ms=0.2,
+    switch_interval_ms=5.0,
+    switch_cost_ms=0.01,
+)
+#: Periods of a function at most, and how long one takes at most.
+_PERIODS, _LONGEST_MS = 6, 12.0
 #: The names of the functions of one process, in the order in which they start.
 Process = tuple[str, ...]
 #: Functions of a stage at most.
@@ -30,7 +49,7 @@ class SmallStage(Document):
     """One stage: the fewest processes that meet its SLO, and its latency with ours."""
 
     functions: int
-    mechanism: Mechanism
+    mechanism: str
     slo_ms: float
     processes: int
     least_processes: int
@@ -54,7 +73,7 @@ def _compared(r: random.Random) -> SmallStage:
             "process_block_ms": r.choice([0.5, 1.0, 4.0]),
         }
     )
-    mechanism: Mechanism = r.choice(("fork", "pool"))
+    mechanism: str = r.choice(tuple(MECHANISMS))
     least_ms = least_latencies_ms(profile, platform, mechanism)
     share = r.random()
     slo_ms = round(min(least_ms) + share * (least_ms[0] - min(least_ms)) + 0.0005, 3)
@@ -79,14 +98,14 @@ def _compared(r: random.Random) -> SmallStage:
     )
 
 
-def least_latencies_ms(profile: Profile, platform: Platform, mechanism: Mechanism) -> list[float]:
+def least_latencies_ms(profile: Profile, platform: Platform, mechanism: str) -> list[float]:
     """The least latency of a stage of all functions with at most 1, 2, 3, ... processes.
 
-    Where nobody computes with the GIL released, the processes of a wrap do not influence each
-    other, so that each is tried alone and who takes longest has the slot that is ready first.
+    Where no function computes with the GIL released, the processes of a wrap do not influence each
+    other, so that each is tried alone and the longest has the slot that is ready first.
     Else all processes are simulated together, in every order.
     """
-    predictor = Predictor(profile, platform, engine_name="compiled")
+    predictor = Predictor(profile, platform)
     names = tuple(sorted(profile.functions))
     competing = any(function.time_ms("native") for function in profile.functions.values())
     least_ms = [float("inf")] * len(names)
@@ -105,7 +124,7 @@ def least_latencies_ms(profile: Profile, platform: Platform, mechanism: Mechanis
             latency_ms = max(map(sum, ends))
         else:
             latency_ms = min(
-                predictor.stage_ms([(ordered, count)], mechanism, local=True)
+                predictor.stage_ms([(ordered, count)], mechanism, "first")
                 for ordered in _orders(processes)
             )
         least_ms[count - 1] = min(least_ms[count - 1], latency_ms)
@@ -136,3 +155,46 @@ def _ordered(processes: tuple[Process, ...]) -> Iterator[tuple[Process, ...]]:
     for first in permutations(processes[0]):
         for rest in _ordered(processes[1:]):
             yield (first, *rest)
+
+
+def random_profile(count: int, kinds: Sequence[PeriodKind], seed: int) -> Profile:
+    """`count` functions whose periods are of `kinds` and of any length."""
+    r = random.Random(seed)  # noqa: S311  # a simulation, no secret
+    functions = {f"f{number:04d}": _function(r, kinds) for number in range(count)}
+    return Profile(format=1, workflow="random", functions=functions)
+
+
+def in_stages(profile: Profile, count: int) -> list[list[str]]:
+    """The functions of `profile`, each once, in `count` stages of equal width."""
+    names = sorted(profile.functions)
+    width = -(-len(names) // count)
+    return [names[start : start + width] for start in range(0, len(names), width)]
+
+
+def states_of(stages: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """A workflow.json with a Parallel for every stage and a Task for every function of it."""
+    states: dict[str, Any] = {}
+    for number, functions in enumerate(stages):
+        tasks = {
+            f"{number}-{place}": {"Type": "Task", "Resource": name, "End": True}
+            for place, name in enumerate(functions)
+        }
+        branches = [{"StartAt": name, "States": {name: task}} for name, task in tasks.items()]
+        last = number + 1 == len(stages)
+        after = {"End": True} if last else {"Next": f"stage {number + 1}"}
+        states[f"stage {number}"] = {"Type": "Parallel", "Branches": branches} | after
+    return {"StartAt": "stage 0", "States": states}
+
+
+def workflow_of(stages: Sequence[Sequence[str]]) -> Workflow:
+    """The workflow that `states_of` writes."""
+    return parse_workflow(states_of(stages), "random")
+
+
+def _function(r: random.Random, kinds: Sequence[PeriodKind]) -> FunctionProfile:
+    periods, end_ms = list[Period](), 0.0
+    for _ in range(r.randint(1, _PERIODS)):
+        duration_ms = round(r.uniform(0.2, _LONGEST_MS), 3)
+        periods.append(Period(kind=r.choice(kinds), start_ms=end_ms, duration_ms=duration_ms))
+        end_ms = round(end_ms + duration_ms, 3)
+    return FunctionProfile(latency_ms=end_ms, periods=tuple(periods))

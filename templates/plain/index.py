@@ -12,7 +12,6 @@ from app import create_app
 
 def main() -> None:
     """Import the handler, in the folder ``function`` beside this file, and serve it."""
-    memory.keep_apart()
     # Last: what the handler ships is found by `import util`, and hides nothing installed.
     sys.path.append(str(Path(__file__).resolve().parent / "function"))
     limit = sandbox.memory_bytes()
@@ -23,7 +22,8 @@ def main() -> None:
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     memory.keep_freed(limit, processes=1)
-    serving.serve(app, sockets, int(os.environ.get("WAITRESS_THREADS", "4")), limit)
+    threads = int(os.environ.get("WAITRESS_THREADS", "4"))
+    serving.serve(app, sockets, lambda: threads, limit)
 
 
 if __name__ == "__main__":

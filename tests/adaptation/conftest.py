@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -12,29 +14,32 @@ from pathlib import Path
 from threading import Event as Flag
 from typing import Self
 
+import psutil
 import pytest
 
+from adaptation.blue_green import SWITCH_S
 from adaptation.events import Event
 from adaptation.latency import GatewayMetrics
-from adaptation.red_black import SWITCH_S
 from adaptation.rules import Rules
 from adaptation.watch import Watcher
-from cli.images import build_local
+from cli.place import build_local
+from deployment.caller import Caller
+from deployment.deploy import remove_all
+from deployment.launcher import Launcher
 from gateway.embedded import EmbeddedGateway
-from generator.caller import Caller
-from generator.deploy import remove_all
-from generator.launcher import Launcher
 from generator.settings import SHORTEST_TIMEOUT_S
 from openfaas.client import Gateway
-from services.deployment import DeploymentRequest
+from pipeline.deploy import DeploymentRequest
 from workflow.answer import ExpectedAnswer
 from workflow.documents import write_atomically
 from workflow.folder import WorkflowFolder
-from workflow.profile import FunctionProfile, Period, Profile
+from workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
 
 ENTRY = "pair-wrap1"
 #: Answers that the load waits for, however busy the machine is.
 _BOUND_S = 60
+#: Between an answer and the next call of a client: computing without a pause is for load tests.
+_PAUSE_S = 0.005
 _FIRST = 'def handle(req):\n    return "first " + req\n'
 _SECOND = """\
 import time
@@ -76,8 +81,8 @@ def pair(write_folder, knob, tmp_path) -> WorkflowFolder:
     """Two functions in sequence, kept in a wrap each."""
     functions = {"first": _FIRST, "second": _SECOND.format(knob=str(knob.file))}
     folder = write_folder(tmp_path / "pair", _WORKFLOW, functions, {})
-    wishes = {"format": 1, "isolate": {"second": "wrap"}}
-    (folder.path / "wishes.json").write_text(json.dumps(wishes))
+    constraints = {"format": 1, "isolate": {"second": "wrap"}}
+    (folder.path / "constraints.json").write_text(json.dumps(constraints))
     return folder
 
 
@@ -93,7 +98,8 @@ def profile_by_hand(knob, pair) -> Callable[[], Profile]:
         functions = {"first": waits(1.0), "second": waits(1000 * knob.seconds)}
         payload = pair.payload()
         answer = ExpectedAnswer.learned(payload, ["second first " + payload.decode()])
-        return Profile(format=1, workflow="pair", functions=functions, answer=answer)
+        asked = (PayloadProfile(name="payload.json", answer=answer),)
+        return Profile(format=1, workflow="pair", functions=functions, payloads=asked)
 
     return make
 
@@ -104,6 +110,39 @@ def gateway(tmp_path_factory) -> Iterator[Gateway]:
         patch.setenv("CHIRON_HOME", str(tmp_path_factory.mktemp("home")))
         with EmbeddedGateway() as embedded, Gateway(embedded.url) as client:
             yield client
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory) -> Iterator[tuple[EmbeddedGateway, Gateway]]:
+    """A gateway that ends a function before it starts it anew, and starts none that has ended."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CHIRON_HOME", str(tmp_path_factory.mktemp("home")))
+        with (
+            EmbeddedGateway(strict="faasd", grace_s=10.0) as embedded,
+            Gateway(embedded.url) as client,
+        ):
+            yield embedded, client
+
+
+@pytest.fixture
+def kill(strict) -> Callable[[str], None]:
+    """Ends what runs as a function, as a memory limit does."""
+    embedded, client = strict
+
+    def kill(name: str) -> None:
+        below = psutil.Process(embedded.pid).children(recursive=True)
+        (server, *_) = [
+            process
+            for process in below
+            if process.environ().get("OPENFAAS_NAME") == name and "index.py" in process.cmdline()
+        ]
+        os.kill(server.pid, signal.SIGKILL)
+        end = time.monotonic() + _BOUND_S
+        while client.describe(name).replicas:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    return kill
 
 
 class Load:
@@ -141,7 +180,7 @@ class Load:
 
     def _call(self, answers: list[tuple[int, str]]) -> None:
         with Caller(self._url) as caller:
-            while not self._done.is_set():
+            while not self._done.wait(_PAUSE_S):
                 reply = caller.call(ENTRY, b"x")
                 answers.append((reply.status, reply.body.decode()))
 

@@ -46,8 +46,8 @@ def test_for_people_events_are_lines_on_stderr(watch, place):
     assert "adapting: profiling and planning, as it is not deployed" in result.stderr
 
 
-def test_a_model_without_an_entry_cannot_be_watched(watch):
-    result = watch("--model", "one-to-one")
+def test_a_planner_without_an_entry_cannot_be_watched(watch):
+    result = watch("--planner", "one-to-one")
     assert result.exit_code == 2
     assert "one-to-one has no entry" in result.stderr
 

@@ -13,7 +13,10 @@ from adaptation.latency import GatewayMetrics, Probes, Totals, find_latencies
 from adaptation.rules import Window
 from openfaas.client import Gateway
 from workflow.errors import ChironError
+from workflow.payloads import Payload
 
+#: What is sent.
+ONE = (Payload("payload.json", b"x"),)
 #: As a gateway of OpenFaaS writes it: a status to every time, and namespaces in names.
 OPENFAAS = """\
 # TYPE gateway_functions_seconds histogram
@@ -114,7 +117,7 @@ def test_what_is_no_gateways_page_is_told_with_its_url(text, page, metrics):
 
 def test_probes_are_sent_where_the_gateway_has_no_metrics_and_none_were_named(page):
     with Gateway(page.url) as gateway:
-        probes = Probes(gateway, "w", "pgp", b"", no_wait, 1)
+        probes = Probes(gateway, "w", "pgp", ONE, no_wait, 1)
         assert find_latencies(gateway, None, probes) is probes
         with pytest.raises(ChironError):
             find_latencies(gateway, f"{page.url}/other", probes)
@@ -124,6 +127,6 @@ def test_probes_are_sent_where_the_gateway_has_no_metrics_and_none_were_named(pa
 
 def test_probes_run_the_deployed_workflow(place, watcher):
     watcher().run(once=True)
-    window = Probes(place.gateway, "pair", "pgp", b"x", no_wait, 3).window("pair-wrap1", 1.0)
+    window = Probes(place.gateway, "pair", "pgp", ONE, no_wait, 3).window("pair-wrap1", 1.0)
     assert window.requests == 3
     assert window.mean_ms > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 
@@ -9,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptation.rules import Record, Rules, Window, side, worth_switching
-from generator.annotations import Promise
+from adaptation.rules import Record, Rules, Served, Window, judge, side
+from generator.annotations import DeployedPrediction
+from workflow.errors import ChironError
 from workflow.plan import Plan, Prediction, Wrap, WrapStage
 
-PROMISE = Promise(cpus=2, latency_ms=100.0, low_ms=90.0, high_ms=120.0)
+PREDICTION = DeployedPrediction(cpus=2, latency_ms=100.0, low_ms=90.0, high_ms=120.0)
 RULES = Rules(windows=3, fewest=10, tolerance=0.25)
-#: Of the promise and the rules: 67.5 ms to 150 ms are within.
+#: Of the prediction and the rules: 67.5 ms to 150 ms are within.
 WITHIN, ABOVE, BELOW = Window(10, 149.0), Window(10, 151.0), Window(10, 67.0)
 SILENT = Window(9, 1000.0)
 
@@ -24,7 +26,7 @@ telling = st.sampled_from([WITHIN, ABOVE, BELOW, SILENT])
 
 
 def after(seen: list[Window], record: Record | None = None) -> Record:
-    return reduce(lambda r, w: r.seen(w, PROMISE, RULES), seen, record or Record())
+    return reduce(lambda r, w: r.seen(w, PREDICTION, RULES), seen, record or Record())
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ def after(seen: list[Window], record: Record | None = None) -> Record:
     [(67.4, "below"), (67.5, "within"), (100.0, "within"), (150.0, "within"), (150.1, "above")],
 )
 def test_the_range_has_a_tolerance_at_both_ends(latency_ms, where):
-    assert side(latency_ms, PROMISE, 0.25) == where
+    assert side(latency_ms, PREDICTION, 0.25) == where
 
 
 @pytest.mark.parametrize("outside", [ABOVE, BELOW])
@@ -59,7 +61,7 @@ def test_windows_with_too_few_requests_neither_speak_for_drift_nor_against(seen,
 @given(st.lists(windows, max_size=40))
 def test_drift_needs_that_many_telling_windows_at_the_end(seen):
     spoken = [w for w in seen if w.requests >= RULES.fewest][-RULES.windows :]
-    sides = [side(w.mean_ms, PROMISE, RULES.tolerance) for w in spoken]
+    sides = [side(w.mean_ms, PREDICTION, RULES.tolerance) for w in spoken]
     expected = len(sides) == RULES.windows and len(set(sides)) == 1 and sides[0] != "within"
     assert after(seen).drifted(RULES) is expected
 
@@ -88,7 +90,7 @@ def test_drift_that_no_plan_mends_is_attempted_ever_more_rarely():
     """Such as load: the latency never comes back."""
     record, attempts = Record(), []
     for number in range(200):
-        record = record.seen(ABOVE, PROMISE, RULES)
+        record = record.seen(ABOVE, PREDICTION, RULES)
         if record.drifted(RULES):
             attempts.append(number)
             record = record.attempted(RULES)
@@ -102,7 +104,7 @@ def test_every_window_back_in_range_forgives_an_attempt():
     assert after([WITHIN] * 3, record).attempts == 0
 
 
-def plan(cpus: int, latency_ms: float) -> Plan:
+def plan(cpus: int, latency_ms: float, meets_slo: bool = True) -> Plan:
     stage = WrapStage(stage=0, processes=(("a",),))
     wrap = Wrap(name="w-wrap1", cpus=cpus, memory_mib=64, stages=(stage,))
     predicted = Prediction(
@@ -111,27 +113,57 @@ def plan(cpus: int, latency_ms: float) -> Plan:
     return Plan(
         format=1,
         workflow="w",
-        model="pgp",
+        planner="pgp",
         mechanism="fork",
+        slo_ms=100.0,
         wraps=(wrap,),
         predicted=predicted,
         cpus=cpus,
+        meets_slo=meets_slo,
     )
 
 
-def test_a_plan_that_costs_and_promises_the_same_is_not_worth_a_switch():
-    assert worth_switching(PROMISE, plan(2, 149.0), RULES, same_source=True) is None
+SERVED = Served(PREDICTION, same_source=True, same_asked=True)
 
 
 @pytest.mark.parametrize(
-    ("promise", "new", "same", "why"),
+    ("served", "new", "why"),
     [
-        (None, plan(2, 100.0), True, "no promise"),
-        (PROMISE, plan(2, 100.0), False, "functions changed"),
-        (PROMISE, plan(1, 100.0), True, "1 CPUs instead of 2"),
-        (PROMISE, plan(2, 300.0), True, "300.0 ms predicted instead of 100.0 ms"),
-        (PROMISE, plan(2, 30.0), True, "30.0 ms predicted"),
+        (SERVED, plan(2, 149.0), "brings nothing"),
+        (SERVED, plan(3, 110.0), "takes 3 CPUs instead of 2, 110.0 ms and not 100.0"),
+        (replace(SERVED, same_asked=False), plan(3, 110.0), "3 CPUs instead of 2"),
+        (replace(SERVED, took_ms=105.0), plan(3, 110.0), "110.0 ms and not 105.0"),
     ],
 )
-def test_another_cost_promise_or_source_is_worth_a_switch(promise, new, same, why):
-    assert why in worth_switching(promise, new, RULES, same_source=same)
+def test_a_plan_that_brings_nothing_or_is_slower_and_dearer_is_not_worth_a_switch(served, new, why):
+    verdict = judge(served, new, replace(RULES, best_effort=True))
+    assert not verdict.switch
+    assert why in verdict.why
+
+
+@pytest.mark.parametrize(
+    ("served", "new", "why"),
+    [
+        (Served(), plan(2, 100.0), "no prediction"),
+        (replace(SERVED, same_source=False), plan(2, 100.0), "of these functions"),
+        (replace(SERVED, same_source=False), plan(3, 110.0), "of these functions"),
+        (replace(SERVED, same_asked=False), plan(2, 100.0), "what is asked"),
+        (SERVED, plan(1, 100.0), "1 CPU instead of 2"),
+        (SERVED, plan(3, 90.0), "3 CPUs instead of 2"),
+        (replace(SERVED, took_ms=200.0), plan(3, 110.0), "3 CPUs instead of 2"),
+        (SERVED, plan(2, 300.0), "300.0 ms predicted instead of 100.0 ms"),
+        (SERVED, plan(2, 30.0), "30.0 ms predicted"),
+    ],
+)
+def test_another_cost_prediction_or_source_is_worth_a_switch(served, new, why):
+    verdict = judge(served, new, RULES)
+    assert verdict.switch
+    assert why in verdict.why
+
+
+def test_a_plan_that_misses_the_slo_replaces_nothing_unless_that_is_wanted():
+    better = plan(1, 110.0, meets_slo=False)
+    with pytest.raises(ChironError, match=r"110.0 ms on 1 CPU: .*--best-effort") as raised:
+        judge(SERVED, better, RULES)
+    assert raised.value.code == "slo-missed"
+    assert judge(SERVED, better, replace(RULES, best_effort=True)).switch

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from adaptation.version import VERSION, serving
-from cli.images import build_local
-from generator.harness import Harness
+from cli.place import build_local
+from deployment.local_launcher import LocalLauncher
 from generator.settings import client_timeout_s
 from profiler.profile import profile
 from workflow.errors import ChironError
@@ -39,7 +39,7 @@ def test_a_slower_function_is_noticed_under_load_and_switched_without_a_failed_r
 ):
     settings = {"window_s": 1.0}
     if profiler == "real":
-        real = partial(profile, pair, Harness(lambda line: None), probe_alone=True)
+        real = partial(profile, pair, LocalLauncher(lambda line: None), probe_alone=True)
         settings |= {"profile": real, "window_s": 5.0, "fewest": 10}
         place.patient = True
     knob.turn(0.05)
@@ -56,7 +56,7 @@ def test_a_slower_function_is_noticed_under_load_and_switched_without_a_failed_r
     assert load.answers == {RIGHT}
     assert place.kinds() == SWITCH
     assert new.version != old.version
-    assert new.promise.latency_ms > old.promise.high_ms
+    assert new.prediction.latency_ms > old.prediction.high_ms
     assert place.names() == {"pair-wrap1", f"pair-wrap2-{new.version}"}
     assert place.drains == [client_timeout_s(old.entry.env_vars)]
 
@@ -80,7 +80,7 @@ def test_a_broken_new_version_leaves_the_old_one_serving_and_nothing_of_itself(
     handler, code, ready_s, watcher, place, knob, load, monkeypatch
 ):
     watcher().run(once=True)
-    monkeypatch.setattr("generator.deploy._READY_TIMEOUT_S", ready_s)
+    monkeypatch.setattr("deployment.deploy._READY_TIMEOUT_S", ready_s)
     names, version = place.names(), current(place).version
     knob.turn(0.1)
     place.events.clear()

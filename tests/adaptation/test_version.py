@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from adaptation.version import Serving, entry_name, named, serving, source_of, version_of
+from adaptation.version import Serving, entry_name, named, serving, version_of
+from generator.annotations import ASKED, SOURCE
 from generator.generate import Sources
 from generator.settings import TIMEOUT_STEP_S
 from openfaas.objects import FunctionStatus
+from pipeline.deploy import DeploymentRequest
 from scheduler.choices import Choices
 from scheduler.schedule import schedule
-from scheduler.wishes import Wishes
-from services.deployment import DeploymentRequest
+from workflow.constraints import Constraints
 from workflow.names import NAME
 
-APART = Wishes(format=1, isolate={"wave": "wrap", "join": "wrap"})
+APART = Constraints(format=1, isolate={"wave": "wrap", "join": "wrap"})
 
 
 class Listing:
@@ -34,14 +35,14 @@ class Listing:
         ]
 
 
-def of(version: str, role: str = "wrap", model: str = "pgp") -> dict[str, str]:
+def of(version: str, role: str = "wrap", planner: str = "pgp") -> dict[str, str]:
     mark = {"version": version} if version else {}
-    return {"workflow": "w", "model": model, "role": role} | mark
+    return {"workflow": "w", "planner": planner, "role": role} | mark
 
 
 @pytest.fixture
 def plan(small, profile_of, platform):
-    return schedule(small.workflow, profile_of(small.workflow), platform, 50.0, wishes=APART)
+    return schedule(small.workflow, profile_of(small.workflow), platform, 50.0, constraints=APART)
 
 
 def test_all_wraps_of_a_version_have_it_in_their_names(plan, small):
@@ -63,29 +64,31 @@ def test_the_longest_workflow_has_room_for_a_version(plan):
 
 def test_another_plan_or_source_is_another_version(plan):
     other = plan.model_copy(update={"mechanism": "pool"})
-    made = {version_of(plan, "s"), version_of(other, "s"), version_of(plan, "t")}
+    first, second = {SOURCE: "s", ASKED: "a"}, {SOURCE: "t", ASKED: "a"}
+    made = {version_of(plan, first), version_of(other, first), version_of(plan, second)}
     assert len(made) == 3
-    assert version_of(plan, "s") in made
+    assert version_of(plan, first) in made
 
 
-def test_the_source_changes_with_code_choices_and_slo_and_not_with_what_python_leaves(small):
-    def source(slo_ms=50.0, **asked):
-        return source_of(Sources.read(small, {}), DeploymentRequest(small, slo_ms, **asked))
+def test_the_marks_change_with_code_and_choices_and_not_with_what_python_leaves(small):
+    def marks(slo_ms=50.0, **asked):
+        return DeploymentRequest(small, slo_ms, **asked).marks(Sources.read(small, {}))
 
-    first = source()
+    first = marks()
     code = small.path / "functions" / "wave"
     (code / "__pycache__").mkdir()
     (code / "__pycache__" / "util.pyc").write_text("compiled")
     (code / ".notes").write_text("a tool's")
-    assert source() == first
-    assert source(slo_ms=60.0) != first
-    assert source(timeout_s=5.0) != first
-    assert source(choices=Choices(mechanism="pool")) != first
+    assert marks() == first
+    asked = [marks(slo_ms=60.0), marks(timeout_s=5.0), marks(choices=Choices(mechanism="pool"))]
+    assert {each[SOURCE] for each in asked} == {first[SOURCE]}
+    assert len({each[ASKED] for each in (first, *asked)}) == 4
     (code / "util.py").write_text("def wave(text):\n    return text\n")
-    assert source() != first
+    assert marks()[SOURCE] != first[SOURCE]
+    assert marks()[ASKED] == first[ASKED]
 
 
-def test_nothing_serves_where_there_is_no_entry_of_that_model():
+def test_nothing_serves_where_there_is_no_entry_of_that_planner():
     listing = Listing(other=of("", "entry", "sand"), w2=of(""), helper={})
     assert serving(listing, "w", "pgp") is None
     assert serving(listing, "w", "sand").entry.name == "other"
@@ -98,7 +101,7 @@ def test_functions_of_other_versions_and_candidates_are_others():
         w2a=of("a"),
         w2b=of("b"),
         w2=of(""),
-        sand=of("a", model="sand"),
+        sand=of("a", planner="sand"),
     )
     current = serving(listing, "w", "pgp")
     assert current.version == "b"
@@ -107,7 +110,7 @@ def test_functions_of_other_versions_and_candidates_are_others():
 
 def test_what_was_deployed_without_a_version_is_a_version_too():
     current = serving(Listing(w1=of("", "entry"), w2=of("")), "w", "pgp")
-    assert (current.version, current.others, current.promise) == ("", (), None)
+    assert (current.version, current.others, current.prediction) == ("", (), None)
 
 
 def test_a_version_serves_once_its_own_entry_answers():
@@ -125,5 +128,5 @@ def test_others_drain_for_as_long_as_who_calls_them_may_take():
     entry, candidate, wrap = Listing(
         w1=of("b", "entry"), c=of("b", "candidate"), w=of("a")
     ).functions()
-    assert Serving(entry, (candidate,)).drain_s == 0.0
-    assert Serving(entry, (candidate, wrap)).drain_s == 12.0 + TIMEOUT_STEP_S
+    assert Serving(entry, entry, (candidate,)).drain_s == 0.0
+    assert Serving(entry, entry, (candidate, wrap)).drain_s == 12.0 + TIMEOUT_STEP_S

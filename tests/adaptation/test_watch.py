@@ -10,6 +10,9 @@ import pytest
 
 from adaptation.events import Event
 from adaptation.rules import Window
+from generator.annotations import ASKED, SOURCE
+from openfaas.objects import FunctionSpec
+from pipeline.deploy import deploy
 from workflow.errors import ChironError
 
 
@@ -52,6 +55,8 @@ def deployed(watcher):
     watcher().run(once=True)
 
 
+#: What clients of the workflow call.
+ENTRY = "pair-wrap1"
 GOOD, SLOW = Window(10, 5.0), Window(10, 900.0)
 
 
@@ -66,6 +71,23 @@ def test_drift_that_a_profile_does_not_explain_changes_nothing_and_is_not_tried_
         *["window", "window", "adapting", "unchanged"],
         *["window", "window", "window"],
     ]
+
+
+def test_what_is_not_to_be_relied_on_is_told_with_the_plan_and_with_what_it_makes_adapt(
+    watch, watcher, place
+):
+    made = watcher()
+    doubtful = made.request.platform.model_copy(update={"warnings": ("busy when calibrated",)})
+    made.request = replace(made.request, platform=doubtful)
+    made.run(once=True)
+    (planned,) = (event for event in place.events if event.kind == "planned")
+    assert planned.message.endswith("; busy when calibrated")
+    assert planned.figures["warnings"] == ("busy when calibrated",)
+    (checked,) = (event for event in place.events if event.kind == "checked")
+    assert 0 <= checked.figures["others"] <= 1
+    watch(SLOW, SLOW, profile=no_profile)
+    (adapting,) = (event for event in place.events if event.kind == "adapting")
+    assert adapting.figures["reason"].endswith("predicted; busy when calibrated")
 
 
 def test_a_failure_is_told_and_watching_goes_on(watch, deployed, place):
@@ -102,6 +124,60 @@ def test_another_slo_is_a_reason_to_switch_when_a_profile_is_due(watcher, place,
     assert "switched" in place.kinds()
 
 
+def deploy_as_the_verb_does(watcher, tmp_path):
+    made = watcher()
+    request = replace(made.request, profile=made.profile(), samples=1)
+    deploy(request, made.launcher, tmp_path / "deployed", lambda line: None)
+
+
+def test_what_chiron_deploy_deployed_is_known_to_be_of_the_same_code(watcher, place, tmp_path):
+    deploy_as_the_verb_does(watcher, tmp_path)
+    watcher(every_s=0.0).run(once=True)
+    assert place.kinds() == ["adapting", "unchanged"]
+
+
+def test_code_that_changed_since_chiron_deploy_is_switched_to(watcher, place, pair, tmp_path):
+    deploy_as_the_verb_does(watcher, tmp_path)
+    code = pair.path / "functions" / "first" / "handler.py"
+    code.write_text(f"# better\n{code.read_text()}")
+    watcher(every_s=0.0).run(once=True)
+    assert "switched" in place.kinds()
+    assert "not known to be of these functions" in str(place.events)
+
+
+def test_what_says_nothing_of_its_code_is_not_taken_for_the_same(watcher, place, deployed):
+    entry = next(f for f in place.gateway.functions() if f.name == ENTRY)
+    told = {k: v for k, v in entry.annotations.items() if k not in (SOURCE, ASKED)}
+    fields = entry.model_dump(include=set(FunctionSpec.model_fields)) | {"annotations": told}
+    place.gateway.deploy(FunctionSpec(service=ENTRY, **fields))
+    place.events.clear()
+    watcher(every_s=0.0).run(once=True)
+    assert "planned" in place.kinds()
+
+
+@pytest.mark.parametrize("before", ["nothing", "a version"])
+def test_a_plan_that_misses_the_slo_is_not_switched_to(before, watcher, place):
+    if before == "a version":
+        watcher().run(once=True)
+    names = place.names()
+    place.events.clear()
+    made = watcher(every_s=0.0)
+    made.request = replace(made.request, slo_ms=0.5)
+    with pytest.raises(ChironError, match="--best-effort") as raised:
+        made.run(once=True)
+    assert raised.value.code == "slo-missed"
+    assert (place.kinds(), place.names()) == (["adapting"], names)
+
+
+def test_a_plan_that_misses_the_slo_is_deployed_where_that_is_wanted(watcher, place):
+    made = watcher(best_effort=True)
+    made.request = replace(made.request, slo_ms=0.5)
+    made.run(once=True)
+    assert "switched" in place.kinds()
+    (planned,) = (event for event in place.events if event.kind == "planned")
+    assert "does NOT meet the SLO" in planned.message
+
+
 def test_an_event_is_a_line_of_json():
     at = datetime(2024, 5, 1, tzinfo=UTC).isoformat()
     line = Event("window", "no\nrequests", {"requests": 0}).as_json(at)
@@ -112,3 +188,8 @@ def test_an_event_is_a_line_of_json():
         "message": "no\nrequests",
         "requests": 0,
     }
+
+
+def test_a_wrap_that_was_scaled_to_zero_is_not_taken_for_gone(watch, deployed, place):
+    place.gateway.scale("pair-wrap1", 0)
+    assert watch(GOOD, profile=no_profile) == ["window"]

@@ -9,16 +9,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.images import build_local
+from cli.place import build_local
+from deployment.launcher import Launcher
 from gateway.embedded import EmbeddedGateway
 from generator.generate import Sources
-from generator.launcher import Launcher
 from generator.reference import reference
 from openfaas.client import Gateway
 from scheduler.schedule import schedule
 from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
-from workflow.plan import Mechanism, Model, Plan
+from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
 
@@ -36,12 +36,12 @@ def gateway(home: Path) -> Iterator[EmbeddedGateway]:
 
 @pytest.fixture
 def plan_of(profile_of: ProfileOf, platform: Platform) -> Callable[..., Plan]:
-    """Makes the plan of a folder's workflow by a model."""
+    """Makes the plan of a folder's workflow by a planner."""
 
-    def make(folder: WorkflowFolder, model: Model, mechanism: Mechanism) -> Plan:
+    def make(folder: WorkflowFolder, planner: str, mechanism: str) -> Plan:
         workflow = folder.workflow
         profile = profile_of(workflow)
-        return schedule(workflow, profile, platform, 12.0, model=model, mechanism=mechanism)
+        return schedule(workflow, profile, platform, 12.0, planner=planner, mechanism=mechanism)
 
     return make
 
@@ -62,18 +62,20 @@ def none_left(started: set[psutil.Process]) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("name", "model", "mechanism"),
+    ("name", "planner", "mechanism"),
     [
         ("slapp-v", "pgp", "fork"),
         pytest.param("social-network", "faastlane", "fork", marks=pytest.mark.redis),
         pytest.param("movie-review", "pgp", "pool", marks=pytest.mark.redis),
-        pytest.param("movie-review", "one-to-one", "fork", marks=pytest.mark.redis),
+        pytest.param(
+            *("movie-review", "one-to-one", "fork"), marks=[pytest.mark.redis, pytest.mark.slow]
+        ),
     ],
 )
 def test_deployed_workflow_answers_as_the_reference_does(
     name: str,
-    model: Model,
-    mechanism: Mechanism,
+    planner: str,
+    mechanism: str,
     benchmarks: Path,
     gateway: EmbeddedGateway,
     plan_of: Callable[..., Plan],
@@ -82,7 +84,7 @@ def test_deployed_workflow_answers_as_the_reference_does(
     monkeypatch.delenv("REDIS_URL", raising=False)  # the workflow's own Redis
     folder = WorkflowFolder.open(benchmarks / name)
     body = folder.payload()
-    plan = plan_of(folder, model, mechanism)
+    plan = plan_of(folder, planner, mechanism)
     with (
         Gateway(gateway.url) as client,
         Launcher(client, build_local).launch(folder.workflow, folder, plan) as deployment,
@@ -106,7 +108,7 @@ def test_another_deployment_leaves_the_store_and_its_data_alone(
     body = folder.payload()
     with Gateway(gateway.url) as client:
         launcher = Launcher(client, build_local)
-        first, second = (plan_of(folder, model, "fork") for model in ("pgp", "sand"))
+        first, second = (plan_of(folder, planner, "fork") for planner in ("pgp", "sand"))
         with launcher.launch(folder.workflow, folder, first) as running:
             expected = running.invoke(body).output
             started = servers(gateway)

@@ -187,8 +187,8 @@ def test_an_artefact_with_an_unknown_field_is_refused_by_its_path(chiron, artefa
 @pytest.mark.parametrize(
     ("arguments", "verb"),
     [
-        (["schedule", "small", "--slo=1s"], "chiron profile DIR"),
-        (["predict", "small", "--plan=p"], "chiron profile DIR"),
+        (["schedule", "small", "--slo=1s"], "chiron profile small -o profile.json"),
+        (["predict", "small", "--plan=p"], "chiron profile small"),
         (["schedule", "small", "--slo=1s", "--profile=there.json"], "chiron calibrate"),
         (["generate", "plan.json"], "chiron schedule DIR"),
     ],
@@ -204,9 +204,35 @@ def test_a_missing_artefact_names_the_verb_that_makes_it(
     assert f"make it with {verb}" in error
 
 
-def test_a_folder_that_is_not_there(chiron):
-    result = chiron("schedule", "nowhere", "--slo=1s")
-    assert (result.status, result.error()) == (2, "workflow folder nowhere is not there")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["deploy", "nowhere"],
+            ["folder nowhere is not there", "name the folder", "workflow.json"],
+        ),
+        (["deploy", "small/functions"], ["small/functions has no workflow.json", "chiron init"]),
+        (["deploy", "small/stack.yaml"], ["small/stack.yaml", "is a file"]),
+    ],
+)
+def test_a_folder_that_is_none_of_a_workflow(arguments, words, chiron, small):
+    result = chiron(*arguments, "--slo=1s", "--local")
+    assert (result.status, result.stdout) == (2, "")
+    assert [word for word in words if word not in result.error()] == []
+
+
+def test_a_fault_of_a_workflow_names_its_file(chiron, small):
+    (small.path / "workflow.json").write_text('{"tasks": {"a": "f"}, "edges": [["a"], ["b"]]}')
+    error = chiron("deploy", "small", "--slo=1s", "--local").error()
+    assert error.startswith("small/workflow.json: 2 faults: ")
+    assert error.count("(at edges[0])") == 1
+
+
+def test_a_folder_without_stack_file_is_told_what_that_is(chiron, small):
+    small.stack_file.unlink()
+    error = chiron("deploy", "small", "--slo=1s", "--local").error()
+    assert "stack file small/stack.yaml is not there" in error
+    assert "OpenFaaS file with your functions" in error
 
 
 @pytest.mark.parametrize(
@@ -215,10 +241,12 @@ def test_a_folder_that_is_not_there(chiron):
         (["fly"], ["'fly'", "chiron --help"]),
         (["schedule"], ["'DIR'", "chiron schedule --help"]),
         (["schedule", "--mechanism=magic", "small"], ["'magic'", "fork", "pool"]),
-        (["schedule", "--model=mine", "small"], ["'mine'", "faastlane+", "pgp"]),
+        (["schedule", "--planner=mine", "small"], ["'mine'", "faastlane+", "pgp"]),
         (["predict", "small"], ["--plan", "--plans", "chiron predict --help"]),
         (["schedule", "--bogus"], ["--bogus", "chiron schedule --help"]),
-        (["evaluate", "latency", "small", "--slo=1s", "--models=pgp,mine"], ["'mine'", "sand"]),
+        (["serve", "--port=80808"], ["--port", "80808", "65535"]),
+        (["serve", "--gateway-port=80808"], ["--gateway-port", "80808", "65535"]),
+        (["evaluate", "latency", "small", "--slo=1s", "--planners=pgp,mine"], ["'mine'", "sand"]),
     ],
 )
 def test_a_command_line_that_is_wrong(arguments, words, chiron, small):
@@ -234,7 +262,8 @@ def test_a_gateway_that_is_not_there(chiron, free_port):
         assert result.status == 1
         error = result.error()
         assert url in error
-        assert "--local" in error
+        assert "chiron serve" in error
+        assert "-g" in error
 
 
 def fake_strace(folder: Path, says: str) -> Path:
@@ -249,7 +278,8 @@ def test_a_machine_without_strace(chiron, small, tmp_path, verb):
     (tmp_path / "empty").mkdir()
     result = chiron(*verb.split(), "small", "--local", PATH=str(tmp_path / "empty"))
     assert (result.status, result.stdout) == (2, "")
-    error = result.error()
+    error = result.stderr.splitlines()[-1]
+    assert error.startswith("error: ")
     assert "strace" in error
     assert "install" in error
     assert "timing" not in result.stderr  # that is said before anything runs
@@ -263,22 +293,46 @@ def test_a_machine_on_which_nothing_may_be_traced(chiron, small, tmp_path):
     assert "Operation not permitted" in error
 
 
-def test_a_file_that_cannot_be_written_is_no_traceback(chiron, artefacts, tmp_path):
-    (tmp_path / "file").write_text("")
-    result = chiron("schedule", artefacts, "--slo=1s", "-o", "file/plan.json")
-    assert result.status == 1
-    assert "file" in result.stderr.splitlines()[-1]
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["profile", "small", "--local"],
+        ["profile", "small", "--local", "--trace"],
+        ["calibrate", "--local"],
+        ["deploy", "small", "--slo=1s", "--local"],
+        ["evaluate", "latency", "small", "--local"],
+        ["evaluate", "prediction", "small", "--local"],
+        ["schedule", "small", "--slo=1s"],
+        ["generate", "plan.json"],
+        ["watch", "small", "--slo=1s"],
+        ["invoke", "small", "--trace"],
+    ],
+    ids=" ".join,
+)
+def test_where_nothing_can_be_written_nothing_is_measured(arguments, chiron, planned):
+    option = [] if arguments[-1] == "--trace" else ["-o"]
+    result = chiron(*arguments, *option, "/proc/out/file.json")
+    assert (result.status, result.stdout) == (2, "")
+    error = result.error()
+    assert "/proc/out/file.json cannot be written" in error
+    assert "name another place" in error
+
+
+def test_a_cache_that_cannot_be_written_is_named_with_its_variable(chiron, small):
+    result = chiron("build", "-f", small.stack_file, CHIRON_HOME="/proc/home")
+    assert result.status == 2
+    assert "/proc/home" in result.error()
+    assert "set CHIRON_HOME" in result.error()
 
 
 def test_what_users_typed_is_shown_as_it_is_on_one_line(chiron, artefacts):
     name, shown = "[red]x[/red]\n\x1b[31m\\[b]", r"[red]x[/red]\n\x1b[31m\[b]"
     missing = chiron("schedule", name, "--slo=1s")
-    assert missing.error() == f"workflow folder {shown} is not there"
+    assert missing.error().startswith(f"workflow folder {shown} is not there: ")
     written = chiron("schedule", artefacts, "--slo=1s", "-o", name)
-    assert written.stderr.splitlines()[-2:] == [
-        f"· wrote {shown}",
-        f"next: chiron generate {shown}",
-    ]
+    lines = written.stderr.splitlines()
+    assert f"· wrote {shown}" in lines
+    assert lines[-1] == f"next: chiron generate '{shown}' --workflow {artefacts}"
 
 
 def test_an_error_is_json_too_where_json_was_asked_for(chiron, artefacts):

@@ -7,8 +7,8 @@ from importlib import import_module
 import pytest
 
 from scheduler.choices import Choices
-from scheduler.service import ScheduleRequest
-from services.deployments import DeploymentBody
+from services.deployment_api import DeploymentBody
+from services.scheduler_api import ScheduleRequest
 
 
 def options_of(verb: str) -> dict[str, tuple[object, str | None]]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import signal
+import sys
 
 import psutil
 import pytest
 
 from cli.evaluate_all import find_workflows
+from workflow.documents import dump
 from workflow.errors import ChironError
 
 VERBS = ("all", "cost", "cpu", "latency", "memory", "slo", "throughput")
@@ -33,7 +35,7 @@ def test_the_group_lists_every_verb(chiron):
         (["latency"], "DIR"),
         (["latency", "nowhere"], "nowhere"),
         (["cpu", "small", "--mechanisms=magic"], "'magic'"),
-        (["memory", "small", "--models=mine"], "'mine'"),
+        (["memory", "small", "--planners=mine"], "'mine'"),
         (["all"], "--workflows"),
         (["all", "--workflows=nowhere"], "'nowhere'"),
         (["all", "--only-report"], "run.json"),
@@ -46,9 +48,10 @@ def test_a_command_line_that_is_wrong(arguments, word, chiron, small):
     assert word in result.error()
 
 
+@pytest.mark.slow
 def test_latency_is_measured_shown_and_written(chiron, artefacts, tmp_path):
     given = ("--profile=profile.json", "--platform=platform.json", "--slo=1s", "--samples=5")
-    chosen = ("--models=faastlane,pgp", "--mechanisms=fork", "-o", "found", "--json", "--local")
+    chosen = ("--planners=faastlane,pgp", "--mechanisms=fork", "-o", "found", "--json", "--local")
     result = chiron("evaluate", "latency", "small", *given, *chosen)
     assert result.status == 0, result.stderr
     assert {row["variant"] for row in result.json["rows"]} == {"faastlane fork", "pgp fork"}
@@ -57,7 +60,7 @@ def test_latency_is_measured_shown_and_written(chiron, artefacts, tmp_path):
     assert (tmp_path / "found" / "latency.csv").read_text().count("\n") == 3
     again = chiron("evaluate", "latency", "small", *given, *chosen)
     assert again.json == result.json  # nothing was measured again
-    assert "round" not in again.stderr
+    assert ("round 1 of" in result.stderr, "round 1 of" in again.stderr) == (True, False)
     other = chiron("evaluate", "latency", "small", "--local", "-o", "found", "--slo=2s")
     assert other.status == 2
     assert "name another folder" in other.stderr
@@ -66,11 +69,73 @@ def test_latency_is_measured_shown_and_written(chiron, artefacts, tmp_path):
     assert "</html>" in (tmp_path / "found" / "report.html").read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.fixture
+def good_and_bad(artefacts, small, profile_of, write_folder, tmp_path) -> list[str]:
+    """A workflow, one whose function is missing, and one that is no workflow; profiles in found."""
+    states = json.loads((small.path / "workflow.json").read_text())
+    lacking = write_folder(tmp_path / "lacking", states | {"Name": "lacking"})
+    (lacking.path / "functions" / "wave" / "handler.py").unlink()
+    write_folder(tmp_path / "broken")
+    (tmp_path / "broken" / "workflow.json").write_text("{")
+    for each in (small, lacking):
+        file = tmp_path / "found" / each.workflow.name / "profile.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(dump(profile_of(each.workflow)))
+    return ["broken", "lacking", "small"]
+
+
+def test_a_bad_folder_ends_no_run_over_several(good_and_bad, chiron, tmp_path):
+    result = chiron(
+        "evaluate", "latency", *good_and_bad, "--local", "--slo=1s", "--samples=3", "-o", "found",
+        "--planners=faastlane,pgp", "--mechanisms=fork", "--platform=platform.json", "--no-check",
+    )  # fmt: skip
+    assert result.status == 2
+    rows = json.loads((tmp_path / "found" / "latency.json").read_text())["rows"]
+    assert [row["workflow"] for row in rows if "value" in row] == ["small", "small"]
+    *_, last = result.stderr.splitlines()
+    assert last.startswith("error: 2 faults: broken: ")
+    assert "lacking: function wave" in last
+
+
+@pytest.mark.slow
+def test_a_bad_folder_ends_no_comparison_of_several(good_and_bad, chiron, tmp_path):
+    rows = tmp_path / "out" / "prediction-rows"
+    rows.mkdir(parents=True)
+    for name in ("small", "lacking"):
+        (tmp_path / "found" / name / "profile.json").rename(rows / f"{name}.profile.json")
+    result = chiron(
+        "evaluate", "prediction", *good_and_bad, "--local", "--plans=1", "--samples=1",
+        "--no-baselines", "--platform=platform.json",
+    )  # fmt: skip
+    assert result.status == 2
+    found = json.loads((tmp_path / "out" / "prediction.json").read_text())["workflows"]
+    assert {each["workflow"] for each in found} == {"small"}
+    *_, last = result.stderr.splitlines()
+    assert last.startswith("error: 2 faults: broken: ")
+
+
+def test_what_is_left_out_is_said_first_with_the_line_that_brings_it(chiron, environment, tmp_path):
+    hidden = "dict.fromkeys(('matplotlib', 'sklearn', 'torch'))"
+    (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.modules.update({hidden})")
+    path = f"{tmp_path}:{environment['PYTHONPATH']}"
+    result = chiron("evaluate", "prediction", "--rows", "nowhere", PYTHONPATH=path)
+    assert result.status == 2
+    pictures, learned, _ = result.stderr.splitlines()
+    line = f"{sys.executable} -m pip install 'chiron-openfaas"
+    assert pictures == (
+        "· left out: pictures (matplotlib is missing), RFR (scikit-learn is missing): "
+        f"{line}[evaluation]'"
+    )
+    assert learned.endswith(f"{line}[baselines]'")
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_a_stop_leaves_nothing_running_and_what_was_measured(number, start, artefacts, tmp_path):
     running = start(
         "evaluate", "slo", "small", "--local", "--slo=1s", "--samples=2000", "-o", "found",
-        "--models=faastlane,pgp", "--mechanisms=fork", "--profile=profile.json",
+        "--planners=faastlane,pgp", "--mechanisms=fork", "--profile=profile.json",
         "--platform=platform.json",
     )  # fmt: skip
     running.wait_for(re.compile(r"requests: (round 3) of"))

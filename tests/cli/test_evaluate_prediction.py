@@ -9,11 +9,11 @@ import signal
 import psutil
 import pytest
 
-from cli import measure_prediction
+from cli import evaluate_prediction
+from cli.evaluate_options import FolderFaults
+from deployment.launcher import Launcher
 from evaluation.bench.machine import Target
-from evaluation.prediction.measured import MeasuredRow, PacedRequest
-from evaluation.prediction.stored import RowSettings
-from generator.launcher import Launcher
+from evaluation.prediction.rows import MeasuredRow, RowSettings, TimedRequest
 from openfaas.client import Gateway
 from workflow.errors import ChironError
 
@@ -32,6 +32,7 @@ def rows(artefacts, tmp_path):
     return lambda: (folder / "small.rows.jsonl").read_text().splitlines()
 
 
+@pytest.mark.slow
 def test_a_stop_leaves_nothing_running_and_the_next_call_goes_on(start, chiron, rows):
     running = start(*ARGUMENTS)
     running.wait_for(re.compile(r"(small pool: measuring)"))
@@ -62,19 +63,23 @@ def test_workflows_and_mechanisms_take_turns(
 
     def measure_batch(folder, place, plans, leftovers, *, profile, samples):
         turns.append((folder.workflow.name, next(iter(plans.values())).mechanism, len(plans)))
-        request = PacedRequest(latency_ms=1.0, loop_ms=1.0, uneven=0.0)
+        request = TimedRequest(latency_ms=1.0, probe_ms=1.0)
         return [MeasuredRow(plan=plan, requests=(request,)) for plan in plans.values()]
 
-    monkeypatch.setattr(measure_prediction, "measure_batch", measure_batch)
-    monkeypatch.setattr(measure_prediction, "profile", lambda of, *_, **__: profile_of(of.workflow))
-    monkeypatch.setattr(measure_prediction, "target_of", lambda _: Target(provider="here"))
+    monkeypatch.setattr(evaluate_prediction, "measure_batch", measure_batch)
+
+    def profiled(folder, *_, **__):
+        return profile_of(folder.workflow)
+
+    monkeypatch.setattr(evaluate_prediction, "profile", profiled)
+    monkeypatch.setattr(evaluate_prediction, "target_of", lambda _: Target(provider="here"))
     launcher = Launcher(Gateway("http://127.0.0.1:1"), print)
 
     def measure(plans, seed=1):
         turns.clear()
-        measure_prediction.measure_rows(
-            tmp_path / "rows", folders, launcher, RowSettings(samples=1, seed=seed), plans=plans,
-            platform=platform,
+        evaluate_prediction.measure_rows(
+            tmp_path / "rows", folders, launcher, RowSettings(samples=1, seed=seed),
+            FolderFaults(()), plans=plans, platform=platform,
         )  # fmt: skip
         return turns
 

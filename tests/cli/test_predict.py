@@ -39,6 +39,27 @@ def test_a_trace_shows_every_task(chiron, planned, tmp_path):
     assert tasks == ["M1", "M2", "M3", "Split it", "Wave", "Zusammenfügen"]
 
 
+def doubted(folder, **warnings):
+    """Writes these warnings into profile.json and platform.json, as profiling, calibrating do."""
+    for name, line in warnings.items():
+        file = folder.parent / f"{name}.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"warnings": [line]}))
+
+
+def test_every_verb_that_predicts_says_what_is_not_to_be_relied_on(chiron, artefacts):
+    doubted(artefacts, profile="busy while profiled", platform="busy while calibrated")
+    lines = ["* warning: busy while profiled", "* warning: busy while calibrated"]
+    for verb in (
+        ("schedule", artefacts, "--slo", "200ms"),
+        ("schedule", artefacts, "--slo", "200ms", "--pareto"),
+        ("predict", artefacts, "--plan", "plan.json"),
+    ):
+        result = chiron(*verb)
+        assert [line for line in result.stderr.splitlines() if "warning" in line] == lines, verb
+    result = chiron("predict", artefacts, "--plan", "plan.json", "--json")
+    assert result.json["warnings"] == ["busy while profiled", "busy while calibrated"]
+
+
 @pytest.mark.parametrize("flag", [["--explain"], ["--trace", "trace.json"]])
 def test_many_plans_are_neither_explained_nor_drawn(flag, chiron, planned):
     result = chiron("predict", planned, "--plans", "plan.json", *flag)

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from cli.schedule import bar as bar_of
+
 
 def planned(chiron, folder, *options: str, slo: str = "20ms"):
     result = chiron("schedule", folder, f"--slo={slo}", "--json", "--best-effort", *options)
@@ -14,11 +16,11 @@ def planned(chiron, folder, *options: str, slo: str = "20ms"):
 
 
 @pytest.fixture
-def wish(artefacts):
-    """Writes wishes.json into the workflow's folder."""
+def constraint(artefacts):
+    """Writes constraints.json into the workflow's folder."""
 
     def write(**fields):
-        (artefacts / "wishes.json").write_text(json.dumps({"format": 1, **fields}))
+        (artefacts / "constraints.json").write_text(json.dumps({"format": 1, **fields}))
 
     return write
 
@@ -65,12 +67,49 @@ def test_a_front_is_written_as_json_and_drawn(chiron, artefacts, tmp_path):
     assert "plans that no other one dominates" in " ".join(result.stderr.split())
 
 
-def test_wishes_of_the_folder_are_kept(chiron, artefacts, wish):
+def test_what_other_plans_cost_is_shown_beside_the_chosen_one_at_80_columns(
+    chiron, artefacts, tmp_path
+):
+    pytest.importorskip("matplotlib")
+    result = chiron("schedule", artefacts, "--slo=50ms", COLUMNS="80")
+    assert (result.status, result.stdout) == (0, "")
+    start = result.stderr.index("small: plans that no other one dominates")
+    picture = result.stderr[start:].partition("\n· ")[0].splitlines()
+    assert max(map(len, picture)) <= 80
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    (chosen,) = [line.split() for line in picture if line.startswith(" > chosen")]
+    latency = f"{plan['predicted']['latency_ms']:.1f}"
+    assert (chosen[2], chosen[5]) == (str(plan["cpus"]), latency)
+    bars = [line.count("=") + line.count("!") for line in picture if "=" in line]
+    assert bars == sorted(bars, reverse=True), "the fastest plan comes last"
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_json_alone_is_all_that_a_program_gets(chiron, artefacts, tmp_path):
+    result = chiron("schedule", artefacts, "--slo=50ms", "--json")
+    assert "dominates" not in result.stderr
+    assert not (tmp_path / "plan.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("share", "slo", "bar"),
+    [
+        (1.0, 0.5, "=" * 16 + "|" + "!" * 15),
+        (0.25, 0.5, "=" * 8 + " " * 8 + "|" + " " * 16),
+        (1.0, 9.0, "=" * 32 + " "),
+        (1.0, 1.0, "=" * 32 + "|"),
+    ],
+)
+def test_a_bar_ends_where_the_plan_does_and_has_the_slo_across(share, slo, bar):
+    assert bar_of(share, slo).rstrip() == bar.rstrip()
+
+
+def test_constraints_of_the_folder_are_kept(chiron, artefacts, constraint):
     assert len(planned(chiron, artefacts, slo="1s")["wraps"]) == 1
-    wish(isolate={"wave": "wrap"})
+    constraint(isolate={"wave": "wrap"})
     plan = planned(chiron, artefacts, slo="1s")
     assert len(plan["wraps"]) == 2
-    assert any("wishes.json wants wave in a wrap of its own" in line for line in plan["why"])
+    assert any("constraints.json wants wave in a wrap of its own" in line for line in plan["why"])
 
 
 @pytest.mark.parametrize(
@@ -86,8 +125,8 @@ def test_wishes_of_the_folder_are_kept(chiron, artefacts, wish):
         ({"alone": ["wave"]}, "alone"),
     ],
 )
-def test_a_wish_that_is_wrong_is_one_line(chiron, artefacts, wish, fields, said):
-    wish(**fields)
+def test_a_constraint_that_is_wrong_is_one_line(chiron, artefacts, constraint, fields, said):
+    constraint(**fields)
     result = chiron("schedule", artefacts, "--slo=20ms")
     assert result.status == 2
     assert said in result.error()
@@ -103,8 +142,8 @@ def test_variables_of_the_stack_file_keep_functions_apart(chiron, artefacts):
     assert any("different values of LEVEL" in line for line in plan["why"])
 
 
-def test_limits_that_cannot_be_kept_are_said_with_the_plan(chiron, artefacts, wish):
-    wish(isolate={"wave": "wrap", "join": "wrap"})
+def test_limits_that_cannot_be_kept_are_said_with_the_plan(chiron, artefacts, constraint):
+    constraint(isolate={"wave": "wrap", "join": "wrap"})
     plan = planned(chiron, artefacts, "--max-functions=2", "--node-memory=10", slo="1s")
     limits = [line for line in plan["why"] if line.startswith("limit: ")]
     assert "3 functions to deploy, 2 allowed" in limits[0]

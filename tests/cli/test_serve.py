@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
+import subprocess
 
 import psutil
 import pytest
@@ -79,3 +81,16 @@ def test_some_of_the_services_need_no_gateway(start):
     assert "/scheduler/schedule" not in paths
     commands = [child.cmdline() for child in psutil.Process(process.pid).children()]
     assert not [command for command in commands if "gateway" in command]
+
+
+def test_the_hint_is_a_command_that_works_as_it_stands(start, small, tmp_path):
+    (tmp_path / "token").write_text("secret-long-enough")
+    options = ("--host=0.0.0.0", "--token-file=token", "--gateway=http://127.0.0.1:9")
+    process = start("serve", *options, "deployments", "--port=0")
+    command = process.wait_for(re.compile("next: (curl .*)"))
+    assert '{"directory": "small", "slo": "200ms"}' in command
+    wrong = command.replace("200ms", "200")
+    done = subprocess.run(
+        ["bash", "-c", wrong], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert json.loads(done.stdout)["code"] == "bad-duration"

@@ -31,7 +31,6 @@ def test_no_verb_at_all_shows_the_help_and_fails(chiron):
         *sorted(VERBS),
         "evaluate latency",
         "evaluate prediction",
-        "evaluate predictor-speed",
     ],
 )
 def test_the_help_of_every_verb_has_an_example_that_is_its_own(verb, chiron):
@@ -48,9 +47,15 @@ def test_a_plan_is_written_explained_and_followed_by_the_next_command(chiron, ar
     result = chiron("schedule", artefacts, "--slo", "200ms")
     assert (result.status, result.stdout) == (0, "")
     plan = read_document(Plan, tmp_path / "plan.json", "plan")
-    assert (plan.model, plan.mechanism, plan.slo_ms, plan.meets_slo) == ("pgp", "fork", 200.0, True)
+    assert (plan.planner, plan.mechanism, plan.slo_ms, plan.meets_slo) == (
+        "pgp",
+        "fork",
+        200.0,
+        True,
+    )
     assert [line for line in plan.why if line not in result.stderr] == []
-    assert result.stderr.splitlines()[-1] == "next: chiron generate plan.json"
+    last = result.stderr.splitlines()[-1]
+    assert last == f"next: chiron generate plan.json --workflow {artefacts}"
 
 
 @pytest.mark.parametrize(("options", "status"), [([], 3), (["--best-effort"], 0)])
@@ -99,10 +104,10 @@ def test_a_prediction_is_shown_as_a_table_on_stderr(chiron, artefacts):
 
 
 def test_many_plans_give_one_line_of_json_each(chiron, artefacts, tmp_path):
-    models = ["one-to-one", "sand", "faastlane", "pgp"]
+    planners = ["one-to-one", "sand", "faastlane", "pgp"]
     plans = [
-        chiron("schedule", artefacts, "--slo=20ms", "--model", model, "--json").json
-        for model in models
+        chiron("schedule", artefacts, "--slo=20ms", "--planner", planner, "--json").json
+        for planner in planners
     ]
     (tmp_path / "plans.jsonl").write_text("\n\n".join(map(json.dumps, plans)))
     result = chiron("predict", artefacts, "--plans", "plans.jsonl")
@@ -188,7 +193,7 @@ def test_a_doctor_that_misses_something_needed_fails(chiron, tmp_path):
     assert "fix: " in result.stderr
 
 
-@pytest.mark.parametrize("artefact", ["plan", "platform", "profile", "wishes"])
+@pytest.mark.parametrize("artefact", ["plan", "platform", "profile", "constraints"])
 def test_the_schema_of_an_artefact_is_printed(artefact, chiron):
     result = chiron("schema", artefact)
     assert result.status == 0

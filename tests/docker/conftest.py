@@ -6,7 +6,6 @@ The tests with containers are marked `docker` and need an engine; tests/docker/e
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,7 @@ import pytest
 import requests
 
 from gateway import docker_engine
-from gateway.build import FunctionSource, build
-from gateway.docker_build import build_in_docker
+from gateway.build import FunctionSource, build, build_in_docker
 from gateway.embedded import EmbeddedGateway
 from gateway.errors import GatewayError
 from gateway.images import ImageStore
@@ -148,16 +146,3 @@ def deploy(
     yield deploy_one
     for function in made:
         function.remove()
-
-
-@pytest.fixture(scope="session")
-def wait_until() -> Callable[[Callable[[], Any]], None]:
-    """Wait for a condition to hold, with a bound that only a broken gateway reaches."""
-
-    def wait(condition: Callable[[], Any]) -> None:
-        end = time.monotonic() + TIMEOUT_S
-        while not condition():
-            assert time.monotonic() < end, "the condition never held"
-            time.sleep(0.05)
-
-    return wait

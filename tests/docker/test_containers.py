@@ -14,7 +14,8 @@ import requests
 from gateway import docker_engine
 from gateway.embedded import EmbeddedGateway
 
-pytestmark = pytest.mark.docker
+#: They count the containers of one name, and the next gateway removes those of a killed one.
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.quiet]
 
 TIMEOUT_S = 60
 NAME = "outlived"
@@ -80,13 +81,13 @@ def test_no_port_is_published_and_functions_reach_function_urls_only(engine, run
     assert listening == {"127.0.0.1", inner.removeprefix("http://").partition(":")[0]}
 
 
-def test_leaving_the_block_removes_the_containers(engine, make_image):
+def test_leaving_the_block_removes_the_containers(engine, make_image, wait_until):
     make_image("docker", NAME, HANDLER)
     with EmbeddedGateway(backend="docker") as gateway:
         body = {"service": NAME, "image": NAME}
         requests.post(f"{gateway.url}/system/functions", json=body, timeout=TIMEOUT_S)
         assert len(engine.containers(NAME)) <= 1  # perhaps it is being made just now
-    assert engine.containers(NAME) == []
+    wait_until(lambda: engine.containers(NAME) == [])
 
 
 def test_killing_the_gateway_leaves_no_container(engine, running, wait_until):

@@ -12,6 +12,8 @@ import pytest
 
 from workflow.documents import dump
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
 TIMEOUT_S = 240

@@ -14,7 +14,7 @@ import requests
 
 from gateway.embedded import EmbeddedGateway
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 TIMEOUT_S = 60
 NAME = "interrupted"

@@ -14,7 +14,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import psutil
+import pytest
 import requests
+
+pytestmark = pytest.mark.slow
 
 TIMEOUT_S = 60
 INSTANCE = """

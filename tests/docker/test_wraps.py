@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import get_args
 
 import pytest
 
-from cli.images import BUILDERS
+from cli.place import BUILDERS
+from deployment.launcher import Launcher
 from generator.generate import Sources
-from generator.launcher import Launcher
 from generator.reference import reference
 from openfaas.client import Gateway
-from workflow.plan import Mechanism, Plan
+from predictor.mechanisms import MECHANISMS
+from workflow.plan import Plan
+
+pytestmark = pytest.mark.slow
 
 REQUESTS = [b'{"a": 1.0}', "ü".encode(), b"", json.dumps("x" * 2_000_000).encode()]
 
@@ -31,7 +33,7 @@ def two_wraps(mechanism: str) -> Plan:
             "stages": [{"stage": 1, "processes": [["M2"]]}],
         },
     ]
-    plan = {"format": 1, "workflow": "small", "model": "faastlane+", "mechanism": mechanism}
+    plan = {"format": 1, "workflow": "small", "planner": "faastlane+", "mechanism": mechanism}
     return Plan.model_validate_json(json.dumps(plan | {"wraps": wraps, "cpus": 3}))
 
 
@@ -45,7 +47,7 @@ def gateway(embedded) -> Iterator[Gateway]:
         yield client
 
 
-@pytest.mark.parametrize("mechanism", get_args(Mechanism))
+@pytest.mark.parametrize("mechanism", tuple(MECHANISMS))
 def test_the_output_is_the_references(mechanism, backend, gateway, small):
     launcher = Launcher(gateway, BUILDERS[backend])
     with launcher.launch(small.workflow, small, two_wraps(mechanism)) as deployment:
@@ -62,3 +64,22 @@ def test_a_failing_function_is_named(backend, gateway, small):
         assert answer.status_code == 500
         assert answer.json()["function"] == "wave"
         assert "no waves today" in answer.json()["message"]
+
+
+def test_what_all_wraps_print_for_one_request_has_its_mark(
+    backend, gateway, write_folder, wait_until, tmp_path
+):
+    says = "def handle(req):\n    print('runs')\n    return req\n"
+    names = ("split", "wave", "mirror", "join")
+    folder = write_folder(tmp_path / "says", functions=dict.fromkeys(names, says), modules={})
+    launcher = Launcher(gateway, BUILDERS[backend])
+    with launcher.launch(folder.workflow, folder, two_wraps("fork")) as deployment:
+        headers = {"X-Call-Id": "1a2b3c4d-5e6f"}
+        assert gateway.invoke(deployment.names[0], b"1", headers).ok
+
+        def printed(wrap: str) -> set[str]:
+            return {line.text for line in gateway.logs(wrap)}
+
+        wait_until(lambda: printed(deployment.names[1]) == {"[mirror 1a2b3c4d] runs"})
+        expected = {f"[{name} 1a2b3c4d] runs" for name in names}
+        wait_until(lambda: printed(deployment.names[0]) >= expected)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.images import build_local
+from cli.place import build_local
+from deployment.launcher import Deployment, Launcher
 from gateway.embedded import EmbeddedGateway
-from generator.launcher import Deployment, Launcher
 from openfaas.client import Gateway
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan
@@ -57,18 +56,3 @@ def place(home: Path) -> Iterator[Place]:
     """The gateway that these tests share."""
     with EmbeddedGateway() as embedded, Gateway(embedded.url) as gateway:
         yield Place(gateway, Launcher(gateway, build_local), embedded.pid)
-
-
-@pytest.fixture(scope="session")
-def all_gone() -> Callable[[set[psutil.Process]], set[psutil.Process]]:
-    """Waits for processes to end; returns those that did not."""
-
-    def wait(processes: set[psutil.Process]) -> set[psutil.Process]:
-        end = time.monotonic() + 60
-        while left := {process for process in processes if process.is_running()}:
-            if time.monotonic() > end:
-                return left
-            time.sleep(0.05)
-        return set()
-
-    return wait

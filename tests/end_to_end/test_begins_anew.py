@@ -31,7 +31,7 @@ def test_a_wrap_with_lost_threads_is_the_same_replica_begun_anew(
     limits = {"stuck": {"environment": {"exec_timeout": "300ms"}}}
     folder = write_folder(tmp_path / "stuck", WORKFLOW, {"stuck": STUCK}, {}, limits)
     workflow = folder.workflow
-    plan = schedule(workflow, profile_of(workflow), platform, 12.0, model="faastlane-t")
+    plan = schedule(workflow, profile_of(workflow), platform, 12.0, planner="faastlane-t")
     with place.deployed(folder, [plan]) as (deployment,), ThreadPoolExecutor(8) as threads:
         url = f"{place.gateway.url}/function/{deployment.names[0]}"
 

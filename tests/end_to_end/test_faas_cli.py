@@ -31,6 +31,7 @@ ESCAPED = TRICKY.replace("\\", "\\\\").replace("$", "$$")
 REQUEST = '{"from": "faas-cli ü"}'
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.faas_cli,
     pytest.mark.skipif(
         FAAS_CLI is None, reason="no faas-cli here: installation/faas-cli/install.sh builds it"
@@ -101,7 +102,7 @@ def sources(write_folder, tmp_path) -> Sources:
 def generated(sources, run, profile_of, platform, tmp_path) -> list[str]:
     """build/ of the small workflow, and its images; returns its functions, the entry first."""
     workflow = sources.folder.workflow
-    plan = schedule(workflow, profile_of(workflow), platform, 50.0, model="pgp")
+    plan = schedule(workflow, profile_of(workflow), platform, 50.0, planner="pgp")
     generate(plan, sources, tmp_path / "build")
     said = run(*CHIRON, "build", "-f", "build/stack.yaml")
     assert "next: faas-cli deploy -f build/stack.yaml" in said
@@ -138,7 +139,7 @@ def test_a_generated_stack_goes_through_all_verbs(faas, generated, sources, guar
         told = gateway.describe(entry)
     assert told.env_vars["TRICKY"] == TRICKY
     assert told.secrets == ("join-key",)
-    assert told.limits == told.requests
+    assert told.requests == told.limits.model_copy(update={"cpu": "100m"})
     faas("remove", "-f", "build/stack.yaml")
     assert re.search(rf"\b{entry}\b", faas("list")) is None
     assert "No existing function to remove" in faas("remove", entry, status=1)

@@ -21,11 +21,11 @@ FAILING = {
 
 @pytest.fixture
 def planned(profile_of, platform):
-    """Plans a workflow folder with a model."""
+    """Plans a workflow folder with a planner."""
 
-    def plan(folder, model="sand"):
+    def plan(folder, planner="sand"):
         workflow = folder.workflow
-        return schedule(workflow, profile_of(workflow), platform, 50.0, model=model)
+        return schedule(workflow, profile_of(workflow), platform, 50.0, planner=planner)
 
     return plan
 
@@ -69,13 +69,13 @@ def test_a_deployment_that_fails_leaves_nothing(there, place, write_folder, plan
     assert place.names() == names
 
 
-@pytest.mark.parametrize("model", ["one-to-one", "sand"])
+@pytest.mark.parametrize("planner", ["one-to-one", "sand"])
 def test_a_workflow_that_ends_in_fail_fails_with_its_cause(
-    model, place, planned, write_folder, tmp_path
+    planner, place, planned, write_folder, tmp_path
 ):
     folder = write_folder(tmp_path / "doomed", FAILING)
     with (
-        place.deployed(folder, [planned(folder, model)]) as [deployment],
+        place.deployed(folder, [planned(folder, planner)]) as [deployment],
         pytest.raises(ChironError) as failed,
     ):
         deployment.invoke(b"{}")

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.bench.groups import function_limit, groups
-from evaluation.bench.journal import Journal
 from evaluation.bench.machine import Machine, Target, this_machine
+from evaluation.bench.rounds import Journal
 from evaluation.bench.settings import Settings, open_run
 from evaluation.bench.variants import (
     distinct,
+    function_limit,
+    groups,
     our_labels,
     parse_mechanisms,
-    parse_models,
+    parse_planners,
     variants,
 )
 from scheduler.schedule import schedule
 from workflow.documents import Document
 from workflow.errors import ChironError
 
-SETTINGS = Settings(models=("one-to-one", "pgp"), mechanisms=("fork",))
+SETTINGS = Settings(planners=("one-to-one", "pgp"), mechanisms=("fork",))
 TARGET = Target(provider="here")
 
 
@@ -71,7 +72,7 @@ def test_a_run_goes_on_with_the_commands_of_both(tmp_path):
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"models": ("pgp",)}, "models one-to-one, pgp, not pgp"),
+        ({"planners": ("pgp",)}, "planners one-to-one, pgp, not pgp"),
         ({"slo_ms": 5.0}, "slo_ms None, not 5.0"),
         ({"quick": True}, "quick False, not True"),
     ],
@@ -103,7 +104,7 @@ def test_the_machine_says_what_is_needed_to_judge_figures():
     assert "flask" in machine.packages
 
 
-def test_models_without_further_processes_are_one_variant():
+def test_planners_without_further_processes_are_one_variant():
     found = variants(("one-to-one", "sand", "faastlane-t", "pgp"), ("fork", "pool"))
     assert [each.label for each in found] == [
         "one-to-one", "sand fork", "sand pool", "faastlane-t", "pgp fork", "pgp pool",
@@ -113,9 +114,9 @@ def test_models_without_further_processes_are_one_variant():
 
 def test_equal_plans_are_measured_once(small, profile_of, platform):
     plans = {
-        label: schedule(small.workflow, profile_of(small.workflow), platform, 1e3, model=model,
+        label: schedule(small.workflow, profile_of(small.workflow), platform, 1e3, planner=planner,
                         mechanism=mechanism)
-        for label, model, mechanism in [
+        for label, planner, mechanism in [
             ("faastlane fork", "faastlane", "fork"),
             ("faastlane+ fork", "faastlane+", "fork"),
             ("faastlane pool", "faastlane", "pool"),
@@ -130,11 +131,11 @@ def test_equal_plans_are_measured_once(small, profile_of, platform):
     }
 
 
-def test_lists_on_the_command_line_are_in_the_order_of_the_models():
-    assert parse_models("pgp, one-to-one") == ("one-to-one", "pgp")
+def test_lists_on_the_command_line_are_in_the_order_of_the_planners():
+    assert parse_planners("pgp, one-to-one") == ("one-to-one", "pgp")
     assert parse_mechanisms("pool,fork") == ("fork", "pool")
     with pytest.raises(ChironError, match="'mine'"):
-        parse_models("mine")
+        parse_planners("mine")
     with pytest.raises(ChironError, match="'magic'"):
         parse_mechanisms("fork,magic")
 

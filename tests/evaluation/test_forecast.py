@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cli.evaluate_all import OTHERS
+from evaluation.bench.rounds import by_label
 from evaluation.bench.settings import FULL, QUICK, Settings
-from evaluation.experiments.catalogue import EXPERIMENTS, measurements_of
-from evaluation.measurements.forecast import forecast, in_words
+from evaluation.bench.variants import variants
+from evaluation.experiments.results import EXPERIMENTS, measurements_of
+from evaluation.load.client import FEWEST
+from evaluation.measurements.forecast import forecast, in_words, scale_of
+from evaluation.measurements.load import CLOSED, closed_window_s
+from workflow.documents import read_document
 from workflow.folder import WorkflowFolder
+from workflow.profile import Profile
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-SETTINGS = Settings(models=("one-to-one", "sand", "faastlane", "pgp"), mechanisms=("fork", "pool"))
+#: A run on two cores.
+STORED = Path(__file__).parents[2] / "evaluation" / "results" / "full"
+SETTINGS = Settings(
+    planners=("one-to-one", "sand", "faastlane", "pgp"), mechanisms=("fork", "pool")
+)
 EVERYTHING = measurements_of(list(EXPERIMENTS))
 
 
@@ -32,8 +43,8 @@ def workflows():
 @pytest.mark.parametrize(
     ("scale", "others_s", "minutes"),
     [
-        (QUICK, sum(other.quick_s for other in OTHERS), 10),
-        (FULL, sum(other.full_s for other in OTHERS), 90),
+        (QUICK, sum(other.quick_s for other in OTHERS), 20),
+        (FULL, sum(other.full_s for other in OTHERS), 120),
     ],
 )
 def test_everything_on_the_five_workflows_fits_the_promised_time(
@@ -58,6 +69,57 @@ def test_an_slo_that_is_given_needs_no_baseline(workflows):
     assert without < with_baseline
 
 
-def test_samples_that_the_user_asked_for_have_no_end_in_time(workflows):
-    parts = forecast(workflows, SETTINGS, replace(QUICK, requests_s=math.inf), EVERYTHING)
-    assert "requests as long as the samples take" in in_words(parts)
+def stored_profile(workflow):
+    return read_document(Profile, STORED / workflow.name / "profile.json", "profile")
+
+
+def test_windows_of_the_stored_run_are_forecast_within_a_quarter_from_its_profiles(workflows):
+    for workflow in workflows:
+        rounds = by_label(CLOSED.journal(STORED / workflow.name).rows())
+        windows_s = [
+            min(QUICK.most_s, FEWEST / sample.per_s)
+            for samples in rounds.values()
+            for levels in samples
+            for sample in levels
+            if sample.clients == QUICK.clients[0]
+        ]
+        chosen = variants(SETTINGS.planners, SETTINGS.mechanisms)
+        scale = scale_of(workflow, stored_profile(workflow), chosen, QUICK, cores=2)
+        expected_s = closed_window_s(scale)
+        assert expected_s == pytest.approx(statistics.fmean(windows_s), rel=0.25), workflow.name
+
+
+def test_what_is_there_already_is_not_charged(workflows):
+    def set_up(**there):
+        return forecast(workflows, SETTINGS.model_copy(update={"slo_ms": 1.0}), QUICK, (), **there)
+
+    known = {workflow.name: stored_profile(workflow) for workflow in workflows}
+    assert set_up(calibrated=True, profiles=known)["set-up"] == 0
+    del known["finra"]
+    assert 0 < set_up(calibrated=True, profiles=known)["set-up"] < set_up()["set-up"]
+    assert set_up(pulling=True)["set-up"] > 3 * set_up()["set-up"]
+
+
+@pytest.mark.parametrize(("planners", "sandboxes"), [(("one-to-one", "pgp"), 8), (("pgp",), 2)])
+def test_every_sandbox_is_charged_with_its_image_where_it_is_pulled(planners, sandboxes, workflows):
+    settings = Settings(planners=planners, mechanisms=("fork",))
+    (finra,) = (workflow for workflow in workflows if workflow.name == "finra")
+    here, pulled = (
+        forecast([finra], settings, QUICK, (), pulling=pulling)["deploying"]
+        for pulling in (False, True)
+    )
+    assert here == pytest.approx(0.7 * sandboxes)
+    assert pulled == pytest.approx(6.7 * sandboxes)
+
+
+def test_a_short_run_is_said_in_seconds():
+    line = in_words({"deploying": 11.4, "closed-loop": 40.0})
+    assert line.startswith("this takes about 51 s, ")
+    assert "deploying 11 s, closed-loop 40 s" in line
+    assert "4.5 min" in in_words({"closed-loop": 270.0})
+
+
+def test_requests_are_charged_by_their_number_where_time_does_not_end_them(workflows):
+    few, many = (replace(QUICK, requests=count, requests_s=math.inf) for count in (100, 500))
+    said = [forecast(workflows, SETTINGS, scale, EVERYTHING)["requests"] for scale in (few, many)]
+    assert said[1] == pytest.approx(5 * said[0])

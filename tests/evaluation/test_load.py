@@ -9,12 +9,10 @@ from typing import TypeVar
 import pytest
 from aiohttp import web
 
-from evaluation.load.arrivals import MOST_UNDER_WAY, open_loop
-from evaluation.load.client import Client, RequestError, client_of
-from evaluation.load.closed import ClosedSample, closed_loop
-from evaluation.load.route import Call, Route, route_of
+from deployment.measure import Check
+from evaluation.load.client import FEWEST, Call, Client, RequestError, Route, client_of, route_of
+from evaluation.load.loops import MOST_UNDER_WAY, ClosedSample, closed_loop, open_loop
 from evaluation.load.wrk import installed, wrk_loop
-from generator.measure import Check
 from scheduler.schedule import schedule
 from workflow.errors import ChironError
 
@@ -71,7 +69,7 @@ async def echo(request: web.Request) -> web.Response:
 
 
 def test_a_closed_loop_counts_what_is_answered():
-    found = against(yes, lambda client: closed_loop(client, 3, 0.4))
+    found = against(yes, lambda client: closed_loop(client, 3, 0.4, 0.4))
     assert (found.clients, found.errors) == (3, 0)
     assert found.per_s > 0
     assert found.p50_ms >= 9
@@ -79,12 +77,25 @@ def test_a_closed_loop_counts_what_is_answered():
 
 
 def test_a_closed_loop_counts_from_when_every_client_has_begun():
-    found = against(yes, lambda client: closed_loop(client, 3, 0.2))
+    found = against(yes, lambda client: closed_loop(client, 3, 0.2, 0.2))
     assert found.answered - round(found.per_s * 0.2) >= 3
 
 
+def test_a_closed_loop_goes_on_until_there_are_enough_requests_for_a_figure():
+    found = against(yes, lambda client: closed_loop(client, 2, 0.1, 60.0))
+    assert found.counted == FEWEST
+    assert not found.too_few
+    assert 0 < found.per_s < 2 / 0.009
+
+
+def test_a_closed_loop_that_ends_before_says_how_many_there_were():
+    found = against(yes, lambda client: closed_loop(client, 2, 0.1, 0.2))
+    assert 0 < found.counted <= 2 * 0.2 / 0.009
+    assert found.too_few
+
+
 def test_a_closed_loop_of_failures_has_no_throughput_and_says_why():
-    found = against(refuse, lambda client: closed_loop(client, 2, 0.2))
+    found = against(refuse, lambda client: closed_loop(client, 2, 0.2, 0.2))
     assert (found.per_s, found.p50_ms) == (0.0, None)
     assert found.errors > 0
     assert found.error == "status 429"
@@ -146,11 +157,13 @@ def test_a_route_passes_outputs_on():
     against(echo, request, Route(stages, "C"))
 
 
-def test_one_to_one_is_called_task_by_task_and_every_other_model_once(small, profile_of, platform):
+def test_one_to_one_is_called_task_by_task_and_every_other_planner_once(
+    small, profile_of, platform
+):
     profile = profile_of(small.workflow)
 
-    def route(model):
-        plan = schedule(small.workflow, profile, platform, 100.0, model=model)
+    def route(planner):
+        plan = schedule(small.workflow, profile, platform, 100.0, planner=planner)
         return route_of(plan, small.workflow)
 
     assert [len(stage) for stage in route("one-to-one").stages] == [1, 2, 2, 1]

@@ -10,46 +10,49 @@ import pytest
 from evaluation.bench.machine import target_of, this_machine
 from evaluation.bench.settings import QUICK, Settings, open_run
 from evaluation.bench.setup import Place
-from evaluation.experiments.latency import LATENCY
+from evaluation.experiments.metrics import LATENCY
 from evaluation.experiments.recorded import read_run
 from evaluation.measurements.breakdown import BREAKDOWN
 from evaluation.measurements.load import CLOSED, OPEN
-from evaluation.measurements.memory import MEMORY
-from evaluation.measurements.requests import REQUESTS
 from evaluation.measurements.run import measure_workflow, refused
+from evaluation.measurements.single import MEMORY, REQUESTS
 from scheduler.schedule import schedule
 from workflow.answer import ExpectedAnswer
 from workflow.documents import dump, write_atomically
 from workflow.errors import ChironError
+from workflow.profile import PayloadProfile
 
 TINY = {"name": "tiny", "tasks": {"a": "greet", "b": "greet", "c": "greet"}, "edges": [["a", "c"]]}
 GREET = {"greet": "def handle(req):\n    return req + '!'\n"}
 UNSTABLE = {"greet": "import time\n\n\ndef handle(req):\n    return str(time.time_ns())\n"}
 SCALE = replace(
-    QUICK, requests=4, block=2, baseline=2, clients=(2,), closed_s=0.2, closed_rounds=1,
-    rates=(0.5,), open_s=0.2, memory_rounds=1, traces=2,
+    QUICK, requests=4, block=2, requests_s=60.0, baseline=2, clients=(2,), closed_s=0.2,
+    closed_rounds=1, rates=(0.5,), open_s=0.2, most_s=0.5, memory_rounds=1, traces=2,
 )  # fmt: skip
 EVERYTHING = (REQUESTS, MEMORY, CLOSED, OPEN, BREAKDOWN)
 
 
 @pytest.fixture
-def measure(launcher, write_folder, profile_of, platform, tmp_path):
+def measure(launcher, write_folder, profile_of, platform, tmp_path, monkeypatch):
     """Measures a tiny workflow into the folder ``run``, with a profile made by hand."""
+    # However slow the machine is, there is time for all rounds.
+    monkeypatch.setattr("evaluation.measurements.single._REQUEST_S", 60.0)
 
     def go(
         measurements=EVERYTHING, functions=GREET, scale=SCALE, launcher=launcher, say=None,
-        slo_ms=500.0, answers=None,
+        slo_ms=500.0, answers=None, planners=("one-to-one", "faastlane", "pgp"),
     ):  # fmt: skip
         out = tmp_path / "run"
         folder = write_folder(tmp_path / "tiny", TINY, functions, {})
-        settings = Settings(
-            models=("one-to-one", "faastlane", "pgp"), mechanisms=("fork",), slo_ms=slo_ms
-        )
+        settings = Settings(planners=planners, mechanisms=("fork",), slo_ms=slo_ms)
         run = open_run(out, settings, this_machine(), target_of(launcher.gateway), "here")
         write_atomically(out / "platform.json", dump(platform))
         profile = out / "tiny" / "profile.json"
-        known = ExpectedAnswer.learned(folder.payload(), answers) if answers else None
-        taken = profile_of(folder.workflow).model_copy(update={"answer": known})
+        taken = profile_of(folder.workflow)
+        if answers:
+            known = ExpectedAnswer.learned(folder.payload(), answers)
+            asked = PayloadProfile(name="payload.json", answer=known)
+            taken = taken.model_copy(update={"payloads": (asked,)})
         write_atomically(profile, dump(taken))
         place = Place(launcher, platform, say or (lambda _: None))
         measure_workflow(folder, place, out / "tiny", run, scale, measurements)
@@ -80,6 +83,11 @@ def test_every_variant_is_measured_and_nothing_stays_deployed(measure, launcher)
     assert launcher.gateway.functions() == []
 
 
+def test_other_planners_can_be_measured_without_ours(measure):
+    (recorded,) = read_run(measure((REQUESTS,), planners=("one-to-one",))).workflows
+    assert "one-to-one" in recorded.samples(REQUESTS)
+
+
 def test_a_run_that_was_stopped_goes_on_where_it_was(measure, launcher, tmp_path):
     def stop_at_the_second_round(line: str) -> None:
         if "round 2" in line:
@@ -107,7 +115,7 @@ def test_what_a_killed_run_has_left_is_removed(
     measure, launcher, write_folder, profile_of, platform, tmp_path
 ):
     folder = write_folder(tmp_path / "tiny", TINY, GREET, {})
-    plan = schedule(folder.workflow, profile_of(folder.workflow), platform, 500.0, model="sand")
+    plan = schedule(folder.workflow, profile_of(folder.workflow), platform, 500.0, planner="sand")
     noted = tmp_path / "run" / "tiny" / "deployed.json"
     with launcher.launch(folder.workflow, folder, plan) as left:
         assert [function.name for function in launcher.gateway.functions()] == list(left.names)
@@ -146,10 +154,8 @@ def test_no_round_is_begun_when_the_time_is_up(measure, tmp_path):
     assert len(REQUESTS.journal(tmp_path / "run" / "tiny").rows()) == 1
 
 
-def test_our_plans_keep_what_the_prediction_missed_of_faastlane_as_headroom(measure):
+def test_plans_are_made_for_the_slo_that_they_are_held_against(measure):
     (recorded,) = read_run(measure((), slo_ms=None)).workflows
     setup = recorded.setup
     assert setup.slo_ms["fork"] == pytest.approx(setup.baseline_ms["fork"] + 10)
-    assert setup.missed["fork"] >= 1
-    tighter = setup.slo_ms["fork"] / setup.missed["fork"]
-    assert setup.plans["pgp fork"].slo_ms == pytest.approx(tighter)
+    assert setup.plans["pgp fork"].slo_ms == setup.slo_ms["fork"]

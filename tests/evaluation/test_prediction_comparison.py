@@ -11,11 +11,9 @@ from click.testing import CliRunner
 
 from cli.evaluate_prediction import command
 from evaluation.prediction.comparison import as_csv, compare_stored
-from evaluation.prediction.distribution import OURS, Distribution, by_place
-from evaluation.prediction.measured import MeasuredRow, PacedRequest
-from evaluation.prediction.plots import error_boxes
-from evaluation.prediction.random_plans import random_plans
-from evaluation.prediction.stored import keep_workflow, read_rows
+from evaluation.prediction.errors import OURS, Distribution, by_place, error_boxes
+from evaluation.prediction.plans import random_plans
+from evaluation.prediction.rows import MeasuredRow, TimedRequest, keep_workflow, read_rows
 from predictor.predict import predict
 from workflow.documents import dump, write_atomically
 from workflow.errors import ChironError
@@ -45,7 +43,7 @@ def stored(write_folder, profile_of, platform, tmp_path):
             )
             for index, plan in enumerate(drawn):
                 latency_ms = predict(plan, folder.workflow, profile, platform).latency_ms * 1.5
-                request = PacedRequest(latency_ms=latency_ms, loop_ms=1.0, uneven=0.0)
+                request = TimedRequest(latency_ms=latency_ms, probe_ms=1.0)
                 again = () if index else (request,)
                 journal.append(MeasuredRow(plan=plan, requests=(request,), again=again))
     return path
@@ -96,17 +94,7 @@ def test_other_constants_may_be_tried_on_stored_rows(stored, platform):
     assert all(each.errors.bias > 0 for each in compared.workflows)
 
 
-def test_cores_are_wasted_as_all_rows_say(stored, platform):
-    for name, shares in (("four", [0.1] * 8), ("three", [0.3] * 9)):
-        file = stored / f"{name}.rows.jsonl"
-        rows = [json.loads(line) for line in file.read_text().splitlines()]
-        rows = [row | {"wasted_cores": share} for row, share in zip(rows, shares, strict=False)]
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert compare_stored(stored, silent, held_out=None).platform.wasted_cores == 0.2
-    given = compare_stored(stored, silent, held_out=None, platform=platform)
-    assert given.platform == platform
-
-
+@pytest.mark.slow
 def test_every_predictor_has_an_error_for_every_row(stored):
     compared = compare_stored(stored, silent, held_out="workflow")
     assert compared.baselines is not None

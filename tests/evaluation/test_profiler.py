@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evaluation.bench.machine import this_machine
-from evaluation.known_functions import KNOWN
-from evaluation.profiler import ProfilerReport, checked
+from evaluation.profiler import KNOWN, ProfilerReport, checked
 from workflow.profile import FunctionProfile, Period
 
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.runtime import large_data, large_handler, overheads, rounds, spawning_handler
-from evaluation.runtime.pipe import copying
-from evaluation.runtime.run import PARTS, measure_runtime
+from evaluation.runtime import rounds
+from evaluation.runtime.costs import PARTS, copying, large_shapes, measure_runtime, noop_shapes
+from evaluation.runtime.handlers import large, spawning
+from evaluation.runtime.rounds import Quantity, interleaved, starts
 
 
 @pytest.mark.parametrize(
     "shape",
-    [*overheads.shapes(), *(each for kind in large_data.KINDS for each in large_data.shapes(kind))],
+    [*noop_shapes(), *large_shapes("result"), *large_shapes("input")],
     ids=lambda shape: shape.name,
 )
 def test_the_plans_run_every_task_of_their_workflows(shape):
     shape.plan.check_against(shape.workflow)
 
 
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+@pytest.mark.parametrize(
+    "part",
+    [PARTS[0], *(pytest.param(part, marks=pytest.mark.slow) for part in PARTS[1:])],
+    ids=lambda part: part.name,
+)
 def test_every_figure_is_found(part, launcher, monkeypatch):
     monkeypatch.setattr(rounds, "_WARM_UP", 1)
     told = []
@@ -31,18 +36,45 @@ def test_every_figure_is_found(part, launcher, monkeypatch):
 
 def test_a_large_output_is_asked_for_made_and_taken_in():
     for name, size in {"large": 10_000_000, "small": 12}.items():
-        made = large_handler.handle(large_handler.handle("?" + name))
-        assert large_handler.handle(made) == str(len(made)) == str(size)
-    whole = large_handler.handle("whole")
-    assert large_handler.handle(whole) == whole
+        made = large.handle(large.handle("?" + name))
+        assert large.handle(made) == str(len(made)) == str(size)
+    whole = large.handle("whole")
+    assert large.handle(whole) == whole
     assert len(whole.encode()) == pytest.approx(10_000_000, abs=100)
 
 
 def test_processes_of_multiprocessing_begin_after_they_were_asked_for():
-    first, second = sorted(map(float, spawning_handler.handle("2").strip("[]").split(",")))
+    first, second = sorted(map(float, spawning.handle("2").strip("[]").split(",")))
     assert 0 < first < second
 
 
 def test_data_is_copied_as_often_as_asked():
     with copying(b"x" * 1_000_000) as copy_ms:
         assert all(copy_ms() > 0 for _ in range(3))
+
+
+def test_a_figure_is_the_median_of_differences_within_each_round():
+    rounds = [{"a": 1.0, "b": 4.0}, {"a": 100.0, "b": 101.0}, {"a": 2.0, "b": 4.0}]
+    figure = Quantity("b more than a", lambda r: r["b"] - r["a"]).figure(rounds)
+    assert (figure.median, figure.low, figure.high, figure.samples) == (2.0, 1.5, 2.5, 3)
+
+
+def test_every_round_begins_with_another_measurement_and_the_first_rounds_do_not_count():
+    ran = []
+
+    def probe(name):
+        def measure():
+            ran.append(name)
+            return {name: float(len(ran))}
+
+        return measure
+
+    rounds = interleaved([probe("a"), probe("b"), probe("c")], 2)
+    assert [sorted(columns) for columns in rounds] == [["a", "b", "c"]] * 2
+    assert {"".join(ran[i : i + 3]) for i in range(0, len(ran), 3)} == {"abc", "bca", "cab"}
+    assert max(rounds[-1].values()) == len(ran)
+
+
+def test_processes_start_one_after_the_other():
+    assert starts([5.0, 2.0, 4.0], asked_ms=1.0) == (1.0, 1.5)
+    assert starts([3.0]) == (3.0, 0.0)

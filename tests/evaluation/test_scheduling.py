@@ -1,4 +1,4 @@
-"""The scheduler's evaluation: its baselines are what they claim, and its verdicts follow."""
+"""The scheduler's evaluation: its baselines are what they claim."""
 
 from __future__ import annotations
 
@@ -7,27 +7,20 @@ from itertools import permutations
 
 import pytest
 
-from evaluation.bench.machine import this_machine
-from evaluation.scheduling.command_run import artefacts, run_schedule
+from evaluation.scheduling.command import artefacts, run_schedule
 from evaluation.scheduling.exhaustive import (
-    SmallStage,
-    compare_small_stages,
-    least_latencies_ms,
-)
-from evaluation.scheduling.laws import Trial, rank, try_laws
-from evaluation.scheduling.published import published_ms
-from evaluation.scheduling.random_workflows import (
     PLATFORM,
+    compare_small_stages,
     in_stages,
+    least_latencies_ms,
     random_profile,
     states_of,
     workflow_of,
 )
-from evaluation.scheduling.report import SchedulingReport
-from evaluation.scheduling.timing import duration, timed
+from evaluation.scheduling.published import published_ms
 from predictor.predict import Predictor
 from scheduler.options import Options
-from scheduler.schedule import job_of, schedule
+from scheduler.schedule import job_of
 from workflow.documents import dump
 from workflow.errors import ChironError
 
@@ -61,7 +54,7 @@ def test_the_least_latency_of_one_process_is_that_of_its_best_order(kinds):
     profile = random_profile(3, kinds, seed=2)
     predictor = Predictor(profile, PLATFORM)
     best_ms = min(
-        predictor.stage_ms([((order,), 1)], "fork", local=True)
+        predictor.stage_ms([((order,), 1)], "fork", "first")
         for order in permutations(profile.functions)
     )
     least_ms = least_latencies_ms(profile, PLATFORM, "fork")
@@ -84,24 +77,8 @@ def test_the_published_algorithm_puts_waiting_functions_with_computing_ones():
     workflow = workflow_of(in_stages(profile, 1))
     options = Options.of(job_of(workflow, profile, CHEAP, 100.0), "fork")
     dealt = (("f0000", "f0002"), ("f0001", "f0003"))
-    dealt_ms = Predictor(profile, CHEAP).stage_ms([(dealt, 2)], "fork", local=True)
+    dealt_ms = Predictor(profile, CHEAP).stage_ms([(dealt, 2)], "fork", "first")
     assert published_ms(options, 2) < dealt_ms
-
-
-def test_random_workflows_obey_the_laws():
-    for trial in try_laws(5, seed=3):
-        assert trial.schedules >= 3
-        assert trial.better_models == ()
-
-
-def test_plans_rank_by_the_slo_then_cpus_then_latency():
-    profile = random_profile(6, ("cpu",), seed=1)
-    workflow = workflow_of(in_stages(profile, 1))
-    cheap = schedule(workflow, profile, PLATFORM, 1e6)
-    fast = schedule(workflow, profile, PLATFORM, 0.1)
-    assert rank(cheap, 1e6) < rank(fast, 1e6)
-    assert rank(fast, fast.predicted.latency_ms) < rank(cheap, fast.predicted.latency_ms)
-    assert rank(fast, 0.1) < rank(cheap, 0.1)
 
 
 def test_the_whole_command_is_timed_with_its_own_memory():
@@ -110,7 +87,7 @@ def test_the_whole_command_is_timed_with_its_own_memory():
     with artefacts(states, dump(profile), dump(PLATFORM)) as folder:
         run = run_schedule(folder, 50.0, samples=1)
     assert 0 < run.search_s < run.cpu_s and run.wall_s > 0
-    assert 10 < run.search_mib <= run.peak_mib < 2000
+    assert 10 < run.peak_mib < 2000
 
 
 def test_a_command_that_fails_says_why():
@@ -119,36 +96,3 @@ def test_a_command_that_fails_says_why():
         pytest.raises(ChironError, match=r"chiron schedule failed: error: "),
     ):
         run_schedule(folder, 50.0, samples=1)
-
-
-def test_times_are_medians_with_quartiles():
-    found = duration([3.0, 1.0, 2.0], [30.0, 10.0, 20.0])
-    assert (found.low_s, found.cpu_s, found.high_s, found.wall_s) == (1.5, 2.0, 2.5, 20.0)
-    taken, result = timed(lambda: "done", samples=2)
-    assert (taken.samples, result) == (2, "done")
-
-
-def test_a_requirement_is_met_exactly_within_its_bound():
-    def stage(processes: int, latency_ms: float) -> SmallStage:
-        return SmallStage(
-            functions=3,
-            mechanism="fork",
-            slo_ms=10.0,
-            processes=processes,
-            least_processes=1,
-            latency_ms=latency_ms,
-            least_ms=100.0,
-        )
-
-    def trial(*dearer_ms: float) -> Trial:
-        return Trial(
-            tasks=3, mechanism="fork", schedules=2, better_models=(), dearer_slos_ms=dearer_ms
-        )
-
-    def verdicts(small: list[SmallStage], *trials: Trial) -> list[bool]:
-        report = SchedulingReport.of(this_machine(), "", (), (), tuple(small), trials)
-        return [requirement.met for requirement in report.requirements]
-
-    assert verdicts([stage(1, 101.0)] * 50, trial()) == [True, True, True, True]
-    assert verdicts([stage(1, 103.0)] * 50, trial(5.0)) == [True, False, True, False]
-    assert verdicts([stage(1, 100.0)] * 48 + [stage(2, 100.0)] * 2) == [False, True]

@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from evaluation.usage.memory import memory_mib
-from evaluation.usage.sandboxes import Sandboxes, Unseen, meter
-from evaluation.usage.tree import cpu_s, trees
+from evaluation.bench.usage import Sandboxes, Unseen, cpu_s, memory_mib, meter, trees
 from workflow.errors import ChironError
 
 BURN = "end = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n"

@@ -6,7 +6,6 @@ import queue
 import shutil
 import textwrap
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -53,19 +52,6 @@ class Deployed:
         url = f"{self.gateway}/system/scale-function/{self.name}"
         body = {"serviceName": self.name, "replicas": replicas}
         assert requests.post(url, json=body, timeout=_TIMEOUT_S).status_code == 200
-
-
-@pytest.fixture(scope="session")
-def wait_until() -> Callable[[Callable[[], Any]], None]:
-    """Wait for a condition to hold, with a bound that only a broken gateway reaches."""
-
-    def wait(condition: Callable[[], Any]) -> None:
-        end = time.monotonic() + _TIMEOUT_S
-        while not condition():
-            assert time.monotonic() < end, "the condition never held"
-            time.sleep(0.02)
-
-    return wait
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import requests
 
-from gateway.auth import Credentials
+from gateway.access import Credentials
 from gateway.embedded import EmbeddedGateway
 from gateway.errors import GatewayError
 

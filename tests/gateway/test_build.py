@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import zipfile
 from pathlib import Path
+from urllib.request import url2pathname
 
 import pytest
 
@@ -43,6 +45,9 @@ def test_an_image_is_the_template_with_the_handler_in_it(
     image = build(function, minimal_templates, empty_store, tmp_path / "venvs")
     assert empty_store.find("registry:5000/team/side:latest") == image
     assert image.folder.parent.parent == empty_store.root
+    # The folder as a URL and in PYTHONPATH is the folder, as /home/app is.
+    assert url2pathname(f"{image.folder}/x") == f"{image.folder}/x"
+    assert os.pathsep not in image.folder.parent.name
     files = {str(path.relative_to(image.folder)) for path in image.folder.rglob("*")}
     assert files == {
         "index.py", "image.json", "function", "function/__init__.py", "function/handler.py",
@@ -127,9 +132,12 @@ def test_a_build_that_fails_leaves_the_image_as_it_was(
 ):
     before = build(source("handle = 1"), minimal_templates, empty_store)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
+    said: list[str] = []
     bad = source("handle = 2", requirements="no-such-package-at-all\n")
     with pytest.raises(GatewayError, match=r"function side: its requirements.*pip says: .*no-such"):
-        build(bad, minimal_templates, empty_store, tmp_path / "venvs")
+        build(bad, minimal_templates, empty_store, tmp_path / "venvs", said.append)
+    (line,) = said
+    assert line.startswith("side: installing no-such-package-at-all into ")
     assert empty_store.find("registry:5000/team/side") == before
     assert not list((tmp_path / "venvs").glob("*/bin"))
 

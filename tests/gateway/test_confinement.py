@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import re
+import secrets
 import shutil
 import site
 import subprocess
@@ -116,12 +118,12 @@ SPY = """
     from pathlib import Path
 
     def handle(request):
-        outside = int(request.body)
+        outside, secret = json.loads(request.body)
         found = []
         for pid in (each.name for each in Path("/proc").iterdir() if each.name.isdigit()):
             for file in ("environ", "cmdline"):
                 try:
-                    if "s3cret" in Path("/proc", pid, file).read_text(errors="replace"):
+                    if secret in Path("/proc", pid, file).read_text(errors="replace"):
                         found.append(f"{pid}/{file}")
                 except OSError:
                     pass
@@ -151,7 +153,8 @@ def test_a_function_of_the_gateway_s_own_user_reads_no_credentials(
 ):
     images = image_for_all("spy", SPY)
     nobody = FunctionUser.choose("nobody")
-    secret = ("CHIRON_GATEWAY_PASSWORD", "AWS_SECRET_ACCESS_KEY", "DOCKER_AUTH_CONFIG")
+    variables = ("CHIRON_GATEWAY_PASSWORD", "AWS_SECRET_ACCESS_KEY", "DOCKER_AUTH_CONFIG")
+    secret = f"s3cret-{secrets.token_hex()}"  # of this gateway, and of none that runs beside it
     with subprocess.Popen(
         [str(python_for_all), *program],
         cwd=ROOT,
@@ -160,7 +163,7 @@ def test_a_function_of_the_gateway_s_own_user_reads_no_credentials(
             "PYTHONPATH": os.pathsep.join([str(ROOT), *site.getsitepackages()]),
             "CHIRON_HOME": str(images.root.parent),
             "CHIRON_GATEWAY_USER": "admin",
-            **dict.fromkeys(secret, "s3cret"),
+            **dict.fromkeys(variables, secret),
         },
         user=nobody and nobody.uid,
         group=nobody and nobody.gid,
@@ -178,8 +181,9 @@ def test_a_function_of_the_gateway_s_own_user_reads_no_credentials(
                 timeout=TIMEOUT_S,
             )
             assert deploy().status_code == 401
-            assert deploy(auth=("admin", "s3cret")).status_code == 202
-            found = requests.post(f"{url}/function/spy", str(os.getpid()), timeout=TIMEOUT_S)
+            assert deploy(auth=("admin", secret)).status_code == 202
+            asked = json.dumps([os.getpid(), secret])
+            found = requests.post(f"{url}/function/spy", asked, timeout=TIMEOUT_S)
         finally:
             process.terminate()
 

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from gateway.auth import Credentials
-from gateway.cross_site import is_loopback, refuse_cross_site
+from gateway.access import Credentials, is_loopback, refuse_cross_site
 from gateway.embedded import EmbeddedGateway
 from gateway.errors import GatewayError
 from gateway.server import listen

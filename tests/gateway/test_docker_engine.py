@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway import docker_engine, owners
-from gateway.docker_usage import memory_bytes
+from gateway import docker_engine, processes
+from gateway.docker_container import cgroup_memory_bytes
 from gateway.embedded import EmbeddedGateway
 from gateway.errors import GatewayError
 
@@ -66,26 +66,26 @@ def test_a_gateway_without_an_engine_says_so_and_leaves_nothing(monkeypatch, tmp
 
 
 def test_a_process_that_runs_is_not_gone_and_one_that_has_ended_is():
-    assert not owners.is_gone(owners.identity())
-    scope, pid, start = owners.identity().rsplit("/", 2)
-    assert owners.is_gone(f"{scope}/{pid}/{int(start) + 1}")  # another process had this pid
+    assert not processes.is_gone(processes.identity())
+    scope, pid, start = processes.identity().rsplit("/", 2)
+    assert processes.is_gone(f"{scope}/{pid}/{int(start) + 1}")  # another process had this pid
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait(TIMEOUT_S)
-    assert owners.is_gone(f"{scope}/{process.pid}/1")
+    assert processes.is_gone(f"{scope}/{process.pid}/1")
 
 
 def test_a_gateway_that_cannot_be_seen_from_here_is_taken_to_live():
-    boot, namespace, user, pid, start = owners.identity().split("/")
-    assert not owners.is_gone(f"{boot}/pid:[1]/{user}/{pid}/1")
-    assert not owners.is_gone(f"{boot}/{namespace}/{os.getuid() + 1}/{pid}/1")
-    assert not owners.is_gone("by hand")
-    assert owners.is_gone(f"another-boot/{namespace}/{user}/{pid}/{start}")
+    boot, namespace, user, pid, start = processes.identity().split("/")
+    assert not processes.is_gone(f"{boot}/pid:[1]/{user}/{pid}/1")
+    assert not processes.is_gone(f"{boot}/{namespace}/{os.getuid() + 1}/{pid}/1")
+    assert not processes.is_gone("by hand")
+    assert processes.is_gone(f"another-boot/{namespace}/{user}/{pid}/{start}")
 
 
 @pytest.mark.parametrize("field", ["total_inactive_file", "inactive_file"])
 def test_memory_is_counted_without_the_page_cache(field):
-    assert memory_bytes({"usage": 100, "stats": {field: 30}}) == 70
-    assert memory_bytes({}) == 0
+    assert cgroup_memory_bytes({"usage": 100, "stats": {field: 30}}) == 70
+    assert cgroup_memory_bytes({}) == 0
 
 
 class Images:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
+import signal
+import socket
 import time
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import requests
 
+from gateway import processes
 from gateway.embedded import EmbeddedGateway
+from gateway.launcher import Command, Launcher
 
 CRASHER = """
     import os
@@ -37,7 +46,11 @@ def test_a_function_that_dies_at_once_says_why(deploy, wait_until):
 def test_a_function_that_crashes_fails_that_request_and_serves_the_next(deploy, wait_until):
     function = deploy(CRASHER)
     before = function.post().text
-    assert function.post(path="/crash").status_code == 502
+    crashed = function.post(path="/crash")
+    assert (crashed.status_code, crashed.text.strip().endswith("exited with status 3")) == (
+        502,
+        True,
+    )
     after = function.post()
     assert after.status_code == 200
     assert after.text != before
@@ -63,6 +76,43 @@ def test_a_function_above_its_memory_limit_is_killed_with_its_children(deploy, w
     wait_until(lambda: "above its memory limit" in function.logs())
     wait_until(lambda: not alive(hog))
     assert function.post().text != pid
+
+
+def test_a_call_that_takes_a_function_above_its_memory_limit_is_told_so(deploy):
+    function = deploy(
+        """
+        import time
+
+        def handle(request):
+            hog = bytearray(200 << 20)
+            time.sleep(60)
+        """,
+        limits={"memory": "100Mi"},
+    )
+    answer = function.post()
+    assert answer.status_code == 502
+    assert re.search(r"it used \d+ MiB, above its memory limit of 100 MiB", answer.text)
+
+
+def test_a_process_that_the_kernel_kills_for_memory_is_told_from_others(monkeypatch):
+    async def faults(kills: list[int]) -> list[str | None]:
+        monkeypatch.setattr(processes, "killed_for_memory", lambda: kills.pop(0))
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs, socket.create_server(("127.0.0.1", 0)) as listener:
+            launcher = Launcher(ours, Mock(), Path(), lambda: None)
+            asyncio.get_running_loop().add_reader(ours, launcher._receive)
+            order = Command(["true"], Path(), {})
+            children = [launcher.start(order, listener, 1) for _ in range(2)]
+            for child in children:
+                theirs.send(json.dumps({"id": child.ident, "exit": -signal.SIGKILL}).encode())
+                await asyncio.wait_for(child.ended, 10)
+            asyncio.get_running_loop().remove_reader(ours)
+        return [child.fault for child in children]
+
+    other, killed = asyncio.run(faults([0, 1, 0, 2]))
+    assert other is None
+    assert killed is not None
+    assert "the kernel has killed for want of memory" in killed
 
 
 def test_a_function_within_its_memory_limit_is_left_alone(deploy):

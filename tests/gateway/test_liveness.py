@@ -106,7 +106,7 @@ def test_a_call_of_a_stopped_function_ends_at_its_time_limit(deploy):
     assert time.monotonic() - start < 10
 
 
-@pytest.mark.parametrize("path", ["/compute", "/wait"])
+@pytest.mark.parametrize("path", ["/wait", pytest.param("/compute", marks=pytest.mark.slow)])
 def test_a_busy_function_is_left_alone(path, deploy, in_background):
     function = deploy(ONE_AT_A_TIME)
     pid = function.post().text
@@ -114,6 +114,7 @@ def test_a_busy_function_is_left_alone(path, deploy, in_background):
     assert [answer.result(60).text for answer in answers] == [pid, pid]
 
 
+@pytest.mark.slow
 def test_a_function_that_is_silent_beyond_its_time_limit_is_replaced(deploy, wait_until):
     function = deploy(ONE_AT_A_TIME, envVars={"exec_timeout": "2s"})
     pid = function.post().text
@@ -122,6 +123,7 @@ def test_a_function_that_is_silent_beyond_its_time_limit_is_replaced(deploy, wai
     assert "neither answered /_/health nor computed" in function.logs()
 
 
+@pytest.mark.slow
 def test_a_function_that_begins_anew_is_left_alone_for_as_long_as_a_start_may_take(
     deploy, wait_until
 ):
@@ -146,6 +148,7 @@ def test_a_function_that_begins_anew_is_left_alone_for_as_long_as_a_start_may_ta
     assert function.post().text == f"{pid} 1"
 
 
+@pytest.mark.slow
 def test_a_function_that_computes_beyond_its_time_limit_is_left_alone(deploy, wait_until):
     function = deploy(ONE_AT_A_TIME, envVars={"exec_timeout": "2s"})
     pid = function.post().text

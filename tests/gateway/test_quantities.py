@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.deployment import cpu_cores, duration_s, memory_bytes
 from gateway.errors import GatewayError
-from gateway.quantities import cpu_cores, duration_s, memory_bytes
 
 
 @pytest.mark.parametrize(

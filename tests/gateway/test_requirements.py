@@ -87,7 +87,7 @@ def test_places_that_others_can_reach_are_taken(tmp_path):
 
 def test_the_gateway_and_the_rest_read_requirements_alike():
     root = Path(gateway.__file__).parents[1]
-    one, other = (root / name / "requirement_lines.py" for name in ("gateway", "openfaas"))
+    one, other = (root / name / "handler_folder.py" for name in ("gateway", "openfaas"))
     assert one.read_bytes() == other.read_bytes()
 
 

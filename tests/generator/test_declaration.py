@@ -70,7 +70,7 @@ def test_a_remote_wrap_knows_its_own_stages_alone(workflow, plan_by_hand):
 
 
 def test_where_the_client_calls_all_wraps_each_is_the_entry_of_its_one_task(workflow, plan_by_hand):
-    plan = plan_by_hand(ONE_EACH, model="one-to-one")
+    plan = plan_by_hand(ONE_EACH, planner="one-to-one", orchestrator="client")
     for index, number in enumerate([0, 1, 2, 3, 4, 5]):
         declared = declare(plan, index, workflow, STYLES, 7.0)
         assert declared.stages == {0: [[number]]}
@@ -92,9 +92,9 @@ def test_a_function_keeps_its_own_timeout_in_the_wraps_that_have_it(workflow, pl
     assert (first.timeouts_s, second.timeouts_s) == ({}, {"mirror": 0.5})
 
 
-@pytest.mark.parametrize(("model", "fails"), [("sand", True), ("one-to-one", False)])
-def test_the_entry_fails_a_workflow_that_ends_in_fail(model, fails, plan_of):
+@pytest.mark.parametrize(("planner", "fails"), [("sand", True), ("one-to-one", False)])
+def test_the_entry_fails_a_workflow_that_ends_in_fail(planner, fails, plan_of):
     workflow = Workflow("w", (Task("T", "wave", None),), "T", Failure("Bad", "because"))
-    declared = declare(plan_of(workflow, model), 0, workflow, STYLES, 7.0)
+    declared = declare(plan_of(workflow, planner), 0, workflow, STYLES, 7.0)
     # One-to-one, the task itself succeeds: the client knows that the workflow fails.
     assert declared.entry.fail == (("Bad", "because") if fails else None)

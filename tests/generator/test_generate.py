@@ -95,8 +95,8 @@ def test_the_stack_says_all_that_faas_cli_needs(generated):
         assert (function.lang, function.fprocess) == ("python3-wrap", "python index.py")
         assert (generated.parent / function.handler / "handler.py").is_file()
         assert function.image == f"{name}:latest"
-        assert function.limits == function.requests
         assert function.limits.cpu == "1"
+        assert function.requests.cpu == "100m"
         assert function.limits.memory.endswith("Mi")
 
 
@@ -147,6 +147,40 @@ def test_functions_that_are_no_task_come_along_as_they_are(with_helper, plan_of,
     assert (stack_file.parent / "helper" / "handler.py").read_text() == HANDLER
 
 
+@pytest.mark.parametrize(("planner", "told"), [("sand", 1), ("one-to-one", 0)])
+def test_the_entry_knows_how_large_the_requests_were_that_it_was_sized_for(
+    planner, told, small, plan_of, tmp_path
+):
+    plan = plan_of(small.workflow, planner)
+    functions = read_stack(generate(plan, Sources.read(small), tmp_path / "b"), {}).functions
+    sizes = [f.environment.get("WRAP_REQUEST_BYTES") for f in functions.values()]
+    assert [size for size in sizes if size] == [str(len(small.payload()))] * told
+
+
+def test_every_function_is_told_where_the_gateway_is_unless_it_says_so_itself(
+    write_folder, plan_of, tmp_path
+):
+    folder = write_folder(
+        tmp_path / "f",
+        {"tasks": {"t": "wave", "u": "own"}},
+        dict.fromkeys(("wave", "own", "helper"), HANDLER),
+        {},
+        {"own": {"environment": {"gateway_url": "http://mine"}}},
+    )
+    plan = plan_of(folder.workflow, "one-to-one")
+    told = Sources.read(folder, {}, "http://gateway:8080")
+    functions = read_stack(generate(plan, told, tmp_path / "told"), {}).functions
+    wrap_of = dict(zip(("wave", "own"), [wrap.name for wrap in plan.wraps], strict=True))
+    urls = {name: function.environment.get("gateway_url") for name, function in functions.items()}
+    assert urls == {
+        wrap_of["wave"]: "http://gateway:8080",
+        wrap_of["own"]: "http://mine",
+        "helper": "http://gateway:8080",
+    }
+    untold = read_stack(generate(plan, Sources.read(folder, {}), tmp_path / "untold"), {})
+    assert "gateway_url" not in untold.functions["helper"].environment
+
+
 def test_secrets_and_variables_of_a_wraps_functions_are_united(write_folder, plan_of, tmp_path):
     fields = {
         "wave": {"secrets": ["one", "two"], "environment": {"A": "1", "exec_timeout": "1s"}},
@@ -159,26 +193,59 @@ def test_secrets_and_variables_of_a_wraps_functions_are_united(write_folder, pla
     assert (wrap.environment["A"], wrap.environment["B"]) == ("1", "2")
     assert wrap.environment["exec_timeout"] == "12s"  # the wrap's own settings stand
     assert (
-        "timeouts_s={'wave': 1.0}" in (stack_file.parent / wrap.handler / "handler.py").read_text()
+        "timeouts_s={\n        'wave': 1.0,\n    }"
+        in (stack_file.parent / wrap.handler / "handler.py").read_text()
     )
 
 
 @pytest.mark.parametrize(
-    ("limits", "memory"), [("1Gi", "1024Mi"), ("300M", "287Mi"), ("16Mi", "96Mi"), ("odd", "96Mi")]
+    ("given", "limits", "requests"),
+    [
+        ({"limits": {"memory": "1Gi"}}, ("1024Mi", "1"), ("96Mi", "100m")),
+        ({"limits": {"memory": "300M"}}, ("287Mi", "1"), ("96Mi", "100m")),
+        ({"limits": {"memory": "16Mi", "cpu": "100m"}}, ("96Mi", "1"), ("96Mi", "100m")),
+        ({"limits": {"memory": "odd", "cpu": "odd"}}, ("96Mi", "1"), ("96Mi", "100m")),
+        ({"limits": {"cpu": "2500m"}}, ("96Mi", "2500m"), ("96Mi", "100m")),
+        ({"requests": {"cpu": "600m"}}, ("96Mi", "1"), ("96Mi", "600m")),
+        ({"requests": {"memory": "200Mi", "cpu": "2"}}, ("200Mi", "2"), ("200Mi", "2")),
+        (
+            {"limits": {"memory": "1Gi", "cpu": "4"}, "requests": {"memory": "128Mi"}},
+            ("1024Mi", "4"),
+            ("128Mi", "100m"),
+        ),
+    ],
 )
-def test_a_wrap_gets_the_memory_that_the_user_gives_a_function(
-    limits, memory, write_folder, plan_of, tmp_path
+def test_a_wrap_gets_what_the_plan_says_or_the_user_gives_a_function(
+    given, limits, requests, write_folder, plan_of, tmp_path
 ):
-    fields = {"wave": {"limits": {"memory": limits}}}
-    folder = write_folder(tmp_path / "f", {"tasks": {"t": "wave"}}, {"wave": HANDLER}, {}, fields)
+    functions = {"wave": HANDLER, "other": HANDLER}
+    tasks = {"tasks": {"t": "wave", "u": "other"}}
+    small = {"other": {"limits": {"memory": "64Mi"}, "requests": {"memory": "32Mi"}}}
+    folder = write_folder(tmp_path / "f", tasks, functions, {}, {"wave": given} | small)
     plan = plan_of(folder.workflow)
     plan = plan.model_copy(
-        update={"wraps": tuple(w.model_copy(update={"memory_mib": 96}) for w in plan.wraps)}
+        update={
+            "wraps": tuple(w.model_copy(update={"memory_mib": 96, "cpus": 1}) for w in plan.wraps)
+        }
     )
     stack = read_stack(generate(plan, Sources.read(folder), tmp_path / "build"), {})
     (wrap,) = stack.functions.values()
-    assert wrap.limits.memory == wrap.requests.memory == memory
-    assert wrap.environment["WRAP_MEMORY_MIB"] == memory.removesuffix("Mi")
+    assert (wrap.limits.memory, wrap.limits.cpu) == limits
+    assert (wrap.requests.memory, wrap.requests.cpu) == requests
+    assert wrap.environment["WRAP_MEMORY_MIB"] == limits[0].removesuffix("Mi")
+    assert wrap.environment["WRAP_CPUS"] == {"2500m": "3"}.get(limits[1], limits[1])
+
+
+def test_wraps_whose_functions_are_not_known_yet_request_what_an_idle_one_takes(
+    small, plan_of, tmp_path
+):
+    plan = plan_of(small.workflow)
+    (wrap,) = plan.wraps
+    unknown = wrap.model_copy(update={"memory_mib": 1024, "demand": None})
+    plan = plan.model_copy(update={"wraps": (unknown,)})
+    stack = read_stack(generate(plan, Sources.read(small), tmp_path / "build"), {})
+    (function,) = stack.functions.values()
+    assert (function.limits.memory, function.requests.memory) == ("1024Mi", "48Mi")
 
 
 def test_native_libraries_get_one_thread_unless_the_user_says_otherwise(

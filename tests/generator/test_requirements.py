@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generator.requirements import merge_requirements
+from generator.merging import merge_requirements
 from workflow.errors import ChironError
 
 

@@ -16,6 +16,7 @@ from generator.settings import (
 )
 from workflow.model import Failure, Task, Workflow
 from workflow.plan import Demand, Plan, Prediction, WrapStage
+from workflow.units import go_duration_s
 
 
 def predicted(plan: Plan, high_ms: float) -> Plan:
@@ -36,6 +37,12 @@ def test_a_request_may_take_ten_times_its_prediction_and_ten_seconds_at_least(
     high_ms, seconds, plan
 ):
     assert timeout_s(predicted(plan, high_ms)) == seconds
+
+
+def test_a_watchdog_that_is_told_to_end_does_so_before_faasd_kills_it(plan):
+    for chosen in (plan, predicted(plan, 3_600_000.0)):
+        interval = wrap_environment(chosen, chosen.wraps[0])["healthcheck_interval"]
+        assert go_duration_s(interval) <= 1.0
 
 
 def test_without_a_prediction_the_timeout_is_openfaas_own(plan):
@@ -112,6 +119,18 @@ def test_no_more_requests_run_at_once_than_have_room(plan):
     assert concurrency(demanding(plan, 1.0, 50.0, memory_mib=128)) == 8
 
 
+@pytest.mark.parametrize(
+    ("function_mib", "memory_mib", "threads"), [(300.0, 396, 1), (20.0, 116, 3), (300.0, 1024, 3)]
+)
+def test_functions_that_take_much_memory_are_not_run_too_often_at_once(
+    function_mib, memory_mib, threads, plan
+):
+    chosen = demanding(plan, 50.0, 50.0, memory_mib=memory_mib)
+    demand = Demand(cpu_ms=50.0, memory_mib=function_mib)
+    wrap = chosen.wraps[0].model_copy(update={"demand": demand})
+    assert concurrency(chosen.model_copy(update={"wraps": (wrap,)})) == threads
+
+
 @pytest.mark.parametrize(("memory_mib", "workers"), [(128, "4"), (8192, "10")])
 def test_a_pool_has_workers_for_as_many_requests_as_have_room(memory_mib, workers, plan):
     pool = plan.model_copy(update={"mechanism": "pool"})
@@ -160,8 +179,9 @@ def test_the_first_wrap_is_annotated_as_the_entry(small, plan_by_hand):
     assert roles == ["entry", "wrap"]
     assert annotate(plan, 1, small.workflow) == {
         "chiron.workflow": "small",
-        "chiron.model": "pgp",
+        "chiron.planner": "pgp",
         "chiron.role": "wrap",
+        "chiron.functions": "wave",
     }
 
 

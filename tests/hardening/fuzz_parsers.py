@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from openfaas.requirements import read_requirements
+from openfaas.handlers import read_requirements
 from openfaas.stack import read_stack
 from profiler.strace_text import parse as parse_strace
 from workflow.documents import parse_json, validate
@@ -93,7 +93,7 @@ _PROFILE = {
 _PLAN = {
     "format": 1,
     "workflow": "w",
-    "model": "pgp",
+    "planner": "pgp",
     "mechanism": "fork",
     "wraps": [
         {

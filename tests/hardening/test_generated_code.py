@@ -19,7 +19,7 @@ from generator.generate import Sources, generate
 from openfaas.stack import deployment, read_stack
 from openfaas.strict_yaml import dump_yaml
 from scheduler.schedule import schedule
-from scheduler.wishes import read_wishes
+from workflow.constraints import read_constraints
 from workflow.documents import validate
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
@@ -61,6 +61,17 @@ HOSTILE = {
     "ten thousand characters": MARK * 2500,
     "nothing": "",
 }
+#: One of each kind is enough for most changes.
+OFTEN = {
+    *("quotes", "a new line", "a variable", "a way out", "a NUL", "a template", "a tag", "nothing")
+}
+each_hostile_text = pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(text, id=name, marks=() if name in OFTEN else pytest.mark.slow)
+        for name, text in HOSTILE.items()
+    ],
+)
 WORKFLOW = {
     "Comment": "c",
     "Name": "w",
@@ -214,28 +225,28 @@ def test_what_is_harmless_is_generated(generated):
     check(generated())
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@each_hostile_text
 def test_in_the_workflow(generated, folder, text):
     for place in places(WORKFLOW):
         if stack_file := generated(workflow=put(WORKFLOW, place, text)):
             check(stack_file)
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@each_hostile_text
 def test_in_the_stack_file(generated, text):
     for place in places(STACK):
         if stack_file := generated(stack=put(STACK, place, text)):
             check(stack_file)
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@each_hostile_text
 def test_in_the_requirements(generated, text):
     for line in (text, f"numpy=={text}", f"numpy; {text}", f"numpy[{text}]", f"numpy @ {text}"):
         if stack_file := generated(requirements=f"{line}\n"):
             check(stack_file)
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@each_hostile_text
 def test_in_the_plan(generated, text):
     def change_at(place):
         def change(plan):
@@ -244,7 +255,7 @@ def test_in_the_plan(generated, text):
 
         return change
 
-    document = {"format": 1, "workflow": "w", "model": "pgp", "mechanism": "fork", "cpus": 1}
+    document = {"format": 1, "workflow": "w", "planner": "pgp", "mechanism": "fork", "cpus": 1}
     wrap = {"name": "w-wrap1", "cpus": 1, "memory_mib": 64}
     stage = {"stage": 0, "processes": [["A"]]}
     whole = {**document, "wraps": [{**wrap, "stages": [stage]}], "why": ["because"]}
@@ -253,7 +264,7 @@ def test_in_the_plan(generated, text):
             check(stack_file)
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@each_hostile_text
 def test_in_the_profile_and_the_platform(generated, profile_of, platform, folder, text):
     generated()
     opened = WorkflowFolder.open(folder)
@@ -280,32 +291,34 @@ def test_in_the_profile_and_the_platform(generated, profile_of, platform, folder
             check(generated(change=lambda _, plan=plan: plan))
 
 
-WISHES = {"format": 1, "isolate": {"split": "process"}, "together": [["split", "split"]]}
+CONSTRAINTS = {"format": 1, "isolate": {"split": "process"}, "together": [["split", "split"]]}
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_in_the_wishes(generated, profile_of, platform, folder, text):
+@each_hostile_text
+def test_in_the_constraints(generated, profile_of, platform, folder, text):
     generated()
     workflow = WorkflowFolder.open(folder).workflow
 
-    def planned(wishes):
-        (folder / "wishes.json").write_text(json.dumps(wishes))
+    def planned(constraints):
+        (folder / "constraints.json").write_text(json.dumps(constraints))
         return schedule(
-            workflow, profile_of(workflow), platform, 1000.0, wishes=read_wishes(folder)
+            workflow, profile_of(workflow), platform, 1000.0, constraints=read_constraints(folder)
         )
 
-    assert planned(WISHES)
-    for place in places(WISHES):
+    assert planned(CONSTRAINTS)
+    for place in places(CONSTRAINTS):
         try:
-            plan = planned(put(WISHES, place, text))
+            plan = planned(put(CONSTRAINTS, place, text))
         except ChironError as error:
             assert str(error).isprintable()
             continue
         check(generated(change=lambda _, plan=plan: plan))
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@each_hostile_text
 def test_in_the_payload(generated, folder, text):
+    # Its length is in stack.yaml, and nothing else of it.
+    (folder / "payload.json").write_text("x" * len(text.encode()), encoding="utf-8")
     without = generated().read_text()
     (folder / "payload.json").write_text(text, encoding="utf-8")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import tempfile
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from faults import Gauge, Killer, Look, recoveries
@@ -21,6 +23,13 @@ CLIENTS = 3
 SOAK_S = int(os.environ.get("CHIRON_SOAK_SECONDS", "1800"))
 SHORT_S = 6
 BACK_S = 60
+
+
+@pytest.fixture
+def folder():
+    """One with a short name: in it are sockets, whose paths may have a hundred characters."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
 
 
 def told(seconds: float, tally: Tally, killer: Killer, looks: list[Look], first: float) -> str:
@@ -76,16 +85,16 @@ def all_are_back(tally: Tally, targets: list[str]) -> None:
 @pytest.mark.parametrize(
     "seconds",
     [
-        pytest.param(SHORT_S, marks=pytest.mark.timeout(300)),
+        pytest.param(SHORT_S, marks=[pytest.mark.slow, pytest.mark.timeout(300)]),
         pytest.param(SOAK_S, marks=[pytest.mark.soak, pytest.mark.timeout(SOAK_S + 300)]),
     ],
 )
 def test_whatever_is_killed_no_answer_is_wrong_and_nothing_leaks(
-    seconds, tmp_path, profile_of, platform, all_gone
+    seconds, folder, profile_of, platform, all_gone
 ):
     parsed = parse_workflow({**WORKFLOW, "name": "soak"})
     inputs = inputs_of({**WORKFLOW, "name": "soak"}, profile_of(parsed), platform)
-    with open_place(tmp_path) as place:
+    with open_place(folder) as place:
         load = Load(place.url, place.services.url, list(plans()))
         killer = Killer(place, int(os.environ.get("CHIRON_SOAK_SEED", "8")))
         gauge = Gauge(place)
@@ -105,7 +114,7 @@ def test_whatever_is_killed_no_answer_is_wrong_and_nothing_leaks(
     assert tally.wrong == []
     assert tally.lost == []
     assert not [fault for fault in tally.errors if "timeout" in fault or "internal" in fault]
-    assert all_gone(seen) == set()
+    assert all_gone(seen, reaped=False) == set()
     assert not list(place.scratch.glob("chiron-gateway-*"))
     warm, last = looks[: len(looks) // 10 + 1], looks[-1]
     assert last.descriptors <= max(look.descriptors for look in warm) + 20

@@ -82,7 +82,6 @@ def exchange(schema, method, path, cases):
     @settings(
         max_examples=cases,
         deadline=None,
-        derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),
         phases=[Phase.explicit, Phase.generate],

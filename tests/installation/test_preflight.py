@@ -5,15 +5,21 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from installation.docker_engine import check_docker
-from installation.gateway_check import check_faas_cli, check_gateway
-from installation.machine import check_cgroup, check_cores, check_python
-from installation.preflight import preflight
+from installation.packages import Finding
+from installation.preflight import (
+    check_cgroup,
+    check_cores,
+    check_docker,
+    check_faas_cli,
+    check_gateway,
+    check_python,
+    preflight,
+)
 
 
 @pytest.fixture
@@ -59,14 +65,14 @@ def test_a_gateway_is_described_with_its_limits(answers, provider, limits):
     answers["/system/info"] = info(provider)
     answers["/system/functions"] = (200, [{"name": "a"}, {"name": "b"}])
 
-    finding = check_gateway(answers["url"], None)
+    finding, _ = check_gateway(answers["url"], None)
 
     assert finding.ok
     assert finding.detail == f"{provider} 1.2 at {answers['url']}, {limits}"
 
 
 def test_a_gateway_that_wants_a_login_says_how(answers):
-    finding = check_gateway(answers["url"], None)
+    finding, _ = check_gateway(answers["url"], None)
     assert not finding.ok
     assert finding.fix == f"faas-cli login -g {answers['url']}"
 
@@ -74,8 +80,9 @@ def test_a_gateway_that_wants_a_login_says_how(answers):
 def test_no_gateway_leads_to_the_embedded_one():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
-        finding = check_gateway(f"http://127.0.0.1:{unused.getsockname()[1]}", None)
+        finding, told = check_gateway(f"http://127.0.0.1:{unused.getsockname()[1]}", None)
     assert not finding.ok
+    assert told is None
     assert "chiron serve" in finding.fix
 
 
@@ -132,6 +139,7 @@ def test_preflight_has_one_finding_a_thing_and_a_fix_for_each_that_is_missing(tm
         "ptrace",
         "faas-cli",
         "gateway",
+        "images",
         "docker",
     ]
     assert not any(by_name[name].ok for name in ("strace", "ptrace", "faas-cli", "gateway"))
@@ -146,3 +154,55 @@ def test_preflight_names_credentials_that_cannot_be_read(tmp_path):
 
     assert str(tmp_path) in finding.detail
     assert "faas-cli login" in finding.fix
+
+
+@pytest.fixture
+def docker(tmp_path) -> Callable[[str], dict[str, str]]:
+    """Puts a docker on a PATH of its own; returns variables with it and with a registry."""
+
+    def install(script: str) -> dict[str, str]:
+        file = tmp_path / "docker"
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(0o755)
+        return {"PATH": str(tmp_path), "OPENFAAS_PREFIX": "docker.io/team"}
+
+    return install
+
+
+def images(url: str, variables: dict[str, str], tmp_path) -> Finding:
+    found = preflight(url, variables | {"OPENFAAS_CONFIG": str(tmp_path)})
+    return next(finding for finding in found if finding.name == "images")
+
+
+@pytest.mark.parametrize(
+    ("provider", "ok", "told"),
+    [
+        ("faasd", False, "OPENFAAS_PREFIX is not set, and faasd pulls"),
+        ("chiron-embedded", True, "for the embedded gateway"),
+    ],
+)
+def test_a_gateway_that_pulls_images_needs_a_registry(answers, provider, ok, told, tmp_path):
+    answers["/system/info"] = info(provider)
+    answers["/system/functions"] = (200, [])
+    finding = images(answers["url"], {"PATH": ""}, tmp_path)
+    assert finding.ok is ok
+    assert told in finding.detail
+    assert finding.fix.startswith("export OPENFAAS_PREFIX=") is not ok
+
+
+def test_the_engine_is_the_one_that_faas_cli_would_use(docker, tmp_path):
+    by_context = docker('test "$DOCKER_CONTEXT" = far && echo 27.1 || { echo no far >&2; exit 1; }')
+    found = images("http://127.0.0.1:9", by_context | {"DOCKER_CONTEXT": "far"}, tmp_path)
+    assert found.ok
+    assert found.detail == "OPENFAAS_PREFIX is docker.io/team; faas-cli builds with engine 27.1"
+    lost = images("http://127.0.0.1:9", by_context, tmp_path)
+    assert not lost.ok
+    assert lost.detail.endswith("the engine of docker does not answer: no far")
+
+
+def test_a_registry_without_docker_or_one_that_cannot_be_is_said(docker, tmp_path):
+    named = docker("exit 0")
+    (tmp_path / "docker").unlink()
+    assert "is not on PATH" in images("http://127.0.0.1:9", named, tmp_path).detail
+    wrong = images("http://127.0.0.1:9", named | {"OPENFAAS_PREFIX": "A B"}, tmp_path)
+    assert "OPENFAAS_PREFIX is" in wrong.detail and not wrong.ok

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from openfaas.client import FunctionSpec, Gateway
-from openfaas.credentials import BearerToken, Credentials
-from openfaas.objects import Resources
+from openfaas.credentials import Credentials
+from openfaas.objects import GatewayInfo, Resources
 from workflow.errors import ChironError
 
-ADMIN = Credentials("admin", "s3cret:with-colon")
+ADMIN = Credentials.basic("admin", "s3cret:with-colon")
 BASIC = "Basic " + base64.b64encode(b"admin:s3cret:with-colon").decode()
 
 
@@ -140,6 +140,64 @@ def test_remove_of_an_unknown_function_is_not_found(client, gateway):
     assert "function side" in raised.value.message
 
 
+def test_remove_waits_until_the_function_is_gone(client, gateway):
+    gateway.answer("DELETE /system/functions", (202, b""))
+    gateway.answer("GET /system/function/side", *[(200, {"name": "side"})] * 2, (404, b"gone"))
+
+    client.remove("side")
+
+    assert gateway.lines() == ["DELETE /system/functions", *["GET /system/function/side"] * 3]
+
+
+def test_remove_waits_for_what_somebody_else_removes(client, gateway):
+    gateway.answer("DELETE /system/functions", (404, b'services "side" not found'))
+    gateway.answer("GET /system/function/side", *[(200, {"name": "side"})] * 2, (404, b"gone"))
+
+    client.remove("side")
+
+    assert gateway.lines()[-1] == "GET /system/function/side"
+    assert len(gateway.calls) == 4
+
+
+def test_a_removal_that_does_not_end_is_an_error_with_the_line_that_tells_more(
+    client, gateway, monkeypatch
+):
+    monkeypatch.setattr("openfaas.client.GONE_S", 0.2)
+    gateway.answer("DELETE /system/functions", (202, b""))
+    gateway.answer("GET /system/function/side", (200, {"name": "side", "namespace": "mine"}))
+
+    with pytest.raises(ChironError) as raised:
+        client.remove("side")
+
+    assert (raised.value.code, raised.value.functions) == ("not-removed", ("side",))
+    assert "kubectl -n mine describe pod -l faas_function=side" in raised.value.message
+
+
+BEING_REMOVED = b'object is being deleted: deployments.apps "side" already exists'
+
+
+def test_deploy_waits_for_one_of_that_name_that_is_being_removed(client, gateway):
+    gateway.answer("PUT /system/functions", (404, b'services "side" not found'))
+    gateway.answer("POST /system/functions", *[(500, BEING_REMOVED)] * 2, (202, b""))
+
+    client.deploy(FunctionSpec(service="side", image="side:latest"))
+
+    assert gateway.lines().count("POST /system/functions") == 3
+
+
+def test_deploy_gives_up_where_a_removal_does_not_end(client, gateway, monkeypatch):
+    monkeypatch.setattr("openfaas.client.GONE_S", 0.2)
+    gateway.answer("PUT /system/functions", (404, b'services "side" not found'))
+    gateway.answer("POST /system/functions", (500, BEING_REMOVED))
+
+    with pytest.raises(ChironError, match="object is being deleted") as raised:
+        client.deploy(FunctionSpec(service="side", image="side:latest"))
+
+    assert raised.value.message.endswith(
+        "kubectl -n openfaas-fn describe pod -l faas_function=side"
+    )
+
+
 def test_scale_sends_name_and_replicas(client, gateway):
     gateway.answer("POST /system/scale-function/side", (202, b""))
 
@@ -149,11 +207,12 @@ def test_scale_sends_name_and_replicas(client, gateway):
 
 
 def test_logs_are_read_line_by_line(client, gateway):
-    lines = b'{"name":"a","text":"one","timestamp":"t"}\n{"name":"a","text":"two"}\n\n'
+    lines = b'{"name":"a","text":"one","timestamp":"t"}\n{"name":"a","text":"two\\n"}\n\n'
     gateway.answer("GET /system/logs", (200, lines))
 
     assert [line.text for line in client.logs("a", tail=2)] == ["one", "two"]
-    assert gateway.calls[0].query == {"name": "a", "follow": "false", "tail": "2"}
+    query = gateway.calls[0].query
+    assert (query["name"], query["follow"]) == ("a", "false")
 
 
 def test_secrets_are_listed_created_updated_and_removed(client, gateway):
@@ -171,6 +230,31 @@ def test_secrets_are_listed_created_updated_and_removed(client, gateway):
         {"name": "key", "rawValue": "/wA="},
         {"name": "key"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("provider", "url"),
+    [
+        ("faasd", "http://gateway:8080"),
+        ("faasd-ce", "http://gateway:8080"),
+        ("faas-netes", "http://gateway.openfaas:8080"),
+        ("faas-netes-ce", "http://gateway.openfaas:8080"),
+        ("chiron-embedded", ""),
+        ("another", ""),
+    ],
+)
+def test_a_provider_tells_where_functions_reach_the_gateway(provider, url):
+    info = GatewayInfo.model_validate({"provider": {"provider": provider}})
+    assert info.url_inside == url
+
+
+@pytest.mark.parametrize(
+    ("provider", "one_node"),
+    [("faasd", True), ("faasd-ce", True), ("chiron-embedded", True), ("faas-netes-ce", False)],
+)
+def test_a_provider_tells_whether_it_has_one_node(provider, one_node):
+    info = GatewayInfo.model_validate({"provider": {"provider": provider}})
+    assert info.one_node == one_node
 
 
 def test_info_names_provider_and_release(client, gateway):
@@ -243,7 +327,7 @@ def test_only_the_gateways_own_api_sees_credentials(client, gateway, monkeypatch
 def test_tokens_are_sent_as_bearer(gateway):
     gateway.answer("GET /system/functions", (200, []))
 
-    with Gateway(gateway.url, BearerToken("t0ken")) as client:
+    with Gateway(gateway.url, Credentials.bearer("t0ken")) as client:
         client.functions()
 
     assert gateway.calls[0].headers["authorization"] == "Bearer t0ken"
@@ -266,6 +350,14 @@ def test_threads_may_share_a_client(client, gateway):
 
     assert answers == [b"ok"] * 40
     assert sorted(call.body for call in gateway.calls) == sorted(b"%d" % n for n in range(40))
+
+
+def test_a_log_ends_with_its_newest_lines_though_faasd_cuts_those_off(client, gateway):
+    lines = [f'{{"name":"a","text":"{number}"}}' for number in range(100)]
+    gateway.answer("GET /system/logs", (200, "\n".join(lines).encode()))
+
+    assert [line.text for line in client.logs("a", tail=2)] == ["98", "99"]
+    assert int(gateway.calls[0].query["tail"]) > 1000
 
 
 def test_wrong_credentials_point_to_login(client, gateway):

@@ -7,7 +7,6 @@ import pytest
 
 from openfaas.client import Gateway
 from openfaas.credentials import (
-    BearerToken,
     Credentials,
     config_file,
     credentials_for,
@@ -66,12 +65,12 @@ def test_basic_credentials_are_decoded(configured):
         f"auths:\n- gateway: http://other\n  auth: basic\n  token: {token('x:y')}\n"
         f"- gateway: {URL}\n  auth: basic\n  token: {token('admin:pa:ss')}\n  options: []\n"
     )
-    assert credentials_for(URL, variables) == Credentials("admin", "pa:ss")
+    assert credentials_for(URL, variables) == Credentials.basic("admin", "pa:ss")
 
 
 def test_any_other_kind_is_a_token(configured):
     variables = configured(f"auths:\n- {{gateway: '{URL}', auth: oauth2, token: abc}}\n")
-    assert credentials_for(URL, variables) == BearerToken("abc")
+    assert credentials_for(URL, variables) == Credentials.bearer("abc")
 
 
 @pytest.mark.parametrize("text", ["", "auths: []\n", "auths:\n- gateway: http://other\n"])
@@ -102,7 +101,9 @@ def test_a_broken_file_is_named_with_the_mend(configured, text, tmp_path):
 
 
 def test_secrets_are_not_shown():
-    assert "hidden" not in repr(Credentials("admin", "hidden")) + repr(BearerToken("hidden"))
+    assert "hidden" not in repr(Credentials.basic("admin", "hidden")) + repr(
+        Credentials.bearer("hidden")
+    )
 
 
 @pytest.mark.faas_cli

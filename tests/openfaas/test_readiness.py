@@ -1,5 +1,7 @@
 """A function is ready when it answers itself, behind any kind of template."""
 
+import json
+
 import pytest
 
 from openfaas.client import Gateway
@@ -59,6 +61,60 @@ def test_gives_up_with_the_last_answer_and_the_end_of_the_log(client, gateway):
     assert raised.value.functions == ("side",)
     assert "/_/health answers 500" in raised.value.message
     assert raised.value.message.endswith("its log ends: imports | no numpy")
+
+
+def test_a_module_that_no_requirement_brings_is_named_with_its_file(client, gateway):
+    gateway.answer(HEALTH, (503, b""))
+    line = {"name": "side", "text": "ModuleNotFoundError: No module named 'numppy'"}
+    gateway.answer("GET /system/logs", (200, json.dumps(line).encode()))
+    with pytest.raises(ChironError, match=r"add what has numppy to its requirements\.txt"):
+        client.wait_ready("side", timeout_s=0.1)
+
+
+@pytest.mark.parametrize("namespace", ["", "mine"])
+def test_on_kubernetes_what_has_neither_replica_nor_log_is_pending(client, gateway, namespace):
+    gateway.answer(HEALTH, (503, b"No endpoints available for: side."))
+    gateway.answer(DESCRIBE, (200, {"name": "side", "namespace": namespace, "replicas": 1}))
+    gateway.answer("GET /system/logs", (200, b""))
+    gateway.answer("GET /system/info", (200, {"provider": {"orchestration": "kubernetes"}}))
+
+    with pytest.raises(ChironError) as raised:
+        client.wait_ready("side", timeout_s=0.1)
+
+    assert "it is pending: no node has room" in raised.value.message
+    assert raised.value.message.endswith(
+        f"kubectl -n {namespace or 'openfaas-fn'} describe pod -l faas_function=side"
+    )
+
+
+@pytest.mark.parametrize(("available", "orchestration"), [(1, "kubernetes"), (0, "containerd")])
+def test_a_silent_function_is_not_called_pending_where_it_is_not(
+    client, gateway, available, orchestration
+):
+    gateway.answer(HEALTH, (503, b""))
+    gateway.answer(DESCRIBE, (200, {"name": "side", "availableReplicas": available}))
+    gateway.answer("GET /system/logs", (200, b""))
+    gateway.answer("GET /system/info", (200, {"provider": {"orchestration": orchestration}}))
+
+    with pytest.raises(ChironError, match="it has no log"):
+        client.wait_ready("side", timeout_s=0.1)
+
+
+def test_gives_up_at_once_where_the_memory_limit_ended_it(client, gateway):
+    said = b"function side is not ready: killed: it went above its memory limit of 64 MiB"
+    gateway.answer(HEALTH, (503, said))
+    lines = [
+        b'{"name": "side", "text": "loads"}',
+        b'{"name": "side", "text": "gateway: killed; next start in 1 s"}',
+    ]
+    gateway.answer("GET /system/logs", (200, b"\n".join(lines)))
+
+    with pytest.raises(ChironError) as raised:
+        client.wait_ready("side", timeout_s=3600)
+
+    assert raised.value.code == "not-ready"
+    assert f"/_/health answers 503: {said.decode()}" in raised.value.message
+    assert raised.value.message.endswith("its log ends: loads")
 
 
 def test_a_function_that_is_not_deployed_is_never_ready(client, gateway):

@@ -100,6 +100,36 @@ def test_null_sections_are_absent(write):
     assert read_stack(write("stack.yaml", text), {}).function("a") == StackFunction(lang="x")
 
 
+def test_what_functions_have_in_common_is_written_once(write):
+    text = """
+x-common: &common
+  lang: python3-http
+  environment: &variables {LEVEL: info, REGION: eu}
+functions:
+  one: {<<: *common, handler: ./one}
+  two:
+    <<: *common
+    lang: python3-flask
+    environment: {<<: *variables, LEVEL: debug}
+  three: {lang: python3-http, environment: *variables}
+"""
+    stack = read_stack(write("stack.yaml", text), {})
+
+    assert stack.function("one").lang == "python3-http"
+    assert stack.function("two").lang == "python3-flask"
+    assert [stack.function(name).environment for name in ("one", "two", "three")] == [
+        {"LEVEL": "info", "REGION": "eu"},
+        {"LEVEL": "debug", "REGION": "eu"},
+        {"LEVEL": "info", "REGION": "eu"},
+    ]
+
+
+#: Nine lists of nine of the one before.
+LAUGHS = "x-0: &a0 [x]\n" + "".join(
+    f"x-{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "code", "named"),
     [
@@ -112,7 +142,9 @@ def test_null_sections_are_absent(write):
         ("version: 2.0", "bad-document", "version"),
         ("functions: {Side: {}}", "bad-name", "Side"),
         ("functions: {a: {lang: x}, a: {lang: y}}", "duplicate-key", "line 1: key 'a' twice"),
-        ("x: &a {}\nfunctions: *a", "bad-yaml", "line 2: alias *a"),
+        ("functions: {a: *common}", "bad-yaml", "undefined alias 'common'"),
+        ("functions: &a {a: *a}", "bad-yaml", "alias *a is inside itself"),
+        (LAUGHS, "bad-yaml", "100,000 values with the aliases written out"),
         ("functions: !!python/name:os.system {}", "bad-yaml", "os.system"),
         ("functions: {a: !!str x}", "bad-yaml", "tag tag:yaml.org,2002:str"),
         ("functions: {[a]: {}}", "bad-yaml", "a key has to be text"),
@@ -120,6 +152,7 @@ def test_null_sections_are_absent(write):
         ("a: b\n---\nc: d", "bad-yaml", "line 2"),
         ("[" * 5000, "bad-yaml", "nested too deeply"),
         ("a: \x01", "bad-yaml", "stack.yaml"),
+        ("~: text", "bad-document", "stack.yaml"),
         ("text", "bad-document", "stack.yaml"),
         ("a: ${A^^}", "bad-substitution", "${A^^}"),
     ],

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Period, Profile
+
+sys.path.append(str(Path(__file__).parent))  # for the oracle
 
 
 @pytest.fixture
@@ -28,12 +32,19 @@ def platform() -> Callable[..., Platform]:
 
 @pytest.fixture
 def profile() -> Callable[..., Profile]:
-    """Functions by their periods: ``profile(f="cpu 10 block 2")``."""
+    """Functions by their periods: ``profile(f="cpu 10 block 2 native*1.5 4")``.
+
+    The last one keeps 1.5 cores busy.
+    """
 
     def function(text: str) -> FunctionProfile:
         words, start, periods = text.split(), 0.0, []
         for kind, duration in zip(words[::2], map(float, words[1::2]), strict=True):
-            periods.append(Period(kind=kind, start_ms=start, duration_ms=duration))
+            kind, _, cores = kind.partition("*")
+            parallelism = float(cores or 1)
+            periods.append(
+                Period(kind=kind, start_ms=start, duration_ms=duration, parallelism=parallelism)
+            )
             start += duration
         return FunctionProfile(latency_ms=start, periods=tuple(periods))
 

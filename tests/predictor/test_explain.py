@@ -34,7 +34,7 @@ SHAPES = [
 ]
 
 
-def plan(shape, mechanism: str, model: str = "pgp") -> Plan:
+def plan(shape, mechanism: str) -> Plan:
     wraps = tuple(
         Wrap(
             name=f"w{number}",
@@ -49,7 +49,14 @@ def plan(shape, mechanism: str, model: str = "pgp") -> Plan:
         for number, (cpus, *stages) in enumerate(shape, start=1)
     )
     cpus = sum(wrap.cpus for wrap in wraps)
-    return Plan(format=1, workflow="demo", model=model, mechanism=mechanism, wraps=wraps, cpus=cpus)
+    return Plan(
+        format=1,
+        workflow="demo",
+        planner="pgp",
+        mechanism=mechanism,
+        wraps=wraps,
+        cpus=cpus,
+    )
 
 
 @st.composite

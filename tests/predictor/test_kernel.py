@@ -1,20 +1,21 @@
-"""The compiled kernel answers as the Python simulation does, and is used only where it pays."""
+"""The compiled kernel answers as the plain simulation does, spans included, and is kept on disk."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import types
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from predictor import compiling
-from predictor import engine as engines
-from predictor.compiled import CompiledEngine
-from predictor.engine import PythonEngine, engine
-from predictor.threads import Interpreter, Life
+from predictor.simulator import Interpreter, Life, Simulator, Work
+from predictor.timeline import Span
 
 several = settings(deadline=None, max_examples=300)
 
@@ -23,9 +24,8 @@ times = st.one_of(
     st.integers(1, 12).map(float),
     st.floats(0.0, 40.0).map(lambda time: round(time, 3)),
 )
-works = st.lists(st.tuples(st.sampled_from(["cpu", "native", "block"]), times), max_size=5).map(
-    tuple
-)
+KINDS = ["cpu", "native", "block", "helper", "join"]
+works = st.lists(st.tuples(st.sampled_from(KINDS), times), max_size=7).map(tuple)
 functions = st.fixed_dictionaries(dict.fromkeys("abcd", works))
 processes = st.lists(st.lists(st.sampled_from("abcd"), max_size=6).map(tuple), min_size=1,
                      max_size=5).map(tuple)  # fmt: skip
@@ -40,13 +40,55 @@ interpreters = st.builds(
 wasted = st.sampled_from([0.0, 0.0, 0.25, 1.5])
 
 
+def processes_of(lives: Sequence[Life], works: Mapping[str, Work]) -> list[oracle.Process]:
+    """What the processes do whose functions have names."""
+    return [
+        oracle.Process(
+            life.start_ms,
+            tuple(works[name] for name in life.functions),
+            life.computing_ms,
+            life.forking_ms,
+        )
+        for life in lives
+    ]
+
+
+def close(spans: Sequence[Span]) -> list[tuple]:
+    """The spans in an order that does not depend on rounding, without those of an instant."""
+    return sorted(
+        (s.process, s.thread, s.kind, *(round(t, 5) + 0.0 for t in s[3:]))
+        for s in spans
+        if s.end_ms - s.start_ms > 1e-5
+    )
+
+
 @several
 @given(st.data(), functions, processes, st.integers(1, 6), interpreters, wasted)
-def test_the_kernel_answers_as_python_does(data, functions, processes, cores, interpreter, wasted):
+def test_the_kernel_answers_as_the_oracle_does(
+    data, functions, processes, cores, interpreter, wasted
+):
     lives = [Life(data.draw(times), each, data.draw(times), data.draw(times)) for each in processes]
-    python = PythonEngine(functions, interpreter, wasted).ends_ms(lives, cores)
-    compiled = CompiledEngine(functions, interpreter, wasted).ends_ms(lives, cores)
-    assert compiled == pytest.approx(python, rel=1e-6, abs=1e-6)
+    kernel, expected = Simulator(functions, interpreter, wasted), list[Span]()
+    ends = oracle.simulate(
+        processes_of(lives, functions),
+        cores,
+        interpreter,
+        expected.append,
+        contention_overhead=wasted,
+    )
+    assert kernel.ends_ms(lives, cores) == pytest.approx(ends, rel=1e-6, abs=1e-6)
+    spans = kernel.spans(lives, cores)
+    assert len(close(spans)) == len(close(expected))
+    for one, other in zip(close(spans), close(expected), strict=True):
+        assert one[:3] == other[:3]
+        assert one[3:] == pytest.approx(other[3:], rel=1e-6, abs=3e-5)
+
+
+def test_spans_are_all_there_where_they_are_many_more_than_periods():
+    long = {"f": (("cpu", 1000.0),)}
+    spans = Simulator(long, Interpreter(0.5, 0.0, 0.0)).spans([Life(0.0, ("f", "f"))], 1)
+    assert sum(span.kind == "cpu" for span in spans) > 2000
+    assert max(span.end_ms for span in spans) == pytest.approx(2000.0)
 
 
 @several
@@ -54,82 +96,104 @@ def test_the_kernel_answers_as_python_does(data, functions, processes, cores, in
 def test_processes_on_cores_of_their_own_end_as_each_does_by_itself(
     functions, processes, interpreter
 ):
-    kernel = CompiledEngine(functions, interpreter)
+    kernel = Simulator(functions, interpreter)
     alone = [kernel.ends_ms([Life(0.0, process)], 1)[0] for process in processes]
     assert kernel.each_ms(processes) == alone
-    python = PythonEngine(functions, interpreter).each_ms(processes)
-    assert alone == pytest.approx(python, rel=1e-6, abs=1e-6)
 
 
 hours = st.floats(0.0, 3_600_000.0)
-long_works = st.lists(
-    st.tuples(st.sampled_from(["cpu", "native", "block"]), hours), max_size=4
-).map(tuple)
+long_works = st.lists(st.tuples(st.sampled_from(KINDS), hours), max_size=4).map(tuple)
 
 
 @settings(deadline=None, max_examples=100)
 @given(st.fixed_dictionaries(dict.fromkeys("abcd", long_works)), processes, st.integers(1, 3))
 def test_functions_of_an_hour_end_too(functions, processes, cores):
-    kernel = CompiledEngine(functions, Interpreter(7_777.7, 0.3, 0.7))
+    kernel = Simulator(functions, Interpreter(7_777.7, 0.3, 0.7))
     ends = kernel.ends_ms([Life(1.0 / 3, process) for process in processes], cores)
     assert all(0 < end < 1e9 for end in ends)
 
 
-def test_many_threads_answer_as_in_python():
+def test_many_threads_answer_as_in_the_oracle():
     work = (("cpu", 3.1), ("block", 2.7), ("native", 1.3), ("cpu", 7.9)) * 5
     known, lives = {"a": work, "b": work[1:]}, [Life(0.0, ("a", "b") * 100)]
     interpreter = Interpreter(5.0, 0.01, 0.1)
-    python = PythonEngine(known, interpreter).ends_ms(lives, 8)
-    assert CompiledEngine(known, interpreter).ends_ms(lives, 8) == pytest.approx(python)
+    ends = oracle.simulate(processes_of(lives, known), 8, interpreter)
+    assert Simulator(known, interpreter).ends_ms(lives, 8) == pytest.approx(ends)
 
 
-TWICE = [Life(0.0, ("a", "a"))]
-FEW = {"a": (("cpu", 1.0),)}
-FREE = Interpreter(5.0, 0.0, 0.0)
-
-
-def test_who_asks_little_is_answered_in_python_and_who_asks_much_by_the_kernel(monkeypatch):
-    monkeypatch.setattr(engines, "ENOUGH_PERIODS", 3)
-    auto = engine("auto", FEW, FREE)
-    used = [(auto.ends_ms(TWICE, 1), type(auto._engine)) for _ in range(3)]
-    assert used == [([2.0], PythonEngine), ([2.0], CompiledEngine), ([2.0], CompiledEngine)]
-    auto = engine("auto", FEW, FREE)
-    used = [(auto.each_ms([("a",), ("a",)]), type(auto._engine)) for _ in range(2)]
-    assert used == [([1.0, 1.0], PythonEngine), ([1.0, 1.0], CompiledEngine)]
-
-
-def test_nobody_pays_for_numba_before_it_is_used():
-    code = (
-        "import sys, cli.predict, cli.schedule;"
-        "sys.exit(bool({'numba', 'llvmlite', 'predictor.kernel'} & set(sys.modules)))"
+def loaded(code: str) -> str:
+    """What a new interpreter prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, timeout=120, stdout=subprocess.PIPE, text=True
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    return done.stdout.strip()
 
 
-def test_where_no_cache_can_be_written_functions_are_compiled_all_the_same(monkeypatch):
-    asked = []
-
-    def njit(cache=False, **options):
-        asked.append((cache, options))
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return lambda function: function
-
-    monkeypatch.setattr(compiling, "numba", types.SimpleNamespace(njit=njit))
-    assert compiling.entry(len)("four") == 4
-    assert [cache for cache, _ in asked] == [True, False]
+def test_nothing_pays_for_llvm_before_it_simulates_nor_for_numba_once_the_kernel_is_kept():
+    found = "print({'numba', 'numpy', 'llvmlite'} & set(sys.modules) or 'nothing')"
+    assert loaded(f"import sys, cli.main; {found}") == "nothing"
+    compiling.kernel()
+    simulated = "from predictor.compiling import kernel; kernel()"
+    assert loaded(f"import sys, cli.predict, cli.schedule; {simulated}; {found}") == "{'llvmlite'}"
 
 
-@pytest.mark.parametrize(("knows", "options"), [(True, {"_nrt", "forceinline"}), (False, set())])
-def test_only_options_that_numba_knows_are_asked_for(monkeypatch, knows, options):
-    asked = []
+@pytest.fixture
+def places(monkeypatch, tmp_path) -> Iterator[list[Path]]:
+    """Two files for the machine code, and a compiler that need not compile it anew."""
+    compiling.kernel()
+    code = next(filter(None, map(compiling._read, compiling._files())))
+    files = [tmp_path / "first" / "kernel.o", tmp_path / "second" / "kernel.o"]
+    monkeypatch.setattr(compiling, "_files", lambda: iter(files))
+    monkeypatch.setattr(compiling, "_compiled", lambda: code)
+    compiling.kernel.cache_clear()
+    yield files
+    compiling.kernel.cache_clear()
 
-    def njit(cache=False, **options):
-        asked.extend(options)
-        return lambda function: function
 
-    monkeypatch.setattr(compiling, "numba", types.SimpleNamespace(njit=njit))
-    if not knows:
-        monkeypatch.setattr(compiling, "CPUTargetOptions", object)
-    assert compiling.inner(len)("four") == 4
-    assert set(asked) == {"error_model"} | options
+def works() -> bool:
+    simulator = Simulator({"f": (("cpu", 1.0),)}, Interpreter(5.0, 0.0, 0.0))
+    return simulator.each_ms([("f", "f")]) == [2.0]
+
+
+def test_the_machine_code_is_kept_beside_the_source_or_else_where_it_can_be(places):
+    assert works()
+    assert [file.exists() for file in places] == [True, False]
+    places[0].unlink()
+    places[0].parent.rmdir()
+    places[0].parent.write_text("no folder")
+    compiling.kernel.cache_clear()
+    assert works()
+    assert places[1].exists()
+
+
+def test_where_nothing_can_be_written_the_kernel_is_compiled_all_the_same(places):
+    for file in places:
+        file.parent.write_text("no folder")
+    assert works()
+
+
+def test_a_user_without_a_home_has_the_place_beside_the_source(monkeypatch):
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    (file,) = compiling._files()
+    assert file.parent.name == "__pycache__"
+
+
+@pytest.mark.parametrize("keep", [0, 7, 40, -1])
+def test_a_file_that_is_not_whole_is_written_anew(places, keep):
+    assert works()
+    whole = places[0].read_bytes()
+    places[0].write_bytes(whole[:keep])
+    compiling.kernel.cache_clear()
+    assert works()
+    assert places[0].read_bytes() == whole
+
+
+def test_several_may_compile_at_once(places):
+    with ThreadPoolExecutor(4) as several_at_once:
+        assert all(several_at_once.map(lambda _: works(), range(8)))
+    assert compiling._read(places[0])
+    assert [file.name for file in places[0].parent.iterdir()] == ["kernel.o"]

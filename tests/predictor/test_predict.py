@@ -92,7 +92,7 @@ def plan(wraps: Wraps, cpus: int = 2, **fields: Any) -> Plan:
         )
         for number, stages in enumerate(wraps, start=1)
     ]
-    known = {"format": 1, "workflow": "demo", "model": "pgp", "mechanism": "fork"}
+    known = {"format": 1, "workflow": "demo", "planner": "pgp", "mechanism": "fork"}
     return Plan(**(known | {"wraps": tuple(made), "cpus": cpus * len(made)} | fields))
 
 
@@ -131,9 +131,19 @@ def test_threads_of_one_process_take_turns(costs, profile):
     assert prediction.stages_ms == (14.0, 2.0)
 
 
+def test_what_a_function_computes_at_once_needs_cores_of_its_own(platform, profile):
+    known = profile(a="cpu 2 native*2.5 10 block 3", b="cpu 12")
+    alone, both = [((("a",),), 4)], [((("a",), ("b",)), 2)]
+    predictor = Predictor(known, platform())
+    assert predictor.stage_ms(alone, "pool", "first") == 15.0
+    assert predictor.stage_ms([(alone[0][0], 2)], "pool", "first") == 17.5
+    assert predictor.stage_ms([(alone[0][0], 1)], "pool", "first") == 30.0
+    assert predictor.stage_ms(both, "pool", "first") == 2 + (25 + 10) / 2 + 3
+
+
 def test_an_empty_main_process_only_waits(costs, profile):
     """Forked at 0, 2, 4 and ready 3 later: a 3-13, b 5-9, c 7-10; IPC for three; d 3-5 and IPC."""
-    sand = plan([{0: ["", "a", "b", "c"], 1: ["", "d"]}], cpus=3, model="sand")
+    sand = plan([{0: ["", "a", "b", "c"], 1: ["", "d"]}], cpus=3, planner="sand")
     prediction = predict(sand, WORKFLOW, profile(**FUNCTIONS), costs)
     assert prediction.stages_ms == (13.0 + 1.5, 5.0 + 0.5)
 
@@ -142,7 +152,7 @@ def test_the_client_of_one_to_one_calls_every_wrap_itself(costs, profile):
     """Nothing is local: wrap k leaves (k-1) T_INV late and pays T_RPC; no request to a first."""
     wraps: Wraps = [{0: ["a"]}, {0: ["b"]}, {0: ["c"]}, {1: ["d"]}]
     prediction = predict(
-        plan(wraps, cpus=1, model="one-to-one"), WORKFLOW, profile(**FUNCTIONS), costs
+        plan(wraps, cpus=1, orchestrator="client"), WORKFLOW, profile(**FUNCTIONS), costs
     )
     assert prediction.stages_ms == (18.0, 10.0)
     assert prediction.latency_ms == 28.0
@@ -245,9 +255,9 @@ def test_tasks_of_one_function_may_change_places(data):
 def test_the_spans_of_a_wrap_end_where_its_processes_end(costs, profile):
     predictor = Predictor(profile(**FUNCTIONS), costs)
     parts = parts_of(plan(TWO_WRAPS), 0, WORKFLOW)
-    first, second = predictor.stage_runs(parts, "fork", local=True)
+    first, second = predictor.stage_runs(parts, "fork", "first")
     assert (first.ends_ms, second.ends_ms) == ((12.0, 7.0), (3.0,))
-    spans = predictor.stage_spans(parts, "fork", local=True)
+    spans = predictor.stage_spans(parts, "fork", "first")
     ends = [[max(s.end_ms for s in own if s.process == p) for p in (0, 1)] for own in spans[:1]]
     assert ends == [[12.0, 7.0]]
     assert max(s.end_ms for s in spans[1]) == 3.0
@@ -325,3 +335,30 @@ def test_a_place_where_all_takes_twice_as_long_takes_twice_as_long(
     assert longer.plan_stages_ms(made, WORKFLOW) == pytest.approx(
         [stage * scale for stage in stages], rel=1e-6, abs=1e-6
     )
+
+
+def test_several_payloads_are_predicted_one_by_one_and_their_mean_by_weight(
+    profile, of_payloads, costs
+):
+    small = profile(**FUNCTIONS)
+    large = profile(**FUNCTIONS | {"c": "block 100", "d": "cpu 20"})
+    alone = [predict(plan(TWO_WRAPS), WORKFLOW, each, costs) for each in (small, large)]
+
+    mix = of_payloads(small=(3.0, small), large=(1.0, large))
+    mix = mix.model_copy(update={"warnings": ("taken in a hurry",)})
+    found = predict(plan(TWO_WRAPS), WORKFLOW, mix, costs)
+
+    latencies = [each.latency_ms for each in alone]
+    assert found.latency_ms == pytest.approx(0.75 * latencies[0] + 0.25 * latencies[1], abs=1e-3)
+    assert found.payloads_ms == dict(zip(("small", "large"), latencies, strict=True))
+    assert found.warnings == ("taken in a hurry",)
+    assert (found.low_ms, found.high_ms) == (alone[0].low_ms, alone[1].high_ms)
+    parts = zip(found.stages_ms, alone[0].stages_ms, alone[1].stages_ms, strict=True)
+    for whole_ms, small_ms, large_ms in parts:
+        assert whole_ms == pytest.approx(0.75 * small_ms + 0.25 * large_ms, abs=1e-3)
+
+
+def test_one_payload_is_predicted_as_if_it_had_no_name(profile, of_payloads, costs):
+    one = profile(**FUNCTIONS)
+    found = predict(plan(TWO_WRAPS), WORKFLOW, of_payloads(only=(5.0, one)), costs)
+    assert found == predict(plan(TWO_WRAPS), WORKFLOW, one, costs)

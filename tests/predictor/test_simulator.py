@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from by_process import simulate
+from oracle import Process
 
-from predictor.simulator import simulate
-from predictor.threads import Interpreter, Process, Work
+from predictor.simulator import Interpreter, Work
 from predictor.timeline import Span
 
 FREE = Interpreter(switch_interval_ms=5.0, switch_cost_ms=0.0, thread_startup_ms=0.0)
@@ -82,6 +83,35 @@ def test_native_code_lets_others_compute_beside_it():
     assert end_ms("native 10", "cpu 10", cores=1) == 20.0
 
 
+def test_helpers_compute_beside_their_function_on_cores_of_their_own():
+    with_two = "helper 10 helper 4 native 10 join 0 cpu 1"
+    assert end_ms(with_two, cores=3) == 11.0
+    assert end_ms(with_two, cores=2) == 13.0
+    assert end_ms(with_two, cores=1) == 25.0
+
+
+def test_helpers_need_no_gil_and_their_function_keeps_its_own():
+    assert held("helper 3 cpu 6 join 0 cpu 2") == [(0, 0, 9), (0, 9, 11)]
+
+
+def test_who_waits_for_its_helpers_lets_the_gil_go():
+    threads = ("helper 8 cpu 2 join 0 cpu 1", "cpu 12")
+    assert end_ms(*threads, cores=2) == 15.0
+    assert held("helper 8 cpu 2 join 0", "block 20 cpu 1") == [(0, 0, 4), (1, 24, 25)]
+
+
+def test_helpers_of_two_processes_compete_for_the_cores():
+    two = [Process(0.0, (work("helper 10 native 10 join 0"),))] * 2
+    assert simulate(two, 4, FREE) == [10.0, 10.0]
+    assert simulate(two, 2, FREE) == [20.0, 20.0]
+    assert simulate(two, 2, FREE, contention_overhead=0.25) == [25.0, 25.0]
+
+
+def test_what_helpers_do_is_recorded_beside_their_function():
+    spans = [(s.kind, s.start_ms, s.end_ms) for s in recorded("helper 3 native 1 join 0 block 2")]
+    assert spans == [("native", 0, 2), ("helper", 0, 4), ("join", 2, 4), ("block", 4, 6)]
+
+
 def test_a_thread_without_periods_ends_as_its_process_starts():
     assert simulate([Process(3.0, ((),)), Process(4.0, ())], 1, FREE) == [3.0, 4.0]
 
@@ -153,22 +183,22 @@ def test_processes_run_at_once_where_there_are_cores_and_share_where_not():
 
 def test_computing_takes_longer_while_more_threads_want_to_than_cores_can():
     three = [Process(0.0, (work("cpu 10"),)), *[Process(0.0, (work("native 10"),))] * 2]
-    assert simulate(three, 2, FREE, wasted_cores=0.2) == pytest.approx([18.0] * 3)
-    assert simulate(three, 3, FREE, wasted_cores=0.2) == [10.0] * 3
-    assert simulate(three, 1, FREE, wasted_cores=0.2) == [30.0] * 3, "one core is never idle"
+    assert simulate(three, 2, FREE, contention_overhead=0.2) == pytest.approx([18.0] * 3)
+    assert simulate(three, 3, FREE, contention_overhead=0.2) == [10.0] * 3
+    assert simulate(three, 1, FREE, contention_overhead=0.2) == [30.0] * 3, "one core is never idle"
 
 
 def test_so_it_does_while_threads_wait_for_the_gil_and_others_compute():
     """Until each process has a thread left, after 18 ms of work; the last 2 ms are not longer."""
     process = Process(0.0, (work("cpu 10"), work("cpu 10")))
-    assert simulate([process] * 2, 2, FREE, wasted_cores=0.25) == pytest.approx([24.5] * 2)
-    assert simulate([process], 2, FREE, wasted_cores=0.25) == [20.0]
+    assert simulate([process] * 2, 2, FREE, contention_overhead=0.25) == pytest.approx([24.5] * 2)
+    assert simulate([process], 2, FREE, contention_overhead=0.25) == [20.0]
 
 
-def test_what_wasted_cores_cost_counts_as_computing_and_not_as_waiting_for_a_core():
+def test_what_contention_overhead_cost_counts_as_computing_and_not_as_waiting_for_a_core():
     spans: list[Span] = []
     three = [Process(0.0, (work("cpu 10"),))] * 3
-    simulate(three, 2, FREE, spans.append, wasted_cores=0.2)
+    simulate(three, 2, FREE, spans.append, contention_overhead=0.2)
     assert [span.wait_core_ms for span in spans if span.kind == "cpu"] == pytest.approx([6.0] * 3)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
+from by_process import simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle import Process
 
-from predictor.simulator import simulate
-from predictor.threads import Interpreter, Process
+from predictor.simulator import Interpreter
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(90, method="thread")
@@ -51,10 +52,10 @@ def time_ms(work, *kinds):
     cores,
     st.sampled_from([0.1, 0.5, 2.0]),
 )
-def test_wasted_cores_delay_nobody_by_more_than_their_share(processes, k, wasted):
+def test_contention_overhead_delays_no_thread_by_more_than_its_share(processes, k, wasted):
     """Of processes of one thread; others may hand their GIL on in another order."""
     perfect = simulate(processes, k, FREE)
-    ends = simulate(processes, k, FREE, wasted_cores=wasted)
+    ends = simulate(processes, k, FREE, contention_overhead=wasted)
     for end, at_best in zip(ends, perfect, strict=True):
         assert at_best - 1e-6 <= end
         if k == 1 or len(processes) <= k:
@@ -80,6 +81,20 @@ def test_n_equal_cpu_threads_take_n_times_as_long_and_their_switches(
     )
     switches = n * math.ceil(duration / interval) if n > 1 else 1  # the first from the starter
     assert ends == [pytest.approx(n * duration + switches * cost, **CLOSE)]
+
+
+@several
+@given(processes, st.lists(times, min_size=1, max_size=4), st.data(), cores, interpreters)
+def test_a_helper_is_a_native_thread_of_another_process(processes, helpers, data, k, interpreter):
+    """Where it begins at once and nobody waits for it, its function ends as if it were one."""
+    owned = [(ms, data.draw(works)) for ms in helpers]
+    owners = [Process(0.0, ((("helper", ms), *work),)) for ms, work in owned]
+    apart = [Process(0.0, (work,)) for _, work in owned]
+    natives = [Process(0.0, ((("native", ms),),)) for ms in helpers]
+    free = Interpreter(interpreter.switch_interval_ms, 0.0, 0.0)
+    ends = simulate([*owners, *processes], k, free)
+    expected = simulate([*apart, *processes, *natives], k, free)
+    assert ends == pytest.approx(expected[: len(ends)], **CLOSE)
 
 
 @several

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from by_process import simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle import Process
 
-from predictor.simulator import simulate
-from predictor.threads import Interpreter, Process, Work
+from predictor.simulator import Interpreter, Work
 from predictor.timeline import Span
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.

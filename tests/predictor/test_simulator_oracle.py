@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from by_process import simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle import Process
 
-from predictor.simulator import simulate
-from predictor.threads import Interpreter, Process, Work
+from predictor.simulator import Interpreter, Work
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(90, method="thread")

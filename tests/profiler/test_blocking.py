@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from profiler.blocking import Wait, waits
-from profiler.files import files
 from profiler.handler_run import HandlerRun, handler_runs
+from profiler.shared_resources import files
 from profiler.strace_text import parse
 
 MakeRun = Callable[..., HandlerRun]

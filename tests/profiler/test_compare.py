@@ -8,7 +8,7 @@ import pytest
 
 from profiler.chrome_trace import chrome_trace
 from profiler.compare import compare
-from profiler.drift import latency_at, platform_at, profile_at, waiting_in
+from profiler.drift import at_one_speed, latency_at, platform_at, profile_at
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Period, Profile
 
@@ -20,7 +20,7 @@ def function(
         Period(kind="cpu", start_ms=0.0, duration_ms=cpu),
         Period(kind="block", start_ms=cpu, duration_ms=block, syscall="read"),
     )
-    made = FunctionProfile(latency_ms=cpu + block, periods=periods, reference_ms=reference)
+    made = FunctionProfile(latency_ms=cpu + block, periods=periods, cpu_probe_ms=reference)
     return made.model_copy(update=fields)
 
 
@@ -79,25 +79,31 @@ def test_a_profile_at_another_speed_computes_longer_and_waits_as_long() -> None:
     assert after.spread_ms == (36, 44)
 
 
-def test_waits_are_as_long_as_is_known_of_them() -> None:
-    before = profile(a=function(10, 20, 1.0), b=function(10, 20, 1.0))
-    after = profile_at(before, 2.0, {"a": 30.0}).functions
-    assert [p.duration_ms for p in after["a"].periods] == [20, 30]
-    assert [p.duration_ms for p in after["b"].periods] == [20, 20]
-
-
-def test_a_run_has_waited_for_what_computing_leaves_of_it() -> None:
-    one = function(10, 20, 1.0)
-    assert waiting_in(one, 50.0, 2.0) == 30.0
-    assert waiting_in(one, 15.0, 2.0) == 0.0
+def test_functions_that_were_profiled_at_several_speeds_are_taken_at_one() -> None:
+    slow = function(30, 10, 2.0, forked_ms=46.0, spread_ms=(38.0, 42.0))
+    before = {
+        "a": [function(10, 20, 1.0), function(20, 0, 2.0)],
+        "b": [slow],
+        "c": [function(1 / 3, 0, 1.0)],
+        "d": [function(7, 0, None)],
+        "e": [function(1, 0, 1.0)],
+    }
+    after = at_one_speed(before)
+    latencies_ms = {name: [each.latency_ms for each in found] for name, found in after.items()}
+    assert latencies_ms == {"a": [30, 10], "b": [25], "c": [0.333], "d": [7], "e": [1]}
+    (b,) = after["b"]
+    assert [p.duration_ms for p in b.periods] == [15, 10]
+    assert (b.cpu_probe_ms, b.forked_ms, b.spread_ms) == (1.0, 28.0, (23.75, 26.25))
+    assert at_one_speed(after) == after
+    assert FunctionProfile.model_validate_json(b.model_dump_json()) == b
 
 
 def test_a_platform_at_another_speed_costs_more_but_for_what_a_clock_decides() -> None:
     names = [name for name, field in Platform.model_fields.items() if field.is_required()]
     costs = dict.fromkeys((name for name in names if name.endswith("_ms")), 1.0)
     spread = {"rpc_ms": (0.5, 2.0), "switch_interval_ms": (5.0, 6.0)}
-    before = Platform(format=1, name="p", cpus=2, reference_ms=1.0, spread=spread, **costs)
+    before = Platform(format=1, name="p", cpus=2, cpu_probe_ms=1.0, spread=spread, **costs)
     after = platform_at(before, 1.5)
     assert (after.rpc_ms, after.switch_interval_ms, after.thread_ready_ms) == (1.5, 5.0, None)
     assert after.spread == {"rpc_ms": (0.75, 3.0), "switch_interval_ms": (5.0, 6.0)}
-    assert platform_at(before.model_copy(update={"reference_ms": None}), 1.5).rpc_ms == 1.0
+    assert platform_at(before.model_copy(update={"cpu_probe_ms": None}), 1.5).rpc_ms == 1.0

@@ -1,4 +1,4 @@
-"""Facts for the scheduler: ports, calls that concern the whole process, payloads."""
+"""Facts for the scheduler: ports, and calls that concern the whole process."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from profiler.handler_run import HandlerRun
-from profiler.payloads import payloads
-from profiler.ports import ports
-from profiler.unshareable import unshareable
-from workflow.folder import WorkflowFolder
+from profiler.shared_resources import ports, unshareable
 
 
 def test_ports_are_those_that_are_bound_and_not_left_to_the_kernel(
@@ -49,11 +46,3 @@ def test_calls_that_cannot_share_a_process_are_found(
     (tmp_path / "lib" / "deep.py").write_text(code)
     (tmp_path / "handler.py").write_text("def handle(req):\n    return req\n")
     assert unshareable(tmp_path) == found
-
-
-def test_a_list_is_one_payload_and_further_ones_are_in_a_folder(small: WorkflowFolder) -> None:
-    (small.path / "payload.json").write_bytes(b"[1, 2]")
-    (small.path / "payloads").mkdir()
-    (small.path / "payloads" / "large.json").write_bytes(b"[3]")
-    (small.path / "payloads" / "extreme.json").write_bytes(b"{}")
-    assert payloads(small) == [b"[1, 2]", b"{}", b"[3]"]

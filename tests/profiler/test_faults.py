@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from generator.harness import Harness
+from deployment.local_launcher import LocalLauncher
 from profiler.profile import IncompleteProfileError, profile
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
@@ -25,7 +25,10 @@ TRACED = (
 )
 
 FAULTS = {
-    "raises": ("def handle(req):\n    raise ValueError('out of cheese')\n", "out of cheese"),
+    "raises": (
+        "def handle(req):\n    raise ValueError('out of cheese')\n",
+        r"out of cheese \(handler\.py:10\); its input was \{\"answer\": 4\.20\}",
+    ),
     "raises-deployed": (
         "def handle(req):\n    if WRAPPED:\n        raise ValueError('cold')\n    return req\n",
         "cold",
@@ -53,7 +56,13 @@ def nothing_is_left() -> Iterator[None]:
 
 
 @pytest.mark.strace
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, marks=() if fault in ("raises", "exits") else pytest.mark.slow)
+        for fault in FAULTS
+    ],
+)
 def test_a_faulty_function_is_named_and_the_others_are_profiled(
     fault: str, strace: str, write_folder: MakeFolder, tmp_path: Path
 ) -> None:
@@ -65,7 +74,7 @@ def test_a_faulty_function_is_named_and_the_others_are_profiled(
         fields={"faulty": {"environment": {"exec_timeout": "5s"}}},
     )
     with pytest.raises(IncompleteProfileError, match=r"function faulty.*" + said) as caught:
-        profile(folder, Harness(str), samples=4)
+        profile(folder, LocalLauncher(str), samples=4)
     profiled = set(caught.value.profile.functions)
     assert "sound" in profiled
     assert "faulty" in caught.value.functions
@@ -76,7 +85,7 @@ def test_a_faulty_function_is_named_and_the_others_are_profiled(
 def test_a_function_may_print_10_mb(strace: str, write_folder: MakeFolder, tmp_path: Path) -> None:
     code = "def handle(req):\n    print('x' * 10_000_000)\n    return req\n"
     folder = write_folder(tmp_path, {"tasks": {"a": "loud"}, "edges": []}, functions={"loud": code})
-    loud = profile(folder, Harness(str), samples=4).functions["loud"]
+    loud = profile(folder, LocalLauncher(str), samples=4).functions["loud"]
     assert loud.latency_ms > 0
 
 
@@ -89,10 +98,10 @@ def test_a_missing_module_is_said_with_the_wraps_name(
         functions={"needy": "import no_such_module\n\n\n" + SOUND},
     )
     with pytest.raises(ChironError, match=r"needy.*no_such_module"):
-        profile(folder, Harness(str), samples=4)
+        profile(folder, LocalLauncher(str), samples=4)
 
 
-def test_without_strace_the_harness_profiles_by_the_probe_alone(
+def test_without_strace_the_local_launcher_profiles_by_the_probe_alone(
     write_folder: MakeFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = "import time\n\n\ndef handle(req):\n    time.sleep(0.02)\n    return req\n"
@@ -100,11 +109,29 @@ def test_without_strace_the_harness_profiles_by_the_probe_alone(
     nowhere = tmp_path / "nowhere"
     nowhere.mkdir()
     monkeypatch.setenv("PATH", os.fspath(nowhere))
+    monkeypatch.setattr("profiler.profile.others_share", lambda _: 0.62)
     said: list[str] = []
-    nap = profile(
-        folder, Harness(said.append), samples=8, progress=said.append, probe_alone=True
-    ).functions["nap"]
+    found = profile(
+        folder, LocalLauncher(said.append), samples=8, progress=said.append, probe_alone=True
+    )
+    nap = found.functions["nap"]
     assert nap.sources == ("probe",)
     assert nap.time_ms("block") / nap.latency_ms > 0.5
     assert max(nap.periods, key=lambda p: p.duration_ms).syscall == "clock_nanosleep"
     assert any("strace" in line and "install" in line for line in said)
+    (busy,) = found.warnings
+    assert "62% of the cores" in busy and f"warning: {busy}" in said
+
+
+def test_memory_that_a_wrap_keeps_from_run_to_run_is_the_runs_and_not_the_imports(
+    write_folder, tmp_path
+):
+    keeps = "def handle(req):\n    return str(len((req + 'x') * (20 << 20)))\n"
+    functions = {"keeps": keeps, "sound": "def handle(req):\n    return req\n"}
+    workflow = {"tasks": {"a": "keeps", "b": "sound"}, "edges": []}
+    folder = write_folder(tmp_path / "flow", workflow, functions)
+    (folder.path / "payload.json").write_text("")
+    found = profile(folder, LocalLauncher(str), samples=4, probe_alone=True).functions
+    assert 18 < found["keeps"].memory_mib < 30
+    assert found["sound"].memory_mib < 3
+    assert abs(found["keeps"].idle_mib - found["sound"].idle_mib) < 8

@@ -7,12 +7,13 @@ from itertools import groupby
 
 import pytest
 
-from evaluation.known_functions import KNOWN, write_known
-from generator.launcher import Launcher
+from deployment.launcher import Launcher
+from evaluation.profiler import KNOWN, write_known
 from profiler.profile import profile
 from workflow.profile import FunctionProfile
 
-#: Shares are right within this however busy the machine is: what is taken for another kind shows.
+pytestmark = [pytest.mark.slow, pytest.mark.quiet]
+#: Shares are right within this: what is taken for another kind shows.
 #: How right they are where nothing else runs, `chiron evaluate profiler` tells.
 BOUND = 0.15
 #: What has threads of its own takes longer for computing where others have the cores, how much of

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.harness import Harness
-from profiler.placing import alone, alone_under_strace
+from deployment.local_launcher import LocalLauncher
 from profiler.profile import IncompleteProfileError, profile
+from profiler.solo import alone, alone_under_strace
 from profiler.traced_runs import Launched
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
@@ -36,7 +36,7 @@ def test_a_function_that_cannot_be_imported_does_not_keep_the_others(
 ) -> None:
     monkeypatch.setenv("PATH", os.devnull)  # no strace: the probe will do
     with pytest.raises(IncompleteProfileError, match=r"function needy .*no_such_module") as caught:
-        profile(naps, Harness(str), samples=2, probe_alone=True)
+        profile(naps, LocalLauncher(str), samples=2, probe_alone=True)
     assert set(caught.value.profile.functions) == {"nap"}
     assert caught.value.functions == ("needy",)
 
@@ -56,7 +56,7 @@ def test_a_wrap_launched_under_strace_shows_its_runs_one_by_one(
     naps: WorkflowFolder, strace: str
 ) -> None:
     failures: dict[str, ChironError] = {}
-    with alone_under_strace(strace, Harness(str), naps, failures) as (running, outputs):
+    with alone_under_strace(strace, LocalLauncher(str), naps, failures) as (running, outputs):
         tracer = Launched(running.solo("nap", [b"{}"]), outputs["nap"])
         seen = tracer.runs(range(3))
     assert set(failures) == {"needy"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.probe_run import ProbeRun, probe_run, read_ticks
+from profiler.probe_run import CORES, ProbeRun, probe_run, read_ticks
 from profiler.syscall_numbers import syscall_name
 
 #: A tick without what the handler and the probe had no core.
@@ -22,7 +22,7 @@ def run_of(rows: list[Row]) -> ProbeRun:
 
 
 def run_with_delays(rows: list[tuple[int, int, int, int, str, int, int]]) -> ProbeRun:
-    return probe_run(read_ticks(rows))
+    return probe_run(read_ticks([(*row, 0) for row in rows]))
 
 
 def test_no_tick_at_all_is_computing_with_the_gil() -> None:
@@ -121,12 +121,38 @@ def test_a_short_hold_that_the_probe_runs_into_is_not_all_since_it_slept() -> No
     assert run.time_ms("cpu") < 0.1
 
 
+def test_threads_that_compute_at_once_keep_more_than_one_core_busy() -> None:
+    rows: list[Row] = [(0, 0, 0, 1, "begin")]
+    rows += [(250 * n, 500 * n, 200, 0, "running") for n in range(1, 41)]
+    (stretch,) = run_of([*rows, (10_100, 20_200, 0, 1, "end")]).stretches
+    assert (stretch.kind, stretch.cpu_ms) == ("native", pytest.approx(20.2))
+    assert stretch.parallelism == min(CORES, 2.0)
+
+
+def test_a_thread_that_computes_beside_python_keeps_a_second_core_busy() -> None:
+    (stretch,) = run_of([(0, 0, 0, 1, "begin"), (50_000, 75_000, 0, 1, "end")]).stretches
+    assert (stretch.kind, stretch.parallelism) == ("cpu", min(CORES, 1.5))
+
+
+def test_threads_that_hand_the_gil_on_keep_one_core_busy() -> None:
+    (stretch,) = run_of([(0, 0, 0, 1, "begin"), (50_000, 52_000, 0, 1, "end")]).stretches
+    assert (stretch.kind, stretch.parallelism) == ("cpu", 1.0)
+
+
+def test_what_processes_compute_is_known_also_while_the_function_waits() -> None:
+    rows = [(250 * n, 0, 200, 0, SLEEPING, 0, 0, 4000 * (n // 16)) for n in range(1, 64)]
+    begin, end = (0, 0, 0, 1, "begin", 0, 0, 0), (16_000, 0, 0, 1, "end", 0, 0, 16_000)
+    run = probe_run(read_ticks([begin, *rows, end]))
+    assert run.time_ms("block") == pytest.approx(16.0)
+    assert sum(stretch.cpu_ms for stretch in run.stretches) == pytest.approx(16.0)
+
+
 @pytest.mark.parametrize(
     "rows",
     [
         [],
-        [[0, 0, 0, 1, "begin", 0, 0]],
-        [[0, 0, 0, 1, "end", 0, 0], [1, 1, 1, 1, "begin", 0, 0]],
+        [[0, 0, 0, 1, "begin", 0, 0, 0]],
+        [[0, 0, 0, 1, "end", 0, 0, 0], [1, 1, 1, 1, "begin", 0, 0, 0]],
         [[0, 1], [1, 2]],
     ],
 )

@@ -14,7 +14,7 @@ from typing import NoReturn
 import psutil
 import pytest
 
-from generator.launcher import Launcher
+from deployment.launcher import Launcher
 from profiler.profile import profile
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from profiler.probe_run import ProbeRun, Stretch
+from profiler.probe_run import CORES, ProbeRun, Stretch
 from profiler.reconcile import probed_periods, reconciled
 from workflow.profile import Period, PeriodKind
 
@@ -28,6 +30,11 @@ def probed(*parts: Part) -> ProbeRun:
     return ProbeRun(seen[-1].end_ms, tuple(seen))
 
 
+def keeping_busy(run: ProbeRun, *cpu_ms: float) -> ProbeRun:
+    seen = (replace(s, cpu_ms=each) for s, each in zip(run.stretches, cpu_ms, strict=True))
+    return replace(run, stretches=tuple(seen))
+
+
 def told(found: tuple[Period, ...]) -> list[tuple[str, float, str | None]]:
     return [(p.kind, round(p.duration_ms, 1), p.syscall) for p in found]
 
@@ -35,6 +42,32 @@ def told(found: tuple[Period, ...]) -> list[tuple[str, float, str | None]]:
 def test_computing_is_native_where_the_probe_says_so() -> None:
     found = reconciled(periods(("cpu", 30)), probed(("cpu", 10), ("native", 20)))
     assert told(found) == [("cpu", 10.0, None), ("native", 20.0, None)]
+
+
+def test_what_computes_at_once_keeps_cores_busy() -> None:
+    run = keeping_busy(probed(("cpu", 10), ("native", 20), ("block", 10)), 16.0, 40.0, 0.5)
+    seen = periods(("cpu", 10), ("block", 20, "futex"), ("block", 10, "read"))
+    assert [(p.kind, p.parallelism) for p in reconciled(seen, run)] == [
+        ("cpu", min(CORES, 1.6)), ("native", min(CORES, 2.0)), ("block", 1.0),
+    ]  # fmt: skip
+
+
+def test_a_wait_for_a_process_that_computes_is_native() -> None:
+    run = keeping_busy(probed(("block", 10), ("block", 20), ("block", 30)), 9.6, 40.0, 12.0)
+    calls = ("wait4", "poll", "read")
+    seen = periods(*(("block", ms, call) for ms, call in zip((10, 20, 30), calls, strict=True)))
+    assert told(reconciled(seen, run)) == [
+        ("native", 10.0, "wait4"), ("native", 20.0, "poll"),
+        ("native", 12.0, "read"), ("block", 18.0, "read"),
+    ]  # fmt: skip
+    assert [p.parallelism for p in reconciled(seen, run)] == [1.0, min(CORES, 2.0), 1.0, 1.0]
+    assert sum(p.duration_ms for p in probed_periods(run, 60.0) if p.kind == "native") == 42.0
+
+
+def test_a_process_that_computes_in_a_few_of_many_waits_counts_in_those() -> None:
+    """Its clock goes on every 4 ms, whatever the function does in between."""
+    run = keeping_busy(probed(*[("block", 1)] * 8), 0, 0, 0, 4, 0, 0, 0, 4)
+    assert told(reconciled(periods(("block", 8, "wait4")), run)) == [("native", 8.0, "wait4")]
 
 
 def test_waits_line_the_two_clocks_up() -> None:

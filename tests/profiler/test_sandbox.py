@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,8 +13,11 @@ import pytest
 
 from profiler.sandbox import Sandbox, find_sandbox
 from workflow.errors import ChironError
+from workflow.tracing import KEY_VARIABLE
 
-URL = "http://127.0.0.1:18081"
+#: Another one in each process, as tests run side by side.
+PORT = 20_000 + os.getpid() % 20_000
+URL = f"http://127.0.0.1:{PORT}"
 _SERVER = """
 import os, sys
 read, write = os.pipe()
@@ -37,11 +41,11 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     (tmp_path / "index.py").write_text(_SERVER)
     with ExitStack() as stack:
 
-        def start(name: str, url: str = URL) -> subprocess.Popen[str]:
+        def start(name: str, url: str = URL, key: str = "") -> subprocess.Popen[str]:
             process = subprocess.Popen(
                 [sys.executable, "index.py"],
                 cwd=tmp_path,
-                env={"OPENFAAS_NAME": name, "gateway_url": url},
+                env={"OPENFAAS_NAME": name, "gateway_url": url, KEY_VARIABLE: key},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -58,8 +62,8 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 def test_the_server_is_found_and_not_what_it_forked(serve: Serve) -> None:
     process = serve("quotes")
     serve("other")
-    serve("quotes", "http://127.0.0.1:18082")
-    assert find_sandbox("quotes", "http://localhost:18081") == Sandbox(process.pid)
+    serve("quotes", f"http://127.0.0.1:{PORT + 1}")
+    assert find_sandbox("quotes", f"http://localhost:{PORT}") == Sandbox(process.pid)
 
 
 def test_a_function_that_is_not_here_is_an_error_with_its_name() -> None:
@@ -73,6 +77,13 @@ def test_two_replicas_are_an_error(serve: Serve) -> None:
     serve("quotes")
     with pytest.raises(ChironError, match="2 replicas"):
         find_sandbox("quotes", URL)
+
+
+def test_two_builds_of_a_function_are_told_apart_by_their_keys(serve: Serve) -> None:
+    """As a local launcher runs them with a gateway: once as they are, once under strace."""
+    first, second = serve("quotes", key="a"), serve("quotes", key="b")
+    assert find_sandbox("quotes", URL, "a") == Sandbox(first.pid)
+    assert find_sandbox("quotes", URL, "b") == Sandbox(second.pid)
 
 
 def test_the_kernel_knows_interpreter_and_peak_memory(serve: Serve) -> None:

@@ -18,7 +18,7 @@ def test_every_function_is_one_task_alone_in_one_wrap() -> None:
     alone = solo_workflow(workflow("quotes", "fetch", "sum", "fetch"))
     plan = solo_plan(alone)
     plan.check_against(alone)
-    assert plan.called_by_client
+    assert plan.orchestrator == "client"
     assert [wrap.name for wrap in plan.wraps] == ["quotes-profile-fetch", "quotes-profile-sum"]
     assert [wrap.tasks for wrap in plan.wraps] == [("fetch",), ("sum",)]
 

@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from profiler.blocking import waits
-from profiler.files import files
 from profiler.handler_run import HandlerRun, handler_runs
+from profiler.shared_resources import files
 from profiler.tracer import tracing
 from workflow.errors import ChironError
 
@@ -41,6 +41,8 @@ def handle(path):
     worker = threading.Thread(target=compute, args=[0.03])
     worker.start()
     worker.join()
+    while len(os.listdir("/proc/self/task")) > 1:  # it goes on for a moment after that
+        os.sched_yield()
     with socket.create_server(("127.0.0.1", 0)) as server:
         socket.create_connection(server.getsockname()).close()
 

@@ -35,9 +35,9 @@ def platform() -> Callable[..., Platform]:
 
 @pytest.fixture(scope="session")
 def profile() -> Callable[..., Profile]:
-    """Functions by their periods: ``profile(f="cpu 10 block 2 forked 15")``.
+    """Functions by their periods: ``profile(f="cpu 10 native*2 4 forked 15")``.
 
-    What follows ``forked`` is the latency in a forked process.
+    ``*2`` keeps two cores busy. What follows ``forked`` is the latency in a forked process.
     """
 
     def function(text: str) -> FunctionProfile:
@@ -46,7 +46,11 @@ def profile() -> Callable[..., Profile]:
             if kind == "forked":
                 forked_ms = duration
                 continue
-            periods.append(Period(kind=kind, start_ms=start, duration_ms=duration))
+            kind, _, cores = kind.partition("*")
+            parallelism = float(cores or 1)
+            periods.append(
+                Period(kind=kind, start_ms=start, duration_ms=duration, parallelism=parallelism)
+            )
             start += duration
         return FunctionProfile(latency_ms=start, periods=tuple(periods), forked_ms=forked_ms)
 

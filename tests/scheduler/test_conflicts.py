@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scheduler.conflict_rules import find_conflicts
 from scheduler.limits import Limits
 from scheduler.schedule import schedule
-from scheduler.wishes import NO_WISHES, Wishes, read_wishes
+from workflow.constraints import NO_CONSTRAINTS, Constraints, read_constraints
 from workflow.documents import validate
 from workflow.errors import ChironError
 
@@ -31,8 +31,8 @@ def facts(profile):
     return facts
 
 
-def wishes(**fields) -> Wishes:
-    return validate(Wishes, {"format": 1, **fields}, "wishes")
+def constraints(**fields) -> Constraints:
+    return validate(Constraints, {"format": 1, **fields}, "constraints")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def wishes(**fields) -> Wishes:
     ],
 )
 def test_what_cannot_share_a_wrap_has_a_reason(facts, a, b, reason):
-    conflicts = find_conflicts("ab", facts(a=a, b=b), NO_WISHES, {})
+    conflicts = find_conflicts("ab", facts(a=a, b=b), NO_CONSTRAINTS, {})
     assert conflicts.wrap == {("a", "b"): reason}
     assert conflicts.process == conflicts.wrap
 
@@ -92,7 +92,7 @@ def test_what_cannot_share_a_wrap_has_a_reason(facts, a, b, reason):
     ],
 )
 def test_what_gets_on_is_no_conflict(facts, a, b):
-    assert find_conflicts("ab", facts(a=a, b=b), NO_WISHES, {}).process == {}
+    assert find_conflicts("ab", facts(a=a, b=b), NO_CONSTRAINTS, {}).process == {}
 
 
 def test_calls_that_concern_a_process_keep_their_function_alone_in_it(workflow, facts, platform):
@@ -135,21 +135,21 @@ def test_more_kinds_of_wraps_than_allowed_are_an_answer_that_says_so(workflow, f
 
 def test_a_requirement_that_is_none_is_named(facts):
     with pytest.raises(ChironError) as caught:
-        find_conflicts("a", facts(a={"requirements": ("./local",)}), NO_WISHES, {})
+        find_conflicts("a", facts(a={"requirements": ("./local",)}), NO_CONSTRAINTS, {})
     assert (caught.value.code, caught.value.functions) == ("bad-requirement", ("a",))
 
 
-def test_wishes_keep_functions_apart_at_their_level(facts):
-    wanted = wishes(isolate={"a": "process", "b": "wrap"})
+def test_constraints_keep_functions_apart_at_their_level(facts):
+    wanted = constraints(isolate={"a": "process", "b": "wrap"})
     conflicts = find_conflicts("abc", facts(a={}, b={}, c={}), wanted, {})
     assert set(conflicts.process) == {("a", "b"), ("a", "c"), ("b", "c")}
     assert set(conflicts.wrap) == {("a", "b"), ("b", "c")}
-    assert conflicts.process["a", "c"] == "wishes.json wants a in a process of its own"
+    assert conflicts.process["a", "c"] == "constraints.json wants a in a process of its own"
 
 
 def test_functions_that_are_wanted_together_are_in_one_group(facts):
     functions = facts(a={}, b={"files_written": ("/x",)}, c={"files_read": ("/x",)}, d={})
-    wanted = wishes(together=[["a", "c"], ["a", "d"]])
+    wanted = constraints(together=[["a", "c"], ["a", "d"]])
     groups = find_conflicts("abcd", functions, wanted, {}).groups()
     assert groups["a"] == groups["c"] == groups["d"] != groups["b"]
 
@@ -161,36 +161,44 @@ def test_functions_that_are_wanted_together_are_in_one_group(facts):
         {"together": [["a", "c"], ["c", "b"]], "isolate": {"b": "wrap"}},
     ],
 )
-def test_impossible_wishes_are_an_error_that_says_why(workflow, facts, platform, wanted):
+def test_impossible_constraints_are_an_error_that_says_why(workflow, facts, platform, wanted):
     with pytest.raises(ChironError) as caught:
         schedule(
-            workflow("a b c"), facts(a={}, b={}, c={}), platform(), 99.0, wishes=wishes(**wanted)
+            workflow("a b c"),
+            facts(a={}, b={}, c={}),
+            platform(),
+            99.0,
+            constraints=constraints(**wanted),
         )
-    assert caught.value.code == "impossible-wishes"
-    assert "wishes.json wants" in caught.value.message
+    assert caught.value.code == "impossible-constraints"
+    assert "constraints.json wants" in caught.value.message
 
 
-def test_a_wish_about_no_function_of_the_workflow_is_refused(workflow, facts, platform):
+def test_a_constraint_about_no_function_of_the_workflow_is_refused(workflow, facts, platform):
     with pytest.raises(ChironError) as caught:
         schedule(
-            workflow("a"), facts(a={}), platform(), 9.0, wishes=wishes(isolate={"z": "process"})
+            workflow("a"),
+            facts(a={}),
+            platform(),
+            9.0,
+            constraints=constraints(isolate={"z": "process"}),
         )
     assert (caught.value.code, caught.value.functions) == ("unknown-function", ("z",))
 
 
-def test_wishes_are_read_from_the_workflow_folder(tmp_path):
-    assert read_wishes(tmp_path) == NO_WISHES
-    (tmp_path / "wishes.json").write_text('{"format": 1, "isolate": {"a": "wrap"}}')
-    assert read_wishes(tmp_path).isolate == {"a": "wrap"}
-    (tmp_path / "wishes.json").write_text('{"format": 1, "isolate": {"a": "planet"}}')
+def test_constraints_are_read_from_the_workflow_folder(tmp_path):
+    assert read_constraints(tmp_path) == NO_CONSTRAINTS
+    (tmp_path / "constraints.json").write_text('{"format": 1, "isolate": {"a": "wrap"}}')
+    assert read_constraints(tmp_path).isolate == {"a": "wrap"}
+    (tmp_path / "constraints.json").write_text('{"format": 1, "isolate": {"a": "planet"}}')
     with pytest.raises(ChironError) as caught:
-        read_wishes(tmp_path)
+        read_constraints(tmp_path)
     assert caught.value.path == "isolate.a"
 
 
 @st.composite
 def worlds(draw: st.DrawFn):
-    """Facts and wishes about functions a to e, at random."""
+    """Facts and constraints about functions a to e, at random."""
     paths = st.lists(st.sampled_from(["/x", "/y"]), max_size=1).map(tuple)
     pins = st.lists(st.sampled_from(["p==1", "p==2", "p>=2", "q"]), max_size=1).map(tuple)
     facts = {
@@ -218,25 +226,26 @@ def worlds(draw: st.DrawFn):
     st.sampled_from(["cost", "latency"]),
     st.sampled_from([1, 64]),
 )
-def test_plans_break_no_conflict_and_no_wish(
+def test_plans_break_no_conflict_and_no_constraint(
     workflow, facts, platform, world, stages, slo_ms, mechanism, strategy, cpus
 ):
     known = workflow("a b c d e", *map(" ".join, stages))
-    functions, wanted = facts(**world[0]), wishes(**world[1])
+    functions, wanted = facts(**world[0]), constraints(**world[1])
     conflicts = find_conflicts(known.functions, functions, wanted, {})
     try:
         groups = conflicts.groups()
     except ChironError as error:
-        assert error.code == "impossible-wishes"
+        assert error.code == "impossible-constraints"
         return
     plan = schedule(
         known, functions, platform(cpus=cpus), slo_ms,
-        mechanism=mechanism, strategy=strategy, wishes=wanted,
+        mechanism=mechanism, strategy=strategy, constraints=wanted,
     )  # fmt: skip
     plan.check_against(known)
-    for wish in wanted.together:
+    for constraint in wanted.together:
         assert (
-            sum(any(known.function_of(t) in wish for t in wrap.tasks) for wrap in plan.wraps) == 1
+            sum(any(known.function_of(t) in constraint for t in wrap.tasks) for wrap in plan.wraps)
+            == 1
         )
     for wrap in plan.wraps:
         used = sorted({known.function_of(task) for task in wrap.tasks})
@@ -261,14 +270,14 @@ def test_a_process_of_its_own_for_a_brief_function_costs_one_cpu(workflow, profi
     functions = profile(long="cpu 70", brief="cpu 1")
     known = workflow("long " * 8 + "brief " * 8)
     free = schedule(known, functions, platform(), 320.0)
-    wishes = Wishes(format=1, isolate={"brief": "process"})
-    apart = schedule(known, functions, platform(), 320.0, wishes=wishes)
+    constraints = Constraints(format=1, isolate={"brief": "process"})
+    apart = schedule(known, functions, platform(), 320.0, constraints=constraints)
     assert free.meets_slo and apart.meets_slo
     assert (free.cpus, apart.cpus) == (2, 3)
 
 
 def test_the_entry_wrap_has_the_many_and_only_the_one_apart_is_called(workflow, profile, platform):
     functions = profile(a="cpu 1", b="cpu 1", c="cpu 1", z="cpu 1")
-    wishes = Wishes(format=1, isolate={"z": "wrap"})
-    plan = schedule(workflow("a b c z"), functions, platform(), 99.0, wishes=wishes)
+    constraints = Constraints(format=1, isolate={"z": "wrap"})
+    plan = schedule(workflow("a b c z"), functions, platform(), 99.0, constraints=constraints)
     assert [len(wrap.tasks) for wrap in plan.wraps] == [3, 1]

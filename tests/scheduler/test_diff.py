@@ -15,7 +15,7 @@ def plan(*processes: tuple[str, ...], name: str = "demo-wrap1") -> Plan:
         stages=(WrapStage(stage=0, processes=processes),),
     )
     return Plan(
-        format=1, workflow="demo", model="pgp", mechanism="fork", wraps=(wrap,), cpus=wrap.cpus
+        format=1, workflow="demo", planner="pgp", mechanism="fork", wraps=(wrap,), cpus=wrap.cpus
     )
 
 
@@ -52,7 +52,7 @@ def test_figures_that_changed_are_said(workflow, profile, platform):
     lines = compare(one, two)
     assert "SLO: 50 ms -> 15 ms" in lines
     assert "CPUs: 1 -> 2" in lines
-    assert not any(line.startswith(("model", "mechanism", "meets")) for line in lines)
+    assert not any(line.startswith(("planner", "mechanism", "meets")) for line in lines)
 
 
 def test_tasks_of_one_plan_only_are_said():

@@ -1,10 +1,10 @@
-"""The reasons say whether the SLO is met, what the model is, and who shares a GIL."""
+"""The reasons say whether the SLO is met, what the planner is, and who shares a GIL."""
 
 from __future__ import annotations
 
 from scheduler.limits import Limits
 from scheduler.schedule import schedule
-from scheduler.wishes import Wishes
+from workflow.constraints import Constraints
 
 
 def test_a_plan_that_meets_its_slo_says_by_how_much(workflow, profile, platform):
@@ -17,7 +17,7 @@ def test_an_slo_out_of_reach_is_called_so_for_pgp_alone(workflow, profile, platf
     ours = schedule(known, functions, platform(), 5.0)
     assert "out of reach" in ours.why[0]
     assert ours.why[1] == "pgp: the fastest found, whatever it costs"
-    sand = schedule(known, functions, platform(), 5.0, model="sand")
+    sand = schedule(known, functions, platform(), 5.0, planner="sand")
     assert "over the SLO" in sand.why[0] and "out of reach" not in sand.why[0]
 
 
@@ -62,14 +62,14 @@ def test_many_processes_are_counted_after_the_first_dozen(workflow, profile, pla
     assert "and 8 more processes like these" in plan.why
 
 
-def test_a_fixed_model_owns_up_to_the_conflicts_that_it_breaks(workflow, profile, platform):
+def test_a_fixed_planner_owns_up_to_the_conflicts_that_it_breaks(workflow, profile, platform):
     functions = profile(a="cpu 1", b="cpu 1")
     other = {
         name: function.model_copy(update={"runtime": f"python3.{name}"})
         for name, function in functions.functions.items()
     }
     functions = functions.model_copy(update={"functions": other})
-    sand = schedule(workflow("a b"), functions, platform(), 50.0, model="sand")
+    sand = schedule(workflow("a b"), functions, platform(), 50.0, planner="sand")
     assert "conflict that sand does not respect: a needs python3.a and b python3.b" in sand.why
     pgp = schedule(workflow("a b"), functions, platform(), 50.0)
     assert "a shares no wrap with b: a needs python3.a and b python3.b" in pgp.why
@@ -77,10 +77,10 @@ def test_a_fixed_model_owns_up_to_the_conflicts_that_it_breaks(workflow, profile
 
 def test_more_functions_than_allowed_are_said_with_what_to_change(workflow, profile, platform):
     known, functions = workflow("a " * 16), profile(a="cpu 1")
-    plan = schedule(known, functions, platform(), 99.0, model="one-to-one")
+    plan = schedule(known, functions, platform(), 99.0, planner="one-to-one")
     assert plan.why[-1] == (
         "limit: 16 functions to deploy, 15 allowed (Community Edition: 15): "
-        "--model pgp needs fewer, or raise --max-functions"
+        "--planner pgp needs fewer, or raise --max-functions"
     )
     assert not any("limit" in line for line in schedule(known, functions, platform(), 99.0).why)
 
@@ -108,10 +108,10 @@ def test_every_wrap_says_what_runs_in_it_and_several_say_why(workflow, profile, 
 
 def test_one_reason_against_many_functions_is_one_line(workflow, profile, platform):
     functions = profile(**dict.fromkeys("abcdefg", "cpu 1"))
-    wanted = Wishes(format=1, isolate={"c": "process"})
-    plan = schedule(workflow(" ".join("abcdefg")), functions, platform(), 99.0, wishes=wanted)
-    (line,) = [line for line in plan.why if "wishes" in line]
+    wanted = Constraints(format=1, isolate={"c": "process"})
+    plan = schedule(workflow(" ".join("abcdefg")), functions, platform(), 99.0, constraints=wanted)
+    (line,) = [line for line in plan.why if "constraints" in line]
     assert line == (
         "c shares no process with a, b, d, e and 2 more: "
-        "wishes.json wants c in a process of its own"
+        "constraints.json wants c in a process of its own"
     )

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
 from scheduler.layout import plan_from_layout, widest, wrap_name
+from scheduler.planners import PLANNERS
+from scheduler.schedule import schedule
 from workflow.names import NAME
-from workflow.plan import Model
 
 
 def test_a_wrap_has_a_cpu_for_each_process_of_its_widest_stage(workflow, profile):
     layout = (((("s0t0",), ("s0t1",)), (("s0t2",),)), ((("s1t0",),),))
     plan = plan_from_layout(
-        layout, workflow("a a a", "a"), profile(a="cpu 1"), model="pgp", mechanism="fork"
+        layout, workflow("a a a", "a"), profile(a="cpu 1"), planner="pgp", mechanism="fork"
     )
     assert [wrap.cpus for wrap in plan.wraps] == [2, 1]
     assert [[stage.stage for stage in wrap.stages] for wrap in plan.wraps] == [[0, 1], [0]]
@@ -40,7 +39,7 @@ def test_memory_is_for_all_that_runs_at_once_in_steps_of_16(workflow, profile):
     two, one = ((("s0t0",), ("s0t1",)),), ((("s1t0",),),)
     memory_mib = {
         last: plan_from_layout(
-            (two, one), workflow("a a", last), heavy, model="pgp", mechanism="fork"
+            (two, one), workflow("a a", last), heavy, planner="pgp", mechanism="fork"
         )
         .wraps[0]
         .memory_mib
@@ -65,16 +64,18 @@ def test_what_functions_import_is_in_memory_once_for_those_with_the_same_require
     }
     known = measured.model_copy(update={"functions": functions})
     layout = (((("s0t0", "s0t1", "s0t2"),),),)
-    plan = plan_from_layout(layout, workflow("a b c"), known, model="pgp", mechanism="fork")
+    plan = plan_from_layout(layout, workflow("a b c"), known, planner="pgp", mechanism="fork")
     # 96 for the wrap, of which an idle one takes 44; 184 - 44 and 64 - 44 more.
     assert plan.wraps[0].memory_mib == 256
     assert plan.wraps[0].demand.imports_mib == 160
 
 
 def test_a_wrap_says_what_its_functions_take_for_a_request(workflow, profile):
-    functions = profile(a="cpu 3 block 40 native 2")
+    functions = profile(a="cpu 3 block 40 native*2 1")
     layout = (((("s0t0",), ("s0t1",)),), ((("s1t0",),),))
-    plan = plan_from_layout(layout, workflow("a a", "a"), functions, model="pgp", mechanism="fork")
+    plan = plan_from_layout(
+        layout, workflow("a a", "a"), functions, planner="pgp", mechanism="fork"
+    )
     assert plan.wraps[0].demand is not None
     assert plan.wraps[0].demand.cpu_ms == 15.0
 
@@ -95,12 +96,8 @@ def test_long_workflow_names_are_cut_and_what_tells_wraps_apart_is_kept(workflow
 
 
 @pytest.mark.parametrize("name", ["demo", "w" * 63])
-def test_models_of_one_workflow_can_be_deployed_side_by_side(workflow, profile, name):
+def test_planners_of_one_workflow_can_be_deployed_side_by_side(workflow, profile, platform, name):
     known, functions = workflow("a", name=name), profile(a="cpu 1")
-    names = [
-        plan_from_layout((((("s0t0",),),),), known, functions, model=model, mechanism="fork")
-        .wraps[0]
-        .name
-        for model in get_args(Model)
-    ]
+    plans = [schedule(known, functions, platform(), 9.0, planner=label) for label in PLANNERS]
+    names = [plan.wraps[0].name for plan in plans]
     assert len(set(names)) == len(names)

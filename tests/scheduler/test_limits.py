@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.limits import Limits, exceeded
-from scheduler.pareto import pareto
+from scheduler.pareto import considered, pareto
 from scheduler.schedule import job_of, schedule
 from workflow.profile import Profile
 
@@ -43,7 +43,7 @@ def test_where_no_plan_fits_the_best_one_says_what_it_exceeds(workflow, heavy, p
     assert plan.why[-1].startswith("limit: ")
 
 
-def test_no_model_with_too_many_functions_is_chosen(workflow, profile, platform):
+def test_no_planner_with_too_many_functions_is_chosen(workflow, profile, platform):
     """Faastlane+ would be fastest with 5 wraps; 3 are allowed."""
     place = platform(rpc_ms=0.0, invoke_ms=0.0, process_block_ms=50.0, process_startup_ms=0.0)
     known, functions = workflow("a " * 25), profile(a="cpu 100")
@@ -57,7 +57,7 @@ def test_a_front_has_only_plans_within_the_limits_where_there_are_any(workflow, 
     def front(memory: int) -> list[int]:
         limits = Limits(node_memory_mib=memory)
         job = job_of(workflow("a b c d"), heavy, platform(), 50.0, limits=limits)
-        plans = pareto(job, 50.0).plans
+        plans = pareto(considered(job), job, 50.0).plans
         return [max(wrap.memory_mib for wrap in each.plan.wraps) for each in plans]
 
     assert front(320) and max(front(320)) <= 320

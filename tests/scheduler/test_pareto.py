@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.pareto import pareto
-from scheduler.pareto_picture import draw
+from scheduler.pareto import considered, pareto, undominated
+from scheduler.picture import Picture, draw
 from scheduler.schedule import job_of, schedule
 
 periods = st.tuples(st.sampled_from(["cpu", "cpu", "block", "native"]), st.integers(0, 20))
@@ -26,7 +26,8 @@ def test_no_plan_of_a_front_beats_another_and_the_best_are_on_it(
     workflow, profile, platform, functions, stages, mechanism
 ):
     known, measured, place = workflow(*stages[:3]), profile(**functions), platform(cpus=2)
-    front = pareto(job_of(known, measured, place, 20.0), 20.0, mechanism)
+    job = job_of(known, measured, place, 20.0)
+    front = pareto(considered(job, mechanism), job, 20.0)
     weights = [(plan.latency_ms, plan.cpus, plan.memory_mib) for plan in front.plans]
     for one in weights:
         assert not any(
@@ -45,6 +46,29 @@ def test_no_plan_of_a_front_beats_another_and_the_best_are_on_it(
 def test_a_front_can_be_drawn(workflow, profile, platform, tmp_path):
     pytest.importorskip("matplotlib")
     known = workflow("a a a")
-    front = pareto(job_of(known, profile(a="cpu 10"), platform(), 20.0), 20.0)
-    draw(front, tmp_path / "new" / "front.png")
+    job = job_of(known, profile(a="cpu 10"), platform(), 20.0)
+    draw(Picture("demo", 20.0, considered(job)), tmp_path / "new" / "front.png")
     assert (tmp_path / "new" / "front.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_has_the_chosen_plan_once_whichever_planner_it_is_of(workflow, profile, platform):
+    known, measured, place = (
+        workflow("a b", "c"),
+        profile(a="cpu 9", b="cpu 8", c="cpu 1"),
+        platform(),
+    )
+    found = considered(job_of(known, measured, place, 20.0))
+    for planner in ("pgp", "one-to-one", "sand", "faastlane-t"):
+        plan = schedule(known, measured, place, 20.0, planner=planner)
+        front = Picture("demo", 20.0, found, plan).front
+        assert [option.judged_ms for option in front] == sorted(
+            (option.judged_ms for option in front), reverse=True
+        )
+        chosen = [o for o in front if o.judged_ms == plan.predicted.latency_ms]
+        assert [option.plan.cpus for option in chosen] == [plan.cpus]
+        assert len(front) - len(undominated(found)) in (0, 1)
+
+
+def test_no_plan_is_looked_for_when_the_time_is_over(workflow, profile, platform):
+    job = job_of(workflow("a a"), profile(a="cpu 10"), platform(), 20.0)
+    assert considered(job, seconds=0.0) == []

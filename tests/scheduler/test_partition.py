@@ -17,7 +17,7 @@ from scheduler.partition import Costs, Partition, partition
 from scheduler.problem import Problem
 from scheduler.shapes import Shape, bounds_ms, slots_of
 from scheduler.slots import Slots, water_level_ms
-from scheduler.wishes import NO_WISHES
+from workflow.constraints import NO_CONSTRAINTS
 
 several = settings(deadline=None, max_examples=60)
 periods = st.tuples(st.sampled_from(["cpu", "cpu", "block", "native"]), st.integers(0, 20))
@@ -34,7 +34,7 @@ def problem(workflow, profile, platform):
 
     def problem(stage, functions, mechanism="fork", **constants):
         known, measured = workflow(stage), profile(**functions)
-        conflicts = find_conflicts(known.functions, measured, NO_WISHES, {})
+        conflicts = find_conflicts(known.functions, measured, NO_CONSTRAINTS, {})
         return Problem.of(known, measured, platform(**constants), mechanism, conflicts)
 
     return problem
@@ -77,7 +77,7 @@ def test_a_greedy_partition_breaks_no_conflict_as_long_as_there_are_enough_proce
         for n, f in measured.functions.items()
     }
     measured = measured.model_copy(update={"functions": told})
-    conflicts = find_conflicts(known.functions, measured, NO_WISHES, {})
+    conflicts = find_conflicts(known.functions, measured, NO_CONSTRAINTS, {})
     problem = Problem.of(known, measured, platform(), "fork", conflicts)
     numbers = stage_of(problem)
     count = min(len(numbers), len(problem.separated(numbers)) + more)
@@ -152,6 +152,13 @@ def test_processes_with_a_core_each_that_only_use_the_gil_can_be_simulated_apart
     assert apart == pytest.approx(together, abs=1e-5)
 
 
+def test_what_computes_at_once_uses_the_core_that_another_process_leaves(problem):
+    known = problem("a b", {"a": "native*2 10", "b": "cpu 2"}, "pool")
+    latency_ms, found = partition(known, stage_of(known), one_wrap(known, 2))
+    assert sorted(map(len, found)) == [1, 1]
+    assert latency_ms == pytest.approx((20 + 2) / 2, abs=0.6)  # not 20, as on a core of its own
+
+
 @pytest.mark.parametrize(("mechanism", "ends_ms"), [("fork", [11.1, 19.2]), ("pool", [10.3, 10.4])])
 def test_what_runs_in_a_forked_process_takes_longer_there(problem, mechanism, ends_ms):
     """The main process waits 1 ms for the fork, which is ready after 3 and takes 16, not 10."""
@@ -167,7 +174,7 @@ def test_threads_beside_threads_take_longer_where_cores_are_wasted(problem, mech
     stage, functions = "a b c d", dict.fromkeys("abcd", "cpu 20")
     latencies = []
     for wasted in (0.0, 0.5):
-        known = problem(stage, functions, mechanism, wasted_cores=wasted)
+        known = problem(stage, functions, mechanism, contention_overhead=wasted)
         slots = one_wrap(known, 2)
         latency_ms, found = partition(known, stage_of(known), slots)
         assert latency_ms == Costs(known, slots, together=True).latency_ms(found)

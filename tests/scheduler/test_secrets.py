@@ -7,7 +7,7 @@ import pytest
 from scheduler.folder_settings import read_settings
 from scheduler.schedule import schedule
 from scheduler.secrets import read_secrets
-from scheduler.wishes import Wishes
+from workflow.constraints import Constraints
 
 
 def told(plan) -> list[str]:
@@ -22,7 +22,7 @@ def test_secrets_that_others_of_the_wrap_get_are_listed_with_their_owners(
     plan = schedule(workflow("a b c"), functions, platform(), 99.0, secrets=secrets)
     assert told(plan) == [
         "demo-wrap1 gives the secrets key, salt, token of a, b to all its functions: "
-        "isolate in wishes.json keeps one to a wrap of its own"
+        "isolate in constraints.json keeps one to a wrap of its own"
     ]
 
 
@@ -41,16 +41,16 @@ def test_a_function_in_a_wrap_of_its_own_keeps_its_secrets(workflow, profile, pl
         platform(),
         99.0,
         secrets={"a": ("key",)},
-        wishes=Wishes(format=1, isolate={"a": "wrap"}),
+        constraints=Constraints(format=1, isolate={"a": "wrap"}),
     )
     assert len(plan.wraps) == 2 and told(plan) == []
 
 
-@pytest.mark.parametrize("model", ["faastlane", "one-to-one"])
-def test_fixed_models_say_it_too(workflow, profile, platform, model):
+@pytest.mark.parametrize("planner", ["faastlane", "one-to-one"])
+def test_fixed_planners_say_it_too(workflow, profile, platform, planner):
     known, functions = workflow("a b"), profile(a="cpu 1", b="cpu 1")
-    plan = schedule(known, functions, platform(), 99.0, model=model, secrets={"a": ("key",)})
-    assert len(told(plan)) == (model == "faastlane")
+    plan = schedule(known, functions, platform(), 99.0, planner=planner, secrets={"a": ("key",)})
+    assert len(told(plan)) == (planner == "faastlane")
 
 
 def test_secrets_are_those_of_the_stack_file(write_folder, tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +14,9 @@ import pytest
 from flask.testing import FlaskClient
 from flask_openapi3.openapi import OpenAPI
 
-from generator.launcher import Launcher
+from deployment.launcher import Launcher
 from services.app import Config, create_app
-from services.child import Failed, Progress, Stop
-from services.child_process import Limits, Work, partial_result
+from services.child import Failed, Limits, Progress, Stop, Work, partial_result
 from workflow.errors import ChironError
 
 _BOUND_S = 60
@@ -122,20 +120,6 @@ def running(app: OpenAPI) -> Iterator[None]:
     """The services' jobs run."""
     with app.extensions["chiron"].running():
         yield
-
-
-@pytest.fixture
-def wait_until() -> Callable[[Callable[[], Any]], Any]:
-    """Wait until a condition holds, bounded; returns what it gave."""
-
-    def wait(condition: Callable[[], Any], bound_s: float = _BOUND_S) -> Any:
-        end = time.monotonic() + bound_s
-        while not (value := condition()):
-            assert time.monotonic() < end, "the condition never held"
-            time.sleep(0.02)
-        return value
-
-    return wait
 
 
 @pytest.fixture

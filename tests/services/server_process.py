@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from services.access import Secret
+from openfaas.credentials import Credentials
 from services.app import Config, create_app
 from services.serve import listen, serve
 
@@ -35,7 +35,7 @@ class HangingLauncher:
 def main(folder: Path, token: str | None = None) -> None:
     """Serve until a signal says otherwise."""
     launcher: Any = HangingLauncher(folder)
-    secret = Secret("Bearer", token) if token else None
+    secret = Credentials.bearer(token) if token else None
     config = Config(
         partial(nullcontext, launcher),
         "http://127.0.0.1:9",

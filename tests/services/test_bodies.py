@@ -13,7 +13,7 @@ import pytest
     [
         ({"slo": 200}, "slo"),
         ({"slo": None}, "slo"),
-        ({"model": "fastest"}, "model"),
+        ({"planner": "fastest"}, "planner"),
         ({"mechanism": "mpk"}, "mechanism"),
         ({"samples": 0}, "samples"),
         ({"colour": "red"}, "colour"),

@@ -14,8 +14,7 @@ import psutil
 import pytest
 
 from services import fork_server
-from services.child import Failed, call, run
-from services.child_process import Limits
+from services.child import Failed, Limits, call, run
 from workflow.documents import parse_json
 from workflow.errors import ChironError
 
@@ -142,7 +141,7 @@ def test_what_work_has_started_ends_with_the_server(daemon, wait_until):
     code, started = daemon
     program = f"""
 from services.child import call, run
-from services.child_process import Limits
+from services.child import Limits
 if __name__ == "__main__":
     work = call(exec, {code + "import time; time.sleep(600)"!r})
     run(work, Limits(600.0, 600), print, lambda: None)

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 from waitress import wasyncore
 
+from openfaas.credentials import Credentials
 from services import connections
-from services.access import Secret
 from services.connections import Server
 from services.serve import listen
 
@@ -51,7 +51,7 @@ def application():
     return Application()
 
 
-@pytest.fixture(params=[Secret("Bearer", TOKEN), None], ids=["secret", "none"])
+@pytest.fixture(params=[Credentials.bearer(TOKEN), None], ids=["secret", "none"])
 def secret(request):
     return request.param
 
@@ -125,7 +125,7 @@ def kept(connect):
     client.recv(1)
 
 
-@pytest.mark.parametrize("crowd", [130, 1000])
+@pytest.mark.parametrize("crowd", [130, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("other", [silent, slow_head, slow_body, not_read, kept])
 def test_beside_a_crowd_a_client_is_served(connect, ask, other, crowd):
     with descriptors(3 * crowd + 512):
@@ -138,7 +138,7 @@ def test_beside_a_crowd_a_client_is_served(connect, ask, other, crowd):
     assert time.monotonic() - began < SOON_S
 
 
-@pytest.mark.parametrize("secret", [Secret("Bearer", TOKEN)])
+@pytest.mark.parametrize("secret", [Credentials.bearer(TOKEN)])
 @pytest.mark.parametrize(
     "given", ["", "Authorization: Bearer wrong\r\n", "Expect: 100-continue\r\n"]
 )
@@ -152,7 +152,7 @@ def test_who_has_not_the_secret_is_refused_when_the_head_is_whole(ask, applicati
     assert application.bodies == 0
 
 
-@pytest.mark.parametrize("secret", [Secret("Bearer", TOKEN)])
+@pytest.mark.parametrize("secret", [Credentials.bearer(TOKEN)])
 def test_of_a_body_without_the_secret_nothing_is_held_and_the_refusal_arrives(connect, server):
     clients = [connect(head(2 * MIB)) for _ in range(8)]
     for client in clients:
@@ -241,11 +241,15 @@ def test_a_connection_is_for_one_request(ask, application):
     assert application.bodies == 3
 
 
-def test_more_requests_than_may_wait_are_refused_at_once(connect, ask, monkeypatch):
+def test_more_requests_than_may_wait_are_refused_at_once(connect, ask, server, monkeypatch):
     monkeypatch.setattr(connections, "_CONNECTIONS", 4)
-    for _ in range(8 + 4):  # as many as there are threads, and may wait
-        connect(head(more=AUTHORISED, method="GET", path="/wait"))
-        time.sleep(0.02)
+    dispatcher, wait = server.task_dispatcher, head(more=AUTHORISED, method="GET", path="/wait")
+    for busy in range(1, 8 + 1):  # as many as there are threads
+        connect(wait)
+        assert eventually(lambda busy=busy: dispatcher.active_count == busy)
+    for _ in range(4):  # as many as may wait
+        connect(wait)
+    assert eventually(lambda: len(dispatcher.queue) == 4)
 
     status, _, body = ask(head(more=AUTHORISED, method="GET"))
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from cli.images import build_local
+from cli.place import build_local
+from deployment.launcher import Launcher
 from gateway.embedded import EmbeddedGateway
-from generator.launcher import Launcher
 from openfaas.client import Gateway
 from services.app import create_app
 from workflow.folder import WorkflowFolder

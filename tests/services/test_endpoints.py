@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-import profiler.service
-import services.deployments
+import services.deployment_api
+import services.profiler_api
 from openfaas.stack import read_stack
-from services import calibration
+from pipeline.deploy import find_plan
+from services import profiler_api
 from services.app import create_app
-from services.deployment import find_plan
-from services.deployments import run_deployment
+from services.deployment_api import run_deployment
 from workflow.documents import validate
 from workflow.plan import Plan
 from workflow.platform import Platform
@@ -62,12 +62,12 @@ def test_schedule_answers_with_a_plan_that_meets_the_slo(client, inputs):
     assert Plan.model_validate_json(answer.data).slo_ms == 200
 
 
-def test_schedule_makes_the_plan_of_the_model_and_mechanism_that_are_named(client, inputs):
-    choice = {"slo": "1s", "model": "one-to-one", "mechanism": "pool"}
+def test_schedule_makes_the_plan_of_the_planner_and_mechanism_that_are_named(client, inputs):
+    choice = {"slo": "1s", "planner": "one-to-one", "mechanism": "pool"}
 
     answer = client.post("/scheduler/schedule", json={**inputs, **choice}).json
 
-    assert (answer["model"], answer["mechanism"]) == ("one-to-one", "pool")
+    assert (answer["planner"], answer["mechanism"]) == ("one-to-one", "pool")
     assert len(answer["wraps"]) == 2
 
 
@@ -85,9 +85,18 @@ def test_predict_gives_one_plan_the_prediction_that_the_scheduler_gave_it(client
     assert answer.json == plan["predicted"]
 
 
+def test_answers_say_why_their_predictions_are_not_to_be_relied_on(client, inputs, plan):
+    inputs["platform"] = {**inputs["platform"], "warnings": ["busy while it was calibrated"]}
+    inputs["profile"] = {**inputs["profile"], "warnings": ["busy while it was taken"]}
+    both = ["busy while it was taken", "busy while it was calibrated"]
+    predicted = client.post("/predictor/predict", json={**inputs, "plan": plan}).json
+    planned = client.post("/scheduler/schedule", json={**inputs, "slo": "200ms"}).json
+    assert predicted["warnings"] == planned["predicted"]["warnings"] == both
+
+
 def test_predict_gives_many_plans_their_predictions_in_order(client, inputs, plan):
     slow = client.post(
-        "/scheduler/schedule", json={**inputs, "slo": "1s", "model": "one-to-one"}
+        "/scheduler/schedule", json={**inputs, "slo": "1s", "planner": "one-to-one"}
     ).json
 
     answer = client.post("/predictor/predict", json={**inputs, "plans": [slow, plan]})
@@ -144,16 +153,16 @@ def test_generate_takes_an_uploaded_folder_and_keeps_nothing_of_it(
 
 
 def test_calibrate_is_a_job_whose_result_is_the_platform(measuring, monkeypatch, platform):
-    def calibrate(launcher, *, predict, progress):
+    def calibrate(launcher, *, progress):
         progress("timing no-ops")
         return Platform.model_validate(platform)
 
-    monkeypatch.setattr(calibration, "calibrate", calibrate)
+    monkeypatch.setattr(profiler_api, "calibrate", calibrate)
 
     job = measuring("/profiler/calibrate")
 
     assert (job["kind"], job["status"]) == ("calibrate", "done")
-    assert Platform.model_validate(job["result"]) == Platform.model_validate(platform)
+    assert validate(Platform, job["result"], "platform") == validate(Platform, platform, "platform")
     assert [line["line"] for line in job["progress"]] == ["timing no-ops"]
 
 
@@ -162,8 +171,8 @@ def test_profile_is_a_job_whose_result_is_the_profile(measuring, monkeypatch, pr
         assert folder.path == root / "demo"
         return validate(Profile, profile, "profile")
 
-    monkeypatch.setattr(profiler.service, "profile", measure)
-    monkeypatch.setattr(profiler.service, "require_tracing", lambda variables: "strace")
+    monkeypatch.setattr(services.profiler_api, "profile", measure)
+    monkeypatch.setattr(services.profiler_api, "require_tracing", lambda variables: "strace")
 
     job = measuring("/profiler/profile", json={"directory": "demo"})
 
@@ -236,7 +245,7 @@ def test_schedule_takes_what_the_verb_has_options_and_files_for(client, inputs):
         "headroom": True,
         "max_functions": 1,
         "node_memory_mib": 64,
-        "wishes": {"format": 1, "isolate": {"first": "wrap"}},
+        "constraints": {"format": 1, "isolate": {"first": "wrap"}},
         "secrets": {"first": ["key"]},
     }
 
@@ -247,11 +256,11 @@ def test_schedule_takes_what_the_verb_has_options_and_files_for(client, inputs):
     assert "at the high end" in plan["why"][0]
     assert "2 functions to deploy, 1 allowed" in why
     assert "a node has 64" in why
-    assert "wishes.json wants first in a wrap of its own" in why
+    assert "constraints.json wants first in a wrap of its own" in why
     assert "secret" not in why
 
 
-def test_schedule_says_what_variables_and_secrets_do_without_wishes(client, inputs):
+def test_schedule_says_what_variables_and_secrets_do_without_constraints(client, inputs):
     ask = {**inputs, "slo": "200ms"}
     shared = client.post("/scheduler/schedule", json={**ask, "secrets": {"first": ["key"]}}).json
     levels = {"first": {"LEVEL": "1"}, "second": {"LEVEL": "2"}}
@@ -269,7 +278,7 @@ def test_schedule_says_what_variables_and_secrets_do_without_wishes(client, inpu
     [
         ("environments", {"third": {}}, "unknown-function", "environments"),
         ("secrets", {"third": ["key"]}, "unknown-function", "secrets"),
-        ("wishes", {"format": 1, "isolate": {"third": "wrap"}}, "unknown-function", None),
+        ("constraints", {"format": 1, "isolate": {"third": "wrap"}}, "unknown-function", None),
         ("max_functions", 0, "bad-request", "max_functions"),
         ("strategy", "luck", "bad-request", "strategy"),
     ],
@@ -284,9 +293,9 @@ def test_schedule_names_what_is_wrong_with_a_choice(refused, inputs, field, valu
 
 
 def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployment):
-    """What the body chooses reaches the plan, with the wishes and secrets of the folder."""
-    wishes = {"format": 1, "isolate": {"first": "wrap"}}
-    (root / "demo" / "wishes.json").write_text(json.dumps(wishes))
+    """What the body chooses reaches the plan, with the constraints and secrets of the folder."""
+    constraints = {"format": 1, "isolate": {"first": "wrap"}}
+    (root / "demo" / "constraints.json").write_text(json.dumps(constraints))
     chosen = {"mechanism": "pool", "headroom": True, "max_functions": 1, "node_memory_mib": 64}
     lines: list[str] = []
 
@@ -294,7 +303,7 @@ def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployme
         plan, _ = find_plan(request, launcher, out, progress)
         return plan
 
-    monkeypatch.setattr(services.deployments, "deploy", deploy)
+    monkeypatch.setattr(services.deployment_api, "deploy", deploy)
     params = {"folder": str(root / "demo"), "workspace": str(tmp_path)}
     plan = run_deployment({**params, "request": deployment | chosen}, None, lines.append)
 

@@ -7,8 +7,10 @@ import json
 import logging
 
 import pytest
+from click.testing import CliRunner
 
 import services.folders
+from cli import deploy
 from workflow.errors import ChironError
 
 
@@ -238,3 +240,65 @@ def test_the_gateways_errors_keep_their_status(client, deployment, monkeypatch):
     monkeypatch.setattr(services.folders.Sources, "read", fail)
 
     assert client.post("/deployments", json=deployment).status_code == 502
+
+
+def test_all_that_is_wrong_with_a_request_is_said_at_once(refused, deployment):
+    wrong = {**deployment, "slo": "200", "timeout": "soon", "directory": "nowhere"}
+
+    status, error = refused("/deployments", json=wrong)
+
+    assert (status, error["code"]) == (400, "bad-duration")
+    for said in ("3 faults: ", "slo '200' needs", "timeout 'soon' needs", "'nowhere' is not there"):
+        assert said in error["message"]
+
+
+def test_all_fields_of_a_body_that_are_wrong_are_named_at_once(refused):
+    status, error = refused("/deployments", json={"directry": "demo", "samples": "3"})
+
+    assert (status, error["code"]) == (400, "bad-request")
+    for place in ("(at slo)", "(at samples)", "(at directry)"):
+        assert place in error["message"]
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        {"format": 2, "isolate": {"first": "planet"}},
+        {"format": 1, "weights": {"payloads/none.json": 2}},
+        {"format": 1, "no_check": ["third"]},
+        {"format": 1, "isolate": {"third": "wrap"}},
+    ],
+)
+def test_what_is_wrong_with_constraints_is_said_in_the_words_of_the_command(
+    refused, root, deployment, tmp_path, constraints, monkeypatch
+):
+    folder = root / "demo"
+    (folder / "constraints.json").write_text(json.dumps(constraints))
+    for name in ("profile", "platform"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(deployment[name]))
+
+    status, error = refused("/deployments", json=deployment)
+
+    measured = [f"--{name}={tmp_path / name}.json" for name in ("profile", "platform")]
+    monkeypatch.chdir(root)
+    said = CliRunner().invoke(deploy.command, [folder.name, "--slo=1s", *measured, "--local"])
+    assert status == 400
+    assert isinstance(said.exception, ChironError)
+    assert (said.exception.code, said.exception.message) == (error["code"], error["message"])
+
+
+def test_what_the_constraints_of_a_body_name_wrongly_is_said_with_all_else(
+    refused, workflow, profile, platform
+):
+    body = {"workflow": workflow, "profile": profile, "platform": platform, "slo": "1"}
+    constraints = {"format": 1, "isolate": {"third": "wrap"}, "no_check": ["fourth"]}
+
+    _, error = refused("/scheduler/schedule", json={**body, "constraints": constraints})
+
+    for said in (
+        "3 faults: ",
+        "constraints for third",
+        "no_check of constraints.json has fourth",
+        "slo '1'",
+    ):
+        assert said in error["message"]

@@ -112,3 +112,17 @@ def test_a_component_is_served_alone(config, component):
 def test_a_component_that_there_is_not_is_refused_by_name(config):
     with pytest.raises(ChironError, match="sheduler"):
         create_app(replace(config, components=["sheduler"]))
+
+
+def test_the_page_says_on_which_gateway_functions_run_and_fills_in_a_folder_that_is_there(config):
+    secret = replace(config, gateway_url="http://me:pass@gateway.example.com:31112")
+    document = create_app(secret).test_client().get("/openapi.json").json
+    assert "on the gateway http://gateway.example.com:31112." in document["info"]["description"]
+    bodies = {
+        path: operation["requestBody"]["content"]["application/json"].get("example")
+        for method, path, operation in operations(document)
+        if "requestBody" in operation
+    }
+    assert bodies["/deployments"] == {"directory": "demo", "slo": "200ms"}
+    assert bodies["/profiler/profile"] == {"directory": "demo"}
+    assert bodies["/scheduler/schedule"] is None

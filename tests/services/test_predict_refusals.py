@@ -89,7 +89,7 @@ def artefacts(workflow, profile, platform) -> Artefacts:
     stages = [{"stage": number, "processes": [[task]]} for number, task in enumerate(
         ("First", "Second"))]  # fmt: skip
     wrap = {"name": "demo-wrap1", "cpus": 1, "memory_mib": 64, "stages": stages}
-    made = {"format": 1, "workflow": "demo", "model": "pgp", "mechanism": "fork",
+    made = {"format": 1, "workflow": "demo", "planner": "pgp", "mechanism": "fork",
             "wraps": [wrap], "cpus": 1}  # fmt: skip
     return {"workflow": workflow, "profile": profile, "platform": platform, "plan": made}
 

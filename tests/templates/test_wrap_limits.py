@@ -124,9 +124,16 @@ def test_a_wrap_keeps_to_its_cores_within_those_that_its_sandbox_has(
 def test_a_setting_that_is_no_number_is_named(
     variable: str, run_to_end: Any, wrap_image: Any
 ) -> None:
-    status, said = run_to_end(wrap_image({"one": ECHO}, entry=ONE), **{variable: "many"})
+    image = wrap_image({"one": ECHO}, mechanism="pool", entry=ONE)
+    status, said = run_to_end(image, **{variable: "many"})
     assert status == 1
     assert f"{variable} is 'many'" in said
+
+
+def test_a_mechanism_that_there_is_not_is_named(run_to_end: Any, wrap_image: Any) -> None:
+    status, said = run_to_end(wrap_image({"one": ECHO}, mechanism="magic", entry=ONE))
+    assert status == 1
+    assert "mechanism 'magic' is none of fork, pool" in said
 
 
 def test_what_has_connected_before_sigterm_is_answered(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -93,7 +94,28 @@ def test_the_traceback_of_an_exception_is_in_the_log(
             raise error
     """
     server = start(wrap_image({"one": handler}, {0: processes}, entry=ONE))
-    assert server.request().json["message"] == "ValueError: no such share"
+    told = server.request().json["message"]
+    assert re.fullmatch(r"ValueError: no such share \(handler\.py:\d+\)", told)
     assert eventually(lambda: "[one] ask again\n" in server.log.read_text())
     assert "[one] ValueError: no such share\n[one] nor that\n" in server.log.read_text()
     assert all(line.startswith("[one] ") for line in server.log.read_text().splitlines())
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+@pytest.mark.parametrize("place", PLACES)
+def test_lines_say_which_execution_they_are_of_where_the_request_does(
+    place: str, mechanism: str, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    handlers = dict.fromkeys(("one", "two"), "def handle(req):\n    print(req)\n    return req\n")
+    server = start(wrap_image(handlers, {0: PLACES[place]}, mechanism=mechanism, entry=TWO))
+    for ident in ("1a2b3c4d-5e6f-7081", "short", "] forged", ""):
+        headers = {"X_Call_Id": ident} if ident else {}
+        assert server.request(body=f'"{ident}"', **headers).status == 200
+    expected = {
+        f'[{name}{mark}] "{ident}"'
+        for name in handlers
+        for mark, ident in (
+            (" 1a2b3c4d", "1a2b3c4d-5e6f-7081"), (" short", "short"), ("", "] forged"), ("", "")
+        )
+    }  # fmt: skip
+    assert eventually(lambda: set(server.log.read_text().splitlines()) == expected)

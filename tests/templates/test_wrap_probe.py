@@ -1,4 +1,4 @@
-"""A probed request tells what its handler did with the GIL; a paced one how fast its core was."""
+"""A probed request tells what its handler did with the GIL; another, how fast its core was."""
 
 from __future__ import annotations
 
@@ -24,10 +24,44 @@ def handle(req):
             pass
     return req
 """
+#: Answers what its own thread and its pool, or else its processes, computed, in milliseconds.
+OTHERS = """
+import hashlib, json, os, resource, subprocess, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+
+POOL = ThreadPoolExecutor(2)
+CHILD = "import hashlib; hashlib.pbkdf2_hmac('sha256', b'', b'', 300_000)"
+
+def derive(_):
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 300_000)
+
+def computed():
+    mine = (t for t in threading.enumerate() if t.name.startswith("ThreadPoolExecutor"))
+    clocks = [time.pthread_getcpuclockid(t.ident) for t in (threading.current_thread(), *mine)]
+    return 1000 * sum(map(time.clock_gettime, clocks))
+
+def ended():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return 1000 * (usage.ru_utime + usage.ru_stime)
+
+def handle(req):
+    if req == "pool":
+        before = computed()
+        list(POOL.map(derive, range(2)))
+        return json.dumps(computed() - before)
+    before = ended()
+    if req == "processes":
+        started = [subprocess.Popen([sys.executable, "-SIc", CHILD]) for _ in range(2)]
+        for process in started:
+            process.wait()
+    else:
+        os.system(f'{sys.executable} -SIc "{CHILD}"; true')
+    return json.dumps(ended() - before)
+"""
 KEY = "0123456789abcdef"
 TRACED = {"X_Chiron_Trace": KEY}
 PROBED = {"X_Chiron_Trace": f"{KEY} probe"}
-PACED = {"X_Chiron_Trace": f"{KEY} pace"}
+CPU_PROBED = {"X_Chiron_Trace": f"{KEY} cpu-speed"}
 
 Ask = Callable[..., Any]
 
@@ -70,6 +104,31 @@ def test_the_probe_waits_for_the_gil_only_while_the_handler_computes_with_it(
     assert len(ticks(ask("compute", **PROBED))) < 8
 
 
+@pytest.mark.parametrize(("others", "column"), [("pool", 1), ("processes", 7), ("shell", 7)])
+@pytest.mark.parametrize("processes", [[[7]], [[], [7]]], ids=["main", "further"])
+def test_what_others_compute_for_the_handler_is_seen(
+    serve: Callable[..., Ask], processes: list[list[int]], others: str, column: int
+) -> None:
+    """Also by a thread that was there before, and by the process of a process."""
+    ask = serve(OTHERS, processes)
+    for _ in range(2):  # the second time, the pool has its threads already
+        answer = ask(others, **PROBED)
+        seen = ticks(answer)
+        computed_ms = float(answer.json["output"])
+        so_far_ms = [(tick[column] - seen[0][column]) / 1000 for tick in seen]
+        assert computed_ms - 0.5 <= so_far_ms[-1] <= computed_ms + 8
+        assert any(0.2 * computed_ms < each < 0.8 * computed_ms for each in so_far_ms)
+
+
+@pytest.mark.parametrize("others", ["pool", "processes", "shell"])
+def test_a_traced_run_tells_what_its_threads_and_processes_computed(
+    serve: Callable[..., Ask], others: str
+) -> None:
+    answer = serve(OTHERS, [[7]])(others, **TRACED)
+    (row,) = (row for row in answer.json["timeline"] if row["kind"] == "run")
+    assert row["cpu_ms"] >= float(answer.json["output"]) - 0.5
+
+
 def test_the_switch_interval_is_long_only_while_probed(serve: Callable[..., Ask]) -> None:
     ask = serve(SWITCH_INTERVAL, [[7]])
     assert ask("").text == "0.005"
@@ -97,15 +156,15 @@ def test_a_traced_request_is_not_probed_unless_it_asks(serve: Callable[..., Ask]
 
 
 @pytest.mark.parametrize("processes", [[[7]], [[], [7]]], ids=["main", "further"])
-def test_a_paced_request_has_the_reference_loop_beside_its_handler(
+def test_a_request_for_it_has_the_cpu_speed_probe_beside_its_handler(
     serve: Callable[..., Ask], processes: list[list[int]]
 ) -> None:
     ask = serve(PARTS, processes)
-    rows = ask("sleep", **PACED).json["timeline"]
+    rows = ask("sleep", **CPU_PROBED).json["timeline"]
     (row,) = (row for row in rows if row["kind"] == "run")
-    before_ms, after_ms = row["reference_ms"]
+    before_ms, after_ms = row["cpu_probe_ms"]
     assert before_ms > 0
     assert after_ms > 0
     assert row["end_ms"] - row["start_ms"] >= 30
     plain = ask("sleep", **TRACED).json["timeline"]
-    assert [row for row in plain if "reference_ms" in row] == []
+    assert [row for row in plain if "cpu_probe_ms" in row] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
 from pathlib import Path
@@ -15,6 +16,61 @@ from hypothesis import strategies as st
 
 ECHO = "def handle(req):\n    return req\n"
 ONE: dict[str, Any] = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+IN_CLUSTER = "http://gateway.openfaas:8080"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "url"),
+    [
+        ("127.0.0.1\tlocalhost\n10.62.0.5\tgateway prometheus\n", "http://gateway:8080"),
+        ("127.0.0.1 localhost gateway.example\n# 10.62.0.5 gateway\n", IN_CLUSTER),
+        (None, IN_CLUSTER),
+    ],
+)
+def test_a_wrap_that_is_not_told_knows_where_the_gateway_is(
+    hosts: str | None, url: str, tmp_path: Path
+) -> None:
+    from wrap.settings import gateway_url
+
+    if hosts is not None:
+        (tmp_path / "hosts").write_text(hosts)
+    assert gateway_url(tmp_path / "hosts") == url
+
+
+def test_a_request_that_there_is_no_memory_for_is_refused_with_the_figure(
+    start: Any, wrap_image: Any
+) -> None:
+    image = wrap_image({"one": ECHO}, entry=ONE)
+    sized = start(image, WRAP_MEMORY_MIB="112", WRAP_REQUEST_BYTES="1000")
+    answer = sized.request(body="x" * 8_653_179)
+    assert (answer.status, answer.json["code"]) == (413, "too-large")
+    (most,) = re.findall(r"there is memory for (\d+) here", answer.json["message"])
+    assert 1_000_000 < int(most) < 4_000_000  # which killed a wrap of that size
+    assert sized.request(body="x" * int(most)).status == 200
+    assert sized.request(body="x" * (int(most) + 1)).status == 413
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"WRAP_MEMORY_MIB": "112", "WRAP_REQUEST_BYTES": "10000000"},  # it was sized for as much
+        {"WRAP_MEMORY_MIB": "512", "WRAP_REQUEST_BYTES": "1000"},
+        {"WRAP_MEMORY_MIB": "112"},  # nothing is known
+    ],
+)
+def test_ten_megabytes_are_taken_where_there_is_memory_for_them(
+    settings: dict[str, str], start: Any, wrap_image: Any
+) -> None:
+    server = start(wrap_image({"one": ECHO}, entry=ONE), **settings)
+    assert server.request(body="x" * 10_000_000).status == 200
+
+
+@pytest.mark.parametrize("processes", [[[0]], [[], [0]]])
+def test_handlers_find_the_gateway_too(processes: Any, start: Any, wrap_image: Any) -> None:
+    handler = "import os\nAT = os.environ['gateway_url']\ndef handle(req):\n    return AT\n"
+    image = wrap_image({"one": handler}, {0: processes}, entry=ONE)
+    assert start(image).request(body="x").text == IN_CLUSTER
+    assert start(image, gateway_url="http://mine").request(body="x").text == "http://mine"
 
 
 def test_remote_wraps_answer_as_local_processes_do(
@@ -215,7 +271,6 @@ def test_sigterm_lets_the_request_in_flight_finish(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"mechanism": "magic"}, "none of fork, pool"),
         ({"tasks": {0: "other"}}, "function 'other' is not declared"),
         ({"stages": {0: [[0], [0]]}}, "exactly one process"),
         ({"stages": {}}, "exactly one process"),
@@ -394,6 +449,7 @@ def test_what_is_told_of_an_error_has_no_secret_in_it(
             assert answer.status == 500
             assert not any(part in answer.text for part in parts)
     assert "KeyError: '[secret]'" in server.request(body="key raises").text
-    assert server.request(body="pin raises").json["message"] == "KeyError: '123'"
+    told = server.request(body="pin raises").json["message"]
+    assert told.startswith("KeyError: '123' (handler.py:")
     assert server.request(body="key gives").text == "hunter2"  # what it answers is its own affair
     assert "hunter2" in server.log.read_text()

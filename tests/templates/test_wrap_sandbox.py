@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 from wrap import sandbox
+from wrap.sandbox import MemoryKills
 
 GROUPS = "sys/fs/cgroup"
 CORES = range(16)
@@ -109,3 +110,42 @@ def test_a_cpuset_smaller_than_the_quota_wins(
     root = tree("0::/\n", {"cpu.max": "800000 100000"})
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
     assert sandbox.cores(root) == 2
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "files"),
+    [
+        ("0::/\n", {"memory.events": "low 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0"}),
+        (
+            "0::/pod/us\n",
+            {"pod/us/memory.events": "oom 3\noom_kill 2", "pod/memory.events": "oom_kill 7"},
+        ),
+        (
+            "4:memory:/docker/abc\n",
+            {"memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2"},
+        ),
+    ],
+)
+def test_whom_the_kernel_killed_for_memory_is_counted_in_the_own_group(
+    cgroup: str, files: dict[str, str], tree: Callable[..., Path]
+) -> None:
+    assert sandbox.memory_kills(tree(cgroup, files)) == 2
+
+
+def test_without_control_groups_nobody_is_known_to_be_killed(tree: Callable[..., Path]) -> None:
+    assert sandbox.memory_kills(tree("", {})) == 0
+
+
+def test_requests_in_flight_are_told_of_a_kill_and_later_ones_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted = iter([4, 4, 5, 5, 5])
+    clock = iter([20.0])
+    monkeypatch.setattr(sandbox, "memory_kills", lambda: next(counted))
+    monkeypatch.setattr(sandbox, "kernel_memory_bytes", lambda: 64 << 20)
+    monkeypatch.setattr("wrap.sandbox.time.monotonic", lambda: next(clock))
+    kills = MemoryKills()
+    assert kills.during(9.0) is None
+    assert kills.during(10.0) == "the kernel killed a process above the memory limit of 64 MiB"
+    assert kills.during(11.0) is not None
+    assert kills.during(21.0) is None

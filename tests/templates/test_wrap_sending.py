@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pytest
 from wrap import stage
-from wrap.canceller import Canceller
 from wrap.declaration import Wrap
 from wrap.messages import Job, Result
+from wrap.route import Route
 from wrap.runtime import Mechanism, Runtime
-from wrap.threads import ThreadPool
+from wrap.threads import Canceller, ThreadPool
 
 OWN, REMOTE = 0, 1
 BOUND_S = 60.0
@@ -44,17 +44,22 @@ class Transport:
         self.after()
         return [result(task) for task in job.inputs]
 
+    def forward(self, *_: object) -> tuple[int, bytes, str]:
+        raise NotImplementedError
+
 
 def run(transport: Transport) -> set[int]:
-    runtime = Runtime(WRAP, {}, ThreadPool(), Canceller(), cast(Mechanism, None), transport)
+    route = Route("", threads=1)
+    none = cast(Mechanism, None)
+    runtime = Runtime(WRAP, {}, ThreadPool(), Canceller(), none, transport, route)
     job = Job(0, {OWN: "a", REMOTE: "b"})
     deadline = time.monotonic() + BOUND_S
     return {r.task for r in stage.run_stage(runtime, job, [[OWN]], {"second": [REMOTE]}, deadline)}
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Set when the stage's own task runs."""
+def ran(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Set when the stage's own task runs, as it does in every test, if only after the stage."""
     event = threading.Event()
 
     def run_task(number: int, *_: object) -> Result:
@@ -62,7 +67,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
         return result(number)
 
     monkeypatch.setattr(stage.task, "run", run_task)
-    return event
+    yield event
+    assert event.wait(BOUND_S)
 
 
 def test_own_tasks_begin_when_the_calls_are_sent(

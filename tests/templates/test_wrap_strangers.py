@@ -59,16 +59,17 @@ def stage_call(**changes: Any) -> bytes:
     """The body of a call for stage 0 that asks for everything that can be watched."""
     from wrap.frames import pieces
 
-    fields = {"stage": 0, "process": 0, "watch": [True, True, True], "number": 1}
+    watch = [True, True, True]
+    fields = {"stage": 0, "process": 0, "watch": watch, "number": 1, "execution": ""}
     header = fields | {"tasks": [[0, 0]], "texts": 1} | changes
     return b"".join(pieces([json.dumps(header), "x"]))
 
 
-def told(server: Any, **headers: str) -> dict[str, Any]:
+def told(server: Any, body: bytes | None = None, **headers: str) -> dict[str, Any]:
     """What a wrap answers of its one task to a stage call."""
     from wrap.frames import split
 
-    answer = server.request(body=stage_call(), X_Chiron_Stage="0", **headers)
+    answer = server.request(body=body or stage_call(), X_Chiron_Stage="0", **headers)
     assert answer.status == 200
     _, result, text = split(answer.body)
     return json.loads(bytes(result)) | {"text": bytes(text).decode()}
@@ -82,10 +83,23 @@ def test_a_stage_call_is_traced_for_who_knows_the_key_alone(
     for headers in ({}, {"X_Chiron_Trace": "1"}):
         result = told(server, **headers)
         assert result["text"] == USUAL
-        assert not {"delayed", "ticks", "reference"} & result.keys()
+        assert not {"delayed", "ticks", "cpu_probe"} & result.keys()
     result = told(server, X_Chiron_Trace=KEY)
     assert result["text"] == "x 1"
-    assert {"delayed", "ticks", "reference"} <= result.keys()
+    assert {"delayed", "ticks", "cpu_probe"} <= result.keys()
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("mark", ["x]\n[other", "x] y", "\x1b[2J", "ü" * 8, "-" * 8])
+def test_a_stage_call_marks_lines_with_an_id_and_nothing_else(
+    mark: str, place: str, start: Any, wrap_image: Any
+) -> None:
+    code = "def handle(req):\n    print('said', flush=True)\n    return req\n"
+    server = start(wrap_image({"one": code}, {0: PLACES[place]}))
+    told(server, stage_call(execution="1a2b-3c4d-5e6f"))
+    told(server, stage_call(execution=mark))
+    said = [line for line in server.log.read_text().splitlines() if "said" in line]
+    assert said == ["[one 1a2b-3c4] said", "[one] said"]
 
 
 def test_an_entry_wrap_runs_no_single_stage(start: Any, wrap_image: Any) -> None:

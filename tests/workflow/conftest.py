@@ -70,7 +70,7 @@ def plan() -> dict[str, Any]:
     return {
         "format": 1,
         "workflow": "demo",
-        "model": "pgp",
+        "planner": "pgp",
         "mechanism": "fork",
         "cpus": 3,
         "wraps": [

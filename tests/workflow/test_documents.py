@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field
 
+from workflow.constraints import Constraints
 from workflow.documents import (
     Document,
     dotted,
@@ -161,8 +162,9 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_else(tmp_path):
 def test_a_write_whose_last_step_fails_leaves_nothing_behind(tmp_path):
     target = tmp_path / "a.json"
     target.mkdir()
-    with pytest.raises(OSError):
+    with pytest.raises(ChironError) as caught:
         write_atomically(target, "text")
+    assert caught.value.message.startswith(f"{target} cannot be written")
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
 
 
@@ -180,3 +182,13 @@ def test_a_path_is_dotted_with_indices_in_brackets():
 def test_files_are_utf8_whatever_the_locale(tmp_path):
     write_atomically(tmp_path / "a.json", '"ä"')
     assert Path(tmp_path / "a.json").read_bytes() == '"ä"'.encode()
+
+
+def test_all_faults_of_a_document_are_said_at_once_and_many_are_counted(refused):
+    error = refused(
+        validate, Constraints, {"isolate": {"a": "planet"}, "no_check": 3}, "constraints"
+    )
+    assert error.message.startswith("constraints: 3 faults: Field required (at format); ")
+    assert "(at isolate.a); " in error.message and "(at no_check)" in error.message
+    many = {"format": 1, "isolate": dict.fromkeys(map(str, range(20)), "planet")}
+    assert refused(validate, Constraints, many, "constraints").message.endswith("; and 8 more")

@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workflow.errors import ChironError
-from workflow.names import check_distinct, check_name, check_task_name, shown, workflow_name
+from workflow.names import (
+    FunctionNames,
+    check_distinct,
+    check_name,
+    check_task_name,
+    shown,
+    workflow_name,
+)
 
 
 @pytest.mark.parametrize("name", ["a", "a1", "a-1", "a--b", "a" * 63])
@@ -41,6 +48,10 @@ def test_task_names_hold_nothing_that_states_language_forbids(refused, character
 @pytest.mark.parametrize("name", ["", " ", "x" * 81])
 def test_task_names_have_1_to_80_characters(refused, name):
     assert "1 to 80" in refused(check_task_name, name, "here").message
+
+
+def test_what_is_proposed_is_a_name_even_where_the_deployed_one_is_none():
+    assert FunctionNames.proposal(["Second_One"], ["Second_One"]) == {"Second_One": "second-one"}
 
 
 @pytest.mark.parametrize(

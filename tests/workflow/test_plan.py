@@ -44,9 +44,9 @@ def test_a_stage_lists_the_wraps_that_take_part_in_it(plan):
     assert sound.wraps[0].tasks == ("a", "b", "d")
 
 
-def test_the_client_calls_the_wraps_of_one_to_one_only(plan):
-    assert not validate(Plan, plan, "plan").called_by_client
-    assert validate(Plan, plan | {"model": "one-to-one"}, "plan").called_by_client
+def test_a_plan_says_what_drives_it(plan):
+    assert validate(Plan, plan, "plan").orchestrator == "wrap"
+    assert validate(Plan, plan | {"orchestrator": "client"}, "plan").orchestrator == "client"
 
 
 def test_a_main_process_may_be_empty_beside_others(plan):
@@ -74,8 +74,9 @@ def test_an_slo_and_a_prediction_may_be_longer_than_an_hour(plan):
         (["wraps", 0, "stages", 0, "stage"], -1, "wraps[0].stages[0].stage", ""),
         (["wraps"], [], "wraps", ""),
         (["cpus"], 4, None, "sum of the wraps"),
-        (["mechanism"], "threads", "mechanism", "fork"),
-        (["model"], "best", "model", "one-to-one"),
+        (["mechanism"], "", "mechanism", ""),
+        (["planner"], "best\nof all", "planner", ""),
+        (["orchestrator"], "nobody", "orchestrator", "wrap"),
         (["slo_ms"], -1, "slo_ms", ""),
         (["budget"], 1, "budget", ""),
     ],

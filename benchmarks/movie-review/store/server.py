@@ -50,7 +50,7 @@ def start(folder: str) -> tuple[subprocess.Popen[bytes], int]:
     program = shutil.which("redis-server")
     if program is None:
         raise RuntimeError(MISSING)
-    for _ in range(ATTEMPTS):  # somebody else may take the port first
+    for _ in range(ATTEMPTS):  # another program may take the port first
         port = free_port()
         process = subprocess.Popen(
             [program, "--port", str(port), "--dir", folder, *SETTINGS],
@@ -78,7 +78,7 @@ def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
             except redis.ConnectionError:
                 time.sleep(0.02)
             else:
-                # An answer on a port that was lost to somebody else comes from another server.
+                # An answer on a port that was lost to another program comes from another server.
                 return client.info("server")["process_id"] == process.pid
     process.kill()
     process.wait()
@@ -121,7 +121,7 @@ def serve(prefix: str, version: str, commands: Commands) -> str:
 
 
 def announce(where: str, answer: str) -> None:
-    """Tell `answer` to whoever connects to the Unix socket `where`, for good."""
+    """Tell `answer` to every client of the Unix socket `where`, for good."""
     with socket.socket(socket.AF_UNIX) as listener:
         while True:
             try:

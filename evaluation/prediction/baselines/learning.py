@@ -1,4 +1,4 @@
-"""How baselines are trained and tested: never on what they are asked about."""
+"""Which baselines there are, and how they are trained and tested: never on what they are asked."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
-from evaluation.prediction.baselines.samples import Sample
+from evaluation.optional import missing
+from evaluation.prediction.baselines.features import Sample, delay_ms, latency_ms, plan_features
+from evaluation.prediction.errors import Distribution
+from workflow.documents import Document
 
 #: A trained model: the latency of every sample in milliseconds, whatever was measured.
 Model = Callable[[Sequence[Sample]], list[float]]
@@ -20,6 +24,14 @@ Group = Callable[[Sample], str]
 STRUCTURE_FOLDS = 5
 #: Parts of the training samples by which settings are chosen.
 INNER_FOLDS = 3
+#: What is run if its library is installed.
+BASELINES = ("RFR", "LSTM", "GNN")
+#: Why nothing can be learnt where nothing is left to learn from.
+_TOO_FEW = {
+    "workflow": "all plans are of one workflow: add another, or use --held-out structure",
+    "structure": "all plans have one structure: measure more --plans",
+}
+_TREES, _SEED = 300, 1
 
 
 @dataclass(frozen=True)
@@ -46,24 +58,15 @@ class Fold:
     test: list[int]
 
 
-@dataclass(frozen=True)
-class Learned:
-    """Predictions of all samples by models that had seen no sample of their group.
-
-    `chosen` is, for every fold, what was held out and which settings were chosen without it.
-    """
-
-    predicted_ms: list[float]
-    chosen: dict[str, str]
-
-
 def predict_held_out(
     baseline: Baseline,
     samples: Sequence[Sample],
     held_out: HeldOut,
     progress: Callable[[str], None],
-) -> Learned:
+) -> tuple[list[float], dict[str, str]]:
     """Every sample's latency by a model that was trained without its workflow or structure.
+
+    With it, for every fold, what was held out and which settings were chosen without it.
 
     Raises
     ------
@@ -81,7 +84,7 @@ def predict_held_out(
         for index, latency in zip(fold.test, model([samples[i] for i in fold.test]), strict=True):
             predicted_ms[index] = latency
         chosen[name] = candidate.settings
-    return Learned(predicted_ms, chosen)
+    return predicted_ms, chosen
 
 
 def choose(baseline: Baseline, samples: Sequence[Sample]) -> Candidate:
@@ -154,3 +157,101 @@ def _error(candidate: Candidate, samples: Sequence[Sample], inner: Sequence[Fold
             for latency, sample in zip(model(asked), asked, strict=True)
         ]
     return statistics.fmean(errors)
+
+
+def random_forest() -> Baseline:
+    """The paper's default parameters first, then shallower and more diverse trees."""
+    return Baseline(
+        "RFR",
+        tuple(
+            Candidate(
+                f"{leaf} samples a leaf, {share:.0%} of the features a split",
+                partial(_fit_forest, leaf=leaf, share=share),
+            )
+            for leaf, share in ((1, 1.0), (3, 1.0), (1, 0.4))
+        ),
+    )
+
+
+def _fit_forest(samples: Sequence[Sample], *, leaf: int, share: float) -> Model:
+    """A forest whose trees split on `share` of the features down to `leaf` samples.
+
+    Features are not scaled: to a tree only their order matters.
+    """
+    from sklearn.ensemble import RandomForestRegressor
+
+    forest = RandomForestRegressor(
+        n_estimators=_TREES, min_samples_leaf=leaf, max_features=share, random_state=_SEED
+    )
+    forest.fit(list(map(plan_features, samples)), list(map(delay_ms, samples)))
+
+    def predict(asked: Sequence[Sample]) -> list[float]:
+        delays = forest.predict(list(map(plan_features, asked))).tolist()
+        return list(map(latency_ms, delays, asked))
+
+    return predict
+
+
+def available() -> tuple[list[Baseline], dict[str, str]]:
+    """The baselines whose library is installed, and for every other one why it does not run."""
+    found, not_run = [], {}
+    for name in BASELINES:
+        if library := missing(name):
+            # No path: this is stored, and may be read elsewhere.
+            line = f"pip install 'chiron-openfaas[{library.extra}]'"
+            not_run[name] = f"{library.name} is not installed: {line}"
+        elif name == "RFR":
+            found.append(random_forest())
+        else:
+            from evaluation.prediction.baselines import networks
+
+            found.append(networks.lstm() if name == "LSTM" else networks.gnn())
+    return found, not_run
+
+
+class BaselineReport(Document):
+    """What the baselines predicted, always without what was held out.
+
+    Attributes
+    ----------
+    settings
+        Baseline -> what was held out -> the settings that were chosen without it.
+    not_run
+        Baseline -> why it did not run, with the line that mends it.
+    """
+
+    held_out: HeldOut
+    distributions: tuple[Distribution, ...]
+    settings: dict[str, dict[str, str]]
+    not_run: dict[str, str]
+
+
+def compare_baselines(
+    samples: Sequence[Sample], held_out: HeldOut, progress: Callable[[str], None]
+) -> BaselineReport:
+    """Train and test every baseline whose library is installed, and name the others."""
+    runnable, not_run = available()
+    if len(groups(samples, held_out)) < 2:
+        reason = _TOO_FEW[held_out]
+        not_run |= {baseline.name: reason for baseline in runnable}
+        runnable = []
+    distributions: list[Distribution] = []
+    settings = {}
+    for baseline in runnable:
+        predicted_ms, settings[baseline.name] = predict_held_out(
+            baseline, samples, held_out, progress
+        )
+        places: dict[tuple[str, str], list[float]] = {}
+        for sample, latency in zip(samples, predicted_ms, strict=True):
+            errors = places.setdefault((sample.workflow, sample.mechanism), [])
+            errors.append(round(latency / sample.measured_ms - 1, 6))
+        distributions += [
+            Distribution(workflow=w, mechanism=m, predictor=baseline.name, errors=tuple(errors))
+            for (w, m), errors in places.items()
+        ]
+    return BaselineReport(
+        held_out=held_out,
+        distributions=tuple(distributions),
+        settings=settings,
+        not_run=not_run,
+    )

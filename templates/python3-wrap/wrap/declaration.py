@@ -9,9 +9,13 @@ from dataclasses import dataclass, field
 #: Where a text comes from: the request, one task's output, or a JSON list of several outputs.
 Source = int | list[int] | None
 
-MECHANISMS = ("fork", "pool")
 STYLES = ("flask", "http")
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def is_name(text: str) -> bool:
+    """Whether a function may be called so."""
+    return _NAME.fullmatch(text) is not None
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Wrap:
     Parameters
     ----------
     mechanism
-        How further processes come to be: ``fork`` or ``pool``.
+        How further processes come to be: see `wrap.mechanisms`.
     functions
         Function -> handler style; its code is in ``function/functions/NAME``.
     tasks
@@ -98,10 +102,8 @@ class Wrap:
 
 
 def _problems(wrap: Wrap) -> Iterator[str]:
-    if wrap.mechanism not in MECHANISMS:
-        yield f"mechanism {wrap.mechanism!r} is none of {', '.join(MECHANISMS)}"
     for function, style in wrap.functions.items():
-        if not _NAME.fullmatch(function):
+        if not is_name(function):
             yield f"{function!r} is not a function's name"
         if style not in STYLES:
             yield f"function {function}: style {style!r} is none of {', '.join(STYLES)}"

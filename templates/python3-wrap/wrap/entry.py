@@ -11,9 +11,14 @@ from wrap.stage import run_stage
 
 
 def run_workflow(
-    runtime: Runtime, entry: Entry, request: str, deadline: float, watch: Watch
+    runtime: Runtime,
+    entry: Entry,
+    request: str,
+    deadline: float,
+    watch: Watch,
+    execution: str = "",
 ) -> tuple[str, list[Result]]:
-    """The workflow's output for `request`, and how each task went.
+    """The workflow's output for `request`, and how each task went; `execution` marks the log.
 
     Raises
     ------
@@ -26,7 +31,7 @@ def run_workflow(
         processes = runtime.wrap.stages.get(number, [])
         placed = [*processes, *remotes.values()]
         inputs = data.inputs(entry.inputs, (task for tasks in placed for task in tasks))
-        job = Job(number, inputs, watch=watch)
+        job = Job(number, inputs, watch=watch, execution=execution)
         found = run_stage(runtime, job, processes, remotes, deadline)
         data.add(outputs(found))
         results += found

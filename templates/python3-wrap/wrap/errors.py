@@ -1,4 +1,4 @@
-"""What can go wrong with a task, as the caller reads it: a code, a sentence and who is to blame."""
+"""What can go wrong with a task, as the caller reads it: a code, a sentence and its functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TaskError(Exception):
     message
         One line for people.
     function, stage, wrap
-        Whose task it was; whoever knows them fills them in with `located`.
+        The functions of the task; `located` fills them in where they are known.
     status
         The HTTP status of the answer: 504 where time ran out, else 500; 4xx where the request
         itself was wrong.

@@ -1,7 +1,8 @@
 """Calls with which a handler would end the server, and all requests with it: they end its task.
 
 That is all that Python's own modules have for it. Native code can do as much and cannot be kept
-from it (ctypes, a crash): then the requests fail, and whoever runs the wrap starts it again.
+from it (ctypes, a crash): then the requests fail, and the gateway or the watchdog starts the wrap
+again.
 """
 
 from __future__ import annotations

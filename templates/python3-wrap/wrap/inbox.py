@@ -15,7 +15,7 @@ class Inbox(Generic[Item]):
     """A queue that can be waited on together with sockets.
 
     A thread that was given up may still come to its end after `close`: what it leaves then is
-    dropped, and never wakes whoever has the descriptor's number next.
+    dropped, and never wakes what has the descriptor's number next.
     """
 
     def __init__(self) -> None:

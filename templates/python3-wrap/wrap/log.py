@@ -1,7 +1,10 @@
 """The log: what functions print, in lines that each begin with the function's name.
 
-Takes the place of ``sys.stdout`` and ``sys.stderr``. Who prints is read from the call stack, so
-that threads that a handler has started, and modules while they are imported, are known too.
+Behind the name is the execution that they printed it for, where the request said which.
+
+Takes the place of ``sys.stdout`` and ``sys.stderr``. Which function prints is read from the call
+stack, so that threads that a handler has started, and modules while they are imported, are known
+too.
 """
 
 from __future__ import annotations
@@ -19,14 +22,23 @@ from typing import TextIO
 
 from wrap.namespace import function_of
 
-#: A pipe takes up to so many bytes whole, whoever else writes into it (pipe(7), PIPE_BUF).
+#: A pipe takes up to so many bytes whole, whatever else writes into it (pipe(7), PIPE_BUF).
 _WHOLE = select.PIPE_BUF
 #: A longer line is broken: of-watchdog refuses to pass on more than 64 KiB.
 _LONGEST = 1 << 15
 
 
+#: What each thread works for.
+_current = threading.local()
+
+
+def mark(execution: str) -> None:
+    """Mark what this thread prints from now on as that of `execution`; empty for no mark."""
+    _current.execution = execution
+
+
 class Log(io.TextIOBase):
-    """A text stream whose lines go to a descriptor, each after the name of who wrote it.
+    """A text stream whose lines go to a descriptor, each after its function's name.
 
     A thread's line goes out when it is complete, when it is flushed, or with the end of its task.
 
@@ -67,8 +79,10 @@ class Log(io.TextIOBase):
             self.emit(self._begun.name, "".join(pieces))
 
     def emit(self, function: str | None, text: str) -> None:
-        """Write the lines of `text` as `function`'s. A log that nobody reads is no failure."""
-        prefix = f"[{function}] ".encode() if function else b""
+        """Write the lines of `text` as `function`'s. A log without a reader is no failure."""
+        execution = getattr(_current, "execution", "")
+        origin = f"{function} {execution}" if execution else function
+        prefix = f"[{origin}] ".encode() if function else b""
         lines = text.encode(errors=self.errors).splitlines()
         with contextlib.suppress(OSError):
             for piece in _pieces(_prefixed(prefix, lines)):

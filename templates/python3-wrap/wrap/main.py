@@ -17,26 +17,29 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from wrap import affinity, child, log, memory, serving, task
-from wrap.canceller import Canceller
+from wrap import child, log, memory, sandbox, serving, task
 from wrap.declaration import Wrap
 from wrap.exits import contain
-from wrap.fork import Fork
 from wrap.loader import Function, load
+from wrap.mechanisms import Mechanism, mechanism_of
 from wrap.messages import Job, Result
-from wrap.pool import Pool
 from wrap.remote import Gateway
-from wrap.runtime import Mechanism, Runtime
+from wrap.route import Route
+from wrap.runtime import Runtime
 from wrap.server import PROBES, create_app
-from wrap.settings import TRACE_KEY, Settings
+from wrap.settings import GATEWAY_URL, TRACE_KEY, Settings
 from wrap.spawner import Spawner
-from wrap.threads import ThreadPool
+from wrap.threads import Canceller, ThreadPool
 from wrap.transport import GRACE_S
 from wrap.zygote import Zygote
 
 _ZYGOTE = "--zygote"
 #: A process may answer with no more than this share of what the wrap may take.
 _SHARE = 4
+#: Of what is free, one request that is larger than any the wrap was sized for may have this share:
+#: where five functions read it as JSON at once, each of its bytes took 20.
+_REQUEST_SHARE = 24
+_WATCHDOG_BYTES = 16 << 20
 #: So many threads, or two requests' if they are more, may go on past their limit.
 _LOST = 64
 
@@ -46,15 +49,16 @@ def main(arguments: list[str], image: Path) -> NoReturn:
     contain()  # before a function can keep the names as they were
     faulthandler.enable()  # the log then says where C code crashed
     log.install()
-    memory.keep_apart()
     try:
         settings = Settings.read(os.environ)
         os.environ.pop(TRACE_KEY, None)  # it is of no use to functions
-        affinity.restrict(settings.cpus)
+        os.environ[GATEWAY_URL] = settings.gateway_url  # functions call others through it
+        sandbox.keep_to_cores(settings.cpus)
         with serving.OneProcess():
             wrap, functions = _load(image)
+        mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ)
         gc.collect()
-        memory.keep_freed(settings.memory_bytes, _lasting_processes(wrap, settings))
+        memory.keep_freed(settings.memory_bytes, 1 + mechanism.lasting)
         gc.freeze()  # a collection would write to every object, and unshare its memory
         if arguments[:1] == [_ZYGOTE]:
             _be_zygote(wrap, functions, socket.socket(fileno=int(arguments[1])))
@@ -62,13 +66,14 @@ def main(arguments: list[str], image: Path) -> NoReturn:
         sockets = serving.listen(os.environ)
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    _serve(settings, wrap, functions, sockets, image)
+    _serve(settings, wrap, functions, mechanism, sockets, image)
 
 
 def _serve(
     settings: Settings,
     wrap: Wrap,
     functions: dict[str, Function],
+    mechanism: Mechanism,
     sockets: Sequence[socket.socket],
     image: Path,
 ) -> NoReturn:
@@ -79,25 +84,41 @@ def _serve(
 
     command = [sys.executable, str(image / "index.py"), _ZYGOTE]
     spawner = Spawner(be_zygote, command, settings.memory_bytes // _SHARE)
+    mechanism.start(spawner)
+    route = Route(settings.route, settings.threads)
     runtime = Runtime(
         wrap,
         functions,
         ThreadPool(max(_LOST, 2 * wrap.threads)),
         Canceller(),
-        _mechanism(wrap, spawner, settings),
+        mechanism,
         Gateway(settings.gateway_url, settings.trace_key),
+        route,
         settings.trace_key,
+        _most_request(settings),
     )
     serving.serve(
         create_app(runtime),
         sockets,
-        settings.threads,
+        lambda: route.threads,
         settings.memory_bytes,
         probes=PROBES,
         drain_s=wrap.timeout_s + GRACE_S,
         close=spawner.close,
         worn=runtime.threads.worn,
     )
+
+
+def _most_request(settings: Settings) -> int | None:
+    """Bytes of the largest request that there is memory for; None where nothing is known of it.
+
+    What the wrap was sized for, and of what is free, now that all is imported, a share for more.
+    """
+    if settings.request_bytes is None:
+        return None
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    taken = pages * os.sysconf("SC_PAGE_SIZE") + _WATCHDOG_BYTES
+    return settings.request_bytes + max(0, settings.memory_bytes - taken) // _REQUEST_SHARE
 
 
 def _load(image: Path) -> tuple[Wrap, dict[str, Function]]:
@@ -115,14 +136,3 @@ def _be_child(wrap: Wrap, functions: dict[str, Function], channel: socket.socket
 
 def _run_task(wrap: Wrap, functions: dict[str, Function], number: int, job: Job) -> Result:
     return task.run(number, job, wrap, functions)
-
-
-def _lasting_processes(wrap: Wrap, settings: Settings) -> int:
-    """The server, and the workers that a pool has at most."""
-    return 1 + (wrap.slots * settings.pool_concurrency if wrap.mechanism == "pool" else 0)
-
-
-def _mechanism(wrap: Wrap, spawner: Spawner, settings: Settings) -> Mechanism:
-    if wrap.mechanism == "pool":
-        return Pool(spawner, wrap.slots, settings.pool_concurrency, settings.pool_requests)
-    return Fork(spawner)

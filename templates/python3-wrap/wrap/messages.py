@@ -28,13 +28,13 @@ class Watch(NamedTuple):
         When they ran, and for how long they had no core.
     probed
         Also the ticks of the probe.
-    paced
-        Also how fast their core was: what the reference loop took right before and after.
+    cpu_probed
+        Also how fast their core was: what the CPU-speed probe took right before and after.
     """
 
     traced: bool = False
     probed: bool = False
-    paced: bool = False
+    cpu_probed: bool = False
 
 
 #: As usual.
@@ -48,6 +48,7 @@ class Job:
     """Tasks of one stage with their inputs; tasks that share an input share its text.
 
     The results of a job, and of its parts, say its number: no other is taken for one of them.
+    `execution` is what the lines that are printed meanwhile are marked with; empty for nothing.
     """
 
     stage: int
@@ -55,6 +56,7 @@ class Job:
     process: int = 0
     watch: Watch = UNWATCHED
     number: int = field(default_factory=partial(next, _NUMBERS))
+    execution: str = ""
 
     def frames(self) -> list[Unsent]:
         """A header, then every distinct input once."""
@@ -71,6 +73,7 @@ class Job:
             "process": self.process,
             "watch": self.watch,
             "number": self.number,
+            "execution": self.execution,
             "tasks": tasks,
             "texts": len(texts),
         }
@@ -87,12 +90,12 @@ class Job:
         inputs = {int(task): texts[index] for task, index in header["tasks"]}
         watch = Watch(*header["watch"])
         stage, process, number = (int(header[name]) for name in ("stage", "process", "number"))
-        return cls(stage, inputs, process, watch, number)
+        return cls(stage, inputs, process, watch, number, str(header["execution"]))
 
     def part(self, tasks: Iterable[int], process: int = 0) -> Job:
         """The job of some of the tasks, for process number `process`."""
         inputs = {task: self.inputs[task] for task in tasks}
-        return Job(self.stage, inputs, process, self.watch, self.number)
+        return Job(self.stage, inputs, process, self.watch, self.number, self.execution)
 
 
 @dataclass
@@ -101,10 +104,11 @@ class Result:
 
     Times are in seconds of the monotonic clock.
 
-    `asked` is when its process was asked for and `ready` when that process had its job; both
-    are None in the main process. `delayed` is for how many seconds the handler's thread had no
-    core, `ticks` are those of the probe, and `reference` is what the reference loop took right
-    before and right after it; where it was traced, probed, and paced.
+    `asked` is when its process was asked for and `ready` when that process had its job; both are
+    None in the main process. `delayed` is for how many seconds the handler's thread had no core,
+    `cpu` the CPU time of its process and of those that it started and that ended, `ticks` are those
+    of the probe, and `cpu_probe` is what the CPU-speed probe took right before and right after it;
+    where these were asked for.
     """
 
     job: int
@@ -119,8 +123,9 @@ class Result:
     asked: float | None = None
     ready: float | None = None
     delayed: float | None = None
+    cpu: float | None = None
     ticks: list[Tick] | None = None
-    reference: tuple[float, float] | None = None
+    cpu_probe: tuple[float, float] | None = None
 
     def frames(self) -> list[Unsent]:
         """A header and the output (empty after an error)."""

@@ -1,30 +1,33 @@
 """Sees, from within the process, whether a handler holds the GIL, computes without it, or waits.
 
 A thread beside the handler sleeps at most a fifth of a millisecond, wants the GIL, and notes the
-time when it has it. The switch interval is so long meanwhile that nobody is made to hand the GIL
+time when it has it. The switch interval is so long meanwhile that no thread is made to hand the GIL
 over. Thus it has to wait exactly while the handler holds the GIL; and a thread that waited gave its
 core away once more, which the kernel counts. While the GIL is free, the CPU clocks of the
-handler's threads and ``/proc/self/task/ID/syscall`` tell whether they compute. What of all that was
-no more than waiting for a core, ``schedstat`` tells. None of that needs any privilege.
+handler's threads and ``/proc/self/task/ID/syscall`` tell whether they compute, and those of the
+processes that it started whether these do. What of all that was no more than waiting for a core,
+``schedstat`` tells. None of that needs any privilege.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import sys
 import threading
 import time
-from resource import RUSAGE_THREAD, getrusage
+from collections.abc import Iterator
+from resource import RUSAGE_CHILDREN, RUSAGE_THREAD, getrusage
 
 #: It looks again soon after the GIL has changed hands, and less and less often while it is free.
 SHORTEST_SLEEP_S, LONGEST_SLEEP_S = 0.00005, 0.0002
-#: Within it nobody is made to hand over the GIL. Not for ever: threads may wait for each other
+#: Within it no thread is made to hand over the GIL. Not for ever: threads may wait for each other
 #: in loops that never release it.
 SWITCH_INTERVAL_S = 1.0
 RUNNING = "running"
 _TASKS = "/proc/self/task"
+#: A thread of before that computes for so long is the function's: a worker of its pool, say.
+NOTICED_S = 0.0001
 #: One at a time, as the switch interval is the process's.
 _ALONE = threading.Lock()
 
@@ -33,20 +36,26 @@ _pread = ctypes.PyDLL(None).pread
 _pread.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long]
 _pread.restype = ctypes.c_ssize_t
 
-#: Microseconds since the begin; CPU time so far, in microseconds; for how many microseconds the
-#: probe meant to sleep; how often it then had to wait for the GIL; ``running``, the number of a
-#: system call, or neither; for how many microseconds so far the handler's thread, and the probe,
-#: had no core.
-Tick = tuple[int, int, int, int, str, int, int]
+#: Microseconds since the begin; CPU time of threads so far, in microseconds; for how many
+#: microseconds the probe meant to sleep; how often it then had to wait for the GIL; ``running``,
+#: the number of a system call, or neither; for how many microseconds so far the handler's thread,
+#: and the probe, had no core; CPU time of processes so far.
+Tick = tuple[int, int, int, int, str, int, int, int]
 
 
 class Probe:
-    """Watches the thread that enters the ``with`` block, and all threads started within it."""
+    """Watches the thread that enters the ``with`` block, all threads and processes that are started
+    within it, and those threads of before that compute meanwhile.
+    """
 
     def __init__(self) -> None:
         self.ticks: list[Tick] = []
         self._watched: dict[int, int] = {}
+        self._parents: dict[int, int] = {}
         self._cpu_s: dict[int, float] = {}
+        self._before_s: dict[int, float] = {}
+        self._threads_us = self._processes_us = 0
+        self._others_compute = False
         self._buffer = ctypes.create_string_buffer(4096)
         self._ticking = threading.Event()
         self._leaving = False
@@ -88,16 +97,19 @@ class Probe:
         own = threading.get_native_id()
         self._own = _open(f"{_TASKS}/{own}/status")
         self._schedstats = [_open(f"{_TASKS}/{each}/schedstat") for each in (self._task, own)]
-        others = {*_threads()} - {self._task}
+        self._probe, self._clock = own, _cpu_clock(own)
+        self._before_s = {thread: _cpu_s(_cpu_clock(thread)) for thread in _threads()}
+        self._begun_s = time.process_time() - _cpu_s(self._clock)
+        self._watch(self._task)
         self._switches = getrusage(RUSAGE_THREAD).ru_nvcsw
         sleep_s = LONGEST_SLEEP_S
-        self._look_for_threads(others)
+        self._look_for_threads()
         _sleep_exactly()
         try:
             while not self._leaving:
                 self._ticking.set()
                 time.sleep(sleep_s)
-                self._look_for_threads(others)
+                self._look_for_threads()
                 so_far = getrusage(RUSAGE_THREAD).ru_nvcsw
                 if not self._leaving:
                     waited = max(0, so_far - self._switches - 1)  # one was the sleep
@@ -106,27 +118,74 @@ class Probe:
                 self._switches = so_far
         finally:
             self._ticking.set()
-            for descriptor in (self._own, *self._schedstats, *self._watched.values()):
+            kept = (*self._watched.values(), *self._parents.values())
+            for descriptor in (self._own, *self._schedstats, *kept):
                 if descriptor >= 0:
                     os.close(descriptor)
 
-    def _look_for_threads(self, others: set[int]) -> None:
+    def _look_for_threads(self) -> None:
         for thread in _threads():
-            if thread not in others and thread not in self._watched:
-                self._watched[thread] = _open(f"{_TASKS}/{thread}/syscall")
+            if thread in self._watched or thread == self._probe:
+                continue
+            before_s = self._before_s.get(thread)
+            if before_s is None or (
+                self._others_compute and _cpu_s(_cpu_clock(thread)) - before_s > NOTICED_S
+            ):
+                self._watch(thread)
+
+    def _watch(self, thread: int) -> None:
+        self._watched[thread] = _open(f"{_TASKS}/{thread}/syscall")
+        self._parents[thread] = _open(f"{_TASKS}/{thread}/children")
+        for child in self._children(thread):
+            self._before_s[child] = _cpu_s(_clock_of_process(child))
 
     def _note(self, slept_us: int, waited: int, state: str) -> None:
         """Add a tick. All clocks are read together: in between this thread may lose its core."""
-        cpu_us, delays_us = self._cpu_us(), self._delays_us()
+        cpu_us, delays_us, processes_us = self._cpu_us(), self._delays_us(), self._of_processes_us()
         now_us = round((time.monotonic() - self._begin) * 1e6)
-        self.ticks.append((now_us, cpu_us, slept_us, waited, state, *delays_us))
+        self.ticks.append((now_us, cpu_us, slept_us, waited, state, *delays_us, processes_us))
 
     def _cpu_us(self) -> int:
-        """CPU time of all threads watched so far; ended ones keep what was last seen."""
+        """CPU time of all threads but the probe: of those watched, or of the process if it is more.
+
+        The process has also those that ended before they were seen, but others only as they were
+        at the last tick of their cores.
+        """
         for thread in list(self._watched):
-            with contextlib.suppress(OSError):
-                self._cpu_s[thread] = time.clock_gettime(_cpu_clock(thread))
-        return round(sum(self._cpu_s.values()) * 1e6)
+            now_s = _cpu_s(_cpu_clock(thread)) - self._before_s.get(thread, 0.0)
+            self._cpu_s[thread] = max(now_s, self._cpu_s.get(thread, 0.0))
+        whole_s = time.process_time() - _cpu_s(self._clock) - self._begun_s
+        watched_s = sum(self._cpu_s.values())
+        self._others_compute = whole_s - watched_s > NOTICED_S
+        self._threads_us = max(self._threads_us, round(max(whole_s, watched_s) * 1e6))
+        return self._threads_us
+
+    def _of_processes_us(self) -> int:
+        """CPU time of processes that watched threads started: of live ones, and of ended ones.
+
+        Their clocks go on with the ticks of their cores, every few milliseconds. Of one whose
+        parent is another of them, nothing is known from its end until its parent's.
+        """
+        ended = getrusage(RUSAGE_CHILDREN)
+        so_far_s = ended.ru_utime + ended.ru_stime
+        for process in self._processes():
+            now_s = _cpu_s(_clock_of_process(process))
+            so_far_s += max(0.0, now_s - self._before_s.get(process, 0.0))
+        self._processes_us = max(self._processes_us, round(so_far_s * 1e6))
+        return self._processes_us
+
+    def _processes(self) -> Iterator[int]:
+        parents = list(self._parents)
+        while parents:
+            for process in self._children(parents.pop()):
+                yield process
+                if process not in self._parents:
+                    file = f"/proc/{process}/task/{process}/children"
+                    self._parents[process] = _open(file)
+                    parents.append(process)
+
+    def _children(self, parent: int) -> list[int]:
+        return list(map(int, self._read(self._parents[parent]).split()))
 
     def _delays_us(self) -> tuple[int, int]:
         """For how long the handler's thread and the probe could run and had no core (proc(5))."""
@@ -176,3 +235,16 @@ def _sleep_exactly() -> None:
 def _cpu_clock(thread: int) -> int:
     """The clock of a thread's CPU time, whether Python started it or not (clock_getcpuclockid)."""
     return (~thread << 3) | 6
+
+
+def _clock_of_process(process: int) -> int:
+    """The clock of all its threads' CPU time together."""
+    return (~process << 3) | 2
+
+
+def _cpu_s(clock: int) -> float:
+    """What it shows; 0 where its thread or process is no longer there."""
+    try:
+        return time.clock_gettime(clock)
+    except OSError:
+        return 0.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import urllib3
 
@@ -80,15 +81,31 @@ class Gateway:
             "Content-Length": str(frames.length(unsent)),
             "Content-Type": CONTENT_TYPE,
             STAGE_HEADER: str(job.stage),
-            TIMEOUT_HEADER: f"{seconds:.3f}",
         }
         if job.watch.traced:
             headers[TRACE_HEADER] = self._trace_key
+        response = self._request(wrap, _Body(unsent, sent), headers, seconds)
+        return response.status, response.data
+
+    def forward(
+        self, wrap: str, body: bytes | bytearray, headers: Mapping[str, str], deadline: float
+    ) -> tuple[int, bytes, str]:
+        """As `wrap.transport.Transport.forward` says."""
+        remaining = max(0.001, deadline - time.monotonic())
+        response = self._request(wrap, cast(bytes, body), headers, remaining)
+        if response.status != 200 and _told(response.data) is None:
+            raise _failure(wrap, response.status, response.data)
+        return response.status, response.data, response.headers.get("Content-Type", "")
+
+    def _request(
+        self, wrap: str, body: Iterable[bytes] | bytes, headers: Mapping[str, str], seconds: float
+    ) -> urllib3.BaseHTTPResponse:
+        headers = {**headers, TIMEOUT_HEADER: f"{seconds:.3f}"}
         try:
-            response = self._connections.request(
+            return self._connections.request(
                 "POST",
                 f"{self._url}/function/{wrap}",
-                body=_Body(unsent, sent),
+                body=body,
                 headers=headers,
                 timeout=urllib3.Timeout(connect=min(_CONNECT_S, seconds), read=seconds + GRACE_S),
             )
@@ -99,11 +116,10 @@ class Gateway:
                 raise TaskError("timeout", message, status=504) from error
             message = f"wrap {wrap} cannot be reached through {self._url}: {error}"
             raise TaskError("remote", message) from error
-        return response.status, response.data
 
 
 class _Body:
-    """The frames of a request, as often as it is sent, and whom to tell when they are."""
+    """The frames of a request, as often as it is sent; says when they are."""
 
     def __init__(self, unsent: Sequence[frames.Unsent], sent: Callable[[], None]) -> None:
         self._unsent = unsent
@@ -116,14 +132,21 @@ class _Body:
 
 def _failure(wrap: str, status: int, body: bytes) -> TaskError:
     """The error of a remote wrap, or of the gateway in front of it."""
-    try:
-        fields = json.loads(body)
-    except ValueError:
-        fields = None
-    if isinstance(fields, dict) and "code" in fields and "wrap" in fields:
+    fields = _told(body)
+    if fields:
         return TaskError.from_dict(fields, status if status in (503, 504) else 500)
     shown = redacted(body.decode(errors="replace").strip())[:_SHOWN]
     return TaskError("remote", f"wrap {wrap}: the gateway answered {status}: {shown}")
+
+
+def _told(body: bytes) -> dict[str, Any] | None:
+    """What a wrap says of an error; None where it was no wrap that answered."""
+    try:
+        fields = json.loads(body)
+    except ValueError:
+        return None
+    ours = isinstance(fields, dict) and "code" in fields and "wrap" in fields
+    return fields if ours else None
 
 
 def answer(results: list[Result], arrived: float) -> list[bytes]:

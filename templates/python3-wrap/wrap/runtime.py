@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
 
-from wrap.canceller import Canceller
 from wrap.declaration import Wrap
 from wrap.loader import Function
-from wrap.process import Process
-from wrap.threads import ThreadPool
+from wrap.mechanisms import Mechanism
+from wrap.route import Route
+from wrap.sandbox import MemoryKills
+from wrap.threads import Canceller, ThreadPool
 from wrap.transport import Transport
-
-
-class Mechanism(Protocol):
-    """How further processes come to be (fork, pool)."""
-
-    kind: str
-
-    def take(self, slot: int, deadline: float) -> Process:
-        """A process for the further process number `slot` of a stage."""
-
-    def give(self, slot: int, process: Process, sound: bool) -> None:
-        """Be done with it; `sound` if it has answered all that it was asked."""
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """A wrap and what it runs on; without `trace_key` nobody has its requests traced."""
+    """A wrap and what it runs on; without `trace_key` no request is traced.
+
+    ``most_request`` is how many bytes a request may have; None where all that came may be run.
+    """
 
     wrap: Wrap
     functions: dict[str, Function]
@@ -35,4 +26,7 @@ class Runtime:
     canceller: Canceller
     mechanism: Mechanism
     transport: Transport
+    route: Route
     trace_key: str = ""
+    most_request: int | None = None
+    memory_kills: MemoryKills = field(default_factory=MemoryKills)

@@ -1,4 +1,4 @@
-"""What the sandbox allows: its cores and its memory.
+"""What the sandbox allows: its cores, kept to, and its memory; what the kernel killed for that.
 
 The cpuset is what the kernel lets this process run on. The CPU quota and the memory limit are
 those of its control groups, version 1 or 2, and of the groups around them. Where processes are not
@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import math
 import os
+import random
+import time
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 _MOUNT = "sys/fs/cgroup"
 #: Version 1 writes a number near the largest one where there is no limit.
 _NO_LIMIT = 1 << 62
+#: What both versions call the number of processes that were killed.
+_KILLS = "oom_kill"
 
 
 def cores(root: Path = Path("/")) -> int:
@@ -25,11 +30,30 @@ def cores(root: Path = Path("/")) -> int:
 
 def memory_bytes(root: Path = Path("/")) -> int:
     """The most memory that the sandbox may take: what the machine has where nothing limits it."""
-    limits = [*_numbers(root, "", "memory.max"), *_numbers(root, "memory", "memory.limit_in_bytes")]
     told = os.environ.get("MEMORY_LIMIT_BYTES", "")
-    limits += [int(told)] if told.isdecimal() else []
+    return min(
+        kernel_memory_bytes(root), int(told) if told.isdecimal() and int(told) else _NO_LIMIT
+    )
+
+
+def kernel_memory_bytes(root: Path = Path("/")) -> int:
+    """Above what the kernel kills: the control groups' memory limit, or the machine's memory."""
+    limits = [*_numbers(root, "", "memory.max"), *_numbers(root, "memory", "memory.limit_in_bytes")]
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min([machine, *(limit for limit in limits if 0 < limit < _NO_LIMIT)])
+
+
+def memory_kills(root: Path = Path("/")) -> int:
+    """How many processes of this control group the kernel has killed for want of memory.
+
+    The first folder that says so is the group's own; those around it count others' too.
+    """
+    for controller, name in (("", "memory.events"), ("memory", "memory.oom_control")):
+        for group in _groups(root, controller):
+            words = _words(group / name)
+            if _KILLS in words:
+                return int(words[words.index(_KILLS) + 1])
+    return 0
 
 
 def _quotas_v2(root: Path) -> Iterator[float]:
@@ -74,3 +98,43 @@ def _lines(file: Path) -> list[str]:
         return file.read_text().splitlines()
     except OSError:
         return []
+
+
+class MemoryKills:
+    """Counts from its making on; looked at only where a request has failed."""
+
+    def __init__(self) -> None:
+        self._count = memory_kills()
+        self._noticed = -inf
+
+    def during(self, arrived: float) -> str | None:
+        """What is to be said of a failed request that came at `arrived`; None where none was.
+
+        What was not noticed before is put down to it. All that were in flight are told.
+        """
+        count = memory_kills()
+        if count > self._count:
+            self._count, self._noticed = count, time.monotonic()
+        if self._noticed < arrived:
+            return None
+        limit = kernel_memory_bytes() >> 20
+        return f"the kernel killed a process above the memory limit of {limit} MiB"
+
+
+def keep_to_cores(cpus: int | None) -> None:
+    """Have this process, and all that it starts, run on `cpus` of the cores that it may use.
+
+    A CPU quota stops a wrap that runs on more cores at once for the rest of its period, up to
+    0.1 s; on no more cores than it has quota it never is, so that a smaller quota wins. Which ones
+    is left to chance, so that the wraps of a machine do not all choose the same; a sandbox that
+    has no more cores than that is left as it is. Before the functions are imported, as libraries
+    count cores then.
+    """
+    allowed = sorted(os.sched_getaffinity(0))
+    count = min(cpus or len(allowed), cores())
+    if count >= len(allowed):
+        return
+    try:
+        os.sched_setaffinity(0, random.sample(allowed, count))
+    except OSError as error:  # not every sandbox lets its processes choose
+        print(f"cannot keep to {count} of {len(allowed)} cores: {error}")

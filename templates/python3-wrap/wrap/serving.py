@@ -81,9 +81,14 @@ def unfilled(length: int) -> bytearray:
     """Room for `length` bytes, which takes memory only as it is filled.
 
     ``bytearray(length)`` writes zeros into all of it. What is in here before it is filled may be
-    anything: show nobody more than has been written.
+    anything: hand on no more than has been written.
     """
     return _bytearray(None, length)  # type: ignore[no-any-return]
+
+
+def keep(variable: str, value: str) -> None:
+    """Have the program find `value` there when it begins anew."""
+    _STARTED_WITH[variable] = value
 
 
 def listen(environment: Mapping[str, str]) -> list[socket.socket]:
@@ -104,7 +109,7 @@ def listen(environment: Mapping[str, str]) -> list[socket.socket]:
 def serve(
     app: Callable[..., Iterable[bytes]],
     sockets: Sequence[socket.socket],
-    threads: int,
+    threads: Callable[[], int],
     memory_bytes: int,
     *,
     probes: Collection[str] = ("/_/health",),
@@ -112,12 +117,14 @@ def serve(
     close: Callable[[], None] = lambda: None,
     worn: Callable[[], bool] = lambda: False,
 ) -> NoReturn:
-    """Serve `app` on `threads` threads; exits 0 after SIGTERM or SIGINT.
+    """Serve `app`; exits 0 after SIGTERM or SIGINT.
 
     Parameters
     ----------
     sockets
         What `listen` gave.
+    threads
+        How many requests may be in hand at once; asked again whenever something happens.
     memory_bytes
         What the replica may take.
     probes
@@ -133,7 +140,8 @@ def serve(
     # A queue that is used is no news, and a line a request is what it would cost.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     listener, *kept = sockets
-    server = _Server(app, listener, threads, memory_bytes // _SHARE, probes)
+    server = _Server(app, listener, memory_bytes // _SHARE, probes)
+    server.have_threads(threads())
     # A process that a handler forks may be told to end before it has begun: that waits.
     os.register_at_fork(
         before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, _STOP),
@@ -154,6 +162,7 @@ def serve(
     looked, lost, wearing = time.monotonic(), False, 0.0
     while not stopping:
         server.turn(_ENDING_S if wearing else 1)
+        server.have_threads(threads())
         if time.monotonic() > looked + _LISTENER_LOOK_S:
             looked, lost = time.monotonic(), _identity(listener) != own
         if lost or worn():
@@ -200,7 +209,7 @@ def _begin_anew(
             environment[_LISTENER] = str(listener.fileno())
             environment[_KEPT] = ",".join(str(each.fileno()) for each in kept)
         elif _LISTENER in environment:
-            _leave(1)  # what was inherited is lost: whoever has it starts another
+            _leave(1)  # what was inherited is lost: its owner starts another
         os.chdir(_STARTED_IN)
         _replace(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
     finally:
@@ -227,13 +236,13 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         self,
         app: Callable[..., Iterable[bytes]],
         listener: socket.socket,
-        threads: int,
         most: int,
         probes: Collection[str],
     ) -> None:
         self.channel_class = _Channel
         self.most = most
         self.held = 0
+        self._threads = 0
         self._counting = threading.Lock()
         self._relieved = threading.Event()
         self._probes = frozenset(probes)
@@ -249,18 +258,22 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
             cleanup_interval=_LOOK_S,
             ident=None,
         )
-        dispatcher = ThreadedTaskDispatcher()
-        dispatcher.set_thread_count(threads)
         family, kind, protocol = listener.family, listener.type, listener.proto
         super().__init__(
             app,
             {},
             _sock=listener,
-            dispatcher=dispatcher,
+            dispatcher=ThreadedTaskDispatcher(),
             adj=settings,
             sockinfo=(family, kind, protocol, listener.getsockname()),
             bind_socket=False,
         )
+
+    def have_threads(self, count: int) -> None:
+        """Serve so many requests at once."""
+        if count != self._threads:
+            self._threads = count
+            self.task_dispatcher.set_thread_count(count)
 
     def turn(self, patience_s: float) -> None:
         """Do what there is to do on the connections; wait for that no longer than `patience_s`."""

@@ -2,39 +2,58 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from wrap import sandbox
+from wrap.route import ROUTE
 
 #: The variable of the key without which nothing is traced.
 TRACE_KEY = "chiron_trace_key"
+#: The variable of the gateway's URL, which functions know it by too.
+GATEWAY_URL = "gateway_url"
+#: faasd's name for the gateway, which it writes into the hosts file of each function.
+_FAASD_GATEWAY, _HOSTS = "gateway", Path("/etc/hosts")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the deployment may choose (README.md has the table)."""
+    """What the deployment may choose (README.md has the table); mechanisms read their own."""
 
     gateway_url: str
-    pool_concurrency: int
-    pool_requests: int
     threads: int
     cpus: int | None
     memory_bytes: int
+    request_bytes: int | None
     trace_key: str
+    route: str
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
         """The settings. Raises ValueError for a number that is none, or is not above 0."""
         return cls(
-            environment.get("gateway_url") or "http://gateway.openfaas:8080",
-            _count(environment, "pool_concurrency", 2),
-            _count(environment, "pool_requests", 1000),
-            _count(environment, "WAITRESS_THREADS", 4),
+            environment.get(GATEWAY_URL) or gateway_url(_HOSTS),
+            count(environment, "WAITRESS_THREADS", 4),
             _given(environment, "WRAP_CPUS"),
             _memory_bytes(_given(environment, "WRAP_MEMORY_MIB")),
+            _given(environment, "WRAP_REQUEST_BYTES"),
             environment.get(TRACE_KEY, ""),
+            environment.get(ROUTE, ""),
         )
+
+
+def gateway_url(hosts: Path) -> str:
+    """Where the gateway is if no setting names it: on faasd, or else in Kubernetes.
+
+    It takes no look-up, which can take seconds where a name is not known.
+    """
+    with contextlib.suppress(OSError):
+        lines = (line.partition("#")[0].split() for line in hosts.read_text().splitlines())
+        if any(_FAASD_GATEWAY in names[1:] for names in lines):
+            return f"http://{_FAASD_GATEWAY}:8080"
+    return "http://gateway.openfaas:8080"
 
 
 def _memory_bytes(mib: int | None) -> int:
@@ -44,10 +63,11 @@ def _memory_bytes(mib: int | None) -> int:
 
 
 def _given(environment: Mapping[str, str], name: str) -> int | None:
-    return _count(environment, name, 1) if environment.get(name) else None
+    return count(environment, name, 1) if environment.get(name) else None
 
 
-def _count(environment: Mapping[str, str], name: str, default: int) -> int:
+def count(environment: Mapping[str, str], name: str, default: int) -> int:
+    """The whole number above 0 that variable `name` has. Raises ValueError where it has another."""
     text = environment.get(name) or str(default)
     if not text.isdecimal() or int(text) == 0:
         raise ValueError(f"{name} is {text!r}: set it to a whole number above 0")

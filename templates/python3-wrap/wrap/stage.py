@@ -103,7 +103,8 @@ class _Stage:
     def send(self) -> None:
         """Let the calls be sent before anything here computes.
 
-        Who computes keeps the GIL for a switch interval, and sending needs it several times.
+        A thread that computes keeps the GIL for a switch interval, and sending needs it several
+        times.
         """
         limit = time.monotonic() + _SENDING_S
         for sent in self._sent:
@@ -233,8 +234,8 @@ class _Stage:
         return error.located(names, self._job.stage, self._runtime.wrap.name)
 
 
-def _late(who: str) -> TaskError:
-    return TaskError("timeout", f"{who} did not answer in time", status=504)
+def _late(what: str) -> TaskError:
+    return TaskError("timeout", f"{what} did not answer in time", status=504)
 
 
 def _events(process: Process) -> int:

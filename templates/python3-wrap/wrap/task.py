@@ -7,9 +7,10 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
-from wrap import log, run_queue, styles
+from wrap import cpu_speed, log, styles
 from wrap.declaration import Wrap
 from wrap.errors import TaskError
 from wrap.exits import Ended
@@ -17,7 +18,6 @@ from wrap.loader import Function
 from wrap.messages import Job, Result
 from wrap.probe import Probe
 from wrap.redaction import redacted
-from wrap.reference_loop import reference_s
 from wrap.serving import OneProcess
 from wrap.threads import Cancelled
 
@@ -31,6 +31,7 @@ def run(task: int, job: Job, wrap: Wrap, functions: dict[str, Function]) -> Resu
     Never raises but for `Cancelled`: that the task was given up is no answer to anybody.
     """
     function = functions[wrap.tasks[task]]
+    log.mark(job.execution)
     begun = time.monotonic()
     result = Result(job.number, task, function.name, wrap.name, job.process, begun, 0.0)
     try:
@@ -65,8 +66,8 @@ def _watched(
 
     Nothing but the handler runs under the probe, which would see it let go of the GIL.
     """
-    before = reference_s() if job.watch.paced else None
-    kept_waiting = run_queue.waited_s()
+    before = cpu_speed.cpu_probe_s() if job.watch.cpu_probed else None
+    kept_waiting, computed = cpu_speed.waited_s(), _cpu_s()
     try:
         if not job.watch.probed:
             with _marked(task):
@@ -76,9 +77,16 @@ def _watched(
         result.ticks = probe.ticks
         return value
     finally:
-        result.delayed = run_queue.waited_s() - kept_waiting
+        result.delayed = cpu_speed.waited_s() - kept_waiting
+        result.cpu = _cpu_s() - computed
         if before is not None:
-            result.reference = (before, reference_s())
+            result.cpu_probe = (before, cpu_speed.cpu_probe_s())
+
+
+def _cpu_s() -> float:
+    """CPU time of this process, and of those that it started and that have ended."""
+    children = getrusage(RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 @contextmanager
@@ -112,4 +120,16 @@ def _failure(error: BaseException, function: str) -> TaskError:
     # Notes come after the line that names the error; a syntax error's source, indented, before it.
     lines = traceback.format_exception_only(error)
     named = next(line for line in lines if not line.startswith(" "))
-    return TaskError("raised", redacted(named.splitlines()[0])[:_SHOWN])
+    message = redacted(named.splitlines()[0])[:_SHOWN]
+    return TaskError("raised", f"{message}{_place(error, function)}")
+
+
+def _place(error: BaseException, function: str) -> str:
+    """The last line of the function's own files that the error passed through."""
+    own = f"{os.sep}functions{os.sep}{function}{os.sep}"
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        _, ours, file = frame.f_code.co_filename.rpartition(own)
+        if ours:
+            place = f" ({file}:{line})"
+    return place

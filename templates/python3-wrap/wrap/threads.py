@@ -1,4 +1,4 @@
-"""Threads that are used again, and that can be given up when a deadline has passed.
+"""Threads that are used again, given up when a deadline has passed, and ended at a later one.
 
 Those that were given up and have not come back are counted, since each keeps its memory.
 """
@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import heapq
 import threading
+import time
 from collections.abc import Callable
+from itertools import count
 from queue import SimpleQueue
 
 #: Idle threads that are kept; more, after a burst, end.
@@ -25,7 +28,7 @@ class Run:
     Parameters
     ----------
     name
-        Whose work it is.
+        The function that it runs.
     """
 
     def __init__(self, work: Callable[[], None], name: str) -> None:
@@ -56,7 +59,7 @@ class Run:
 
         Python cannot kill a thread. It can raise an exception in it, which is noticed at the
         next bytecode, so C code that does not return goes on and keeps its thread, and so does
-        a handler that catches BaseException in a loop; all that is certain is that nobody waits
+        a handler that catches BaseException in a loop; all that is certain is that no caller waits
         for it.
         """
         with self._lock:
@@ -76,7 +79,7 @@ class Run:
         try:
             self._work()
         finally:
-            del self._work  # and what it holds: whoever keeps the run wants no more than its state
+            del self._work  # and what it holds: what keeps the run wants no more than its state
         with self._lock:
             self._ended = True
             return not self._cancelled
@@ -97,7 +100,7 @@ class ThreadPool:
         self._given_up: list[Run] = []
 
     def give_up(self, run: Run) -> None:
-        """Note that nobody waits for `run` any more."""
+        """Note that no caller waits for `run` any more."""
         self._given_up.append(run)
 
     def too_many(self) -> list[Run]:
@@ -130,3 +133,36 @@ class ThreadPool:
                 self._idle.append(inbox)
         except Cancelled:
             return  # it may arrive at any bytecode: a thread that was cancelled is not reused
+
+
+class Canceller:
+    """Cancels each run at its time; its thread is there only while one is left."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._due: list[tuple[float, int, Run]] = []
+        self._numbers = count()
+        self._thread: threading.Thread | None = None
+
+    def cancel_at(self, run: Run, when: float) -> None:
+        """Cancel `run` at `when`, in seconds of the monotonic clock, unless it has ended then."""
+        with self._changed:
+            heapq.heappush(self._due, (when, next(self._numbers), run))
+            if self._thread is None:
+                thread = threading.Thread(target=self._serve, name="canceller", daemon=True)
+                thread.start()
+                self._thread = thread
+            else:
+                self._changed.notify()
+
+    def _serve(self) -> None:
+        with self._changed:
+            while self._due:
+                when, _, run = self._due[0]
+                patience = when - time.monotonic()
+                if run.ended or patience <= 0:
+                    heapq.heappop(self._due)
+                    run.cancel()
+                else:
+                    self._changed.wait(patience)
+            self._thread = None

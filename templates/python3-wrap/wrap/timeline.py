@@ -11,15 +11,15 @@ from wrap.messages import Result
 def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[str, Any]]:
     """Rows of wrap, process, task, function, kind, start_ms and end_ms, by start.
 
-    Those of tasks have ``delayed_ms``, ``ticks`` where they were probed, and ``reference_ms`` where
-    they were paced.
+    Those of tasks that were traced have ``delayed_ms`` and ``cpu_ms``, ``ticks`` where they were
+    probed, and ``cpu_probe_ms`` where it was asked for.
 
     Parameters
     ----------
     arrived
         When the request came, in seconds of the monotonic clock: 0 ms.
     kind
-        How the start of a further process is called: ``fork`` or ``dispatch``.
+        How the start of a further process is called, by its mechanism.
     """
     rows: dict[tuple[object, ...], dict[str, Any]] = {}
     for result in results:
@@ -32,10 +32,12 @@ def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[
         row = place | run | _times(result.started, result.ended, arrived)
         if result.delayed is not None:
             row["delayed_ms"] = round(result.delayed * 1000, 4)
+        if result.cpu is not None:
+            row["cpu_ms"] = round(result.cpu * 1000, 4)
         if result.ticks is not None:
             row["ticks"] = result.ticks
-        if result.reference is not None:
-            row["reference_ms"] = [round(loop_s * 1000, 4) for loop_s in result.reference]
+        if result.cpu_probe is not None:
+            row["cpu_probe_ms"] = [round(took_s * 1000, 4) for took_s in result.cpu_probe]
         rows[(result.task,)] = row
     return sorted(rows.values(), key=lambda row: float(row["start_ms"]))
 

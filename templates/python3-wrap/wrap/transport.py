@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from wrap.messages import Job, Result
@@ -37,4 +37,15 @@ class Transport(Protocol):
         ------
         TaskError
             The wrap's own error; ``timeout``; ``remote`` where it cannot be reached.
+        """
+
+    def forward(
+        self, wrap: str, body: bytes | bytearray, headers: Mapping[str, str], deadline: float
+    ) -> tuple[int, bytes, str]:
+        """Status, body and type of the answer of the entry `wrap` to a whole request.
+
+        Raises
+        ------
+        TaskError
+            ``timeout``; ``remote`` where it cannot be reached.
         """

@@ -1,6 +1,6 @@
 """The zygote: a single-threaded process, functions imported, that forks the others on demand.
 
-Forking a process that runs threads copies locks that nobody will ever release, so the server
+Forking a process that runs threads copies locks that no thread will ever release, so the server
 never forks. The zygote reads messages from a socket: SPAWN comes with the socket of a new
 process, END with a socket for the answer how that process ended (it is killed if it has not).
 Nothing is answered to SPAWN, so a stage asks for its processes without waiting; they start in
@@ -26,7 +26,7 @@ from wrap import log
 MESSAGE = struct.Struct("!BQ")
 SPAWN, END = 1, 2
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-#: Endings that are remembered until somebody asks.
+#: Endings that are remembered until the server asks.
 _REMEMBERED = 1024
 _LIBC = ctypes.CDLL(None, use_errno=True)
 

@@ -18,9 +18,9 @@ from typing import Any
 import psutil
 import requests
 
-from cli.images import build_local
+from cli.place import build_local
+from deployment.launcher import Launcher
 from gateway.embedded import EmbeddedGateway
-from generator.launcher import Launcher
 from openfaas.client import Gateway
 from workflow.documents import validate
 from workflow.folder import WorkflowFolder
@@ -59,7 +59,7 @@ def _plan(mechanism: str, wraps: dict[str, Any]) -> Plan:
         {"name": name, "cpus": 1, "memory_mib": 256, "stages": stages}
         for name, stages in wraps.items()
     ]
-    plan = {"format": 1, "workflow": "soak", "model": "pgp", "mechanism": mechanism}
+    plan = {"format": 1, "workflow": "soak", "planner": "pgp", "mechanism": mechanism}
     return validate(Plan, plan | {"wraps": each, "cpus": len(each)}, "plan")
 
 

@@ -1,0 +1,233 @@
+"""Replaces the version that serves by another one without loss, and deploys again what is gone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from adaptation.events import Event, Tell
+from adaptation.latency import Wait
+from adaptation.version import Candidate, Serving, serving
+from deployment.deploy import remove_all
+from generator.annotations import PLANNER, ROLE, ROUTE, SUCCESSOR, WORKFLOW
+from generator.settings import client_timeout_s
+from openfaas.client import Gateway
+from openfaas.endings import TAIL, maybe_by_memory
+from openfaas.objects import FunctionSpec, FunctionStatus, Resources
+from workflow.errors import ChironError
+from workflow.tracing import KEY_ANNOTATION, trace_header
+
+#: How long the entry may take to become the new version, and how many answers in a row say that it
+#: has: while replicas are exchanged one by one, old and new ones answer.
+SWITCH_S, _ANSWERS = 60.0, 10
+_POLL_S = 0.05
+#: Where a wrap tells its name, which is not that of the function where it serves as the entry.
+_WRAP_PATH, _WRAP_TIMEOUT_S = "/_/wrap", 5.0
+#: Where an entry is told to hand its requests on.
+_ROUTE_PATH = "/_/route"
+_SHOWN = 200
+#: How long a wrap may take to get ready, in seconds; one that was scaled to zero starts in it too.
+_READY_S = 60.0
+_HEALTH_PATH = "/_/health"
+#: More memory than that, in MiB, is no guess to make.
+_MOST_MIB = 8192
+
+
+@dataclass(frozen=True)
+class BlueGreen:
+    """Switches a workflow's entry between versions; `wait` lets time pass while requests drain."""
+
+    gateway: Gateway
+    wait: Wait
+    tell: Tell
+    switch_s: float = SWITCH_S
+
+    def switch(
+        self, candidate: Candidate, name: str, old: Serving | None, *, by_route: bool = False
+    ) -> None:
+        """Have `candidate` answer under `name`, as `old` did so far, and remove `old`.
+
+        Clients notice nothing: the platform exchanges the entry's replicas while the old ones go
+        on serving, and each replica calls the wraps of its own version. `by_route` is for one that
+        would first remove them: the entry stays what it is, and hands its requests on. What is
+        interrupted leaves both versions, and `settle` does the rest.
+
+        Raises
+        ------
+        ChironError
+            ``not-switched``, or the gateway's own: then `old` serves, and `candidate` is removed.
+        """
+        try:
+            if old and by_route:
+                self._put_behind(candidate, old.called)
+            else:
+                self.gateway.deploy(_in_role("entry", candidate.entry, name))
+            self._confirm(name, lambda wrap: wrap == candidate.entry.service)
+        except ChironError as error:
+            self._roll_back(candidate, name, old, by_route=by_route)
+            raise error from None
+        self.tell(Event("switched", f"{name} is version {candidate.version}"))
+        annotations = candidate.entry.annotations
+        current = serving(self.gateway, annotations[WORKFLOW], annotations[PLANNER])
+        if current:
+            self.settle(current)
+
+    def settle(self, current: Serving) -> None:
+        """Remove the functions of other versions, once no request can need them any more.
+
+        An entry that has forgotten where to hand its requests on to is told.
+
+        Raises
+        ------
+        ChironError
+            ``not-switched`` where `current` does not serve yet, whatever its entry's annotations
+            say: then all stay.
+        """
+        name = current.called.name
+        if current.behind and self._wrap_behind(name) != current.behind:
+            self._hand(current.called, current.behind)
+            self.tell(Event("switched", f"{name} hands its requests on to {current.behind} again"))
+        if not current.others:
+            return
+        self._confirm(name, current.is_wrap)
+        self._drain(current.drain_s)
+        names = [function.name for function in current.others]
+        remove_all(self.gateway, names)
+        self.tell(Event("removed", f"removed {', '.join(names)}", {"functions": names}))
+
+    def _put_behind(self, candidate: Candidate, called: FunctionStatus) -> None:
+        """Have `called` hand its requests on to `candidate`, which is told to be meant for that."""
+        name = candidate.entry.service
+        self.gateway.deploy(_in_role(SUCCESSOR, candidate.entry, name))
+        self.gateway.wait_ready(name, self.switch_s)
+        self._hand(called, name)
+
+    def _hand(self, called: FunctionStatus, behind: str) -> None:
+        """Have `called` hand its requests on to `behind`, or answer itself where that is empty."""
+        key = trace_header(called.annotations.get(KEY_ANNOTATION, ""))
+        answer = self.gateway.invoke(
+            called.name, behind.encode(), key, _WRAP_TIMEOUT_S, _ROUTE_PATH
+        )
+        if not answer.ok:
+            raise ChironError(
+                "not-switched",
+                f"{called.name} does not hand its requests on ({answer.status_code}: "
+                f"{answer.text.strip()[:_SHOWN]}): --allow-outage deploys it again instead",
+                functions=[called.name],
+                status=502,
+            )
+
+    def _roll_back(
+        self, candidate: Candidate, name: str, old: Serving | None, *, by_route: bool
+    ) -> None:
+        try:
+            if old is None:
+                remove_all(self.gateway, [name, *candidate.created])
+                return
+            if not by_route:
+                self.gateway.deploy(as_it_was(old.called, old.behind))
+            elif self._wrap_behind(name) in (candidate.entry.service, None):
+                self._hand(old.called, old.behind)
+            self._confirm(name, lambda wrap: wrap != candidate.entry.service)
+            self._drain(client_timeout_s(candidate.entry.env_vars))
+            remove_all(self.gateway, candidate.created)
+        except ChironError as error:
+            self.tell(Event("failed", f"rolling back: {error.message}; both versions stay"))
+        else:
+            self.tell(Event("rolled-back", f"{name} is what it was; the new version is removed"))
+
+    def _drain(self, seconds: float) -> None:
+        if seconds:
+            message = f"waiting {seconds:g} s for requests that have begun"
+            self.tell(Event("draining", message, {"seconds": seconds}))
+            self.wait(seconds)
+
+    def _confirm(self, name: str, right: Callable[[str | None], bool]) -> None:
+        """Return once the wrap behind the function `name` is `right`, time after time."""
+        deadline = time.monotonic() + self.switch_s
+        answers = 0
+        while answers < _ANSWERS:
+            wrap = self._wrap_behind(name)
+            answers = answers + 1 if right(wrap) else 0
+            if not answers and time.monotonic() > deadline:
+                raise ChironError(
+                    "not-switched",
+                    f"function {name} runs {wrap or 'no wrap that answers'} after "
+                    f"{self.switch_s:g} s, and not the one that was deployed: "
+                    f"see faas-cli logs {name}",
+                    functions=[name],
+                    status=504,
+                )
+            time.sleep(_POLL_S)
+
+    def _wrap_behind(self, name: str) -> str | None:
+        """What the wrap calls itself that runs as the function `name`; None where none says so."""
+        try:
+            answer = self.gateway.get(name, _WRAP_PATH, _WRAP_TIMEOUT_S)
+        except ChironError as error:
+            if error.code != "timeout":
+                raise
+            return None
+        return answer.text if answer.ok else None
+
+
+def _in_role(role: str, candidate: FunctionSpec, name: str) -> FunctionSpec:
+    """What runs as `candidate`, as the function `name`."""
+    annotations = {**candidate.annotations, ROLE: role}
+    return candidate.model_copy(update={"service": name, "annotations": annotations})
+
+
+def as_it_was(function: FunctionStatus, behind: str = "") -> FunctionSpec:
+    """The deployment that made `function`, which hands its requests on to `behind` from its start,
+    where that is not empty."""
+    fields = function.model_dump(include=set(FunctionSpec.model_fields))
+    fields["env_vars"] = {**function.env_vars, ROUTE: behind} if behind else function.env_vars
+    return FunctionSpec(service=function.name, **fields)
+
+
+def repair(gateway: Gateway, current: Serving, tell: Tell) -> None:
+    """Deploy the wraps of `current` again that have ended: with twice the memory, where the end of
+    their log says that memory was why.
+
+    Raises
+    ------
+    ChironError
+        The gateway's own, or ``not-ready``.
+    """
+    for function in current.wraps:
+        if function.replicas or _answers(gateway, function.name):
+            continue
+        behind = current.behind if function is current.called else ""
+        spec, mib = as_it_was(function, behind), _limit_mib(function)
+        why = "has ended, and the gateway does not start it again"
+        wanted_mib = min(2 * mib, _MOST_MIB)
+        if mib < wanted_mib and maybe_by_memory(gateway.logs(function.name, TAIL)):
+            why = f"was killed, probably by its memory limit of {mib} MiB"
+            spec = _with_memory(spec, wanted_mib)
+            mib = wanted_mib
+        figures = {"function": function.name, "memory_mib": mib}
+        tell(Event("gone", f"{function.name} {why}: deploying it again, with {mib} MiB", figures))
+        gateway.deploy(spec)
+        gateway.wait_ready(function.name, _READY_S)
+        tell(Event("repaired", f"{function.name} answers again", figures))
+
+
+def _answers(gateway: Gateway, name: str) -> bool:
+    """Whether it does all the same: a call may start one that was scaled to zero."""
+    try:
+        return gateway.get(name, _HEALTH_PATH, _READY_S).ok
+    except ChironError as error:
+        if error.code != "timeout":
+            raise
+        return False
+
+
+def _limit_mib(function: FunctionStatus) -> int:
+    return function.limits.memory_mib if function.limits else 0
+
+
+def _with_memory(spec: FunctionSpec, mib: int) -> FunctionSpec:
+    limits = (spec.limits or Resources()).model_copy(update={"memory": f"{mib}Mi"})
+    variables = {**spec.env_vars, "WRAP_MEMORY_MIB": str(mib)}
+    return spec.model_copy(update={"limits": limits, "env_vars": variables})

@@ -1,0 +1,1 @@
+"""From a generated folder to functions that run: publish, deploy, invoke, measure."""

@@ -1,0 +1,151 @@
+"""Deploys a generated folder through OpenFaaS's REST API: all of it, or nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from deployment.postmortem import explained, keep_logs
+from generator.annotations import PLANNER, WORKFLOW
+from generator.fingerprint import unchanged
+from openfaas.client import Gateway
+from openfaas.stack import StackFile, deployment, read_stack
+from workflow.errors import ChironError
+
+#: Builds (and pushes) the images of a stack.yaml, so that the gateway can start them.
+Builder = Callable[[Path], None]
+
+_READY_TIMEOUT_S = 60.0
+_PARALLEL = 8
+#: How often a removal that fails is tried again, and the pause before, in seconds. On faasd the
+#: first one fails where a function takes more than 30 s to end, which is killed then.
+_FURTHER_REMOVALS, _PAUSE_S = 2, 1.0
+
+
+def deploy_stack(gateway: Gateway, stack_file: Path) -> list[str]:
+    """Deploy the functions of a generated stack.yaml and wait until they answer.
+
+    Supporting functions that run unchanged are left alone. Where something fails, what was created
+    here is removed again.
+
+    Returns
+    -------
+    list of str
+        The functions that were created and not merely updated.
+    """
+    stack = read_stack(stack_file, {})
+    existing = {function.name: function for function in gateway.functions()}
+    created: list[str] = []
+    with removed_on_failure(gateway, created):
+        for name in stack.functions:
+            spec = deployment(stack, name, stack_file.parent)
+            if unchanged(spec, existing):
+                continue
+            if name not in existing:
+                created.append(name)  # before the call: one that times out may still create it
+            _finished(gateway.deploy, spec)
+        for name in stack.functions:  # they get ready side by side, however they are asked
+            gateway.wait_ready(name, _READY_TIMEOUT_S)
+    return created
+
+
+@contextmanager
+def removed_on_failure(gateway: Gateway, created: Sequence[str]) -> Iterator[None]:
+    """Where the block fails, remove the functions `created`, whose logs the error then tells of."""
+    try:
+        with explained(gateway):
+            yield
+    except BaseException as error:
+        if isinstance(error, ChironError):
+            keep_logs(gateway, created, error)
+        try:
+            remove_all(gateway, created)
+        except ChironError as kept:  # the first error is the one that tells what is wrong
+            tell = error.add if isinstance(error, ChironError) else error.add_note
+            tell(kept.message)
+        raise
+
+
+def remove_outdated(gateway: Gateway, stack_file: Path) -> None:
+    """Remove wraps of the stack's workflow and planner that the stack no longer has.
+
+    They are what an earlier plan needed and this one does not.
+    """
+    remove_all(gateway, _outdated(gateway, read_stack(stack_file, {})))
+
+
+def remove_all(gateway: Gateway, names: Sequence[str]) -> None:
+    """Remove those of `names` that are deployed; one that cannot be does not keep the others.
+
+    A removal that fails is tried again. Whoever is interrupted here removes them all the same.
+
+    Raises
+    ------
+    ChironError
+        The gateway's own, with the names of those that stay and the lines that remove them.
+    """
+    _finished(_remove, gateway, names)
+
+
+def _finished(call: Callable[..., None], *arguments: object) -> None:
+    """Do `call`; an interruption meanwhile comes when it has ended.
+
+    Else functions would be created, or not removed, after the last look at what there is.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(int).result()  # one that is just being started would not be waited for
+        thread.submit(call, *arguments).result()
+
+
+def _remove(gateway: Gateway, names: Sequence[str]) -> None:
+    failures = _tried_to_remove(gateway, names)
+    for _ in range(_FURTHER_REMOVALS):
+        if not failures:
+            return
+        time.sleep(_PAUSE_S)
+        failures = _tried_to_remove(gateway, list(failures))
+    if failures:
+        error = next(iter(failures.values()))
+        lines = " && ".join(f"faas-cli remove -g {gateway.url} {name}" for name in failures)
+        error.add(f"not removed: {', '.join(failures)}; remove with {lines}")
+        raise error
+
+
+def _tried_to_remove(gateway: Gateway, names: Sequence[str]) -> dict[str, ChironError]:
+    """Why those of `names` are not removed that are not."""
+    try:
+        deployed = {function.name for function in gateway.functions()} if names else set()
+    except ChironError as error:
+        return dict.fromkeys(names, error)
+    there = [name for name in names if name in deployed]
+    with ThreadPoolExecutor(_PARALLEL) as threads:
+        failures = list(threads.map(partial(_removal_failure, gateway), there))
+    return {name: error for name, error in zip(there, failures, strict=True) if error}
+
+
+def _removal_failure(gateway: Gateway, name: str) -> ChironError | None:
+    try:
+        gateway.remove(name)
+    except ChironError as error:
+        return None if error.code == "not-found" else error  # somebody else removed it meanwhile
+    return None
+
+
+def _outdated(gateway: Gateway, stack: StackFile) -> list[str]:
+    """Wraps of the stack's workflow and planner that the stack no longer has."""
+    current = {_identity(function.annotations) for function in stack.functions.values()}
+    return [
+        function.name
+        for function in gateway.functions()
+        if WORKFLOW in function.annotations
+        and _identity(function.annotations) in current
+        and function.name not in stack.functions
+    ]
+
+
+def _identity(annotations: Mapping[str, str]) -> tuple[str | None, str | None]:
+    return annotations.get(WORKFLOW), annotations.get(PLANNER)

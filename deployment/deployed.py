@@ -1,0 +1,109 @@
+"""Which workflows a gateway runs, told by the annotations of its functions."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import groupby
+
+from generator.annotations import (
+    PLANNER,
+    ROLE,
+    WORKFLOW,
+    DeployedPrediction,
+    answering,
+    read_prediction,
+)
+from openfaas.client import Gateway
+from openfaas.objects import FunctionStatus
+from workflow.documents import Document
+from workflow.errors import ChironError
+
+
+class DeployedWorkflow(Document):
+    """A workflow as one planner of it is deployed.
+
+    Attributes
+    ----------
+    functions
+        Its wraps' functions; supporting functions, which others may use too, are not among them.
+    calls
+        Invocations of the functions that clients call, as the gateway counts them.
+    """
+
+    workflow: str
+    planner: str
+    functions: tuple[str, ...]
+    predicted: DeployedPrediction | None
+    replicas: int
+    available: int
+    calls: float
+
+
+class Deployments(Document):
+    """All workflows of a gateway, by name."""
+
+    deployments: tuple[DeployedWorkflow, ...]
+
+
+def deployed(gateway: Gateway) -> Deployments:
+    """The workflows that are deployed on `gateway`."""
+    wraps = sorted(
+        (f for f in gateway.functions() if WORKFLOW in f.annotations),
+        key=lambda f: (*_identity(f), f.name),
+    )
+    groups = groupby(wraps, key=_identity)
+    return Deployments(
+        deployments=tuple(_deployed(gateway, *key, list(group)) for key, group in groups)
+    )
+
+
+def wraps_of(gateway: Gateway, workflow: str, planner: str | None = None) -> tuple[str, ...]:
+    """The functions of `workflow`, as `planner` or as all of its planners, by name.
+
+    Raises
+    ------
+    ChironError
+        ``not-deployed``, with the workflows that are.
+    """
+    everything = deployed(gateway).deployments
+    found = [
+        name
+        for each in everything
+        if each.workflow == workflow and planner in (None, each.planner)
+        for name in each.functions
+    ]
+    if not found:
+        there = ", ".join(dict.fromkeys(each.workflow for each in everything)) or "none"
+        what = f"workflow {workflow}" + (f" as {planner}" if planner else "")
+        message = f"{what} is not deployed on {gateway.url}; deployed: {there}"
+        raise ChironError("not-deployed", message, status=404)
+    return tuple(found)
+
+
+def _identity(function: FunctionStatus) -> tuple[str, str]:
+    return function.annotations[WORKFLOW], function.annotations.get(PLANNER, "")
+
+
+def _available(gateway: Gateway, function: FunctionStatus) -> int:
+    """Its replicas that are ready, which faasd's list does not say."""
+    if function.available_replicas or not function.replicas:
+        return function.available_replicas
+    with suppress(ChironError):
+        return gateway.describe(function.name).available_replicas
+    return 0  # it was removed meanwhile
+
+
+def _deployed(
+    gateway: Gateway, workflow: str, planner: str, functions: list[FunctionStatus]
+) -> DeployedWorkflow:
+    predictions = (read_prediction(answering(f, functions).annotations) for f in functions)
+    called = (f for f in functions if f.annotations.get(ROLE) in ("entry", "task"))
+    return DeployedWorkflow(
+        workflow=workflow,
+        planner=planner,
+        functions=tuple(function.name for function in functions),
+        predicted=next(filter(None, predictions), None),
+        replicas=sum(function.replicas for function in functions),
+        available=sum(_available(gateway, function) for function in functions),
+        calls=sum(function.invocation_count for function in called),
+    )

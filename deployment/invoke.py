@@ -1,0 +1,229 @@
+"""The verb `invoke`: runs a deployed workflow, whoever calls its wraps."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import groupby, repeat
+from typing import Any, Protocol, Self
+from uuid import uuid4
+
+from deployment.caller import Caller, Reply
+from generator.annotations import (
+    PLANNER,
+    ROLE,
+    WORKFLOW,
+    DeployedPrediction,
+    TaskFlow,
+    answering,
+    read_flow,
+    read_prediction,
+)
+from generator.declaration import NumberedSource
+from generator.settings import client_timeout_s
+from openfaas.client import Gateway
+from openfaas.objects import FunctionStatus
+from workflow.data import request_text, resolve
+from workflow.errors import ChironError
+from workflow.model import Source
+from workflow.tracing import KEY_ANNOTATION, trace_header
+
+#: The roles of functions that clients call.
+_CALLED = ("entry", "task")
+#: Characters of a function's own words that an error repeats.
+_SHOWN = 300
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A workflow's answer: its output, the client's latency, the wrap's timeline if asked for."""
+
+    output: str
+    latency_ms: float
+    timeline: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Invoker(Protocol):
+    """Runs one deployed workflow; a context manager that closes its connections."""
+
+    @property
+    def prediction(self) -> DeployedPrediction | None:
+        """What was predicted of its plan, where that is known."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
+        """The workflow's answer to `request`; ``function-failed`` and the like where it fails."""
+        ...
+
+
+class EntryInvoker:
+    """Hands the request to the entry wrap, which runs the workflow.
+
+    It tells its timeline to those who know the `trace_key` of its build.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        entry: str,
+        timeout_s: float = 60.0,
+        trace_key: str = "",
+        prediction: DeployedPrediction | None = None,
+    ) -> None:
+        self.prediction = prediction
+        self._entry = entry
+        self._trace_key = trace_key
+        self._caller = Caller(url, timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._caller.close()
+
+    def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
+        """The workflow's answer to `request`; ``not-traced`` where the wrap knows another key."""
+        headers = trace_header(self._trace_key) if trace else None
+        reply = self._caller.call(self._entry, request, headers)
+        text = _text(self._entry, reply)
+        if not trace:
+            return Answer(text, reply.latency_ms)
+        try:
+            traced = json.loads(text)
+            return Answer(traced["output"], reply.latency_ms, traced["timeline"])
+        except (ValueError, TypeError, LookupError):
+            message = f"{self._entry} was not deployed with this key for traces: deploy it again"
+            raise ChironError("not-traced", message, functions=[self._entry]) from None
+
+
+class ClientInvoker:
+    """Calls every task's function itself, the tasks of a stage at once: planner one-to-one.
+
+    Parameters
+    ----------
+    flows
+        Function name -> the place of its task.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        flows: Mapping[str, TaskFlow],
+        timeout_s: float = 60.0,
+        prediction: DeployedPrediction | None = None,
+    ) -> None:
+        self.prediction = prediction
+        ordered = sorted(flows.items(), key=lambda item: (item[1].stage, item[1].task))
+        self._stages = [list(g) for _, g in groupby(ordered, key=lambda item: item[1].stage)]
+        self._output = ordered[0][1].output
+        self._fail = ordered[0][1].fail
+        self._caller = Caller(url, timeout_s)
+        self._threads = ThreadPoolExecutor(max(map(len, self._stages)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown()
+        self._caller.close()
+
+    def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
+        """The workflow's answer to `request`; there is no timeline, as no wrap sees the whole."""
+        start = time.perf_counter()
+        text = request_text(request)
+        outputs: dict[str, str] = {}
+        headers = {"X-Call-Id": str(uuid4())}  # one for all: what they print is of one execution
+        for stage in self._stages:
+            bodies = [resolve(_named(flow.source), text, outputs).encode() for _, flow in stage]
+            names = [name for name, _ in stage]
+            for (name, flow), reply in zip(
+                stage, self._call_all(names, bodies, headers), strict=True
+            ):
+                outputs[str(flow.task)] = _text(name, reply)
+        if self._fail is not None:
+            raise ChironError("workflow-failed", ": ".join(self._fail), status=500)
+        output = resolve(_named(self._output), text, outputs)
+        return Answer(output, (time.perf_counter() - start) * 1000)
+
+    def _call_all(
+        self, names: Sequence[str], bodies: Sequence[bytes], headers: Mapping[str, str]
+    ) -> list[Reply]:
+        if len(names) == 1:
+            return [self._caller.call(names[0], bodies[0], headers)]
+        return list(self._threads.map(self._caller.call, names, bodies, repeat(headers)))
+
+
+def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) -> Invoker:
+    """What runs the workflow named `workflow` on `gateway`, found by the functions' annotations.
+
+    Raises
+    ------
+    ChironError
+        ``not-deployed``, or ``ambiguous`` where several planners of it are deployed.
+    """
+    by_planner: dict[str, list[FunctionStatus]] = {}
+    functions = gateway.functions()
+    for function in functions:
+        found = function.annotations.get(PLANNER, "")
+        called = function.annotations.get(ROLE) in _CALLED
+        if called and function.annotations.get(WORKFLOW) == workflow and planner in (None, found):
+            by_planner.setdefault(found, []).append(function)
+    if not by_planner:
+        what = f"workflow {workflow}" + (f" as {planner}" if planner else "")
+        raise ChironError(
+            "not-deployed",
+            f"{what} is not deployed on {gateway.url}: chiron deploy does that",
+            status=404,
+        )
+    if len(by_planner) > 1:
+        planners = ", ".join(sorted(by_planner))
+        raise ChironError(
+            "ambiguous", f"workflow {workflow} is deployed as {planners}: choose one with --planner"
+        )
+    return _invoker(gateway, next(iter(by_planner.values())), functions)
+
+
+def _invoker(
+    gateway: Gateway, called: Sequence[FunctionStatus], functions: Sequence[FunctionStatus]
+) -> Invoker:
+    entry = next((f for f in called if f.annotations.get(ROLE) == "entry"), called[0])
+    timeout_s = client_timeout_s(entry.env_vars)
+    predictions = (read_prediction(answering(f, functions).annotations) for f in called)
+    prediction = next(filter(None, predictions), None)
+    if entry.annotations.get(ROLE) == "entry":
+        key = entry.annotations.get(KEY_ANNOTATION, "")
+        return EntryInvoker(gateway.url, entry.name, timeout_s, key, prediction)
+    flows = {f.name: read_flow(f.annotations) for f in called}
+    return ClientInvoker(gateway.url, flows, timeout_s, prediction)
+
+
+def _named(source: NumberedSource) -> Source:
+    """A numbered source in the form that `resolve` takes, with the numbers as names."""
+    if source is None:
+        return None
+    return str(source) if isinstance(source, int) else tuple(map(str, source))
+
+
+def _text(name: str, reply: Reply) -> str:
+    """The reply's body; an error reply becomes the ChironError that it tells of."""
+    if reply.status == 200:
+        return reply.body.decode()
+    try:
+        told = json.loads(reply.body)
+        code, message = str(told["code"]), str(told["message"])
+        function = str(told.get("function") or name)
+    except (ValueError, TypeError, LookupError):
+        shown = reply.body.decode(errors="replace").strip() or "no body"
+        code, message, function = "function-failed", f"status {reply.status}: {shown}", name
+    raise ChironError(
+        code,
+        f"function {function} failed: {' '.join(message.split())[:_SHOWN]}",
+        functions=[function],
+        status=reply.status if reply.status >= 500 else 502,
+    )

@@ -1,0 +1,123 @@
+"""Deploys a plan for the length of a ``with`` block: generate, build, deploy, and remove again."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deployment.deploy import Builder, deploy_stack, remove_all, removed_on_failure
+from deployment.invoke import Answer, ClientInvoker, EntryInvoker, Invoker
+from generator.annotations import annotate, read_flow
+from generator.generate import Sources, generate
+from generator.settings import client_timeout_s, wrap_environment
+from openfaas.client import Gateway
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
+from workflow.model import Workflow
+from workflow.plan import Plan
+from workflow.tracing import new_key
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A plan that is deployed.
+
+    Attributes
+    ----------
+    names
+        Its wraps' functions in the order of the plan.
+    trace_key
+        With which they trace requests.
+    """
+
+    gateway: Gateway
+    names: tuple[str, ...]
+    invoker: Invoker
+    trace_key: str
+
+    def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
+        """The workflow's answer to `request`."""
+        return self.invoker.invoke(request, trace=trace)
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """Deploys plans on one gateway, whose images `build` makes.
+
+    ``left`` are functions that could not be removed after their block: `remove_left` tries again.
+    ``gateway_url`` is where functions reach the gateway, where its provider does not tell.
+    """
+
+    gateway: Gateway
+    build: Builder
+    left: set[str] = field(default_factory=set)
+    gateway_url: str = ""
+
+    @property
+    def one_node(self) -> bool:
+        """Whether all sandboxes share the cores of one machine."""
+        return self.gateway.info().one_node
+
+    def sources(self, folder: WorkflowFolder) -> Sources:
+        """The code of `folder`, for functions that reach the gateway from where they run."""
+        url_inside = self.gateway_url or self.gateway.info().url_inside
+        return Sources.read(folder, gateway_url=url_inside)
+
+    @contextmanager
+    def launch(
+        self, workflow: Workflow, folder: WorkflowFolder, plan: Plan
+    ) -> Iterator[Deployment]:
+        """`plan` of `workflow`, with the code of `folder`, deployed for the length of the block.
+
+        The supporting functions of the folder's stack.yaml are deployed too, unless they run
+        unchanged. Functions that were there before stay.
+        """
+        key = new_key()
+        with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
+            created = self._deploy(workflow, folder, plan, Path(scratch) / "build", key)
+            with (
+                removed_on_failure(self.gateway, created),
+                invoker_for(plan, workflow, self.gateway.url, trace_key=key) as invoker,
+            ):
+                names = tuple(wrap.name for wrap in plan.wraps)
+                yield Deployment(self.gateway, names, invoker, key)
+            self.left.update(created)
+            with suppress(ChironError):  # what was measured meanwhile is worth no less for that
+                remove_all(self.gateway, created)
+                self.left.difference_update(created)
+
+    def remove_left(self) -> None:
+        """Remove what `launch` could not; the error names what stays, and how to remove it."""
+        remove_all(self.gateway, sorted(self.left))
+
+    def _deploy(
+        self, workflow: Workflow, folder: WorkflowFolder, plan: Plan, out: Path, trace_key: str
+    ) -> list[str]:
+        sources = self.sources(WorkflowFolder(folder.path, workflow))
+        stack_file = generate(plan, sources, out, trace_key=trace_key)
+        self.build(stack_file)
+        return deploy_stack(self.gateway, stack_file)
+
+
+def invoker_for(
+    plan: Plan,
+    workflow: Workflow,
+    url: str,
+    given_timeout_s: float | None = None,
+    trace_key: str = "",
+) -> Invoker:
+    """What runs `plan` of `workflow` once it is deployed behind the gateway at `url`.
+
+    `given_timeout_s` and `trace_key` are as they were given to `generate`.
+    """
+    timeout_s = client_timeout_s(wrap_environment(plan, plan.wraps[0], given_timeout_s))
+    if plan.orchestrator != "client":
+        return EntryInvoker(url, plan.wraps[0].name, timeout_s, trace_key)
+    flows = {
+        wrap.name: read_flow(annotate(plan, index, workflow))
+        for index, wrap in enumerate(plan.wraps)
+    }
+    return ClientInvoker(url, flows, timeout_s)

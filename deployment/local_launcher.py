@@ -1,0 +1,225 @@
+"""Runs the wraps of a plan as plain processes of this interpreter, where no gateway is wanted.
+
+The code is what `generate` writes and the runtime is the template's, but nothing is built or
+installed: the functions see the packages of this interpreter. The processes end with this one, also
+where it is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+
+from generator.generate import Sources, generate
+from openfaas.client import Gateway
+from openfaas.objects import LogLine
+from openfaas.stack import environment, read_stack
+from templates import TEMPLATES
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
+from workflow.model import Workflow
+from workflow.plan import Plan
+from workflow.tied import tied
+from workflow.tracing import new_key
+
+_TEMPLATE = "python3-wrap"
+_READY_S, _STOP_S = 30.0, 6.0
+_POLL_S = 0.02
+#: A wrap answers within its own timeout, or not at all.
+_ANSWER_S = 90.0
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Calls wraps by their names on the ports where they listen.
+
+    ``url`` is what the functions have for a gateway: a real one, or a port that answers nothing.
+    """
+
+    url: str
+    port_of: Mapping[str, int]
+    log_of: Mapping[str, Path]
+
+    def invoke(
+        self, name: str, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> requests.Response:
+        """The answer of the wrap `name`; ``no-answer`` where its process has ended."""
+        url = f"http://127.0.0.1:{self.port_of[name]}/"
+        try:
+            return requests.post(url, body, headers=dict(headers or {}), timeout=_ANSWER_S)
+        except requests.RequestException as error:
+            why = type(error).__name__
+            raise ChironError("no-answer", f"its process does not answer ({why})") from None
+
+    def logs(self, name: str, tail: int) -> list[LogLine]:
+        """The last `tail` lines that the wrap `name` wrote, without their times."""
+        lines = self.log_of[name].read_text(errors="replace").splitlines()[-tail:]
+        return [LogLine(name=name, text=line) for line in lines]
+
+
+@dataclass(frozen=True)
+class Running:
+    """The wraps of a plan, running; ``names`` are in its order, ``trace_key`` is that of all."""
+
+    gateway: Ports
+    names: tuple[str, ...]
+    trace_key: str
+
+
+@dataclass(frozen=True)
+class LocalLauncher:
+    """Starts the wraps of plans; `progress` is told what goes without.
+
+    Their functions find the supporting ones on `gateway`, where there is one.
+    """
+
+    progress: Callable[[str], None]
+    gateway: Gateway | None = None
+
+    def launch(
+        self, workflow: Workflow, folder: WorkflowFolder, plan: Plan
+    ) -> AbstractContextManager[Running]:
+        """`plan` of `workflow`, with the code of `folder`, running for the length of the block.
+
+        Raises
+        ------
+        ChironError
+            ``not-ready`` with the names of all wraps that do not start, and the last words of the
+            first; what `generate` raises.
+        """
+        return self.launch_under(workflow, folder, plan, lambda _: ())
+
+    @contextmanager
+    def launch_under(
+        self,
+        workflow: Workflow,
+        folder: WorkflowFolder,
+        plan: Plan,
+        prefix: Callable[[str], Sequence[str]],
+    ) -> Iterator[Running]:
+        """As `launch`, each wrap started by the command `prefix` of its name, before its own."""
+        sources = Sources.read(WorkflowFolder(folder.path, workflow))
+        there = {each.name for each in self.gateway.functions()} if self.gateway else set()
+        if missing := ", ".join(name for name in sources.supporting if name not in there):
+            where = "on the gateway" if self.gateway else "without a gateway"
+            self.progress(f"not running {where}: {missing}; who calls them fails (--local)")
+        with ExitStack() as stack:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-")))
+            key = new_key()
+            stack_file = generate(plan, sources, scratch / "build", trace_key=key)
+            functions = read_stack(stack_file, {}).functions
+            nobody = stack.enter_context(socket.socket())
+            nobody.bind(("127.0.0.1", 0))
+            silent = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+            url = self.gateway.url if self.gateway else silent
+            started = []
+            for wrap in plan.wraps:
+                image = scratch / "images" / wrap.name
+                _assemble(stack_file.parent / wrap.name, image)
+                variables = environment(functions[wrap.name], stack_file.parent)
+                given = variables | {"OPENFAAS_NAME": wrap.name, "gateway_url": url}
+                command = [*prefix(wrap.name), sys.executable, "index.py"]
+                started.append(stack.enter_context(_process(wrap.name, image, command, given)))
+            _await_all(started)
+            port_of = {each.name: each.port for each in started}
+            log_of = {each.name: each.log for each in started}
+            yield Running(Ports(url, port_of, log_of), tuple(port_of), key)
+
+
+@dataclass(frozen=True)
+class _Wrap:
+    """A wrap's process, which writes to `log`."""
+
+    name: str
+    port: int
+    process: subprocess.Popen[bytes]
+    log: Path
+
+
+def _assemble(code: Path, image: Path) -> None:
+    """The folder that an image of the wrap would have."""
+    skipped = shutil.ignore_patterns("function", "__pycache__", ".*_cache")
+    shutil.copytree(TEMPLATES / _TEMPLATE, image, ignore=skipped)
+    shutil.copytree(code, image / "function")
+
+
+@contextmanager
+def _process(
+    name: str, image: Path, command: Sequence[str], given: Mapping[str, str]
+) -> Iterator[_Wrap]:
+    """The process of a wrap, which runs for the length of the block."""
+    log = image.with_suffix(".log")
+    with socket.create_server(("127.0.0.1", 0)) as listener, log.open("wb") as output:
+        process = subprocess.Popen(
+            tied(command),
+            cwd=image,
+            env=_environment(image, given) | {"LISTEN_FD": str(listener.fileno())},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=[listener.fileno()],
+            start_new_session=True,
+        )
+        port = int(listener.getsockname()[1])
+    try:
+        yield _Wrap(name, port, process, log)
+    finally:
+        _stop(process)
+
+
+def _environment(image: Path, given: Mapping[str, str]) -> dict[str, str]:
+    home = image.with_suffix(".home")
+    home.mkdir()
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "LANG": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+        "OPENFAAS_NAMESPACE": "openfaas-fn",
+        "secrets_dir": str(home),
+        **given,
+    }
+
+
+def _await_all(wraps: Sequence[_Wrap]) -> None:
+    """Return once all answer; the error has all that do not."""
+    deadline = time.monotonic() + _READY_S
+    silent = [wrap for wrap in wraps if not _answers(wrap, deadline)]
+    if silent:
+        words = silent[0].log.read_text(errors="replace").strip().splitlines()
+        said = words[-1] if words else "it says nothing"
+        message = f"wrap {silent[0].name} does not start: {said}"
+        raise ChironError("not-ready", message, functions=[wrap.name for wrap in silent])
+
+
+def _answers(wrap: _Wrap, deadline: float) -> bool:
+    while wrap.process.poll() is None and time.monotonic() < deadline:
+        with contextlib.suppress(requests.RequestException):
+            if requests.get(f"http://127.0.0.1:{wrap.port}/_/health", timeout=_READY_S).ok:
+                return True
+        time.sleep(_POLL_S)
+    return False
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the process and what it has started."""
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_STOP_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

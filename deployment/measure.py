@@ -1,0 +1,116 @@
+"""Invokes a deployed workflow many times and says how long it took."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain, cycle, islice
+from typing import Protocol
+
+from deployment.background_load import LONG_LOOK_S, busy_line, mean_share, others_share
+from deployment.invoke import Answer
+from workflow.answer import ExpectedAnswer
+from workflow.documents import Document
+from workflow.model import Workflow
+from workflow.payloads import PAYLOAD_FILE, Payload, turns
+
+#: Raises ``wrong-output`` for an answer that is wrong.
+Check = Callable[[str], None]
+#: A payload, and what checks the answers to it.
+Checked = tuple[Payload, Check]
+#: Requests before the first one that counts: connections, caches and worker pools warm up.
+WARM_UP = 5
+
+
+class Measurement(Document):
+    """End-to-end latencies on the client's clock, in milliseconds, of `samples` warm requests.
+
+    Of several payloads, ``payloads`` has each by its file, if it had a turn.
+    ``others`` is the share of this machine's cores that other programs had right before and after;
+    None where that is not known.
+    """
+
+    samples: int
+    mean_ms: float
+    p50_ms: float
+    p95_ms: float
+    low_ms: float
+    high_ms: float
+    payloads: dict[str, Measurement] | None = None
+    others: float | None = None
+
+    @property
+    def busy(self) -> str | None:
+        """What to say beside a prediction where others had enough of the cores to disturb."""
+        return busy_line(self.others)
+
+    @classmethod
+    def of(cls, latencies_ms: Sequence[float], others: float | None = None) -> Measurement:
+        """The summary of at least one latency; `low_ms` and `high_ms` are the quartiles."""
+        return cls(
+            samples=len(latencies_ms),
+            mean_ms=round(statistics.fmean(latencies_ms), 3),
+            p50_ms=round(statistics.median(latencies_ms), 3),
+            p95_ms=round(percentile(latencies_ms, 0.95), 3),
+            low_ms=round(percentile(latencies_ms, 0.25), 3),
+            high_ms=round(percentile(latencies_ms, 0.75), 3),
+            others=others,
+        )
+
+
+class Invokable(Protocol):
+    """What answers a workflow's requests: an invoker or a deployment."""
+
+    def invoke(self, request: bytes) -> Answer:
+        """The workflow's answer to `request`."""
+        ...
+
+
+def check_of(
+    workflow: Workflow, expected: ExpectedAnswer | None, payload: str = PAYLOAD_FILE
+) -> Check:
+    """What holds an answer of `workflow` against `expected`; against nothing where that is None."""
+    if expected is None:
+        return lambda _: None
+    return partial(expected.check, workflow=workflow, payload=payload)
+
+
+def measure(target: Invokable, checked: Sequence[Checked], samples: int) -> Measurement:
+    """The latencies of `samples` requests after a warm-up in which every payload has a turn.
+
+    Payloads come as often as they weigh.
+
+    Raises
+    ------
+    ChironError
+        ``wrong-output`` where an answer is refused.
+    """
+    before = others_share(LONG_LOOK_S)
+    for payload, check in islice(cycle(checked), max(WARM_UP, len(checked))):
+        checked_invoke(target, payload.content, check)
+    checks = {payload.name: check for payload, check in checked}
+    latencies: dict[str, list[float]] = {}
+    for payload in islice(turns([payload for payload, _ in checked]), samples):
+        taken_ms = checked_invoke(target, payload.content, checks[payload.name])
+        latencies.setdefault(payload.name, []).append(taken_ms)
+    others = mean_share([before, others_share(LONG_LOOK_S)])
+    whole = Measurement.of(list(chain.from_iterable(latencies.values())), others)
+    if len(checked) == 1:
+        return whole
+    each = {name: Measurement.of(taken_ms) for name, taken_ms in latencies.items()}
+    return whole.model_copy(update={"payloads": each})
+
+
+def checked_invoke(target: Invokable, request: bytes, check: Check) -> float:
+    """The latency of one request in milliseconds, once `check` has had its answer."""
+    answer = target.invoke(request)
+    check(answer.output)
+    return answer.latency_ms
+
+
+def percentile(values: Sequence[float], fraction: float) -> float:
+    """The smallest of `values` that is not below `fraction` of them (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(fraction * len(ordered)) - 1)]

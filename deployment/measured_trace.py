@@ -1,0 +1,41 @@
+"""A request's measured timeline in the format of the predicted one, to lay them side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from predictor.trace_events import WORKFLOW, Event, complete, document, name, process_name
+
+#: A row of a wrap's timeline (X-Chiron-Trace): wrap, process, task, function, kind, times.
+Row = Mapping[str, Any]
+#: The kind of the rows of tasks; the others are of the start of a process.
+_TASK = "run"
+
+
+def measured_trace(rows: Sequence[Row], latency_ms: float) -> dict[str, Any]:
+    """The request, and per process what started it and when its handlers ran.
+
+    Times count from the arrival at the entry wrap; the request's row is as long as it took the
+    client, so that what is left at its end is the way there and back.
+    """
+    pids: dict[tuple[str, int], int] = {}
+    for row in rows:
+        pids.setdefault((row["wrap"], row["process"]), len(pids) + 1)
+    events = [name("process_name", WORKFLOW, 0, "workflow")]
+    events.append(complete("request", "stage", WORKFLOW, 0, 0.0, latency_ms))
+    events += [process_name(pid, *key) for key, pid in pids.items()]
+    for key, pid in pids.items():
+        events += _process([row for row in rows if (row["wrap"], row["process"]) == key], pid)
+    return document(events)
+
+
+def _process(rows: Sequence[Row], pid: int) -> Iterator[Event]:
+    """Its start in row 0, and each task in a row of its own."""
+    yield name("thread_name", pid, 0, "starter")
+    handlers = [row for row in rows if row["kind"] == _TASK]
+    for row in rows:
+        if row["kind"] != _TASK:
+            yield complete("starting up", "startup", pid, 0, row["start_ms"], row["end_ms"])
+    for number, row in enumerate(handlers, start=1):
+        yield complete(row["function"], "task", pid, number, row["start_ms"], row["end_ms"])

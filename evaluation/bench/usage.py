@@ -1,0 +1,178 @@
+"""What a deployment uses: CPU time and memory of its sandboxes, and of what serves beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from profiler.sandbox import find_sandbox
+from workflow.errors import ChironError
+
+SANDBOXES, SUPPORTING, GATEWAY, CLIENT = "sandboxes", "supporting functions", "gateway", "client"
+PARTS = (SANDBOXES, SUPPORTING, GATEWAY, CLIENT)
+#: Processes that start or end between two looks make another look necessary.
+_LOOKS = 20
+_PROPORTIONAL = ("Pss_Anon:", "Pss_Shmem:")
+
+
+@dataclass(frozen=True)
+class Sandboxes:
+    """The processes of a deployment's sandboxes: of the template's server and all below it."""
+
+    pids: tuple[int, ...]
+
+    def cpu_s(self) -> float:
+        """Seconds of CPU time so far, those of ended children included."""
+        return cpu_s(self.pids)
+
+    def memory_mib(self) -> float:
+        """Memory now, every page once."""
+        return memory_mib(trees(self.pids))
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Sandboxes of another machine, or of another user: nothing is known of them."""
+
+    reason: str
+
+    def cpu_s(self) -> None:
+        """Not to be read."""
+
+    def memory_mib(self) -> None:
+        """Not to be read."""
+
+
+@dataclass(frozen=True)
+class Around:
+    """Meters of what serves requests beside a variant's own sandboxes.
+
+    ``supporting`` is None where the workflow has no supporting functions, ``gateway`` where its
+    process is not the one that has started the sandboxes, or is not to be seen.
+    """
+
+    supporting: Sandboxes | Unseen | None
+    gateway: psutil.Process | None
+
+    def cpu_s(self, sandboxes: Sandboxes | Unseen) -> dict[str, float] | None:
+        """Seconds of CPU time so far by part; None where `sandboxes` cannot be seen."""
+        own = sandboxes.cpu_s()
+        if own is None:
+            return None
+        found = {SANDBOXES: own, CLIENT: _alone_s(psutil.Process())}
+        if self.supporting and (seconds := self.supporting.cpu_s()) is not None:
+            found[SUPPORTING] = seconds
+        if self.gateway:
+            found[GATEWAY] = _alone_s(self.gateway)
+        return found
+
+
+def meter(names: Sequence[str], gateway_url: str) -> Sandboxes | Unseen:
+    """What tells the usage of the functions `names` behind `gateway_url`.
+
+    Where it cannot be read from here that is said, and nothing is guessed.
+    """
+    try:
+        return Sandboxes(tuple(find_sandbox(name, gateway_url).pid for name in names))
+    except ChironError as error:
+        return Unseen(error.message)
+
+
+def around(supporting: Sequence[str], gateway_url: str, sandboxes: Sandboxes | Unseen) -> Around:
+    """The meters of the gateway at `gateway_url`, which runs `sandboxes` and `supporting`."""
+    beside = meter(supporting, gateway_url) if supporting else None
+    return Around(beside, _gateway(sandboxes) if isinstance(sandboxes, Sandboxes) else None)
+
+
+def _gateway(sandboxes: Sandboxes) -> psutil.Process | None:
+    """The ancestor of a sandbox that is an embedded gateway, whose sockets only root may see."""
+    try:
+        for ancestor in psutil.Process(sandboxes.pids[0]).parents():
+            if ancestor.cmdline()[1:3] == ["-m", "gateway"]:
+                return ancestor
+    except psutil.Error:
+        return None
+    return None
+
+
+def trees(pids: Collection[int]) -> dict[int, psutil.Process]:
+    """The processes `pids` and all below them; ``process-gone`` where one of `pids` has ended.
+
+    One look at all processes does for every root, which ``children(recursive=True)`` takes each.
+    """
+    below: dict[int, list[psutil.Process]] = {}
+    found: dict[int, psutil.Process] = {}
+    for process in psutil.process_iter(["ppid"]):
+        below.setdefault(process.info["ppid"], []).append(process)
+        if process.pid in pids:
+            found[process.pid] = process
+    if len(found) < len(set(pids)):
+        raise _gone()
+    frontier = list(found)
+    while frontier:
+        for child in below.get(frontier.pop(), ()):
+            if child.pid not in found:
+                found[child.pid] = child
+                frontier.append(child.pid)
+    return found
+
+
+def cpu_s(pids: Collection[int]) -> float:
+    """Seconds of CPU time that the trees below `pids` have used since they were started.
+
+    A child that has ended is counted by its parent once that has waited for it (proc(5): cutime,
+    cstime). What ended as an orphan is not to be found any more.
+
+    Raises
+    ------
+    ChironError
+        ``process-gone`` where one of `pids` has ended, or the trees do not come to rest.
+    """
+    before = trees(pids)
+    for _ in range(_LOOKS):
+        try:
+            times = [process.cpu_times() for process in before.values()]
+        except psutil.NoSuchProcess:
+            times = []
+        after = trees(pids)
+        if times and after.keys() == before.keys():
+            return sum(t.user + t.system + t.children_user + t.children_system for t in times)
+        before = after
+    raise _gone()
+
+
+def memory_mib(pids: Iterable[int]) -> float:
+    """Memory of the processes `pids`, every page once; those that end meanwhile are left out.
+
+    The proportional set size of a process depends on what else on the machine has mapped the
+    interpreter's libraries, so it shrinks with every further sandbox. Anonymous pages are shared
+    within a sandbox alone: for them it is right. Of a file's pages count as many as that process
+    has resident that has the most of them.
+    """
+    anonymous_kib = 0
+    files: dict[str, float] = {}
+    for pid in pids:
+        try:
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+            rows = (line.split() for line in rollup.splitlines())
+            anonymous_kib += sum(int(row[1]) for row in rows if row and row[0] in _PROPORTIONAL)
+            for each in psutil.Process(pid).memory_maps(grouped=True):
+                if each.path.startswith("/"):
+                    files[each.path] = max(each.rss - each.anonymous, files.get(each.path, 0.0))
+        except (psutil.Error, OSError):
+            continue
+    return anonymous_kib / 1024 + sum(files.values()) / 2**20
+
+
+def _alone_s(process: psutil.Process) -> float:
+    """CPU time of the process without those that it has started."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _gone() -> ChironError:
+    message = "a sandbox's process has ended, or starts others without an end: see its logs"
+    return ChironError("process-gone", message, status=502)

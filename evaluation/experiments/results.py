@@ -1,0 +1,222 @@
+"""What each verb of ``chiron evaluate`` makes of a run: metrics, SLO, load, where the time goes."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deployment.measure import percentile
+from evaluation.bench.rounds import Measurement
+from evaluation.bench.setup import SLACK_MS
+from evaluation.bench.variants import Variant
+from evaluation.experiments.metric import MetricResult
+from evaluation.experiments.metrics import (
+    COST,
+    CPU,
+    LATENCY,
+    MEMORY_USE,
+    THROUGHPUT,
+    latency_rounds,
+    pooled,
+)
+from evaluation.experiments.recorded import Recorded, RunFolder
+from evaluation.intervals import Interval, share
+from evaluation.load.client import FEWEST
+from evaluation.load.loops import OpenSample
+from evaluation.measurements.breakdown import BREAKDOWN, Breakdown
+from evaluation.measurements.load import CHECK, CLOSED, OPEN
+from evaluation.measurements.single import MEMORY, REQUESTS
+from workflow.documents import Document
+
+
+class SloRow(Document):
+    """One variant against the SLO of its mechanism (Chiron Figure 14).
+
+    Attributes
+    ----------
+    slo_ms, violations
+        The SLO that plans were made for, and the share of requests that took longer.
+    same_run_slo_ms, same_run_violations
+        The same with Faastlane's mean of the very rounds in which the requests were sent: the
+        machine may have been faster or slower when the SLO was set.
+    """
+
+    workflow: str
+    mechanism: str
+    variant: str
+    requests: int
+    mean_ms: float
+    slo_ms: float
+    violations: Interval
+    same_run_slo_ms: float | None = None
+    same_run_violations: Interval | None = None
+
+
+class LoadRow(Document):
+    """One variant at one rate; latencies of what was answered, None where that was too little.
+
+    ``failed`` is the share of requests that were dropped for too many under way, or went wrong.
+    """
+
+    workflow: str
+    variant: str
+    per_s: float
+    arrived: int
+    failed: float
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+
+
+class BreakdownRow(Document):
+    """The traced request of median latency of one variant: its parts add up."""
+
+    workflow: str
+    variant: str
+    traces: int
+    typical: Breakdown
+
+
+class SloResult(Document):
+    """The violations of every variant that was measured."""
+
+    format: int = 1
+    experiment: str = "slo"
+    rows: tuple[SloRow, ...]
+
+
+class LoadResult(Document):
+    """Every variant at every rate that it was tried at."""
+
+    format: int = 1
+    experiment: str = "load"
+    rows: tuple[LoadRow, ...]
+
+
+class BreakdownResult(Document):
+    """Where the time of a request goes in every variant: what explains a ratio."""
+
+    format: int = 1
+    experiment: str = "breakdown"
+    rows: tuple[BreakdownRow, ...]
+
+
+Result = MetricResult | SloResult | LoadResult | BreakdownResult
+
+
+def slo(folder: RunFolder) -> SloResult:
+    """How often requests miss the SLO that our plans were made for."""
+    mechanisms = folder.run.settings.mechanisms
+    return SloResult(
+        rows=tuple(r for w in folder.workflows for m in mechanisms for r in _slo(w, m))
+    )
+
+
+def _slo(recorded: Recorded, mechanism: str) -> Iterator[SloRow]:
+    rounds = latency_rounds(recorded)
+    slo_ms = recorded.setup.slo_ms[mechanism]
+    baseline = rounds.get(recorded.first.get(Variant("faastlane", mechanism).label, ""))
+    same_run_ms = statistics.fmean(pooled(baseline)) + SLACK_MS if baseline else None
+    for label, plan in recorded.setup.plans.items():
+        values = pooled(rounds.get(recorded.first[label], ()))
+        if Variant(plan.planner, mechanism).label == label and values:
+            yield SloRow(
+                workflow=recorded.name,
+                mechanism=mechanism,
+                variant=label,
+                requests=len(values),
+                mean_ms=round(statistics.fmean(values), 3),
+                slo_ms=slo_ms,
+                violations=_above(values, slo_ms),
+                same_run_slo_ms=round(same_run_ms, 3) if same_run_ms else None,
+                same_run_violations=_above(values, same_run_ms) if same_run_ms else None,
+            )
+
+
+def _above(values: Sequence[float], slo_ms: float) -> Interval:
+    return share(sum(ms > slo_ms for ms in values), len(values))
+
+
+def load(folder: RunFolder) -> LoadResult:
+    """Latency while requests arrive at a constant rate."""
+    return LoadResult(rows=tuple(row for each in folder.workflows for row in _load(each)))
+
+
+def _load(recorded: Recorded) -> Iterator[LoadRow]:
+    found = recorded.samples(OPEN)
+    for label in recorded.setup.plans:
+        by_rate: dict[float, list[OpenSample]] = {}
+        for sample in (
+            sample for rates in found.get(recorded.first[label], ()) for sample in rates
+        ):
+            by_rate.setdefault(sample.per_s, []).append(sample)
+        for per_s, samples in by_rate.items():
+            latencies = [ms for sample in samples for ms in sample.latencies_ms]
+            arrived = sum(sample.arrived for sample in samples)
+            failed = sum(sample.dropped + sample.errors for sample in samples)
+            enough = len(latencies) >= FEWEST
+            p50, p95, p99 = (
+                round(percentile(latencies, share), 3) if enough else None
+                for share in (0.5, 0.95, 0.99)
+            )
+            yield LoadRow(
+                workflow=recorded.name,
+                variant=label,
+                per_s=per_s,
+                arrived=arrived,
+                failed=round(failed / arrived, 6),
+                p50_ms=p50,
+                p95_ms=p95,
+                p99_ms=p99,
+            )
+
+
+def breakdown(folder: RunFolder) -> BreakdownResult:
+    """The typical parts of every variant that was traced."""
+    return BreakdownResult(rows=tuple(row for each in folder.workflows for row in _parts(each)))
+
+
+def _parts(recorded: Recorded) -> Iterator[BreakdownRow]:
+    samples = recorded.samples(BREAKDOWN)
+    for label in recorded.setup.plans:
+        traces = [one for found in samples.get(recorded.first[label], ()) for one in found]
+        ordered = sorted(traces, key=lambda trace: trace.latency_ms)
+        if ordered:
+            middle = ordered[(len(ordered) - 1) // 2]
+            yield BreakdownRow(
+                workflow=recorded.name, variant=label, traces=len(traces), typical=middle
+            )
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A verb of ``chiron evaluate``: its measurements, and the results that they give."""
+
+    measurements: tuple[Measurement[Any], ...]
+    results: tuple[Callable[[RunFolder], Result], ...]
+
+
+EXPERIMENTS = {
+    "latency": Experiment((REQUESTS, BREAKDOWN, MEMORY), (LATENCY.of, breakdown)),
+    "slo": Experiment((REQUESTS,), (slo,)),
+    "cpu": Experiment((REQUESTS,), (CPU.of,)),
+    "memory": Experiment((MEMORY,), (MEMORY_USE.of,)),
+    "throughput": Experiment((CLOSED, CHECK, OPEN), (THROUGHPUT.of, load)),
+    "cost": Experiment((REQUESTS, MEMORY), (COST.of,)),
+}
+
+
+def measurements_of(names: list[str]) -> list[Measurement[Any]]:
+    """What the experiments `names` measure, once each."""
+    found = [m for name in names for m in EXPERIMENTS[name].measurements]
+    return list({measurement.name: measurement for measurement in found}.values())
+
+
+def results_of(names: list[str], folder: RunFolder) -> list[Result]:
+    """The results of the experiments `names`, those left out of which nothing was measured."""
+    made = [make(folder) for name in names for make in EXPERIMENTS[name].results]
+    return [
+        each for each in made if any(getattr(row, "value", row) is not None for row in each.rows)
+    ]

@@ -1,0 +1,102 @@
+"""One request at a time: latencies and CPU time; and the sandboxes' memory, idle and meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from deployment.measure import checked_invoke
+from evaluation.bench.bench import Placed
+from evaluation.bench.rounds import Measurement, Round, Session
+from evaluation.bench.settings import Scale
+from workflow.documents import Document
+from workflow.errors import ChironError
+
+#: For the forecast: what a request takes (the mean of runs on two cores), and what a look at an
+#: idle variant and the last request take.
+_REQUEST_S, _AROUND_S = 0.09, 0.3
+
+
+class RequestsSample(Document):
+    """A block of requests, one after another; ``cpu_s`` is None where it is not to be seen."""
+
+    latencies_ms: tuple[float, ...]
+    cpu_s: float | None = None
+
+
+class MemorySample(Document):
+    """Memory of all sandboxes of a variant in MiB, every page once; None where unseen.
+
+    ``busy_mib`` has forked processes that are there during a request alone.
+    """
+
+    idle_mib: float | None = None
+    busy_mib: float | None = None
+
+
+def _requests(session: Session, placed: Placed) -> RequestsSample:
+    bench = session.bench
+    before = placed.meter.cpu_s()
+    latencies = [
+        checked_invoke(placed.deployment, bench.body, bench.check)
+        for _ in range(session.scale.block)
+    ]
+    after = placed.meter.cpu_s()
+    seen = None if before is None or after is None else round(after - before, 4)
+    return RequestsSample(latencies_ms=tuple(round(ms, 3) for ms in latencies), cpu_s=seen)
+
+
+def _requests_expected_s(scale: Scale, variants: int) -> float:
+    return min(scale.requests_s, scale.requests * variants * _REQUEST_S)
+
+
+def _memory(session: Session, placed: Placed) -> MemorySample:
+    idle = placed.meter.memory_mib()
+    if idle is None:
+        return MemorySample()
+    busy = _while_busy(session, placed)
+    return MemorySample(idle_mib=round(idle, 3), busy_mib=round(max(idle, *busy), 3))
+
+
+def _while_busy(session: Session, placed: Placed) -> list[float]:
+    """Looks at the memory while another thread sends one request after another."""
+    bench, enough = session.bench, threading.Event()
+    failures: list[ChironError] = []
+
+    def send() -> None:
+        try:
+            while not enough.is_set():
+                checked_invoke(placed.deployment, bench.body, bench.check)
+        except ChironError as error:
+            failures.append(error)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        found: list[float] = []
+        end = time.monotonic() + session.scale.memory_s
+        while not found or time.monotonic() < end:
+            found.append(placed.meter.memory_mib() or 0.0)
+    finally:
+        enough.set()
+        sender.join()
+    if failures:
+        raise failures[0]
+    return found
+
+
+REQUESTS: Measurement[RequestsSample] = Measurement(
+    "requests",
+    Round[RequestsSample],
+    lambda scale: -(-scale.requests // scale.block),
+    lambda scale, _: scale.requests_s,
+    _requests,
+    _requests_expected_s,
+)
+MEMORY: Measurement[MemorySample] = Measurement(
+    "memory",
+    Round[MemorySample],
+    lambda scale: scale.memory_rounds,
+    lambda scale, variants: scale.memory_rounds * variants * (scale.memory_s + _AROUND_S),
+    _memory,
+)

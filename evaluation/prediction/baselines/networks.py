@@ -1,0 +1,260 @@
+"""LSTM and graph neural network of Chiron §6.1, with PyTorch.
+
+Inputs are standardised, training stops early, and what is repeated gives the same.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch  # type: ignore[import-not-found,unused-ignore]
+from torch import Tensor
+
+from evaluation.prediction.baselines.features import (
+    Graph,
+    Sample,
+    delay_ms,
+    latency_ms,
+    plan_graph,
+    plan_sequence,
+)
+from evaluation.prediction.baselines.learning import (
+    Baseline,
+    Candidate,
+    Fold,
+    Group,
+    Model,
+    folds,
+    group_by,
+    groups,
+)
+
+_EPOCHS = 300
+#: Epochs without a better validation error before training ends.
+_PATIENCE = 30
+_BATCH = 32
+_WEIGHT_DECAY = 1e-3
+_LARGEST_GRADIENT = 1.0
+#: One in this many structures is kept back to see when to stop.
+_VALIDATION_ONE_IN = 5
+#: Standard deviations beyond which a feature says nothing that was seen in training.
+_FARTHEST = 3.0
+_SEED = 1
+#: Of messages in the graph network, as many as there are levels from a task up to the workflow.
+_ROUNDS = 4
+
+#: features (samples, nodes, features), mask (samples, nodes), adjacency (samples, nodes, nodes)
+#: with 1 in row p and column n where node n belongs to node p.
+Batch = tuple[Tensor, Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A network: what it sees of a plan, its layers, and how they answer a batch.
+
+    `build` gets the number of features and the width; `forward` gives one number a sample.
+    """
+
+    graph: Callable[[Sample], Graph]
+    build: Callable[[int, int], torch.nn.Module]
+    forward: Callable[[torch.nn.Module, Batch], Tensor]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Mean and deviation; what never varied in training is ignored, as nothing is known of it."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    @classmethod
+    def of(cls, values: Tensor) -> _Scale:
+        """Of the rows of `values`."""
+        return cls(values.mean(dim=0), values.std(dim=0, unbiased=False))
+
+    def apply(self, values: Tensor) -> Tensor:
+        varied = self.deviation > 1e-6
+        scaled = (values - self.mean) / torch.where(varied, self.deviation, 1.0)
+        return (scaled * varied).clamp(-_FARTHEST, _FARTHEST)
+
+
+def fit(
+    samples: Sequence[Sample],
+    *,
+    architecture: Architecture,
+    width: int,
+    rate: float,
+) -> Model:
+    """The trained network, as it was when the structures kept back were predicted best."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(_SEED)
+        features, mask, adjacency = _tensors([architecture.graph(each) for each in samples])
+        scale = _Scale.of(features[mask > 0])
+        batch = (scale.apply(features) * mask.unsqueeze(2), mask, adjacency)
+        values = torch.tensor([delay_ms(each) for each in samples])
+        middle, spread = values.mean(), values.std(unbiased=False).clamp(min=1e-3)
+        network = architecture.build(features.shape[2], width)
+        fold = next(folds(samples, _group(samples), _VALIDATION_ONE_IN))
+        _train(network, architecture.forward, batch, (values - middle) / spread, fold, rate)
+
+    def predict(asked: Sequence[Sample]) -> list[float]:
+        features, mask, adjacency = _tensors([architecture.graph(each) for each in asked])
+        with torch.no_grad():
+            scaled = scale.apply(features) * mask.unsqueeze(2)
+            answers = architecture.forward(network, (scaled, mask, adjacency))
+        return list(map(latency_ms, (answers * spread + middle).tolist(), asked))
+
+    return predict
+
+
+def _train(
+    network: torch.nn.Module,
+    forward: Callable[[torch.nn.Module, Batch], Tensor],
+    batch: Batch,
+    values: Tensor,
+    fold: Fold,
+    rate: float,
+) -> None:
+    loss = torch.nn.SmoothL1Loss()
+    optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=_WEIGHT_DECAY)
+    train, test = torch.tensor(fold.train), torch.tensor(fold.test)
+    best, best_error, best_epoch = copy.deepcopy(network.state_dict()), float("inf"), 0
+    for epoch in range(_EPOCHS):
+        for part in torch.split(train[torch.randperm(len(train))], _BATCH):
+            optimizer.zero_grad()
+            loss(forward(network, _rows(batch, part)), values[part]).backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), _LARGEST_GRADIENT)
+            optimizer.step()
+        with torch.no_grad():
+            error = float(loss(forward(network, _rows(batch, test)), values[test]))
+        if error < best_error:
+            best, best_error, best_epoch = copy.deepcopy(network.state_dict()), error, epoch
+        elif epoch - best_epoch >= _PATIENCE:
+            break
+    network.load_state_dict(best)
+
+
+def _rows(batch: Batch, indices: Tensor) -> Batch:
+    features, mask, adjacency = batch
+    return features[indices], mask[indices], adjacency[indices]
+
+
+def _tensors(graphs: Sequence[Graph]) -> Batch:
+    most = max(len(graph.nodes) for graph in graphs)
+    features = torch.zeros(len(graphs), most, len(graphs[0].nodes[0]))
+    mask = torch.zeros(len(graphs), most)
+    adjacency = torch.zeros(len(graphs), most, most)
+    for number, graph in enumerate(graphs):
+        features[number, : len(graph.nodes)] = torch.tensor(graph.nodes)
+        mask[number, : len(graph.nodes)] = 1.0
+        for node, parent in graph.edges:
+            adjacency[number, parent, node] = 1.0
+    return features, mask, adjacency
+
+
+def _group(samples: Sequence[Sample]) -> Group:
+    """Structures where there are several; else single samples."""
+    if len(groups(samples, "structure")) > 1:
+        return group_by("structure")
+    numbers = {id(sample): str(number) for number, sample in enumerate(samples)}
+    return lambda sample: numbers[id(sample)]
+
+
+def lstm() -> Baseline:
+    """Over the sequence of tasks, with the paper's learning rate of 0.01 and a tenth of it."""
+    return Baseline(
+        "LSTM",
+        tuple(
+            Candidate(
+                f"learning rate {rate}, {width} hidden units",
+                partial(fit, architecture=_LSTM, width=width, rate=rate),
+            )
+            for rate, width in ((0.01, 32), (0.001, 64))
+        ),
+    )
+
+
+def _build_lstm(features: int, width: int) -> torch.nn.Module:
+    return torch.nn.ModuleDict(
+        {
+            "lstm": torch.nn.LSTM(features, width, batch_first=True),
+            "answer": torch.nn.Linear(width, 1),
+        }
+    )
+
+
+def _answer_lstm(network: torch.nn.Module, batch: Batch) -> Tensor:
+    """The answer to the state after each sample's last task."""
+    features, mask, _ = batch
+    layers = dict(network.named_children())
+    lengths = mask.sum(dim=1).to(torch.int64)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(
+        features, lengths, batch_first=True, enforce_sorted=False
+    )
+    _, (state, _) = layers["lstm"](packed)
+    answer: Tensor = layers["answer"](state[-1]).squeeze(1)
+    return answer
+
+
+_LSTM = Architecture(plan_sequence, _build_lstm, _answer_lstm)
+
+
+def gnn() -> Baseline:
+    """Over tasks, processes, wraps, stages and the workflow, with two learning rates.
+
+    Every round, a node takes in the mean state of what belongs to it and the state of what it
+    belongs to; after the last one the workflow's node answers.
+    """
+    return Baseline(
+        "GNN",
+        tuple(
+            Candidate(
+                f"learning rate {rate}, {width} hidden units",
+                partial(fit, architecture=_GNN, width=width, rate=rate),
+            )
+            for rate, width in ((0.01, 32), (0.003, 32))
+        ),
+    )
+
+
+def _build_gnn(features: int, width: int) -> torch.nn.Module:
+    rounds = [
+        torch.nn.ModuleDict(
+            {
+                "own": torch.nn.Linear(width, width),
+                "below": torch.nn.Linear(width, width, bias=False),
+                "above": torch.nn.Linear(width, width, bias=False),
+            }
+        )
+        for _ in range(_ROUNDS)
+    ]
+    return torch.nn.ModuleDict(
+        {
+            "read": torch.nn.Linear(features, width),
+            "rounds": torch.nn.ModuleList(rounds),
+            "answer": torch.nn.Linear(width, 1),
+        }
+    )
+
+
+def _answer_gnn(network: torch.nn.Module, batch: Batch) -> Tensor:
+    """The answer of node 0, the workflow, after all rounds of message passing."""
+    features, mask, adjacency = batch
+    layers = dict(network.named_children())
+    share = adjacency / adjacency.sum(dim=2, keepdim=True).clamp(min=1.0)
+    state = torch.relu(layers["read"](features)) * mask.unsqueeze(2)
+    for layer in layers["rounds"].children():
+        message = dict(layer.named_children())
+        state = torch.relu(
+            message["own"](state)
+            + message["below"](share @ state)
+            + message["above"](adjacency.transpose(1, 2) @ state)
+        ) * mask.unsqueeze(2)
+    answer: Tensor = layers["answer"](state[:, 0]).squeeze(1)
+    return answer
+
+
+_GNN = Architecture(plan_graph, _build_gnn, _answer_gnn)

@@ -1,0 +1,153 @@
+"""Plans at random, measured in batches: any partition of the tasks into processes is as likely."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import partial
+
+from deployment.background_load import mean_share, others_share
+from deployment.launcher import Deployment
+from deployment.measure import checked_invoke
+from evaluation.bench.bench import Bench, Leftovers, deploy
+from evaluation.bench.setup import Place
+from evaluation.bench.variants import REPLICATE, with_replicate
+from evaluation.prediction.rows import MeasuredRow, TimedRequest
+from profiler.cpu_speed import with_cpu_speed
+from scheduler.layout import Layout, StageLayout, plan_from_layout, wrap_name
+from workflow.folder import WorkflowFolder
+from workflow.model import Workflow
+from workflow.plan import Plan
+from workflow.profile import Profile
+
+#: One plan in this many spreads its processes over two wraps.
+SPREAD_ONE_IN = 4
+#: One in this many gives each wrap a single CPU, however many processes it runs.
+CRAMPED_ONE_IN = 4
+#: Plans that are deployed at once: few enough for the memory of a small machine.
+BATCH = 8
+
+
+def random_plans(
+    workflow: Workflow,
+    profile: Profile,
+    mechanism: str,
+    *,
+    count: int,
+    most_processes: int,
+    seed: int,
+) -> Iterator[Plan]:
+    """`count` distinct plans of at most `most_processes` processes in a stage of a wrap.
+
+    Equal arguments give equal plans. Fewer come where the workflow has fewer.
+    """
+    generator = random.Random(seed)  # noqa: S311  (plans, not secrets)
+    seen: set[Layout] = set()
+    for _ in range(count * 50):
+        layout = _layout(workflow, most_processes, generator)
+        if layout in seen:
+            continue
+        seen.add(layout)
+        node_cpus = 1 if generator.randrange(CRAMPED_ONE_IN) == 0 else None
+        yield _plan(layout, len(seen), workflow, profile, mechanism, node_cpus)
+        if len(seen) == count:
+            return
+
+
+def _layout(workflow: Workflow, most_processes: int, generator: random.Random) -> Layout:
+    wraps = 2 if generator.randrange(SPREAD_ONE_IN) == 0 else 1
+    return tuple(_stage(stage, wraps, most_processes, generator) for stage in workflow.stages)
+
+
+def _stage(
+    tasks: Sequence[str], wraps: int, most_processes: int, generator: random.Random
+) -> StageLayout:
+    count = generator.randint(1, min(len(tasks), most_processes * wraps))
+    processes: list[list[str]] = [[] for _ in range(count)]
+    shuffled = generator.sample(tasks, len(tasks))
+    for index, task in enumerate(shuffled):
+        # The first tasks make sure that no process is empty.
+        processes[index if index < count else generator.randrange(count)].append(task)
+    split = -(-count // wraps)
+    groups = [processes[:split], processes[split:]]
+    return tuple(tuple(map(tuple, group)) for group in groups if group)
+
+
+def _plan(
+    layout: Layout,
+    number: int,
+    workflow: Workflow,
+    profile: Profile,
+    mechanism: str,
+    node_cpus: int | None,
+) -> Plan:
+    wraps = max(map(len, layout))
+    names = [
+        wrap_name(workflow.name, f"{mechanism}{number}-wrap{index + 1}") for index in range(wraps)
+    ]
+    return plan_from_layout(
+        layout,
+        workflow,
+        profile,
+        planner="pgp",
+        mechanism=mechanism,
+        node_cpus=node_cpus,
+        names=names,
+    )
+
+
+def missing_batches(drawn: Sequence[Plan], measured: Container[Plan]) -> Iterator[dict[str, Plan]]:
+    """The plans of every batch of `drawn` that are not `measured`, by what they are called.
+
+    A batch is left out where all of its plans are measured.
+    """
+    for start in range(0, len(drawn), BATCH):
+        batch = enumerate(drawn[start : start + BATCH], start=start + 1)
+        missing = {f"plan {number}": plan for number, plan in batch if plan not in measured}
+        if missing:
+            yield missing
+
+
+def measure_batch(
+    folder: WorkflowFolder,
+    place: Place,
+    plans: Mapping[str, Plan],
+    leftovers: Leftovers,
+    *,
+    profile: Profile,
+    samples: int,
+) -> list[MeasuredRow]:
+    """A row for every plan that the gateway takes and that answers right; one is measured twice.
+
+    Raises
+    ------
+    ChironError
+        What deploying raises; ``nothing-deployed`` where not one plan answers right.
+    """
+    first = next(iter(plans))
+    expected = folder.expected(profile, folder.payload())
+    with (
+        leftovers.removed_from(place.launcher.gateway),
+        deploy(folder, place, with_replicate(plans, [first]), leftovers, expected) as bench,
+    ):
+        requests: dict[str, list[TimedRequest]] = {label: [] for label in bench.placed}
+        looks = []
+        for number in range(samples):
+            looks.append(others_share())
+            for label, placed in bench.turns(number):
+                requests[label].append(_request(placed.deployment, bench))
+    again = requests.pop(f"{REPLICATE}{first}", [])
+    return [
+        MeasuredRow(
+            plan=plans[label],
+            requests=tuple(row),
+            again=tuple(again) if label == first else (),
+            others=mean_share(looks),
+        )
+        for label, row in requests.items()
+    ]
+
+
+def _request(deployment: Deployment, bench: Bench) -> TimedRequest:
+    took_ms, speed = with_cpu_speed(partial(checked_invoke, deployment, bench.body, bench.check))
+    return TimedRequest(latency_ms=round(took_ms, 4), probe_ms=round(speed.probe_ms, 4))

@@ -1,0 +1,250 @@
+"""What the wrap runtime costs: no-ops in every shape, and 10 MB to and from each of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from typing import IO, Literal, cast
+
+from deployment.launcher import Launcher
+from evaluation.runtime.deployed import (
+    PROCESS,
+    REMOTE,
+    THREAD,
+    Address,
+    Client,
+    Shape,
+    Sizes,
+    behind,
+    direct,
+    functions,
+    shape,
+    workflows,
+)
+from evaluation.runtime.handlers import large, noop, spawning
+from evaluation.runtime.rounds import Figure, Part, Probe, Quantity, Round, interleaved, starts
+
+ROUNDS, QUICK_ROUNDS = 500, 50
+PROCESSES, THREADS, STAGES = 5, 5, 6
+_NOOP = "chiron-evaluate-noop"
+_SPAWNING = "chiron-evaluate-spawning"
+_REQUEST = b"{}"
+_PARALLEL = ((0, *[1] * PROCESSES),)
+
+
+def noop_shapes() -> list[Shape]:
+    """The plans of no-ops; two of a kind differ in one size only."""
+    noops = partial(shape, function=_NOOP)
+    return [
+        noops("one", stages=[THREAD]),
+        noops("threads", stages=[((THREADS,),)]),
+        noops("two", stages=[THREAD, THREAD]),
+        noops("remote", stages=[THREAD, REMOTE]),
+        noops("pool", stages=[PROCESS], mechanism="pool"),
+        noops("pool-stages", stages=[PROCESS] * STAGES, mechanism="pool"),
+        noops("pool-many", stages=[_PARALLEL], mechanism="pool"),
+        noops("fork", stages=[PROCESS]),
+        noops("fork-many", stages=[_PARALLEL]),
+    ]
+
+
+_NOOP_QUANTITIES = (
+    Quantity("bare template, one no-op", lambda r: r["bare"]),
+    Quantity("wrap, one no-op: more than bare", lambda r: r["one"] - r["bare"]),
+    Quantity(f"{THREADS} no-ops as threads: more than one", lambda r: r["threads"] - r["one"]),
+    Quantity(
+        "pool: to a worker and back, a whole stage",
+        lambda r: (r["pool-stages"] - r["pool"]) / (STAGES - 1),
+    ),
+    Quantity("fork: to the first instruction", lambda r: r["fork.first"]),
+    Quantity(f"fork: the same, as the first of {PROCESSES}", lambda r: r["fork-many.first"]),
+    Quantity("fork: each next", lambda r: r["fork-many.next"]),
+    Quantity("multiprocessing: to the first instruction", lambda r: r["spawning.first"]),
+    Quantity("multiprocessing: each next", lambda r: r["spawning.next"]),
+    Quantity(f"request that forks {PROCESSES}", lambda r: r["fork-many"]),
+    Quantity(f"request that uses {PROCESSES} pool workers", lambda r: r["pool-many"]),
+    Quantity(f"request with {PROCESSES} multiprocessing.Process", lambda r: r["spawning"]),
+    Quantity("one-to-one: the gateway's hop", lambda r: r["hop"] - r["bare"]),
+    Quantity("remote wrap: more than a thread", lambda r: r["remote"] - r["two"]),
+)
+
+
+@contextmanager
+def _noop_probes(launcher: Launcher) -> Iterator[list[Probe]]:
+    """Deploys the no-ops; each probe sends one request, or two where one is traced."""
+    url = launcher.gateway.url
+    plain = {_NOOP: noop, _SPAWNING: spawning}
+    with ExitStack() as stack:
+
+        def client(address: Address) -> Client:
+            return stack.enter_context(closing(Client(address)))
+
+        stack.enter_context(functions(launcher, plain))
+        found: list[Probe] = [
+            partial(_latency, "bare", client(direct(url, _NOOP)), _REQUEST),
+            partial(_latency, "hop", client(behind(url, _NOOP)), _REQUEST),
+            partial(_spawned, client(direct(url, _SPAWNING))),
+        ]
+        sources = {_NOOP: noop}
+        for name, deployed in stack.enter_context(
+            workflows(launcher, noop_shapes(), sources)
+        ).items():
+            entry = client(direct(url, deployed.entry))
+            found.append(partial(_latency, name, entry, deployed.expected(_REQUEST)))
+            if name in ("fork", "fork-many"):
+                found.append(partial(_forked, name, entry, deployed.trace_key))
+        yield found
+
+
+def _latency(name: str, client: Client, expected: bytes) -> Round:
+    return {name: client.latency_ms(_REQUEST, expected)}
+
+
+def _spawned(client: Client) -> Round:
+    answer, latency_ms = client.post(str(PROCESSES).encode())
+    return {"spawning": latency_ms, **_starts("spawning", json.loads(answer), 0.0)}
+
+
+def _forked(name: str, client: Client, trace_key: str) -> Round:
+    forks = [row for row in client.timeline(_REQUEST, trace_key) if row["kind"] == "fork"]
+    return _starts(name, [row["end_ms"] for row in forks], min(row["start_ms"] for row in forks))
+
+
+def _starts(name: str, moments_ms: list[float], asked_ms: float) -> Round:
+    first, following = starts(moments_ms, asked_ms)
+    return {f"{name}.first": first, f"{name}.next": following}
+
+
+# 10 MB on the way, beside copying them once from one process to another, through a pipe
+
+Kind = Literal["result", "input"]
+_LARGE = "chiron-evaluate-large"
+_PLACES: dict[str, tuple[Sizes, str]] = {
+    "thread": (THREAD, "fork"),
+    "fork": (PROCESS, "fork"),
+    "pool": (PROCESS, "pool"),
+    "remote": (REMOTE, "fork"),
+}
+_REQUESTS = (b"?large", b"?small")
+#: Reads as many bytes as its argument says into one buffer, says so, and begins again.
+_READER = """
+import os, sys
+size = int(sys.argv[1])
+while True:
+    copy = memoryview(bytearray(size))
+    filled = 0
+    while filled < size:
+        count = os.readv(0, [copy[filled:]])
+        if not count:
+            sys.exit()
+        filled += count
+    os.write(1, b"!")
+"""
+
+
+def large_shapes(kind: Kind) -> list[Shape]:
+    """Three tasks in a row: threads but for the one that makes the data, or takes it."""
+    found = []
+    for place, (sizes, mechanism) in _PLACES.items():
+        stages = (THREAD, sizes, THREAD) if kind == "result" else (THREAD, THREAD, sizes)
+        found.append(shape(f"{place}-{kind}", _LARGE, stages, mechanism))
+    return found
+
+
+def _passing(place: str, kind: Kind) -> Quantity:
+    name = f"{place}-{kind}"
+    return Quantity(
+        f"10 MB {kind} of a {place}: times one copy through a pipe",
+        lambda r: (r[f"{name}.large"] - r[f"{name}.small"]) / r["pipe"],
+        unit="x",
+    )
+
+
+@contextmanager
+def _large_probes(kind: Kind, launcher: Launcher) -> Iterator[list[Probe]]:
+    """Deploys what handles the data, checked once against the reference executor."""
+    with ExitStack() as stack:
+        copy_ms = stack.enter_context(copying(large.LARGE.encode()))
+        found: list[Probe] = [lambda: {"pipe": copy_ms()}]
+        deployed = stack.enter_context(workflows(launcher, large_shapes(kind), {_LARGE: large}))
+        for name, workflow in deployed.items():
+            address = direct(launcher.gateway.url, workflow.entry)
+            entry = stack.enter_context(closing(Client(address)))
+            entry.latency_ms(b"?whole", workflow.expected(b"?whole"))
+            expected = [workflow.expected(request) for request in _REQUESTS]
+            found.append(partial(_passed_on, name, entry, expected))
+        yield found
+
+
+def _passed_on(name: str, client: Client, expected: list[bytes]) -> Round:
+    """The same request with and without the 10 MB within it."""
+    with_data, without = map(client.latency_ms, _REQUESTS, expected)
+    return {f"{name}.large": with_data, f"{name}.small": without}
+
+
+@contextmanager
+def copying(data: bytes) -> Iterator[Callable[[], float]]:
+    """A function that copies `data` to another process and says how many milliseconds it took."""
+    reader = subprocess.Popen(
+        [sys.executable, "-c", _READER, str(len(data))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+    )
+    into, said = cast(IO[bytes], reader.stdin), cast(IO[bytes], reader.stdout)
+
+    def copy_ms() -> float:
+        start = time.perf_counter()
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(into.fileno(), rest) :]
+        os.read(said.fileno(), 1)
+        return (time.perf_counter() - start) * 1000
+
+    with reader:
+        try:
+            yield copy_ms
+        finally:
+            into.close()
+
+
+def _large_quantities(kind: Kind) -> list[Quantity]:
+    pipe = Quantity(f"10 MB once through a pipe, beside each {kind}", lambda r: r["pipe"])
+    return [pipe, *(_passing(place, kind) for place in _PLACES)]
+
+
+PARTS = (
+    Part("no-ops", _NOOP_QUANTITIES, _noop_probes),
+    Part("large-result", _large_quantities("result"), partial(_large_probes, "result")),
+    Part("large-input", _large_quantities("input"), partial(_large_probes, "input")),
+)
+
+
+def measure_runtime(
+    launcher: Launcher, rounds: int, progress: Callable[[str], None], parts: Sequence[Part]
+) -> tuple[Figure, ...]:
+    """Every figure of `parts`, of `rounds` rounds each (at least two).
+
+    Requests go straight to the processes of the embedded gateway of `launcher`, so that what its
+    hop costs is in those figures alone that are about it.
+
+    Raises
+    ------
+    ChironError
+        ``wrong-output`` where an answer is not the reference executor's; ``not-local`` where the
+        gateway's functions are no processes of this machine.
+    """
+    found: list[Figure] = []
+    for part in parts:
+        progress(f"deploying {part.name}")
+        with part.probes(launcher) as probes:
+            progress(f"{part.name}: {rounds} rounds of {len(probes)} measurements in turn")
+            taken = interleaved(probes, rounds)
+            found += [quantity.figure(taken) for quantity in part.quantities]
+    return tuple(found)

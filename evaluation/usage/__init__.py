@@ -1,1 +1,0 @@
-"""What sandboxes use: CPU time and memory of their process trees."""

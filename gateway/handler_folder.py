@@ -1,0 +1,1 @@
+../openfaas/handler_folder.py

@@ -1,0 +1,77 @@
+"""What faasd and Kubernetes do to functions and this gateway does not, for tests to meet it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from gateway.errors import GatewayError
+from gateway.names import ProviderName
+
+#: Seconds after which faasd and Kubernetes kill what they have told to end.
+GRACE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Provider:
+    """How functions are started, replaced and removed; by default, so that no call fails of it.
+
+    Attributes:
+        orchestration: its name in /system/info; empty for the backend's.
+        grace_s: how long of-watchdog sleeps at most at the end of a replica, in seconds.
+        removes_first: a function has one replica, which ends before the next deployment's starts,
+            and is not started again where it ends by itself; no list counts those that are ready.
+        removes_later: a removal is answered at once; the name is free when the replicas have ended.
+        schedules: a replica starts once the machine's cores have room for the CPU it requests.
+        unreachable: status and words for a call where no replica is ready; the call waits if None.
+    """
+
+    orchestration: str = ""
+    grace_s: float = 0.0
+    removes_first: bool = False
+    removes_later: bool = False
+    schedules: bool = False
+    unreachable: tuple[int, str] | None = None
+
+    @classmethod
+    def named(cls, name: ProviderName | None, grace_s: float = GRACE_S) -> Provider:
+        """The provider called `name`; None for this gateway's own ways."""
+        if name == "faasd":
+            words = "Can't reach service for: {}"
+            return cls("", grace_s, removes_first=True, unreachable=(500, words))
+        if name == "kubernetes":
+            words = "No endpoints available for: {}."
+            return cls(name, grace_s, removes_later=True, schedules=True, unreachable=(503, words))
+        return cls()
+
+    def check_reachable(self, name: str) -> None:
+        """GatewayError for a call of the function `name`, which has no replica that is ready."""
+        if self.unreachable:
+            status, words = self.unreachable
+            raise GatewayError("not-ready", words.format(name), status)
+
+
+class Room:
+    """CPU that replicas request, in thousandths of a core; where too little is free they wait."""
+
+    def __init__(self, millicores: int | None) -> None:
+        self._free = millicores
+        self._changed = asyncio.Event()
+
+    @asynccontextmanager
+    async def taken(self, millicores: int) -> AsyncIterator[None]:
+        """Have so much for the length of a block; without a limit there is always room."""
+        if self._free is None:
+            yield
+            return
+        while millicores > self._free:
+            await self._changed.wait()
+        self._free -= millicores
+        try:
+            yield
+        finally:
+            self._free += millicores
+            self._changed.set()
+            self._changed = asyncio.Event()

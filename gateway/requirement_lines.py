@@ -1,1 +1,0 @@
-../openfaas/requirement_lines.py

@@ -1,0 +1,66 @@
+"""Fingerprints of code and settings: of a whole deployment's sources, of a supporting function.
+
+A function that keeps something in its process, such as a store, would lose it by being deployed
+anew: where its fingerprint is the running one's, it is left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openfaas.objects import FunctionSpec, FunctionStatus
+from openfaas.stack import StackFunction, environment
+from workflow.folder import WORKFLOW_FILE
+
+if TYPE_CHECKING:
+    from generator.generate import Sources
+
+DEFINITION = "chiron.definition"
+_DIGITS = 8
+
+
+def with_definition(function: StackFunction, code: Path | None) -> StackFunction:
+    """`function` with an annotation that changes with its definition, or with its folder `code`."""
+    digest = hashlib.sha256(function.model_dump_json().encode())
+    if code is not None:
+        for file in sorted(each for each in code.rglob("*") if each.is_file()):
+            digest.update(f"\0{file.relative_to(code)}\0".encode() + file.read_bytes())
+    annotations = {**function.annotations, DEFINITION: digest.hexdigest()}
+    return function.model_copy(update={"annotations": annotations})
+
+
+def unchanged(spec: FunctionSpec, running: Mapping[str, FunctionStatus]) -> bool:
+    """Whether a supporting function of just this definition is among those that are `running`."""
+    there = running.get(spec.service)
+    definition = spec.annotations.get(DEFINITION)
+    return bool(there and definition and there.annotations.get(DEFINITION) == definition)
+
+
+def source_of(sources: Sources) -> str:
+    """A short name for what a user wrote; what Python or a tool left beside it does not count."""
+    return digest([(sources.folder.path / WORKFLOW_FILE).read_text(), *_functions(sources)])
+
+
+def digest(parts: Iterable[str]) -> str:
+    """A short name for `parts`, fit for the name of a function."""
+    return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()[:_DIGITS]
+
+
+def _functions(sources: Sources) -> Iterator[str]:
+    for name, handler in sorted(sources.handlers.items()):
+        function = sources.stack.functions[name]
+        variables = environment(function, sources.folder.path)
+        yield json.dumps([name, handler.style, sorted(variables.items()), function.secrets])
+        for file in sorted(handler.folder.rglob("*")):
+            place = file.relative_to(handler.folder)
+            if file.is_file() and not _left_behind(place):
+                yield f"{place} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+
+
+def _left_behind(place: Path) -> bool:
+    """Whether Python or a tool made the file, and not the user."""
+    return place.suffix == ".pyc" or any(part.startswith(".") for part in place.parts)

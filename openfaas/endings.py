@@ -1,0 +1,97 @@
+"""Why a function ended, as far as its gateway, itself or its log says; and what mends it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from openfaas.objects import LogLine
+from workflow.errors import ChironError
+
+#: What the embedded gateway and the wraps say of an end by the memory limit.
+_ABOVE_LIMIT = re.compile(r"above (?:its|the) memory limit of (\d+) MiB")
+_USED = re.compile(r"it used (\d+) MiB")
+#: What of-watchdog and container runtimes log of a SIGKILL; OpenFaaS does not tell its cause.
+_KILLED = re.compile(r"signal: killed|exit (?:code|status) 137|OOMKilled")
+#: The embedded gateway's own lines of a function's log repeat what it has answered.
+_GATEWAYS_OWN = "gateway: "
+#: Of a log: lines that are read, those of them that are shown, and characters of these.
+TAIL = 20
+_LINES, _WORDS = 5, 600
+#: Memory that is proposed, in MiB, is a multiple of that.
+_STEP_MIB = 64
+#: Functions of a wrap that are named.
+_NAMED = 8
+
+
+def by_memory(text: str) -> bool:
+    """Whether `text` says that something ended by its memory limit."""
+    return _ABOVE_LIMIT.search(text) is not None
+
+
+def maybe_by_memory(log: Sequence[LogLine]) -> bool:
+    """Whether a log ends with an end by the memory limit, or by a SIGKILL, which most often is."""
+    return any(by_memory(line.text) or _KILLED.search(line.text) for line in log[-_LINES:])
+
+
+def memory_note(
+    error: ChironError,
+    function: str,
+    holds: Sequence[str],
+    log: Sequence[LogLine],
+    limit_mib: int = 0,
+) -> str | None:
+    """What mends an end by memory that `error` tells of; None where nothing points to one.
+
+    Parameters
+    ----------
+    function
+        What was deployed.
+    holds
+        The functions of stack.yaml that run in it.
+    log
+        The end of its log.
+    limit_mib
+        Its memory limit, where that is known; a larger one in `error` is the machine's.
+    """
+    mend = _Mend(function, holds, error.functions)
+    said = _ABOVE_LIMIT.search(error.message)
+    if said:
+        above_mib = int(said[1])
+        if limit_mib and above_mib > limit_mib:
+            return f"that is all that this machine or container has: run less beside {function}"
+        used = _USED.search(error.message)
+        return mend.to(max(2 * above_mib, int(used[1]) if used else 0))
+    lines = [line.text.strip() for line in log[-_LINES:] if _KILLED.search(line.text)]
+    if not lines:
+        return None
+    limit = f" of {limit_mib} MiB" if limit_mib else ""
+    cause = f"its log has {lines[-1]!a}, which may be its memory limit{limit}"
+    return f"{cause}: {mend.to(2 * limit_mib)}"
+
+
+@dataclass(frozen=True)
+class _Mend:
+    """More memory for what is deployed as `function`, by a function that it `holds`."""
+
+    function: str
+    holds: Sequence[str]
+    blamed: Sequence[str]
+
+    def to(self, wanted_mib: int) -> str:
+        names = ", ".join(self.holds[:_NAMED]) + (", ..." if len(self.holds) > _NAMED else "")
+        content = f"{self.function} runs {names}: " if list(self.holds) != [self.function] else ""
+        blamed = [name for name in self.holds if name in self.blamed] or list(self.holds)
+        function = blamed[0] if len(blamed) == 1 else "one of them"
+        mend = f"{content}give {function} more memory in stack.yaml"
+        mib = -(-wanted_mib // _STEP_MIB) * _STEP_MIB
+        return f"{mend}, such as limits: {{memory: {mib}Mi}}" if mib else f"{mend} (limits: memory)"
+
+
+def last_words(log: Sequence[LogLine]) -> str | None:
+    """The end of a function's log in a line; None where it has none."""
+    lines = [line.text.strip() for line in log if line.text.strip()]
+    its_own = [line for line in lines if not line.startswith(_GATEWAYS_OWN)]
+    shown = (its_own or lines)[-_LINES:]
+    return f"its log ends: {' | '.join(shown)[-_WORDS:]}" if shown else None

@@ -1,0 +1,1 @@
+"""From a workflow and an SLO to a measured deployment, as one call."""

@@ -1,0 +1,33 @@
+"""The mechanisms: how a wrap gets its further processes, one file each.
+
+The rest of the code asks these objects and knows none by name. A further one is a file here, its
+place in `MECHANISMS`, its constants in `workflow.platform.Platform`, and a file in the template's
+``wrap/mechanisms``.
+"""
+
+from __future__ import annotations
+
+from predictor.mechanisms.fork import Fork
+from predictor.mechanisms.mechanism import Mechanism
+from predictor.mechanisms.pool import Pool
+from workflow.errors import ChironError
+
+#: Every mechanism by its name.
+MECHANISMS: dict[str, Mechanism] = {each.name: each for each in (Fork(), Pool())}
+#: The one that is taken where nothing is said.
+DEFAULT_MECHANISM = Fork.name
+
+
+def mechanism_of(name: str) -> Mechanism:
+    """The mechanism called `name`, as plans have it.
+
+    Raises
+    ------
+    ChironError
+        ``unknown-mechanism``.
+    """
+    if name not in MECHANISMS:
+        known = " or ".join(MECHANISMS)
+        message = f"there is no mechanism {name!a}: plan with {known}"
+        raise ChironError("unknown-mechanism", message, path="mechanism")
+    return MECHANISMS[name]

@@ -1,0 +1,34 @@
+"""Mechanism ``pool``: long-lived workers, each of which has a place in the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from predictor.mechanisms.mechanism import Mechanism, NoopTimes
+from workflow.platform import Platform
+
+#: Workers in each place, at least: while one waits, another can compute.
+_FEWEST_WORKERS = 2
+
+
+class Pool(Mechanism):
+    """Workers wait already, so of equation (4) only the dispatch of their jobs remains."""
+
+    name = "pool"
+    lasting = True
+
+    def starts_ms(self, count: int, platform: Platform) -> list[float]:
+        return [0.0] if count < 2 else [platform.pool_dispatch_ms] * count
+
+    def start_in_words(self, platform: Platform) -> str:
+        return f"a dispatch of {platform.pool_dispatch_ms:.1f} ms"
+
+    def environment(self, cpus: int, requests: int) -> dict[str, str]:
+        """A place may have a worker for each request."""
+        return {"pool_concurrency": str(max(_FEWEST_WORKERS, cpus, requests))}
+
+    def constants(
+        self, one: NoopTimes, few: NoopTimes, many: NoopTimes, further: int, ipc_ms: float
+    ) -> Mapping[str, float]:
+        """Dispatch takes until the last of two processes begins that compute at once."""
+        return {"pool_dispatch_ms": max(few.working_begins_ms) - one.begins_ms[0]}

@@ -1,0 +1,135 @@
+"""What functions of one sandbox would share: files, ports, and calls on the whole process."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profiler.handler_run import HandlerRun
+from profiler.strace_text import Call
+
+_PORT = re.compile(r"\bsin6?_port=htons\((\d+)\)")
+_NAMES = {
+    "os": (
+        "_exit abort chdir chroot fchdir fork forkpty nice posix_spawn posix_spawnp setegid "
+        "seteuid setgid setpgid setpriority setsid setuid umask "
+        "execl execle execlp execv execve execvp execvpe"
+    ),
+    "signal": "alarm pthread_sigmask set_wakeup_fd setitimer signal",
+    "sys": "setprofile setrecursionlimit setswitchinterval settrace",
+    "socket": "setdefaulttimeout",
+    "locale": "setlocale",
+    "resource": "setrlimit",
+    "time": "tzset",
+}
+#: Functions of the standard library that change or end the process which calls them.
+CALLS = frozenset(f"{module}.{name}" for module, names in _NAMES.items() for name in names.split())
+#: Modules whose import is enough: they start processes from one that runs threads.
+MODULES = frozenset({"multiprocessing"})
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_OPENING = frozenset({"open", "openat", "openat2", "creat"})
+_CHANGING = frozenset(
+    {"unlink", "unlinkat", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "rmdir"}
+    | {"truncate"}
+)
+_WRITING_FLAGS = re.compile(r"\b(O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND)\b")
+
+
+def ports(runs: Sequence[HandlerRun]) -> tuple[int, ...]:
+    """The ports that any of `runs` bound; port 0, which is any free one, is none."""
+    bound = {
+        int(match[1])
+        for run in runs
+        for strand in run.strands
+        for call in strand.calls
+        if call.name == "bind" and (match := _PORT.search(call.arguments))
+    }
+    return tuple(sorted(bound - {0}))
+
+
+def unshareable(folder: Path) -> tuple[str, ...]:
+    """Those of the Python files in a handler folder, as ``module.name``, sorted.
+
+    Names are followed through imports and their aliases, not through other assignments. A file
+    that is no Python has none.
+    """
+    found: set[str] = set()
+    for file in sorted(folder.rglob("*.py")):
+        try:
+            found.update(_in(ast.parse(file.read_bytes())))
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+    return tuple(sorted(found))
+
+
+def _in(tree: ast.Module) -> Iterator[str]:
+    names = _imported(tree)
+    yield from MODULES & {name.partition(".")[0] for name in names.values()}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            whole = f"{names.get(node.value.id)}.{node.attr}"
+        elif isinstance(node, ast.Name):
+            whole = names.get(node.id, "")
+        else:
+            continue
+        if whole in CALLS:
+            yield whole
+
+
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """What names in the file stand for: ``o`` for ``os``, ``leave`` for ``os._exit``."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                names[alias.asname or top] = alias.name if alias.asname else top
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
+
+
+@dataclass(frozen=True)
+class Files:
+    """Paths as the function names them, sorted."""
+
+    read: tuple[str, ...]
+    written: tuple[str, ...]
+
+
+def files(runs: Sequence[HandlerRun]) -> Files:
+    """The files that most of `runs` opened; names made up for one run are in no other."""
+    read: Counter[str] = Counter()
+    written: Counter[str] = Counter()
+    for run in runs:
+        calls = [call for strand in run.strands for call in strand.calls if not call.failed]
+        read.update(set(_read(calls)))
+        written.update(set(_written(calls)))
+    return Files(_common(read, len(runs)), _common(written, len(runs)))
+
+
+def _common(counts: Counter[str], runs: int) -> tuple[str, ...]:
+    return tuple(sorted(path for path, count in counts.items() if 2 * count > runs))
+
+
+def _read(calls: Iterable[Call]) -> Iterable[str]:
+    for call in calls:
+        if call.name in _OPENING and call.name != "creat" and "O_WRONLY" not in call.arguments:
+            yield from _paths(call)
+
+
+def _written(calls: Iterable[Call]) -> Iterable[str]:
+    for call in calls:
+        opens = call.name in _OPENING and _WRITING_FLAGS.search(call.arguments)
+        if opens or call.name == "creat" or call.name in _CHANGING:
+            yield from _paths(call)
+
+
+def _paths(call: Call) -> Iterable[str]:
+    """The paths among the arguments; a path without a name is of no use to anybody."""
+    return (path for path in _QUOTED.findall(call.arguments) if path)

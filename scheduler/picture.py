@@ -1,0 +1,144 @@
+"""What plans cost and how long they take, as a picture: latency against CPUs, area for memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler.options import Option
+from scheduler.pareto import undominated
+from scheduler.strategies import memory_mib
+from workflow.errors import ChironError
+from workflow.plan import Plan
+
+#: Area of the smallest and the largest point, in square points.
+_SMALLEST, _LARGEST = 40.0, 400.0
+#: Up to so many plans each has a label.
+_LABELLED = 16
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Plans that were considered, the SLO that they are held against, and the plan that was chosen.
+
+    ``headroom`` says that plans count by the high end of their prediction.
+    """
+
+    workflow: str
+    slo_ms: float
+    considered: Sequence[Option]
+    chosen: Plan | None = None
+    headroom: bool = False
+
+    @property
+    def title(self) -> str:
+        """What is to be seen, in a line."""
+        return f"{self.workflow}: plans that no other one dominates"
+
+    @property
+    def front(self) -> list[Option]:
+        """The plans that no other one dominates, and the chosen one, by falling latency."""
+        front = undominated(self.considered)
+        if self.chosen and not any(map(self.is_chosen, front)):
+            front.append(Option(self.chosen, self._judged_ms(self.chosen), True))
+        return sorted(front, key=lambda option: -option.judged_ms)
+
+    def is_chosen(self, option: Option) -> bool:
+        """Whether `option` is the plan that was chosen, or costs and takes the same."""
+        chosen = self.chosen
+        return chosen is not None and (
+            (option.plan.cpus, memory_mib(option.plan), option.judged_ms)
+            == (chosen.cpus, memory_mib(chosen), self._judged_ms(chosen))
+        )
+
+    def _judged_ms(self, plan: Plan) -> float:
+        if plan.predicted is None:
+            raise ValueError("a chosen plan has a prediction")
+        return plan.predicted.high_ms if self.headroom else plan.predicted.latency_ms
+
+
+def draw(picture: Picture, path: Path) -> None:
+    """Write `picture` to the PNG file `path`.
+
+    Raises
+    ------
+    ChironError
+        ``no-matplotlib`` where that is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure  # loaded on use: it costs more than a search
+        from matplotlib.ticker import MaxNLocator
+    except ImportError:
+        raise ChironError(
+            "no-matplotlib",
+            "pictures need matplotlib: pip install 'chiron-openfaas[evaluation]', "
+            "or name a .json file",
+        ) from None
+    front, slo_ms = picture.front, picture.slo_ms
+    latencies = [option.judged_ms for option in front]
+    cpus = [option.plan.cpus for option in front]
+    memory = [memory_mib(option.plan) for option in front]
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    axes.scatter(
+        [option.judged_ms for option in picture.considered],
+        [option.plan.cpus for option in picture.considered],
+        s=_SMALLEST / 2,
+        c="0.8",
+        label=f"considered ({len(picture.considered)})",
+        zorder=1,
+    )
+    axes.plot(latencies, cpus, color="0.8", drawstyle="steps-pre", zorder=1)
+    met = ["tab:green" if latency_ms <= slo_ms else "tab:red" for latency_ms in latencies]
+    axes.scatter(latencies, cpus, s=_areas(memory), c=met, alpha=0.7, zorder=2)
+    axes.axvline(slo_ms, color="0.4", linestyle="--", label=f"SLO {slo_ms:g} ms")
+    if picture.chosen and picture.chosen.predicted:
+        predicted, count = picture.chosen.predicted, picture.chosen.cpus
+        ends = [
+            [predicted.latency_ms - predicted.low_ms],
+            [predicted.high_ms - predicted.latency_ms],
+        ]
+        axes.errorbar(
+            predicted.latency_ms,
+            count,
+            xerr=ends,
+            color="black",
+            marker="*",
+            markersize=9,
+            capsize=4,
+            linewidth=1,
+            label=f"chosen: {predicted.shown} ms",
+            zorder=3,
+        )
+    above = dict.fromkeys(cpus, False)
+    for option in front if len(front) <= _LABELLED else ():
+        above[option.plan.cpus] = not above[option.plan.cpus]  # neighbours are apart then
+        side = -1 if option.judged_ms > 0.9 * max(latencies) else 1  # within the frame
+        axes.annotate(
+            f"{memory_mib(option.plan)} MiB, wraps: {len(option.plan.wraps)}",
+            (option.judged_ms, option.plan.cpus),
+            xytext=(8 * side, 8 if above[option.plan.cpus] else -14),
+            textcoords="offset points",
+            horizontalalignment="left" if side > 0 else "right",
+            fontsize="x-small",
+        )
+    axes.set_title(
+        f"{picture.title}\narea: memory, {min(memory)} to {max(memory)} MiB; red: misses the SLO",
+        fontsize="medium",
+    )
+    axes.set_xlabel(f"predicted latency{', high end' if picture.headroom else ''} [ms]")
+    axes.set_ylabel("CPUs")
+    axes.margins(0.15)
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="png", dpi=120)
+
+
+def _areas(memory: list[int]) -> list[float]:
+    low, high = min(memory), max(memory)
+    shares = [(mib - low) / (high - low) if high > low else 0.0 for mib in memory]
+    return [_SMALLEST + (_LARGEST - _SMALLEST) * share for share in shares]

@@ -1,0 +1,105 @@
+"""A gateway that only remembers, and functions behind HTTP that answer as told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from openfaas.objects import FunctionSpec, FunctionStatus, LogLine
+from workflow.errors import ChironError
+
+
+@dataclass
+class FakeGateway:
+    """Remembers what is deployed; `failing` maps "VERB NAME" to the code of the error it raises."""
+
+    deployed: dict[str, FunctionStatus] = field(default_factory=dict)
+    failing: dict[str, str] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    printed: dict[str, list[LogLine]] = field(default_factory=dict)
+    url: str = "http://fake"
+
+    def functions(self) -> list[FunctionStatus]:
+        return list(self.deployed.values())
+
+    def deploy(self, spec: FunctionSpec) -> None:
+        if self.failing.get(f"deploy {spec.service}") == "timeout":
+            self._keep(spec)  # it took too long to say so
+        self._call("deploy", spec.service)
+        self._keep(spec)
+
+    def wait_ready(self, name: str, timeout_s: float) -> None:
+        self._call("wait", name)
+
+    def logs(self, name: str, tail: int) -> list[LogLine]:
+        self._call("logs", name)
+        return self.printed.get(name, [])
+
+    def remove(self, name: str) -> None:
+        self._call("remove", name)
+        del self.deployed[name]
+
+    def add(self, name: str, **annotations: str) -> None:
+        named = {f"chiron.{key}": value for key, value in annotations.items()}
+        self.deployed[name] = FunctionStatus(name=name, annotations=named)
+
+    def _keep(self, spec: FunctionSpec) -> None:
+        self.deployed[spec.service] = FunctionStatus(
+            name=spec.service, annotations=spec.annotations, env_vars=spec.env_vars
+        )
+
+    def _call(self, verb: str, name: str) -> None:
+        self.calls.append(f"{verb} {name}")
+        if code := self.failing.get(f"{verb} {name}"):
+            raise ChironError(code, f"{verb} {name} failed", status=502)
+
+
+@pytest.fixture
+def fake() -> FakeGateway:
+    return FakeGateway()
+
+
+@dataclass
+class Behind:
+    """Functions behind a URL: name -> what it answers, as (status, body) of the request's body."""
+
+    url: str
+    functions: dict[str, Callable[[bytes], tuple[int, bytes]]] = field(default_factory=dict)
+    calls: list[tuple[str, bytes, dict[str, str]]] = field(default_factory=list)
+
+
+@pytest.fixture
+def behind() -> Iterator[Behind]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            name = self.path.removeprefix("/function/")
+            made.calls.append((name, body, dict(self.headers)))
+            status, content = made.functions[name](body)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    made = Behind(f"http://127.0.0.1:{server.server_port}")
+    try:
+        yield made
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,54 @@
+"""Wraps without a gateway of their own find the supporting functions of one that is there."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployment.local_launcher import LocalLauncher
+
+_ASKING = """\
+import os
+import urllib.request
+
+
+def handle(req):
+    url = os.environ["gateway_url"] + "/function/helper"
+    with urllib.request.urlopen(url, data=req.encode(), timeout=10) as answer:
+        return answer.read().decode()
+"""
+
+
+@pytest.fixture
+def asking(write_folder, tmp_path):
+    """A workflow whose function asks a supporting one."""
+    functions = {"asking": _ASKING, "helper": "def handle(req):\n    return req\n"}
+    return write_folder(tmp_path / "asking", {"tasks": {"a": "asking"}}, functions, {})
+
+
+@pytest.fixture
+def answer(asking, plan_of):
+    """What the workflow answers on a local launcher, and what it says goes without."""
+
+    def ask(gateway):
+        said = []
+        plan = plan_of(asking.workflow)
+        with LocalLauncher(said.append, gateway).launch(asking.workflow, asking, plan) as running:
+            return running.gateway.invoke(running.names[0], b"x"), said
+
+    return ask
+
+
+def test_what_a_gateway_runs_is_found_there(answer, behind, fake):
+    behind.functions["helper"] = lambda body: (200, b"helped " + body)
+    fake.url = behind.url
+    fake.add("helper")
+    reply, said = answer(fake)
+    assert (reply.text, said) == ("helped x", [])
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_nobody_runs_is_said(there, answer, fake):
+    reply, (line,) = answer(fake if there else None)
+    assert reply.status_code >= 500
+    assert "helper" in line
+    assert ("on the gateway" in line) is there

@@ -1,0 +1,121 @@
+"""Percentiles by nearest rank, and measurements that refuse a wrong answer."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from deployment.invoke import Answer
+from deployment.measure import (
+    WARM_UP,
+    Measurement,
+    check_of,
+    checked_invoke,
+    measure,
+    percentile,
+)
+from workflow.answer import ExpectedAnswer
+from workflow.errors import ChironError
+from workflow.folder import parse_workflow
+from workflow.payloads import Payload
+
+WORKFLOW = parse_workflow({"tasks": {"only": "f"}})
+RIGHT = check_of(WORKFLOW, ExpectedAnswer.learned(b"", ["right"]))
+
+
+class Scripted:
+    """Answers with the given latencies, one after another."""
+
+    def __init__(self, latencies_ms, output="right"):
+        self.left = list(latencies_ms)
+        self.output = output
+        self.requests: list[bytes] = []
+
+    def invoke(self, request: bytes) -> Answer:
+        self.requests.append(request)
+        return Answer(self.output, self.left.pop(0))
+
+
+@pytest.mark.parametrize(
+    ("fraction", "expected"), [(0.0, 15), (0.05, 15), (0.30, 20), (0.40, 20), (0.50, 35), (1.0, 50)]
+)
+def test_the_nearest_rank_of_five_values(fraction, expected):
+    assert percentile([50, 15, 40, 20, 35], fraction) == expected
+
+
+def test_any_percentile_of_one_value_is_that_value():
+    assert {percentile([7.5], fraction) for fraction in (0, 0.5, 0.95, 1)} == {7.5}
+
+
+@pytest.mark.parametrize("percent", [25, 75, 95])
+def test_rounding_of_fractions_shifts_no_rank(percent):
+    for count in range(1, 2001):
+        rank = max(1, math.ceil(Fraction(percent, 100) * count))
+        assert percentile(range(1, count + 1), percent / 100) == rank
+
+
+def test_a_measurement_is_the_median_the_quartiles_and_the_95th_percentile():
+    latencies = [float(value) for value in range(1, 21)]
+    assert Measurement.of(latencies[::-1]) == Measurement(
+        samples=20, mean_ms=10.5, p50_ms=10.5, p95_ms=19.0, low_ms=5.0, high_ms=15.0
+    )
+
+
+def test_the_warm_up_does_not_count():
+    target = Scripted([1000.0] * WARM_UP + [1.0, 2.0, 3.0])
+    measured = measure(target, [(Payload("payload.json", b"body"), RIGHT)], 3)
+    assert (measured.samples, measured.p50_ms, measured.high_ms) == (3, 2.0, 3.0)
+    assert target.requests == [b"body"] * (WARM_UP + 3)
+
+
+@pytest.mark.parametrize(("looks", "share"), [([0.0, 0.9], 0.45), ([None, 0.9], 0.9)])
+def test_what_others_had_before_and_after_is_kept_and_said(monkeypatch, looks, share):
+    left = list(looks)
+    monkeypatch.setattr("deployment.measure.others_share", lambda _: left.pop(0))
+    measured = measure(Scripted([1.0] * 9), [(Payload("payload.json", b""), RIGHT)], 3)
+    assert measured.others == share
+    assert f"{share:.0%} of the cores" in measured.busy
+
+
+def test_nothing_is_said_of_a_quiet_machine():
+    assert Measurement.of([1.0], 0.02).busy is None
+    assert Measurement.of([1.0]).busy is None
+
+
+def test_a_wrong_answer_ends_a_measurement():
+    with pytest.raises(ChironError) as wrong:
+        measure(Scripted([1.0] * 9, output="wrong"), [(Payload("payload.json", b""), RIGHT)], 3)
+    assert (wrong.value.code, wrong.value.status) == ("wrong-output", 500)
+
+
+def test_payloads_are_measured_as_often_as_they_weigh_and_each_apart():
+    small, large = Payload("small", b"s", 3.0), Payload("large", b"l", 1.0)
+    target = Scripted([1000.0] * WARM_UP + [2.0, 2.0, 10.0, 2.0])
+    measured = measure(target, [(small, RIGHT), (large, RIGHT)], 4)
+    assert target.requests == [b"s", b"l", b"s", b"l", b"s", *b"s s l s".split()]
+    assert (measured.samples, measured.mean_ms) == (4, 4.0)
+    assert {name: (one.samples, one.p50_ms) for name, one in measured.payloads.items()} == {
+        "small": (3, 2.0),
+        "large": (1, 10.0),
+    }
+
+
+def test_every_payload_is_checked_however_rarely_it_comes():
+    def refuse(_):
+        raise ChironError("wrong-output", "another", status=500)
+
+    rare = (Payload("rare", b"", 0.001), refuse)
+    many = [(Payload(str(number), b""), RIGHT) for number in range(WARM_UP)]
+    with pytest.raises(ChironError):
+        measure(Scripted([1.0] * 20), [*many, rare], 3)
+
+
+def test_a_right_answer_gives_its_latency():
+    assert checked_invoke(Scripted([4.25]), b"", RIGHT) == 4.25
+
+
+def test_where_no_answer_is_known_none_is_wrong():
+    unknown = check_of(WORKFLOW, None)
+    assert checked_invoke(Scripted([4.25], output="any"), b"", unknown) == 4.25

@@ -1,0 +1,88 @@
+"""Errors say what became of the functions that they are about, whose logs stay readable."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from deployment.deploy import removed_on_failure
+from deployment.postmortem import explained
+from openfaas.objects import LogLine
+from workflow.errors import ChironError
+
+KILLED = "function w1: killed: it used 200 MiB, above its memory limit of 96 MiB"
+
+
+@pytest.fixture
+def gateway(fake, tmp_path, monkeypatch):
+    """Two wraps that have printed something, and where temporary files go."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    fake.add("w1", workflow="w", functions="a,b")
+    fake.add("w10", workflow="w", functions="b,c")
+    for name, time in (("w1", "2026-01-01T00:00:02Z"), ("w10", "2026-01-01T00:00:01Z")):
+        fake.printed[name] = [LogLine(name=name, timestamp=time, text=f"{name} prints")]
+    return fake
+
+
+def failure(gateway, error, created=()):
+    with pytest.raises(ChironError) as raised, removed_on_failure(gateway, created):
+        raise error
+    assert raised.value is error
+    return error.message
+
+
+def test_the_log_of_what_is_removed_is_in_a_file_of_the_error(gateway):
+    message = failure(gateway, ChironError("wrong-output", "not 4"), ["w1", "w10", "absent"])
+    assert gateway.deployed == {}
+    kept = re.fullmatch(r"not 4; what was printed is in (\S+)", message)
+    assert Path(kept[1]).read_text().splitlines() == [
+        "2026-01-01T00:00:01Z w10 w10 prints",
+        "2026-01-01T00:00:02Z w1 w1 prints",
+    ]
+    assert Path(kept[1]).stat().st_mode & 0o777 == 0o600
+
+
+def test_where_nothing_was_printed_there_is_no_file(gateway, tmp_path):
+    gateway.printed.clear()
+    assert failure(gateway, ChironError("wrong-output", "not 4"), ["w1"]) == "not 4"
+    assert list(tmp_path.glob("*.log")) == []
+
+
+def test_an_interruption_keeps_no_log(gateway, tmp_path):
+    with pytest.raises(KeyboardInterrupt), removed_on_failure(gateway, ["w1"]):
+        raise KeyboardInterrupt
+    assert "w1" not in gateway.deployed
+    assert list(tmp_path.glob("*.log")) == []
+
+
+def test_a_folder_that_takes_no_file_keeps_nothing_from_being_removed(gateway, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", "/absent")
+    assert failure(gateway, ChironError("wrong-output", "not 4"), ["w1"]) == "not 4"
+    assert "w1" not in gateway.deployed
+
+
+def test_an_end_by_memory_has_functions_mend_and_log(gateway):
+    with pytest.raises(ChironError) as raised, explained(gateway):
+        raise ChironError("function-failed", KILLED, functions=["w1"], status=502)
+    assert raised.value.message == (
+        f"{KILLED}; w1 runs a, b: give one of them more memory in stack.yaml, "
+        "such as limits: {memory: 256Mi}; its log ends: w1 prints"
+    )
+
+
+def test_a_wrap_is_found_by_the_function_that_failed_in_it(gateway):
+    error = ChironError("raised", "c: above the memory limit of 96 MiB", functions=["c"])
+    assert "w10 runs b, c: give c more" in failure(gateway, error)
+
+
+def test_a_function_in_two_wraps_is_nobodys_fault(gateway):
+    error = ChironError("raised", "b: above the memory limit of 96 MiB", functions=["b"])
+    assert failure(gateway, error) == "b: above the memory limit of 96 MiB"
+
+
+def test_a_gateway_that_is_gone_leaves_the_error_as_it_was(gateway):
+    gateway.failing["logs w1"] = "no-gateway"
+    error = ChironError("function-failed", KILLED, functions=["w1"])
+    assert failure(gateway, error) == KILLED

@@ -1,0 +1,123 @@
+"""On a gateway that behaves as faasd or Kubernetes: what is measured is kept, nothing stays."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from cli.place import build_local
+from deployment.deployed import deployed
+from deployment.launcher import Launcher
+from gateway.embedded import EmbeddedGateway
+from openfaas.client import Gateway
+from profiler.solo import solo_plan, solo_workflow
+from scheduler.schedule import schedule
+from workflow.errors import ChironError
+
+KILLS_S = 2.0
+
+
+@pytest.fixture(scope="module")
+def launcher(home):
+    """On a gateway that kills what takes longer to end."""
+    with (
+        EmbeddedGateway(strict="faasd", grace_s=KILLS_S) as embedded,
+        Gateway(embedded.url) as gateway,
+    ):
+        yield Launcher(gateway, build_local)
+
+
+@pytest.fixture
+def launch(launcher, small, profile_of, platform):
+    """Deploys the small workflow for the length of a block."""
+    plan = schedule(small.workflow, profile_of(small.workflow), platform, 50.0, planner="sand")
+    return lambda: launcher.launch(small.workflow, small, plan)
+
+
+@pytest.fixture
+def sleepless(monkeypatch):
+    """Wraps whose watchdog sleeps for longer than the gateway waits."""
+    monkeypatch.setattr("generator.settings.WATCHDOG_SLEEP", f"{KILLS_S + 60:g}s")
+
+
+def names(launcher):
+    return {function.name for function in launcher.gateway.functions()}
+
+
+def test_a_wrap_is_removed_at_the_first_attempt(launcher, launch):
+    with launch() as deployment:
+        (name,) = deployment.names
+        launcher.gateway.remove(name)
+    assert names(launcher) == set()
+
+
+def test_replicas_are_counted_though_the_list_does_not_say_which_are_ready(launcher, launch):
+    with launch():
+        (found,) = deployed(launcher.gateway).deployments
+    assert (found.available, found.replicas) == (1, 1)
+
+
+def test_a_removal_that_fails_is_tried_again_and_discards_nothing(launcher, launch, sleepless):
+    with launch():
+        pass
+    assert names(launcher) == launcher.left == set()
+
+
+def test_what_cannot_be_removed_is_known_and_discards_nothing(
+    launcher, launch, sleepless, monkeypatch
+):
+    monkeypatch.setattr("deployment.deploy._FURTHER_REMOVALS", 0)
+    with launch() as deployment:
+        pass
+    assert names(launcher) == launcher.left == set(deployment.names)
+    launcher.remove_left()
+    assert names(launcher) == set()
+
+
+def test_the_first_error_is_not_hidden_by_what_cannot_be_removed(
+    launcher, launch, sleepless, monkeypatch
+):
+    monkeypatch.setattr("deployment.deploy._FURTHER_REMOVALS", 0)
+    with pytest.raises(ChironError) as raised, launch() as deployment:
+        raise ChironError("wrong-output", "not 4")
+    (name,) = deployment.names
+    message = raised.value.message
+    assert message.startswith("not 4; ")
+    assert message.endswith(
+        f"not removed: {name}; remove with faas-cli remove -g {launcher.gateway.url} {name}"
+    )
+    launcher.gateway.remove(name)
+
+
+def test_on_kubernetes_wraps_with_more_cpus_than_there_are_run_side_by_side_and_again(home, small):
+    alone = solo_workflow(small.workflow)
+    plan = solo_plan(alone)
+    with EmbeddedGateway(strict="kubernetes") as embedded, Gateway(embedded.url) as gateway:
+        launcher = Launcher(gateway, build_local)
+        for _ in range(2):
+            with launcher.launch(alone, small, plan) as deployment:
+                assert names(launcher) == set(deployment.names)
+            assert names(launcher) == set()
+
+
+def test_on_kubernetes_what_finds_no_room_is_called_pending(
+    home, write_folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("deployment.deploy._READY_TIMEOUT_S", 1.0)
+    asks = {"requests": {"cpu": str(len(os.sched_getaffinity(0)) + 1)}}
+    one = {"tasks": {"t": "wave"}}
+    folder = write_folder(tmp_path / "f", one, fields={"wave": asks})
+    plan = solo_plan(folder.workflow)
+    with (
+        EmbeddedGateway(strict="kubernetes", grace_s=KILLS_S) as embedded,
+        Gateway(embedded.url) as gateway,
+    ):
+        launcher = Launcher(gateway, build_local)
+        with (
+            pytest.raises(ChironError, match="it is pending: no node has room") as raised,
+            launcher.launch(folder.workflow, folder, plan),
+        ):
+            pass
+        assert names(launcher) == set()
+    assert "kubectl -n openfaas-fn describe pod" in raised.value.message

@@ -1,0 +1,101 @@
+"""Every planner is a plan of the same shape, with the sandboxes that define it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.planners import (
+    PLANNERS,
+    faastlane,
+    faastlane_plus,
+    faastlane_t,
+    one_to_one,
+    sand,
+    task_names,
+)
+from scheduler.schedule import schedule
+from workflow.names import NAME
+
+
+@pytest.fixture
+def demo(workflow):
+    return workflow("a b a", "c")
+
+
+def test_one_to_one_gives_every_task_a_wrap_named_after_its_function(demo):
+    assert task_names(demo) == ["demo-a", "demo-b", "demo-a-2", "demo-c"]
+    assert one_to_one(demo) == (
+        ((("s0t0",),), (("s0t1",),), (("s0t2",),)),
+        ((), (), (), (("s1t0",),)),
+    )
+
+
+def test_sand_forks_a_process_for_every_function_from_an_empty_main_process(demo):
+    assert sand(demo) == ((((), ("s0t0",), ("s0t1",), ("s0t2",)),), (((), ("s1t0",)),))
+
+
+def test_faastlane_runs_parallel_functions_as_processes_and_single_ones_as_threads(demo):
+    assert faastlane(demo) == (((("s0t0",), ("s0t1",), ("s0t2",)),), ((("s1t0",),),))
+
+
+def test_faastlane_t_runs_all_in_one_process(demo):
+    assert faastlane_t(demo) == (((("s0t0", "s0t1", "s0t2"),),), ((("s1t0",),),))
+
+
+@pytest.mark.parametrize(
+    ("count", "sizes"), [(1, [1]), (5, [5]), (6, [5, 1]), (10, [5, 5]), (12, [5, 5, 2])]
+)
+def test_faastlane_plus_runs_at_most_five_processes_in_a_sandbox(workflow, count, sizes):
+    (stage,) = faastlane_plus(workflow("a " * count))
+    assert [len(wrap) for wrap in stage] == sizes
+    assert all(len(process) == 1 for wrap in stage for process in wrap)
+
+
+@pytest.mark.parametrize(
+    ("planner", "wraps", "cpus"),
+    [
+        ("one-to-one", 4, 4),
+        ("sand", 1, 3),
+        ("faastlane", 1, 3),
+        ("faastlane-t", 1, 1),
+        ("faastlane+", 1, 3),
+        ("pgp", 1, 1),
+    ],
+)
+def test_a_planner_takes_a_cpu_for_each_process_that_runs_functions_at_once(
+    demo, profile, platform, planner, wraps, cpus
+):
+    functions = profile(a="cpu 1", b="cpu 1", c="cpu 1")
+    plan = schedule(demo, functions, platform(), 1000.0, planner=planner)
+    assert (len(plan.wraps), plan.cpus) == (wraps, cpus)
+
+
+names = st.from_regex(NAME.pattern, fullmatch=True)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    names,
+    st.lists(st.lists(names, min_size=1, max_size=7), min_size=1, max_size=3),
+    st.sampled_from(tuple(PLANNERS)),
+    st.sampled_from(["fork", "pool"]),
+)
+def test_every_planner_plans_every_task_in_wraps_that_openfaas_can_name(
+    workflow, profile, platform, name, stages, planner, mechanism
+):
+    known = workflow(*map(" ".join, stages), name=name)
+    functions = profile(**dict.fromkeys(known.functions, "cpu 2 block 1"))
+    plan = schedule(known, functions, platform(), 30.0, planner=planner, mechanism=mechanism)
+    plan.check_against(known)
+    assert (plan.planner, plan.mechanism) == (planner, mechanism)
+    wraps = [wrap.name for wrap in plan.wraps]
+    assert len(set(wraps)) == len(wraps)
+    assert all(NAME.fullmatch(wrap) for wrap in wraps)
+
+
+def test_one_long_function_used_many_times_gives_distinct_names(workflow):
+    names = task_names(workflow(" ".join(["f" * 63] * 120), name="w" * 63))
+    assert len(set(names)) == 120
+    assert all(NAME.fullmatch(name) for name in names)
