@@ -10,7 +10,7 @@ TOOLS := build/tools
 # Tests wait more than they compute, and start Python so often that it has to keep what it compiles.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses $$((2 * $$(nproc))) --dist loadgroup
 
-.PHONY: help demo test test-all soak lint setup lock audit faas-cli clean
+.PHONY: help demo test test-all test-slow test-alone soak lint setup lock audit faas-cli clean
 
 help: ## Show the tasks
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | column -t -s "$$(printf '\t')"
@@ -22,8 +22,12 @@ demo: .venv/installed ## Profile, plan, deploy and compare the FINRA workflow; l
 test: .venv/developing ## Run the tests: all that matters once (5 minutes on two cores)
 	@$(PYTEST)
 
-test-all: test ## Run the other tests too: real commands, containers, every combination
+test-all: test test-slow test-alone ## Run the other tests too: real commands, containers, every combination
+
+test-slow: .venv/developing
 	@$(PYTEST) -m 'slow and not quiet'
+
+test-alone: .venv/developing
 	@$(BIN)/pytest -m quiet
 
 soak: .venv/developing ## Run the tests that take minutes: load, faults (CHIRON_SOAK_SECONDS=1800), fuzzing

@@ -67,6 +67,12 @@ def backend(request: pytest.FixtureRequest) -> BackendName:
     return name
 
 
+@pytest.fixture(autouse=True)
+def images_of_its_own(monkeypatch: pytest.MonkeyPatch, worker_id: str) -> None:
+    """Plans of one name have images of one name, and all workers share the engine."""
+    monkeypatch.setenv("OPENFAAS_PREFIX", f"chiron-test/{worker_id}")
+
+
 @dataclass
 class Deployed:
     """A deployed function and the gateway it is on."""
