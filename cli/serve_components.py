@@ -15,8 +15,9 @@ from cli.output import next_step, progress
 from cli.place import connect
 from openfaas.credentials import Credentials
 from services.access import SECRET_FILES, basic_auth, bearer_token
-from services.app import Config, create_app
+from services.app import create_app
 from services.folders import example_folder
+from services.host import Config
 from services.serve import listen, serve
 
 

@@ -30,20 +30,10 @@ _COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked for.
+    """One thing that was looked for, such as ``strace``: whether it is as it has to be, what is
+    there or why it is not usable, and the line that mends it, where something is to be mended.
 
-    Parameters
-    ----------
-    name
-        What was looked for, such as ``strace``.
-    ok
-        Whether it is as it has to be.
-    detail
-        What is there, or why it is not usable; one line.
-    fix
-        The line that mends it; empty where nothing is to be mended.
-    required
-        Whether ``chiron deploy --local`` needs it; the rest is for other ways to run.
+    ``chiron deploy --local`` needs what is `required`; the rest is for other ways to run.
     """
 
     name: str

@@ -80,40 +80,30 @@ def guard(app: Flask, secret: Credentials | None) -> None:
         given = request.headers.get(REQUEST_ID, "")
         g.request_id = given if _ID.fullmatch(given) else secrets.token_hex(8)
         g.began = time.perf_counter()
-
-    def refuse_web_pages() -> None:
         header = request.headers.get
         try:
             refuse_cross_site(request.method, header, types=_TYPES, secret=secret is not None)
         except GatewayError as error:
             raise ChironError(error.code, error.message, status=error.status) from None
-
-    def refuse_strangers() -> None:
-        if secret is not None and not secret.admit(request.headers.get("Authorization")):
+        if secret is not None and not secret.admit(header("Authorization")):
             raise refusal(secret)
 
     def end(response: Response) -> Response:
         if response.status_code == 401 and secret is not None:
             response.headers["WWW-Authenticate"] = challenge(secret)
-        return _finish(response)
+        response.headers[REQUEST_ID] = g.request_id
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["X-Frame-Options"] = "DENY"
+        response.headers["Cache-Control"] = "no-store"
+        fields = {
+            "request_id": g.request_id,
+            "method": request.method if request.url_rule else "-",
+            "route": request.url_rule.rule if request.url_rule else "-",
+            "status": response.status_code,
+            "ms": round((time.perf_counter() - g.began) * 1000, 1),
+        }
+        _log.info("request", extra=fields)
+        return response
 
     app.before_request(begin)
-    app.before_request(refuse_web_pages)
-    app.before_request(refuse_strangers)
     app.after_request(end)
-
-
-def _finish(response: Response) -> Response:
-    response.headers[REQUEST_ID] = g.request_id
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["X-Frame-Options"] = "DENY"
-    response.headers["Cache-Control"] = "no-store"
-    fields = {
-        "request_id": g.request_id,
-        "method": request.method if request.url_rule else "-",
-        "route": request.url_rule.rule if request.url_rule else "-",
-        "status": response.status_code,
-        "ms": round((time.perf_counter() - g.began) * 1000, 1),
-    }
-    _log.info("request", extra=fields)
-    return response

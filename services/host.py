@@ -1,4 +1,4 @@
-"""What the components' blueprints find in ``current_app.extensions["chiron"]``."""
+"""What the endpoints find in ``current_app.extensions["chiron"]``: folders, jobs, bounded work."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ import os
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from flask import Response, current_app, g, jsonify, request
 
+from deployment.launcher import Launcher
+from openfaas.credentials import Credentials
+from services import NAMES, child
 from services.child import Failed, Limits, Progress, Stop, Work, call
 from services.folders import folder_name, named_folder, uploaded_folder
-from services.job import Job, Submission, fingerprint, idempotency_key
-from services.jobs import JobStore
-from services.strict_request import ARCHIVE
-from services.worker import Runner, Worker
+from services.jobs import Job, JobStore, Submission
+from services.strict_request import ARCHIVE, StrictRequest
+from services.worker import Worker
 from workflow.documents import Document
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
@@ -30,10 +34,61 @@ STOP_TIMEOUT_S = 16.0
 REQUEST_LIMITS = Limits(time_s=60.0, cpu_s=60, memory_mib=4096)
 #: Requests that are computed at once; the others get their answers beside them.
 SLOTS = 4
+#: What a job may use. Its processes have the CPU limit each.
+JOB_LIMITS = Limits(time_s=3600.0, cpu_s=3600)
 #: Jobs that only measure: one that ran when the server was killed runs once more.
 REPEATABLE = frozenset({"profile", "calibrate"})
 #: Does work within limits: progress to one function, and another says whether it has to stop.
 Run = Callable[[Work, Limits, Progress, Stop], Any]
+_Connect = Callable[[], AbstractContextManager[Launcher]]
+#: The work of a job: its parameters, where it measures, and what to tell of progress.
+_Job = Callable[[Mapping[str, Any], Launcher, Progress], Any]
+
+
+def state_folder(variables: Mapping[str, str] = os.environ) -> Path:
+    """Where jobs are kept by default: a folder of CHIRON_HOME, or the user's state folder.
+
+    It is nobody else's, as CHIRON_HOME may have to be.
+    """
+    home = variables.get("CHIRON_HOME")
+    return Path(home) / "services" if home else Path.home() / ".local" / "state" / "chiron"
+
+
+@dataclass(frozen=True)
+class Config:
+    """What the services work with.
+
+    Attributes
+    ----------
+    connect
+        Gives a launcher for the length of one job; can be pickled.
+    gateway_url
+        The gateway that /healthz looks at.
+    root
+        Below it are the workflow folders that clients may name.
+    state
+        Where jobs, their uploads and results are kept.
+    components
+        Which of the components are served.
+    variables
+        The server's own, with which stack.yaml files below `root` are expanded.
+    secret
+        What clients have to send; None where every client that reaches the services may use them.
+    job_limits
+        What one job may use.
+    run
+        What runs jobs, and computes answers, within limits.
+    """
+
+    connect: _Connect
+    gateway_url: str
+    root: Path = field(default_factory=Path.cwd)
+    state: Path = field(default_factory=state_folder)
+    components: Sequence[str] = NAMES
+    variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    secret: Credentials | None = None
+    job_limits: Limits = JOB_LIMITS
+    run: Run = child.run
 
 
 class Accepted(Document):
@@ -47,33 +102,14 @@ class Accepted(Document):
 class Host:
     """Folders, jobs and bounded work for the blueprints of one application.
 
-    Parameters
-    ----------
-    root
-        Below it are the folders that clients may name.
-    state
-        Where the jobs and their files are kept.
-    runners
-        What does the work of each kind of job.
-    variables
-        The server's own, with which stack.yaml files below `root` are expanded.
-    run
-        What does other work, within limits.
+    `jobs` has what does the work of each kind of job.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        state: Path,
-        runners: Mapping[str, Runner],
-        variables: Mapping[str, str],
-        run: Run,
-    ) -> None:
-        self.variables = variables
-        self.store = JobStore(state / "jobs.sqlite")
-        self._root = root
-        self._state = state
-        self._run = run
+    def __init__(self, config: Config, jobs: Mapping[str, _Job]) -> None:
+        self.config = config
+        self.store = JobStore(config.state / "jobs.sqlite")
+        self._workspaces = config.state / "jobs"
+        runners = {kind: partial(self._run_job, job) for kind, job in jobs.items()}
         self._worker = Worker(self.store, runners, self._discard)
         self._slots = threading.BoundedSemaphore(SLOTS)
         self._stopping = threading.Event()
@@ -91,7 +127,8 @@ class Host:
                 path="directory",
             )
         if directory is not None:
-            found = self.compute(named_folder, directory, self._root, dict(self.variables))
+            variables = dict(self.config.variables)
+            found = self.compute(named_folder, directory, self.config.root, variables)
             return WorkflowFolder.open(Path(found))
         assert archive is not None  # noqa: S101  # for mypy, which cannot see it
         packed = self.workspace() / "upload.packed"
@@ -114,7 +151,8 @@ class Host:
             message = f"{SLOTS} requests are being computed already: try again soon"
             raise ChironError("busy", message, status=429)
         try:
-            return self._run(call(function, *arguments), REQUEST_LIMITS, _untold, self._stopped)
+            work = call(function, *arguments)
+            return self.config.run(work, REQUEST_LIMITS, lambda _: None, self._stopped)
         except Failed as failure:
             raise self._without_places(failure.error) from None
         finally:
@@ -125,13 +163,13 @@ class Host:
 
         A request that has the Idempotency-Key of an earlier one is answered with that one's job.
         """
-        workspace = self.workspace()
+        workspace, asked = self.workspace(), cast(StrictRequest, request)
         submission = Submission(
             id=workspace.name,
             kind=kind,
             params={**params, "workspace": str(workspace)},
-            key=idempotency_key(request),
-            fingerprint=fingerprint(request),
+            key=asked.idempotency_key,
+            fingerprint=asked.fingerprint,
             request_id=g.get("request_id", ""),
         )
         job = self.store.submit(submission)
@@ -140,8 +178,7 @@ class Host:
             self._worker.wake()
         accepted = Accepted(id=job.id, status=job.status, location=job.location)
         response = jsonify(accepted.model_dump())
-        response.status_code = 202
-        response.headers["Location"] = job.location
+        response.status_code, response.location = 202, job.location
         return response
 
     def cancel(self, job: str, kind: str | None = None) -> Job:
@@ -176,7 +213,10 @@ class Host:
 
     def _without_places(self, error: ChironError) -> ChironError:
         """`error` with paths as the client knows them: below the root, or of the archive."""
-        places = [self._root.resolve(), *([g.workspace / "upload"] if "workspace" in g else [])]
+        places = [
+            self.config.root.resolve(),
+            *([g.workspace / "upload"] if "workspace" in g else []),
+        ]
         for place in places:
             error.message = error.message.replace(f"{place}/", "")
         return error
@@ -190,9 +230,10 @@ class Host:
             return ChironError("stopping", "the server was stopped: try again", status=503)
         return None
 
-    @property
-    def _workspaces(self) -> Path:
-        return self._state / "jobs"
+    def _run_job(self, job: _Job, params: Mapping[str, Any], progress: Progress, stop: Stop) -> Any:
+        config = self.config
+        work = partial(_connected, job, config.connect, config.state / "job.lock", dict(params))
+        return config.run(work, config.job_limits, progress, stop)
 
     def _remove_orphans(self) -> None:
         """Remove what a server left that was killed: folders of no job that is still to run."""
@@ -203,14 +244,13 @@ class Host:
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        with (self._state / "lock").open("w") as lock:
+        with (self.config.state / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise ChironError(
-                    "state-in-use",
-                    f"another server keeps its jobs in {self._state}: end it, or set CHIRON_HOME",
-                ) from None
+                place = f"another server keeps its jobs in {self.config.state}"
+                message = f"{place}: end it, or set CHIRON_HOME"
+                raise ChironError("state-in-use", message) from None
             yield
 
 
@@ -221,17 +261,14 @@ def remove_workspace(_: BaseException | None) -> None:
         shutil.rmtree(workspace, ignore_errors=True)
 
 
-def _untold(_: str) -> None:
-    """Progress that is not asked for."""
-
-
-def state_folder(variables: Mapping[str, str] = os.environ) -> Path:
-    """Where jobs are kept by default: a folder of CHIRON_HOME, or the user's state folder.
-
-    It is nobody else's, as CHIRON_HOME may have to be.
-    """
-    home = variables.get("CHIRON_HOME")
-    return Path(home) / "services" if home else Path.home() / ".local" / "state" / "chiron"
+def _connected(
+    job: _Job, connect: _Connect, lock: Path, params: Mapping[str, Any], progress: Progress
+) -> Any:
+    """Run a job, once that of a server that was killed has removed what it deployed."""
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with connect() as launcher:
+            return job(params, launcher, progress)
 
 
 def host() -> Host:

@@ -6,12 +6,13 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from services.job import Claim, Job, JobSummary, ProgressLine, Status, Submission
 from services.problems import Problem
+from workflow.documents import Document
 from workflow.errors import ChironError
 
 #: Jobs that may wait at once; one more is refused, since its turn would come hours later.
@@ -52,6 +53,52 @@ _INTERRUPTED = Problem(
     code="interrupted", message="the server ended while the job ran: submit it again"
 )
 _CANCELLED = Problem(code="cancelled", message="the job was cancelled")
+
+
+Status = Literal["queued", "running", "done", "failed", "cancelled"]
+
+
+class ProgressLine(Document):
+    """One thing that a job began to do, and when."""
+
+    at: str
+    line: str
+
+
+class JobSummary(Document):
+    """A long job; times are ISO 8601 in UTC."""
+
+    id: str
+    kind: str
+    status: Status
+    location: str
+    created: str
+    started: str | None = None
+    finished: str | None = None
+
+
+class Job(JobSummary):
+    """A long job with what it has done so far, and its result once it is done.
+
+    A job that failed may have a result in part: a profile of the functions that do not fail.
+    """
+
+    progress: tuple[ProgressLine, ...] = ()
+    result: Any = None
+    error: Problem | None = None
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A job to be: the client's `key` for the request, by which it may be sent again, and the
+    request's `fingerprint`, which tells it from another of the same key."""
+
+    id: str
+    kind: str
+    params: dict[str, Any]
+    key: str | None = None
+    fingerprint: str = ""
+    request_id: str = ""
 
 
 class JobStore:
@@ -114,7 +161,7 @@ class JobStore:
             (job.id, job.kind, params, job.key, job.fingerprint, job.request_id, _now()),
         )
 
-    def claim(self, kinds: Iterable[str]) -> Claim | None:
+    def claim(self, kinds: Iterable[str]) -> Submission | None:
         """The oldest queued job of these kinds, from now on running; None where there is none."""
         with self._writing() as connection:
             row = connection.execute(
@@ -128,7 +175,8 @@ class JobStore:
                 "UPDATE jobs SET status = 'running', starts = starts + 1, started = ? WHERE id = ?",
                 (_now(), row["id"]),
             )
-        return Claim(row["id"], row["kind"], json.loads(row["params"]), row["request_id"])
+        params = json.loads(row["params"])
+        return Submission(row["id"], row["kind"], params, request_id=row["request_id"])
 
     def add_progress(self, job: str, line: str) -> None:
         """Note that the job does what `line` says."""

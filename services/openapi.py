@@ -15,14 +15,13 @@ from werkzeug.wrappers import Response as Redirect
 
 from openfaas.credentials import Credentials
 from services.host import Accepted
-from services.job import HEADER
 from services.problems import Problem
-from services.strict_request import ARCHIVE
+from services.strict_request import ARCHIVE, KEY_HEADER
 
 _SCHEMAS = "#/components/schemas/"
 #: The header of requests that may be sent again.
 _KEY = {
-    "name": HEADER,
+    "name": KEY_HEADER,
     "in": "header",
     "description": "A request with the key of an earlier one is answered with that one's job",
     "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},

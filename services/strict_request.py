@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from typing import Any
 
 from flask import Request
@@ -18,6 +20,9 @@ FORM_LIMIT = 64 * _MIB
 #: The part of a form that is an archive; its other files are JSON documents.
 ARCHIVE = "archive"
 FORM = "multipart/form-data"
+#: The header of requests that may be sent again.
+KEY_HEADER = "Idempotency-Key"
+_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 
 
 class StrictRequest(Request):
@@ -31,6 +36,29 @@ class StrictRequest(Request):
     def is_form(self) -> bool:
         """Whether the body is a form."""
         return self.mimetype == FORM
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """The client's name for the request, None where it has none; ``bad-request``."""
+        key = self.headers.get(KEY_HEADER)
+        if key is not None and not _KEY.fullmatch(key):
+            message = f"{KEY_HEADER} has to be 1 to 255 visible characters of ASCII"
+            raise ChironError("bad-request", message)
+        return key
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of what the request asks for: a form is the same however it is delimited."""
+        digest = hashlib.sha256(self.path.encode())
+        if self.is_form:
+            digest.update(self.get_json().encode())
+            if (archive := self.files.get(ARCHIVE)) is not None:
+                archive.stream.seek(0)
+                while chunk := archive.stream.read(_MIB):
+                    digest.update(chunk)
+        else:
+            digest.update(self.get_data())
+        return digest.hexdigest()
 
     def get_json(self, force: bool = False, silent: bool = False, cache: bool = True) -> Any:
         """The body as the text of checked JSON.

@@ -10,8 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from services.child import Failed, Progress, Stop
-from services.job import Claim
-from services.jobs import JobStore
+from services.jobs import JobStore, Submission
 from services.problems import Problem, internal
 from workflow.errors import ChironError
 
@@ -81,7 +80,7 @@ class Worker:
                 self._run(claim)
                 self._discard(claim.id)
 
-    def _run(self, claim: Claim) -> None:
+    def _run(self, claim: Submission) -> None:
         fields = {"job": claim.id, "kind": claim.kind, "request_id": claim.request_id}
         _log.info("job started", extra=fields)
         try:

@@ -7,8 +7,7 @@ from importlib import import_module
 import pytest
 
 from scheduler.choices import Choices
-from services.deployment_api import DeploymentBody
-from services.scheduler_api import ScheduleRequest
+from services.endpoints import DeploymentBody, ScheduleRequest
 
 
 def options_of(verb: str) -> dict[str, tuple[object, str | None]]:

@@ -13,13 +13,11 @@ from typing import Any
 
 import pytest
 
-import services.deployment_api
-import services.profiler_api
 from openfaas.stack import read_stack
 from pipeline.deploy import find_plan
-from services import profiler_api
+from services import endpoints
 from services.app import create_app
-from services.deployment_api import run_deployment
+from services.endpoints import run_deployment
 from workflow.documents import validate
 from workflow.plan import Plan
 from workflow.platform import Platform
@@ -157,7 +155,7 @@ def test_calibrate_is_a_job_whose_result_is_the_platform(measuring, monkeypatch,
         progress("timing no-ops")
         return Platform.model_validate(platform)
 
-    monkeypatch.setattr(profiler_api, "calibrate", calibrate)
+    monkeypatch.setattr(endpoints, "calibrate", calibrate)
 
     job = measuring("/profiler/calibrate")
 
@@ -171,8 +169,8 @@ def test_profile_is_a_job_whose_result_is_the_profile(measuring, monkeypatch, pr
         assert folder.path == root / "demo"
         return validate(Profile, profile, "profile")
 
-    monkeypatch.setattr(services.profiler_api, "profile", measure)
-    monkeypatch.setattr(services.profiler_api, "require_tracing", lambda variables: "strace")
+    monkeypatch.setattr(endpoints, "profile", measure)
+    monkeypatch.setattr(endpoints, "require_tracing", lambda variables: "strace")
 
     job = measuring("/profiler/profile", json={"directory": "demo"})
 
@@ -303,7 +301,7 @@ def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployme
         plan, _ = find_plan(request, launcher, out, progress)
         return plan
 
-    monkeypatch.setattr(services.deployment_api, "deploy", deploy)
+    monkeypatch.setattr(endpoints, "deploy", deploy)
     params = {"folder": str(root / "demo"), "workspace": str(tmp_path)}
     plan = run_deployment({**params, "request": deployment | chosen}, None, lines.append)
 

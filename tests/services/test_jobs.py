@@ -13,8 +13,7 @@ from services import jobs
 from services.app import create_app
 from services.child import Failed
 from services.host import state_folder
-from services.job import Submission
-from services.jobs import JobStore
+from services.jobs import JobStore, Submission
 from services.problems import Problem
 from services.worker import Worker
 from workflow.errors import ChironError

@@ -1,0 +1,408 @@
+"""The endpoints, a blueprint a component: what a request is, and how it is answered."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from flask import Response, jsonify, send_file
+from flask_openapi3.blueprint import APIBlueprint
+from flask_openapi3.models.tag import Tag
+from pydantic import Field, RootModel, model_validator
+
+from deployment.launcher import Launcher
+from generator.generate import Sources, generate
+from installation.packages import Finding
+from installation.preflight import preflight
+from pipeline.deploy import SAMPLES, DeploymentReport, DeploymentRequest, deploy
+from predictor.predict import predict
+from profiler.calibrate import calibrate
+from profiler.profile import profile
+from profiler.tracer import require_tracing
+from scheduler.choices import Choices
+from scheduler.environments import without_wraps_own
+from scheduler.folder_settings import FolderSettings
+from scheduler.schedule import schedule_as
+from services import NAMES
+from services.child import Progress
+from services.host import host
+from services.jobs import Job, JobSummary
+from workflow.constraints import NO_CONSTRAINTS, Constraints
+from workflow.documents import Document, validate
+from workflow.errors import ChironError, Faults
+from workflow.folder import WorkflowFolder, parse_workflow
+from workflow.model import Workflow
+from workflow.plan import Plan, Prediction
+from workflow.platform import Platform
+from workflow.profile import Profile
+from workflow.units import parse_duration_ms, parse_timeout_s
+
+
+def _component(name: str, description: str, *, prefixed: bool = True) -> APIBlueprint:
+    tags = [Tag(name=name, description=description)]
+    return APIBlueprint(name, __name__, url_prefix=f"/{name}" * prefixed, abp_tags=tags)
+
+
+def _json(document: Document) -> Response:
+    return jsonify(document.model_dump(mode="json"))
+
+
+_profiler = _component("profiler", "What functions do, what the platform costs")
+_predictor = _component("predictor", "Latencies of plans, before anything is deployed")
+_scheduler = _component("scheduler", "The cheapest plan that meets an SLO")
+_generator = _component("generator", "Plans as ordinary OpenFaaS functions")
+_deployments = _component("deployments", "From a workflow and an SLO to measured wraps")
+_jobs = _component("jobs", "What takes long: queued, running, done or failed")
+_health = _component("health", "The machine", prefixed=False)
+#: The blueprints that are served beside any of the components.
+COMMON = (_jobs, _health)
+#: The blueprints by the names that `chiron serve` takes.
+COMPONENTS = dict(
+    zip(NAMES, (_profiler, _predictor, _scheduler, _generator, _deployments), strict=True)
+)
+
+
+class ProfileRequest(Document):
+    """Which workflow to profile: a folder below the server's root, or the form's archive."""
+
+    directory: str | None = None
+
+
+@_profiler.post(
+    "/profile", responses={202: {"description": "The job's result will be profile.json"}}
+)
+def post_profile(body: ProfileRequest) -> Response:
+    """Run every function of a workflow alone, traced."""
+    require_tracing(os.environ)
+    folder = host().open_folder(body.directory)
+    return host().submit("profile", {"folder": str(folder.path)})
+
+
+@_profiler.post(
+    "/calibrate", responses={202: {"description": "The job's result will be platform.json"}}
+)
+def post_calibrate() -> Response:
+    """Measure the constants of the platform with functions that do nothing."""
+    return host().submit("calibrate", {})
+
+
+class _Known(Document):
+    """The content of workflow.json, profile.json and platform.json."""
+
+    workflow: dict[str, Any]
+    profile: Profile
+    platform: Platform
+
+
+class PredictRequest(_Known):
+    """The content of workflow.json, profile.json, platform.json, and of one plan.json or many."""
+
+    plan: Plan | None = None
+    plans: tuple[Plan, ...] | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _one_of_plan_and_plans(self) -> PredictRequest:
+        if (self.plan is None) == (self.plans is None):
+            raise ValueError("send either plan or plans")
+        return self
+
+
+class Predictions(Document):
+    """The predictions of `plans`, in their order."""
+
+    predictions: tuple[Prediction, ...]
+
+
+class PredictAnswer(RootModel[Prediction | Predictions]):
+    """The prediction of `plan`, or those of `plans`."""
+
+
+@_predictor.post("/predict", responses={200: PredictAnswer})
+def post_predict(body: PredictRequest) -> Response:
+    """Predict the latency of one plan, or of many."""
+    return jsonify(host().compute(predicted, body))
+
+
+def predicted(body: PredictRequest) -> dict[str, Any]:
+    """What `post_predict` answers."""
+    workflow = parse_workflow(body.workflow)
+    plans = {f"plans[{index}]": plan for index, plan in enumerate(body.plans or ())}
+    if body.plan is not None:
+        plans = {"plan": body.plan}
+    for path, plan in plans.items():
+        _check(plan, workflow, path)
+    found = [predict(plan, workflow, body.profile, body.platform) for plan in plans.values()]
+    told = found[0] if body.plan is not None else Predictions(predictions=tuple(found))
+    return told.model_dump(mode="json")
+
+
+def _check(plan: Plan, workflow: Workflow, path: str) -> None:
+    """Raise what `Plan.check_against` raises, with the path from the body's top."""
+    try:
+        plan.check_against(workflow)
+    except ChironError as error:
+        where = f"{path}.{error.path}"
+        raise ChironError(
+            error.code, error.message, path=where, functions=error.functions
+        ) from None
+
+
+class ScheduleRequest(_Known, Choices):
+    """The content of workflow.json, profile.json and platform.json, and the SLO with its unit.
+
+    Where functions have constraints, variables or secrets: the content of constraints.json, and by
+    function what its stack.yaml has for ``environment`` and ``secrets``.
+    """
+
+    slo: str
+    constraints: Constraints = NO_CONSTRAINTS
+    environments: dict[str, dict[str, str]] = Field(default_factory=dict)
+    secrets: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+
+@_scheduler.post("/schedule", responses={200: Plan})
+def post_schedule(body: ScheduleRequest) -> Response:
+    """Find the plan of a planner that meets the SLO; meets_slo says whether it does."""
+    return jsonify(host().compute(scheduled, body))
+
+
+def scheduled(body: ScheduleRequest) -> dict[str, Any]:
+    """What `post_schedule` answers."""
+    workflow = parse_workflow(body.workflow)
+    faults = Faults()
+    for field, named in (("environments", body.environments), ("secrets", body.secrets)):
+        with faults.noting():
+            _require_known(field, named, workflow)
+    with faults.noting():
+        body.constraints.check_functions(workflow.functions)
+    with faults.noting():
+        body.constraints.unchecked(workflow)
+    with faults.noting():
+        body.profile.require(workflow.functions)
+    with faults.noting():
+        slo_ms = parse_duration_ms(body.slo, "slo")
+    faults.raise_all()
+    settings = FolderSettings(
+        constraints=body.constraints,
+        environments={f: without_wraps_own(given) for f, given in body.environments.items()},
+        secrets=body.secrets,
+    )
+    plan = schedule_as(workflow, body.profile, body.platform, slo_ms, body, settings)
+    return plan.model_dump(mode="json")
+
+
+def _require_known(field: str, functions: Collection[str], workflow: Workflow) -> None:
+    unknown = sorted(set(functions).difference(workflow.functions))
+    if unknown:
+        raise ChironError(
+            "unknown-function",
+            f"{field} has {', '.join(unknown[:8])}, which the workflow does not use: correct the "
+            "name or leave it out",
+            path=field,
+            functions=unknown,
+        )
+
+
+class GenerateRequest(Document):
+    """The content of plan.json; the workflow is a folder below the root, or the form's archive.
+
+    A request to what is generated may take `timeout`, a duration with its unit.
+    """
+
+    plan: Plan
+    timeout: str | None = None
+    directory: str | None = None
+
+
+_GZIP = "application/gzip"
+
+
+@_generator.post(
+    "/generate",
+    responses={
+        200: {
+            "description": "build/ as a .tar.gz, in which faas-cli up runs",
+            "content": {_GZIP: {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+def post_generate(body: GenerateRequest) -> Response:
+    """Turn a plan into the folder that faas-cli builds and deploys."""
+    folder = host().open_folder(body.directory)
+    out = host().workspace() / "build"
+    limit_s = parse_timeout_s(body.timeout)
+    archive = host().compute(write_archive, body.plan, folder.path, out, limit_s)
+    return send_file(archive, mimetype=_GZIP, as_attachment=True, download_name="build.tar.gz")
+
+
+def write_archive(plan: Plan, folder: Path, out: Path, timeout_s: float | None) -> str:
+    """Generate `plan` of the workflow in `folder` into `out`; returns the path of its archive."""
+    generate(plan, Sources.read(WorkflowFolder.open(folder)), out, timeout_s)
+    archive = out.with_name("build.tar.gz")
+    with tarfile.open(archive, mode="w:gz") as tar:
+        tar.add(out, arcname=out.name, filter=_anonymous)
+    return str(archive)
+
+
+def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    """A member without the server's user and group."""
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    return info
+
+
+class DeploymentBody(Choices):
+    """What to deploy; the workflow is a folder below the server's root, or the form's archive.
+
+    Without a profile or a platform they are measured first.
+    """
+
+    slo: str
+    timeout: str | None = None
+    directory: str | None = None
+    profile: Profile | None = None
+    platform: Platform | None = None
+    samples: Annotated[int, Field(ge=1, le=1000)] = SAMPLES
+    check: bool = True
+
+
+class Deployment(Job):
+    """A deployment's job; its result has the plan and the measured latency."""
+
+    result: DeploymentReport | None = None
+
+
+class Deployments(Document):
+    """The newest deployments first."""
+
+    deployments: tuple[JobSummary, ...]
+
+
+class Jobs(Document):
+    """The newest jobs first."""
+
+    jobs: tuple[JobSummary, ...]
+
+
+class JobPath(Document):
+    """Which job, or which deployment."""
+
+    id: str
+
+
+@_deployments.post(
+    "", responses={202: {"description": "The job's result will be the deployment's report"}}
+)
+def post_deployment(body: DeploymentBody) -> Response:
+    """Find, generate, deploy and measure the cheapest deployment that meets the SLO."""
+    faults = Faults()
+    with faults.noting():
+        parse_duration_ms(body.slo, "slo")
+    with faults.noting():
+        parse_timeout_s(body.timeout)
+    with faults.noting():
+        if body.profile is None:
+            require_tracing(os.environ)
+    with faults.noting():
+        folder = host().open_folder(body.directory)
+        if body.profile is not None:
+            body.profile.require(folder.workflow.functions)
+    faults.raise_all()
+    request = body.model_dump(mode="json")
+    return host().submit("deployment", {"folder": str(folder.path), "request": request})
+
+
+@_deployments.get("", responses={200: Deployments})
+def get_deployments() -> Response:
+    """List the deployments."""
+    return _json(Deployments(deployments=host().store.newest("deployment")))
+
+
+@_deployments.get("/<string:id>", responses={200: Deployment})
+def get_deployment(path: JobPath) -> Response:
+    """Say how far a deployment is, and what came out."""
+    return _json(host().store.get(path.id, "deployment"))
+
+
+@_deployments.delete("/<string:id>", responses={200: Deployment})
+def delete_deployment(path: JobPath) -> Response:
+    """Cancel a deployment that waits or runs; what it deployed already it removes."""
+    return _json(host().cancel(path.id, "deployment"))
+
+
+@_jobs.get("", responses={200: Jobs})
+def get_jobs() -> Response:
+    """List the jobs."""
+    return _json(Jobs(jobs=host().store.newest()))
+
+
+@_jobs.get("/<string:id>", responses={200: Job})
+def get_job(path: JobPath) -> Response:
+    """Say how far a job is, and what came out."""
+    return _json(host().store.get(path.id))
+
+
+@_jobs.delete("/<string:id>", responses={200: Job})
+def delete_job(path: JobPath) -> Response:
+    """Cancel a job that waits or runs; one that runs removes what it deployed first."""
+    return _json(host().cancel(path.id))
+
+
+def run_profile(
+    params: Mapping[str, Any], launcher: Launcher, progress: Progress
+) -> dict[str, Any]:
+    """The job that `post_profile` queues."""
+    folder = WorkflowFolder.open(Path(params["folder"]))
+    return profile(folder, launcher, progress=progress).model_dump(mode="json")
+
+
+def run_calibrate(_: Mapping[str, Any], launcher: Launcher, progress: Progress) -> dict[str, Any]:
+    """The job that `post_calibrate` queues."""
+    return calibrate(launcher, progress=progress).model_dump(mode="json")
+
+
+def run_deployment(
+    params: Mapping[str, Any], launcher: Launcher, progress: Progress
+) -> dict[str, Any]:
+    """The job that `post_deployment` queues."""
+    body = validate(DeploymentBody, params["request"], "request")
+    request = DeploymentRequest(
+        folder=WorkflowFolder.open(Path(params["folder"])),
+        slo_ms=parse_duration_ms(body.slo, "slo"),
+        choices=body,
+        profile=body.profile,
+        platform=body.platform,
+        timeout_s=parse_timeout_s(body.timeout),
+        samples=body.samples,
+        check=body.check,
+    )
+    report = deploy(request, launcher, Path(params["workspace"]) / "out", progress)
+    return report.model_dump(mode="json")
+
+
+#: The work of each kind of job.
+JOBS: dict[str, Callable[[Mapping[str, Any], Launcher, Progress], dict[str, Any]]] = {
+    "profile": run_profile,
+    "calibrate": run_calibrate,
+    "deployment": run_deployment,
+}
+
+
+class Health(Document):
+    """Whether everything is there that is required."""
+
+    ok: bool
+    findings: tuple[Finding, ...]
+
+
+# 200 also where something is missing: the service itself is up, and what it can do without strace
+# or a gateway it does.
+@_health.get("/healthz", responses={200: Health})
+def get_health() -> Response:
+    """Say what is missing on this machine, and the line that fixes it."""
+    found = preflight(host().config.gateway_url, host().config.variables)
+    ok = all(finding.ok for finding in found if finding.required)
+    return _json(Health(ok=ok, findings=tuple(found)))
