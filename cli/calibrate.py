@@ -9,23 +9,16 @@ import click
 
 from cli import options
 from cli.output import emit, next_step, progress
-from cli.place import connect
-from gateway.names import BackendName as Backend
+from cli.place import Place, place
 from profiler.calibrate import calibrate
 
 
 @click.command("calibrate")
-@options.gateway
-@options.tls_no_verify
-@options.gateway_url_inside
-@options.local
+@place(options.gateway_url_inside, options.local)
 @options.output("platform.json")
 @options.as_json
 def command(
-    gateway: str | None,
-    tls_no_verify: bool,
-    gateway_url_inside: str,
-    local: Backend | None,
+    place: Place,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -35,9 +28,7 @@ def command(
     Example:
       chiron calibrate --local
     """
-    with connect(
-        gateway, local=local, tls_no_verify=tls_no_verify, gateway_url_inside=gateway_url_inside
-    ) as launcher:
+    with place.connect() as launcher:
         emit(calibrate(launcher, progress=progress), output, as_json)
     kept = [] if output == Path("platform.json") else ["--platform", str(output)]
     next_step(shlex.join(["chiron", "schedule", "DIR", "--slo", "200ms", *kept]))

@@ -11,9 +11,8 @@ from cli import options
 from cli.artefacts import read_platform, read_profile
 from cli.options import choices
 from cli.output import emit, next_step, progress, table, warn
-from cli.place import connect, place_flags
+from cli.place import Place, place, place_flags
 from deployment.measure import Measurement
-from gateway.names import BackendName as Backend
 from pipeline.deploy import DeploymentReport, DeploymentRequest, deploy
 from scheduler.choices import Choices
 from workflow.folder import WorkflowFolder
@@ -31,10 +30,7 @@ from workflow.folder import WorkflowFolder
 @click.option(
     "--platform", type=click.Path(path_type=Path), help="Use this platform instead of measuring."
 )
-@options.gateway
-@options.tls_no_verify
-@options.gateway_url_inside
-@options.local
+@place(options.gateway_url_inside, options.local)
 @options.output("out")
 @options.as_json
 def command(
@@ -45,10 +41,7 @@ def command(
     check: bool,
     profile: Path | None,
     platform: Path | None,
-    gateway: str | None,
-    tls_no_verify: bool,
-    gateway_url_inside: str,
-    local: Backend | None,
+    place: Place,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -69,20 +62,18 @@ def command(
         timeout_s=options.seconds(timeout),
         check=check,
     )
-    with connect(
-        gateway, local=local, tls_no_verify=tls_no_verify, gateway_url_inside=gateway_url_inside
-    ) as launcher:
+    with place.connect() as launcher:
         report = deploy(request, launcher, output, progress)
     if as_json:
         emit(report, None, as_json)
     _show(report)
-    if local:
+    if place.local:
         progress("the embedded gateway has ended with the command; chiron serve keeps one running")
-        flag = f" --backend {local}" if local != "process" else ""
+        flag = f" --backend {place.local}" if place.local != "process" else ""
         file = shlex.quote(str(output / "build" / "stack.yaml"))
         next_step(f"chiron serve{flag}, then faas-cli deploy -f {file}")
     else:
-        flags = place_flags(gateway, local=None, tls_no_verify=tls_no_verify)
+        flags = place_flags(place.gateway, local=None, tls_no_verify=place.tls_no_verify)
         invoke = shlex.join(["chiron", "invoke", report.plan.workflow, *flags])
         payload = request.folder.payloads()[0].name
         next_step(f"{invoke} < {shlex.quote(str(folder / payload))}")

@@ -10,7 +10,7 @@ import click
 
 from cli import options
 from cli.output import progress, warn
-from cli.place import connect
+from cli.place import Place, place
 from deployment.invoke import Answer, find_invoker
 from deployment.measured_trace import measured_trace
 from deployment.postmortem import explained
@@ -26,15 +26,13 @@ from workflow.errors import ChironError
     type=options.Output(),
     help="Write when each handler ran, for Perfetto, as predict --trace does.",
 )
-@options.gateway
-@options.tls_no_verify
+@place()
 @options.as_json
 def command(
     workflow: str,
     planner: str | None,
     trace: Path | None,
-    gateway: str | None,
-    tls_no_verify: bool,
+    place: Place,
     as_json: bool,
 ) -> None:
     """Run the deployed WORKFLOW; its request is read from stdin, its answer goes to stdout.
@@ -44,7 +42,7 @@ def command(
       chiron invoke finra < benchmarks/finra/payload.json
     """
     with (
-        connect(gateway, local=None, tls_no_verify=tls_no_verify) as launcher,
+        place.connect() as launcher,
         explained(launcher.gateway),
         find_invoker(launcher.gateway, workflow, planner) as invoker,
     ):

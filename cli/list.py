@@ -6,7 +6,7 @@ import click
 
 from cli import options
 from cli.output import emit, progress, table, warn
-from cli.place import connect
+from cli.place import Place, place
 from deployment.deployed import deployed
 from generator.annotations import DeployedPrediction
 
@@ -14,17 +14,16 @@ _COLUMNS = ["workflow", "planner", "functions", "CPUs", "predicted ms", "replica
 
 
 @click.command("list")
-@options.gateway
-@options.tls_no_verify
+@place()
 @options.as_json
-def command(gateway: str | None, tls_no_verify: bool, as_json: bool) -> None:
+def command(place: Place, as_json: bool) -> None:
     """List the workflows that are deployed.
 
     \b
     Example:
       chiron list
     """
-    with connect(gateway, local=None, tls_no_verify=tls_no_verify) as launcher:
+    with place.connect() as launcher:
         found = deployed(launcher.gateway)
     if as_json:
         emit(found, None, as_json)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from cli import options
-from cli.place import connect
+from cli.place import Place, place
 from deployment.deployed import wraps_of
 from deployment.postmortem import in_order
 from openfaas.objects import LogLine
@@ -28,8 +28,7 @@ _PRINTED = re.compile(r"\[([\w-]+)(?: ([\w-]+))?\] ")
 @click.option(
     "--tail", type=click.IntRange(min=1), default=100, show_default=True, help="Lines of each wrap."
 )
-@options.gateway
-@options.tls_no_verify
+@place()
 def command(
     workflow: str,
     function: str | None,
@@ -37,8 +36,7 @@ def command(
     execution: str | None,
     executions: bool,
     tail: int,
-    gateway: str | None,
-    tls_no_verify: bool,
+    place: Place,
 ) -> None:
     """Print the last lines of the deployed WORKFLOW, or of one FUNCTION of it, in order of time.
 
@@ -47,7 +45,7 @@ def command(
       chiron logs finra marketdata
       chiron logs finra --execution 1a2b3c4d
     """
-    with connect(gateway, local=None, tls_no_verify=tls_no_verify) as launcher:
+    with place.connect() as launcher:
         names = wraps_of(launcher.gateway, workflow, planner)
         lines = [line for name in names for line in launcher.gateway.logs(name, tail)]
     wanted = [line for line in lines if _is_of(line, function, execution)]

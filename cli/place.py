@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
+from typing import Any, cast
 
+from cli import options
 from cli.output import progress, warn
 from deployment.deploy import Builder
 from deployment.launcher import Launcher
@@ -72,6 +76,44 @@ def _emptied(launcher: Launcher) -> Iterator[Launcher]:
             launcher.remove_left()
         except ChironError as error:
             warn([error.message])
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a verb deploys, in its options' words: those of `connect`."""
+
+    gateway: str | None = None
+    tls_no_verify: bool = False
+    gateway_url_inside: str = ""
+    local: Backend | None = None
+
+    def connect(self) -> AbstractContextManager[Launcher]:
+        """A launcher there, as `connect` has it."""
+        return connect(
+            self.gateway,
+            local=self.local,
+            tls_no_verify=self.tls_no_verify,
+            gateway_url_inside=self.gateway_url_inside,
+        )
+
+
+def place(
+    *more: Callable[[options.Command], options.Command],
+) -> Callable[[options.Command], options.Command]:
+    """The options --gateway and --tls-no-verify, and `more`, as one argument: the `Place`."""
+
+    def add(command: options.Command) -> options.Command:
+        @wraps(command)
+        def with_place(*arguments: Any, **others: Any) -> Any:
+            said = {f.name: others.pop(f.name) for f in fields(Place) if f.name in others}
+            return command(*arguments, place=Place(**said), **others)
+
+        decorated = cast(options.Command, with_place)
+        for option in (*reversed(more), options.tls_no_verify, options.gateway):
+            decorated = option(decorated)
+        return decorated
+
+    return add
 
 
 def place_flags(flag: str | None, *, local: Backend | None, tls_no_verify: bool) -> list[str]:

@@ -11,10 +11,9 @@ import click
 from cli import options
 from cli.artefacts import read_profile
 from cli.output import emit, next_step, progress, table
-from cli.place import connect, place_flags
+from cli.place import Place, place, place_flags
 from deployment.launcher import Launcher
 from deployment.local_launcher import LocalLauncher
-from gateway.names import BackendName as Backend
 from profiler.chrome_trace import chrome_trace
 from profiler.compare import Changes
 from profiler.compare import compare as profile_changes
@@ -25,10 +24,7 @@ from workflow.folder import WorkflowFolder
 
 @click.command("profile")
 @options.workflow_folder
-@options.gateway
-@options.tls_no_verify
-@options.gateway_url_inside
-@options.local
+@place(options.gateway_url_inside, options.local)
 @click.option("--local-launcher", is_flag=True, help="Run the functions here, without any gateway.")
 @click.option(
     "--compare", type=click.Path(path_type=Path), help="An older profile.json: show what changed."
@@ -38,10 +34,7 @@ from workflow.folder import WorkflowFolder
 @options.as_json
 def command(
     folder: Path,
-    gateway: str | None,
-    tls_no_verify: bool,
-    gateway_url_inside: str,
-    local: Backend | None,
+    place: Place,
     local_launcher: bool,
     compare: Path | None,
     trace: Path | None,
@@ -60,20 +53,11 @@ def command(
     opened = WorkflowFolder.open(folder)
     old = read_profile(compare) if compare else None
     with ExitStack() as stack:
-        place: Launcher | LocalLauncher = (
-            LocalLauncher(progress)
-            if local_launcher
-            else stack.enter_context(
-                connect(
-                    gateway,
-                    local=local,
-                    tls_no_verify=tls_no_verify,
-                    gateway_url_inside=gateway_url_inside,
-                )
-            )
+        here: Launcher | LocalLauncher = (
+            LocalLauncher(progress) if local_launcher else stack.enter_context(place.connect())
         )
         try:
-            measured = profile(opened, place, progress=progress, probe_alone=local_launcher)
+            measured = profile(opened, here, progress=progress, probe_alone=local_launcher)
         except IncompleteProfileError as error:
             if error.profile.functions:
                 emit(error.profile, output, as_json=False)
@@ -84,8 +68,8 @@ def command(
         progress(f"wrote {trace}")
     if old:
         _show(profile_changes(old, measured))
-    embedded = local or ("process" if local_launcher else None)
-    flags = place_flags(gateway, local=embedded, tls_no_verify=tls_no_verify)
+    embedded = place.local or ("process" if local_launcher else None)
+    flags = place_flags(place.gateway, local=embedded, tls_no_verify=place.tls_no_verify)
     next_step(shlex.join(["chiron", "calibrate", *flags]))
 
 

@@ -6,7 +6,7 @@ import click
 
 from cli import options
 from cli.output import progress
-from cli.place import connect
+from cli.place import Place, place
 from deployment.deploy import remove_all
 from deployment.deployed import wraps_of
 
@@ -14,9 +14,8 @@ from deployment.deployed import wraps_of
 @click.command("remove")
 @click.argument("workflow")
 @options.deployed_planner
-@options.gateway
-@options.tls_no_verify
-def command(workflow: str, planner: str | None, gateway: str | None, tls_no_verify: bool) -> None:
+@place()
+def command(workflow: str, planner: str | None, place: Place) -> None:
     """Remove the functions of the deployed WORKFLOW.
 
     Supporting functions of its stack.yaml stay, as others may call them.
@@ -25,7 +24,7 @@ def command(workflow: str, planner: str | None, gateway: str | None, tls_no_veri
     Example:
       chiron remove finra
     """
-    with connect(gateway, local=None, tls_no_verify=tls_no_verify) as launcher:
+    with place.connect() as launcher:
         names = wraps_of(launcher.gateway, workflow, planner)
         remove_all(launcher.gateway, list(names))
     progress(f"removed {', '.join(names)}")

@@ -17,7 +17,7 @@ from cli import options
 from cli.artefacts import read_platform
 from cli.options import choices
 from cli.output import progress
-from cli.place import connect
+from cli.place import Place, place
 from deployment.launcher import Launcher
 from deployment.local_launcher import LocalLauncher
 from pipeline.deploy import DeploymentRequest
@@ -73,9 +73,7 @@ _RULES = Rules()
 @click.option("--metrics", metavar="URL", help="Where the gateway's metrics are, if not /metrics.")
 @options.timeout
 @options.check
-@options.gateway
-@options.tls_no_verify
-@options.gateway_url_inside
+@place(options.gateway_url_inside)
 @options.output("out")
 @options.as_json
 def command(
@@ -94,9 +92,7 @@ def command(
     metrics: str | None,
     timeout: float | None,
     check: bool,
-    gateway: str | None,
-    tls_no_verify: bool,
-    gateway_url_inside: str,
+    place: Place,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -132,24 +128,24 @@ def command(
         allow_outage=allow_outage,
     )
     tell = _as_json if as_json else _as_line
-    with connect(
-        gateway, local=None, tls_no_verify=tls_no_verify, gateway_url_inside=gateway_url_inside
-    ) as launcher:
-        place: Launcher | LocalLauncher = (
+    with place.connect() as launcher:
+        here: Launcher | LocalLauncher = (
             LocalLauncher(progress, launcher.gateway) if local_launcher else launcher
         )
         name = opened.workflow.name
         probes = Probes(
             launcher.gateway, name, choices.planner, opened.payloads(), time.sleep, rules.fewest
         )
-        latencies = find_latencies(launcher.gateway, metrics, probes, verify_tls=not tls_no_verify)
+        latencies = find_latencies(
+            launcher.gateway, metrics, probes, verify_tls=not place.tls_no_verify
+        )
         if latencies is probes:
             progress("the gateway tells no latencies: sending a few requests each window instead")
         watcher = Watcher(
             request=request,
             launcher=launcher,
             latencies=latencies,
-            profile=partial(profile, opened, place, progress=progress, probe_alone=local_launcher),
+            profile=partial(profile, opened, here, progress=progress, probe_alone=local_launcher),
             rules=rules,
             wait=time.sleep,
             tell=tell,

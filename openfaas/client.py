@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import base64
-import json
+import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
-from pydantic import ValidationError
+import requests
+from pydantic import TypeAdapter, ValidationError
 from requests import Response
+from requests.adapters import HTTPAdapter
 
-from openfaas import readiness
 from openfaas.credentials import Credentials
+from openfaas.endings import TAIL, by_memory, last_words
 from openfaas.objects import (
     FunctionSpec,
     FunctionStatus,
     GatewayInfo,
     LogLine,
     Secret,
-    WireObject,
 )
-from openfaas.transport import Transport
 from workflow.errors import ChironError
-
-__all__ = ["FunctionSpec", "FunctionStatus", "Gateway"]
 
 #: What faas-cli allows a call to the gateway's API, in seconds.
 TIMEOUT_S = 60.0
@@ -39,8 +38,16 @@ _BEING_REMOVED = "object is being deleted"
 #: Lines of a log that are asked for at least: faasd answers with the first ones of five minutes,
 #: where the last ones are wanted.
 _LOGGED = 10_000
+#: Pause between two probes whether a function is ready, and the longest that one may take, in
+#: seconds: a starting function may accept and not answer.
+_PROBE_INTERVAL_S, _PROBE_S = 0.05, 5.0
+#: Where OpenFaaS keeps functions that are deployed without a namespace.
+_NAMESPACE = "openfaas-fn"
+#: Characters that are shown of what a gateway or a function answers.
+_SHOWN = 300
+_MODULE = re.compile(r"No module named '([^']+)'")
 
-Answer = TypeVar("Answer", bound=WireObject)
+Answer = TypeVar("Answer")
 
 
 class Gateway:
@@ -56,15 +63,16 @@ class Gateway:
         credentials: Credentials | None = None,
         verify_tls: bool = True,
         timeout_s: float = TIMEOUT_S,
-        connections: int = CONNECTIONS,
     ) -> None:
-        self._transport = Transport(
-            url,
-            credentials,
-            verify_tls=verify_tls,
-            timeout_s=timeout_s,
-            connections=connections,
-        )
+        #: The gateway's URL, without a slash at its end.
+        self.url = url.rstrip("/")
+        self._credentials = credentials
+        self._verify_tls = verify_tls
+        self._timeout_s = timeout_s
+        self._session = requests.Session()
+        adapter = HTTPAdapter(pool_connections=1, pool_maxsize=CONNECTIONS)
+        self._session.mount("http://", adapter)
+        self._session.mount("https://", adapter)
 
     def __enter__(self) -> Self:
         return self
@@ -74,34 +82,27 @@ class Gateway:
 
     def close(self) -> None:
         """Close the connections."""
-        self._transport.close()
-
-    @property
-    def url(self) -> str:
-        """The gateway's URL, without a slash at its end."""
-        return self._transport.url
+        self._session.close()
 
     def info(self) -> GatewayInfo:
         """Which provider and versions the gateway has."""
-        return self._parsed(GatewayInfo, self._get("/system/info", "information"))
+        return self._get(GatewayInfo, "/system/info", "information")
 
     def healthy(self) -> bool:
         """Whether a gateway answers at the URL and calls itself healthy."""
         try:
-            return self._transport.function("GET", "/healthz").ok
+            return self._function("GET", "/healthz").ok
         except ChironError:
             return False
 
     def functions(self) -> list[FunctionStatus]:
         """The deployed functions."""
-        answer = self._get("/system/functions", "list of functions")
-        return [self._parsed(FunctionStatus, item) for item in self._listed(answer)]
+        return self._get(list[FunctionStatus], "/system/functions", "list of functions")
 
     def describe(self, name: str) -> FunctionStatus:
         """The function `name`, with what it uses."""
         path = f"/system/function/{quote(name, safe='')}"
-        answer = self._get(path, f"function {name}", {"usage": "1"})
-        return self._parsed(FunctionStatus, answer)
+        return self._get(FunctionStatus, path, f"function {name}", {"usage": "1"})
 
     def deploy(self, spec: FunctionSpec) -> None:
         """Update the function, or create it where the gateway does not know it yet.
@@ -118,7 +119,7 @@ class Gateway:
                 if _BEING_REMOVED not in error.message:
                     raise
                 if time.monotonic() > deadline:
-                    see = readiness.describe_line(spec.service, spec.namespace)
+                    see = _describe_line(spec.service, spec.namespace)
                     error.add(f"it still is after {GONE_S:g} s: see {see}")
                     raise
             time.sleep(_INTERVAL_S)
@@ -131,15 +132,13 @@ class Gateway:
         """
         body, deadline = {"functionName": name}, time.monotonic() + GONE_S
         try:
-            self._transport.system(
-                "DELETE", "/system/functions", what=f"function {name}", json=body
-            )
+            self._system("DELETE", "/system/functions", what=f"function {name}", json=body)
         except ChironError as error:
             if error.code != "not-found" or self._known(name) is None:
                 raise  # else it is being removed already
         while (function := self._known(name)) is not None:
             if time.monotonic() > deadline:
-                see = readiness.describe_line(name, function.namespace)
+                see = _describe_line(name, function.namespace)
                 message = (
                     f"function {name} is still there {GONE_S:g} s after its removal: see {see}"
                 )
@@ -148,7 +147,7 @@ class Gateway:
 
     def scale(self, name: str, replicas: int) -> None:
         """Ask for `replicas` of the function `name`; Community Edition keeps them within 1 to 5."""
-        self._transport.system(
+        self._system(
             "POST",
             f"/system/scale-function/{quote(name, safe='')}",
             what=f"function {name}",
@@ -164,7 +163,7 @@ class Gateway:
         path: str = "",
     ) -> Response:
         """The answer of the function `name` to `body`, whatever its status (404: no such one)."""
-        return self._transport.function(
+        return self._function(
             "POST",
             f"/function/{quote(name, safe='')}{path}",
             body=body,
@@ -175,26 +174,46 @@ class Gateway:
     def get(self, name: str, path: str, timeout_s: float | None = None) -> Response:
         """The answer of the function `name` to GET of `path`, whatever its status."""
         url = f"/function/{quote(name, safe='')}{path}"
-        return self._transport.function("GET", url, timeout_s=timeout_s)
+        return self._function("GET", url, timeout_s=timeout_s)
 
     def wait_ready(self, name: str, timeout_s: float = 30.0) -> None:
-        """Return once the function `name` answers; ``not-ready`` after `timeout_s` seconds."""
-        readiness.wait_ready(self, self._transport, name, timeout_s)
+        """Return once the function `name` answers itself, whatever its gateway says of it.
+
+        Raises
+        ------
+        ChironError
+            ``not-ready`` after `timeout_s` seconds, or once it has gone above its memory limit,
+            with what the function answered last and the last lines of its log; ``no-gateway``.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            left_s = deadline - time.monotonic()
+            missing = self._missing(name, min(_PROBE_S, max(left_s, _PROBE_INTERVAL_S)))
+            if missing is None:
+                return
+            late = time.monotonic() + _PROBE_INTERVAL_S > deadline
+            if late or by_memory(missing):
+                after = f" after {timeout_s:g} s" if late else ""
+                raise ChironError(
+                    "not-ready",
+                    f"function {name} is not ready{after} ({missing}); {self._last_words(name)}",
+                    functions=(name,),
+                    status=504,
+                )
+            time.sleep(_PROBE_INTERVAL_S)
 
     def logs(self, name: str, tail: int = 100) -> list[LogLine]:
         """The last `tail` lines that the function `name` wrote."""
         asked = max(tail, _LOGGED)
         params = {"name": name, "follow": "false", "tail": str(asked)}
-        response = self._transport.system(
-            "GET", "/system/logs", what=f"function {name}", params=params
-        )
+        response = self._system("GET", "/system/logs", what=f"function {name}", params=params)
         lines = [line for line in response.content.splitlines() if line.strip()]
-        return [self._parsed(LogLine, self._decoded(line)) for line in lines[-tail:]]
+        return [self._parsed(LogLine, line) for line in lines[-tail:]]
 
     def secrets(self) -> list[str]:
         """The names of the secrets."""
-        answer = self._get("/system/secrets", "list of secrets")
-        return [self._parsed(Secret, item).name for item in self._listed(answer)]
+        found = self._get(list[Secret], "/system/secrets", "list of secrets")
+        return [secret.name for secret in found]
 
     def create_secret(self, name: str, value: str | bytes) -> None:
         """Create the secret `name`."""
@@ -207,17 +226,17 @@ class Gateway:
     def remove_secret(self, name: str) -> None:
         """Remove the secret `name`."""
         body = {"name": name}
-        self._transport.system("DELETE", "/system/secrets", what=f"secret {name}", json=body)
+        self._system("DELETE", "/system/secrets", what=f"secret {name}", json=body)
 
     def _update_or_create(self, spec: FunctionSpec) -> None:
         what = f"function {spec.service}"
         body = spec.body()
         try:
-            self._transport.system("PUT", "/system/functions", what=what, json=body)
+            self._system("PUT", "/system/functions", what=what, json=body)
         except ChironError as error:
             if error.code != "not-found":
                 raise
-            self._transport.system("POST", "/system/functions", what=what, json=body)
+            self._system("POST", "/system/functions", what=what, json=body)
 
     def _known(self, name: str) -> FunctionStatus | None:
         try:
@@ -233,28 +252,149 @@ class Gateway:
         else:
             content = {"value": value}
         body = {"name": name} | content
-        self._transport.system(method, "/system/secrets", what=f"secret {name}", json=body)
+        self._system(method, "/system/secrets", what=f"secret {name}", json=body)
 
-    def _get(self, path: str, what: str, params: Mapping[str, str] | None = None) -> Any:
-        return self._decoded(self._transport.system("GET", path, what=what, params=params).content)
+    def _missing(self, name: str, probe_s: float) -> str | None:
+        """What the function still lacks to be ready, None for nothing.
 
-    def _decoded(self, content: bytes) -> Any:
+        Two harmless probes, neither of which reaches a handler. ``GET /_/health`` is answered by
+        this project's templates and by of-watchdog; the latter does so before the server behind it
+        listens, so OPTIONS, which Flask answers by itself, has to come through too. Templates
+        without ``/_/health`` have to have a replica instead.
+        """
+        path = f"/function/{quote(name, safe='')}"
         try:
-            return json.loads(content)
-        except ValueError:
-            raise self._not_a_gateway() from None
+            answer = self._function("GET", f"{path}/_/health", timeout_s=probe_s)
+            health = answer.status_code
+            if health >= 500:
+                said = " ".join(answer.text.split())[:_SHOWN]
+                return f"/_/health answers {health}" + (f": {said}" if said else "")
+            if health != 200 and self.describe(name).available_replicas < 1:
+                return "it has no replica"
+            settled = self._function("OPTIONS", path, timeout_s=probe_s).status_code
+        except ChironError as error:
+            if error.code in ("timeout", "not-found"):
+                return error.message
+            raise
+        return f"it answers {settled}" if settled >= 500 else None
 
-    def _listed(self, answer: Any) -> list[Any]:
-        if isinstance(answer, list):
-            return answer
-        raise self._not_a_gateway()
+    def _last_words(self, name: str) -> str:
+        """The end of the function's log: its deployer may remove it now, and the log with it."""
+        with suppress(ChironError):
+            words = last_words(self.logs(name, TAIL))
+            if words:
+                module = _MODULE.search(words)
+                mend = f"add what has {module[1]} to its requirements.txt; " if module else ""
+                return mend + words
+        with suppress(ChironError):
+            function = self.describe(name)
+            if not function.available_replicas and self.info().on_kubernetes:
+                return (
+                    "it is pending: no node has room for what it requests, or its image cannot be "
+                    f"pulled: see {_describe_line(name, function.namespace)}"
+                )
+        return "it has no log: does its image exist, and has a node room for it?"
 
-    def _parsed(self, model: type[Answer], value: Any) -> Answer:
+    def _system(
+        self,
+        method: str,
+        path: str,
+        *,
+        what: str,
+        params: Mapping[str, str] | None = None,
+        json: Mapping[str, Any] | None = None,
+    ) -> requests.Response:
+        """An authenticated call of the gateway's own API about `what`; any failure is an error."""
+        response = self._send(method, path, self._sign, None, params=params, json=json)
+        if response.ok:
+            return response
+        raise self._failure(response, what)
+
+    def _function(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> requests.Response:
+        """A call of a function, which never sees the gateway's credentials; any status is fine."""
+        return self._send(method, path, _unsigned, timeout_s, data=body, headers=headers)
+
+    def _send(
+        self, method: str, path: str, auth: Any, timeout_s: float | None, **content: Any
+    ) -> requests.Response:
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
         try:
-            return model.model_validate(value)
+            return self._session.request(
+                method,
+                self.url + path,
+                auth=auth,
+                timeout=limit_s,
+                verify=self._verify_tls,
+                # A redirected POST would arrive as a GET without its body.
+                allow_redirects=method == "GET",
+                **content,
+            )
+        except requests.Timeout:
+            message = f"gateway {self.url} did not answer {method} {path} within {limit_s:g} s"
+            raise ChironError("timeout", message, status=504) from None
+        except requests.exceptions.SSLError as error:
+            message = f"TLS with gateway {self.url} failed ({error}): mend it, or --tls-no-verify"
+            raise ChironError("no-gateway", message, status=503) from None
+        except requests.ConnectionError:
+            message = (
+                f"no OpenFaaS gateway answers at {self.url}: start it (chiron serve starts the "
+                "embedded one), name another with -g or OPENFAAS_URL, or give --local to a verb "
+                "that takes it"
+            )
+            raise ChironError("no-gateway", message, status=503) from None
+        except (requests.RequestException, ValueError) as error:
+            message = f"gateway URL {self.url!a} cannot be used: {error}"
+            raise ChironError("bad-gateway-url", message) from None
+
+    def _sign(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if self._credentials is not None:
+            request.headers["Authorization"] = self._credentials.authorization
+        return request
+
+    def _failure(self, response: requests.Response, what: str) -> ChironError:
+        if response.status_code == requests.codes.unauthorized:
+            return ChironError(
+                "unauthorised",
+                f"gateway {self.url} refuses the credentials: run faas-cli login -g {self.url}",
+                status=401,
+            )
+        reason = " ".join(response.text.split())[:_SHOWN] or response.reason
+        if response.status_code == requests.codes.not_found:
+            message = f"gateway {self.url} has no {what}: {reason}"
+            return ChironError("not-found", message, status=404)
+        return ChironError(
+            "gateway-error",
+            f"gateway {self.url} refuses {what} with {response.status_code}: {reason}",
+            status=400 if response.status_code < 500 else 502,
+        )
+
+    def _get(
+        self, kind: type[Answer], path: str, what: str, params: Mapping[str, str] | None = None
+    ) -> Answer:
+        return self._parsed(kind, self._system("GET", path, what=what, params=params).content)
+
+    def _parsed(self, kind: type[Answer], content: bytes) -> Answer:
+        try:
+            return TypeAdapter(kind).validate_json(content)
         except ValidationError:
-            raise self._not_a_gateway() from None
+            where = f"what answers at {self.url} is not an OpenFaaS gateway"
+            message = f"{where}: check -g or OPENFAAS_URL"
+            raise ChironError("gateway-error", message, status=502) from None
 
-    def _not_a_gateway(self) -> ChironError:
-        message = f"what answers at {self.url} is not an OpenFaaS gateway: check -g or OPENFAAS_URL"
-        return ChironError("gateway-error", message, status=502)
+
+def _unsigned(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """No credentials, not even those that ~/.netrc has for the gateway's host."""
+    return request
+
+
+def _describe_line(name: str, namespace: str) -> str:
+    """The command line that tells why Kubernetes does not start, or end, a function's pods."""
+    return f"kubectl -n {namespace or _NAMESPACE} describe pod -l faas_function={name}"

@@ -61,11 +61,9 @@ class Resources(WireObject):
         return math.ceil(float(match[1]) * (1 if match[2] else 1000)) if match else 0
 
 
-class FunctionSpec(WireObject):
-    """A deployment: the body of PUT and POST /system/functions."""
+class _Function(WireObject):
+    """What a deployment says of a function and the gateway repeats of it."""
 
-    service: str
-    image: str
     namespace: str = ""
     env_process: str = ""
     env_vars: Mapping[str, str] = {}
@@ -76,6 +74,13 @@ class FunctionSpec(WireObject):
     limits: Resources | None = None
     requests: Resources | None = None
     read_only_root_filesystem: bool = False
+
+
+class FunctionSpec(_Function):
+    """A deployment: the body of PUT and POST /system/functions."""
+
+    service: str
+    image: str
 
     def body(self) -> dict[str, Any]:
         """The body as faas-cli sends it: empty fields left out, but for labels and annotations."""
@@ -93,21 +98,11 @@ class FunctionUsage(WireObject):
     total_memory_bytes: float = 0.0
 
 
-class FunctionStatus(WireObject):
+class FunctionStatus(_Function):
     """A deployed function, as list and describe answer it."""
 
     name: str
     image: str = ""
-    namespace: str = ""
-    env_process: str = ""
-    env_vars: Mapping[str, str] = {}
-    constraints: tuple[str, ...] = ()
-    secrets: tuple[str, ...] = ()
-    labels: Mapping[str, str] = {}
-    annotations: Mapping[str, str] = {}
-    limits: Resources | None = None
-    requests: Resources | None = None
-    read_only_root_filesystem: bool = False
     invocation_count: float = 0.0
     replicas: int = 0
     available_replicas: int = 0
