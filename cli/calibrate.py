@@ -29,6 +29,9 @@ def command(
       chiron calibrate --local
     """
     with place.connect() as launcher:
-        emit(calibrate(launcher, progress=progress), output, as_json)
+        platform = calibrate(launcher, progress=progress)
+    emit(platform, output, as_json)
+    if platform.assumed:
+        progress(f"assumed and not measured: {', '.join(platform.assumed)}")
     kept = [] if output == Path("platform.json") else ["--platform", str(output)]
     next_step(shlex.join(["chiron", "schedule", "DIR", "--slo", "200ms", *kept]))

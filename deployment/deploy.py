@@ -13,7 +13,7 @@ from deployment.postmortem import explained, keep_logs
 from generator.annotations import PLANNER, WORKFLOW
 from generator.fingerprint import unchanged
 from openfaas.client import Gateway
-from openfaas.stack import StackFile, deployment, read_stack
+from openfaas.stack import deployment, read_stack
 from workflow.errors import ChironError
 
 #: Builds (and pushes) the images of a stack.yaml, so that the gateway can start them.
@@ -75,7 +75,16 @@ def remove_outdated(gateway: Gateway, stack_file: Path) -> None:
 
     They are what an earlier plan needed and this one does not.
     """
-    remove_all(gateway, _outdated(gateway, read_stack(stack_file, {})))
+    stack = read_stack(stack_file, {})
+    current = {_identity(function.annotations) for function in stack.functions.values()}
+    outdated = [
+        function.name
+        for function in gateway.functions()
+        if WORKFLOW in function.annotations
+        and _identity(function.annotations) in current
+        and function.name not in stack.functions
+    ]
+    remove_all(gateway, outdated)
 
 
 def remove_all(gateway: Gateway, names: Sequence[str]) -> None:
@@ -133,18 +142,6 @@ def _removal_failure(gateway: Gateway, name: str) -> ChironError | None:
     except ChironError as error:
         return None if error.code == "not-found" else error  # somebody else removed it meanwhile
     return None
-
-
-def _outdated(gateway: Gateway, stack: StackFile) -> list[str]:
-    """Wraps of the stack's workflow and planner that the stack no longer has."""
-    current = {_identity(function.annotations) for function in stack.functions.values()}
-    return [
-        function.name
-        for function in gateway.functions()
-        if WORKFLOW in function.annotations
-        and _identity(function.annotations) in current
-        and function.name not in stack.functions
-    ]
 
 
 def _identity(annotations: Mapping[str, str]) -> tuple[str | None, str | None]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby, repeat
-from typing import Any, Protocol, Self
+from typing import Any, Self
 from uuid import uuid4
 
 from deployment.caller import Caller, Reply
@@ -46,23 +47,28 @@ class Answer:
     timeline: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Invoker(Protocol):
-    """Runs one deployed workflow; a context manager that closes its connections."""
+class Invoker(ABC):
+    """Runs one deployed workflow; a context manager that closes its connections.
 
-    @property
-    def prediction(self) -> DeployedPrediction | None:
-        """What was predicted of its plan, where that is known."""
+    ``prediction`` is what was predicted of its plan, where that is known.
+    """
 
-    def __enter__(self) -> Self: ...
+    def __init__(self, url: str, timeout_s: float, prediction: DeployedPrediction | None) -> None:
+        self.prediction = prediction
+        self._caller = Caller(url, timeout_s)
 
-    def __exit__(self, *_: object) -> None: ...
+    def __enter__(self) -> Self:
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        self._caller.close()
+
+    @abstractmethod
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
         """The workflow's answer to `request`; ``function-failed`` and the like where it fails."""
-        ...
 
 
-class EntryInvoker:
+class EntryInvoker(Invoker):
     """Hands the request to the entry wrap, which runs the workflow.
 
     It tells its timeline to those who know the `trace_key` of its build.
@@ -76,16 +82,9 @@ class EntryInvoker:
         trace_key: str = "",
         prediction: DeployedPrediction | None = None,
     ) -> None:
-        self.prediction = prediction
+        super().__init__(url, timeout_s, prediction)
         self._entry = entry
         self._trace_key = trace_key
-        self._caller = Caller(url, timeout_s)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._caller.close()
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
         """The workflow's answer to `request`; ``not-traced`` where the wrap knows another key."""
@@ -102,7 +101,7 @@ class EntryInvoker:
             raise ChironError("not-traced", message, functions=[self._entry]) from None
 
 
-class ClientInvoker:
+class ClientInvoker(Invoker):
     """Calls every task's function itself, the tasks of a stage at once: planner one-to-one.
 
     Parameters
@@ -118,20 +117,16 @@ class ClientInvoker:
         timeout_s: float = 60.0,
         prediction: DeployedPrediction | None = None,
     ) -> None:
-        self.prediction = prediction
+        super().__init__(url, timeout_s, prediction)
         ordered = sorted(flows.items(), key=lambda item: (item[1].stage, item[1].task))
         self._stages = [list(g) for _, g in groupby(ordered, key=lambda item: item[1].stage)]
         self._output = ordered[0][1].output
         self._fail = ordered[0][1].fail
-        self._caller = Caller(url, timeout_s)
         self._threads = ThreadPoolExecutor(max(map(len, self._stages)))
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._threads.shutdown()
-        self._caller.close()
+        super().__exit__()
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
         """The workflow's answer to `request`; there is no timeline, as no wrap sees the whole."""

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from workflow.documents import read_document
+from workflow.platform import Platform
+
 REGISTRY = "registry.example:5000/team"
 
 
@@ -113,3 +116,19 @@ def test_images_are_the_embedded_gateways_where_that_or_none_answers(
     assert ("no gateway says" in result.stderr) == (answers == 404)
     assert not faas_cli.exists()
     assert list(Path(environment["CHIRON_HOME"]).rglob("small-wrap1*"))
+
+
+@pytest.mark.parametrize("assumed", [(), ("process_compute_ms", "short_release_ms")])
+@pytest.mark.parametrize("gateway", ["faasd"], indirect=True)
+def test_what_was_assumed_and_not_measured_is_said_in_one_line(
+    gateway, assumed, chiron, artefacts, monkeypatch
+):
+    platform = read_document(Platform, artefacts / "platform.json", "platform")
+    found = platform.model_copy(update={"assumed": assumed})
+    monkeypatch.setattr("cli.calibrate.calibrate", lambda *_, **__: found)
+
+    result = chiron("calibrate", OPENFAAS_URL=gateway)
+
+    assert result.status == 0, result.stderr
+    told = [line for line in result.stderr.splitlines() if "assumed" in line]
+    assert told == [f"· assumed and not measured: {', '.join(assumed)}"] * bool(assumed)
