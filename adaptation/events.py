@@ -7,23 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+# fmt: off
 Kind = Literal[
-    "watching",
-    "window",
-    "gone",
-    "repaired",
-    "adapting",
-    "step",
-    "planned",
-    "unchanged",
-    "checked",
-    "outage",
-    "switched",
-    "draining",
-    "removed",
-    "rolled-back",
-    "failed",
+    "watching", "window", "gone", "repaired", "adapting", "step", "planned", "unchanged", "checked",
+    "outage", "switched", "draining", "removed", "rolled-back", "failed",
 ]
+# fmt: on
 
 
 @dataclass(frozen=True)

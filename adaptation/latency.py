@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from statistics import fmean
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import requests
 from prometheus_client.metrics_core import Metric
@@ -38,8 +38,7 @@ class Latencies(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(NamedTuple):
     """Requests that a function answered since its gateway started, and their seconds."""
 
     requests: float
@@ -75,16 +74,18 @@ class GatewayMetrics:
         ChironError
             ``no-metrics`` where there are none at the URL.
         """
-        sums = {"_count": 0.0, "_sum": 0.0}
-        for sample in self._samples():
-            kind = sample.name.removeprefix(_SECONDS)
-            if kind in sums and _is_of(sample, function):
-                sums[kind] += sample.value
-        return Totals(sums["_count"], sums["_sum"])
-
-    def _samples(self) -> Iterator[Sample]:
-        families = self._families()
-        return (s for family in families if family.name == _SECONDS for s in family.samples)
+        own = [
+            sample
+            for family in self._families()
+            if family.name == _SECONDS
+            for sample in family.samples
+            if _is_of(sample, function)
+        ]
+        count, seconds = (
+            sum(sample.value for sample in own if sample.name == _SECONDS + kind)
+            for kind in ("_count", "_sum")
+        )
+        return Totals(count, seconds)
 
     def _families(self) -> list[Metric]:
         try:

@@ -18,32 +18,21 @@ _DOUBLINGS = 6
 
 @dataclass(frozen=True)
 class Rules:
-    """When to adapt.
+    """When to adapt."""
 
-    Attributes
-    ----------
-    window_s
-        How long requests are counted for one mean latency, in seconds.
-    windows
-        How many windows in a row have to be outside the range, on one side of it.
-    fewest
-        Requests below which a window tells nothing.
-    tolerance
-        How much further than the predicted range the mean may be, as a share of its ends.
-    every_s
-        Profile anew when the last time is longer ago, in seconds; None for never.
-    best_effort
-        Switch to plans that miss the SLO too.
-    allow_outage
-        Deploy the entry again to switch, even where the provider loses requests by that.
-    """
-
+    #: How long requests are counted for one mean latency, in seconds.
     window_s: float = 60.0
+    #: How many windows in a row have to be outside the range, on one side of it.
     windows: int = 3
+    #: Requests below which a window tells nothing.
     fewest: int = 10
+    #: How much further than the predicted range the mean may be, as a share of its ends.
     tolerance: float = 0.25
+    #: Profile anew when the last time is longer ago, in seconds; None for never.
     every_s: float | None = None
+    #: Switch to plans that miss the SLO too.
     best_effort: bool = False
+    #: Deploy the entry again to switch, even where the provider loses requests by that.
     allow_outage: bool = False
 
 
@@ -64,24 +53,17 @@ def side(latency_ms: float, prediction: DeployedPrediction, tolerance: float) ->
 
 @dataclass(frozen=True)
 class Record:
-    """What the windows so far come to.
+    """What the windows so far come to."""
 
-    Attributes
-    ----------
-    side, run
-        The side of the last window that told something, and how many in a row were there.
-    attempts
-        Adaptations since the latency was last in range; each one that it comes back for lets the
-        next drift be taken at its word sooner.
-    pause
-        Windows in which nothing is done, whatever they tell: the longer the more attempts there
-        were. Drift that a new plan does not mend, such as load, is then no reason to go round and
-        round.
-    """
-
+    #: The side of the last window that told something, and how many in a row were there.
     side: Side = "within"
     run: int = 0
+    #: Adaptations since the latency was last in range; each one that it comes back for lets the
+    #: next drift be taken at its word sooner.
     attempts: int = 0
+    #: Windows in which nothing is done, whatever they tell: the longer the more attempts there
+    #: were. Drift that a new plan does not mend, such as load, is then no reason to go round and
+    #: round.
     pause: int = 0
 
     def seen(self, window: Window, prediction: DeployedPrediction, rules: Rules) -> Record:
@@ -109,25 +91,17 @@ class Record:
 
 @dataclass(frozen=True)
 class Served:
-    """What serves, as a new plan is compared with it.
+    """What serves, as a new plan is compared with it."""
 
-    Attributes
-    ----------
-    prediction
-        What was predicted of its plan; None where nothing was.
-    took_ms
-        What requests have just taken, where that is not what was predicted.
-    same_source, same_asked
-        Whether it says that it was made from the same functions, and that the same was asked of
-        its plan.
-    hop_ms
-        What a switch would add to what requests take.
-    """
-
+    #: What was predicted of its plan; None where nothing was.
     prediction: DeployedPrediction | None = None
+    #: What requests have just taken, where that is not what was predicted.
     took_ms: float | None = None
+    #: Whether it says that it was made from the same functions, and that the same was asked of
+    #: its plan.
     same_source: bool = False
     same_asked: bool = False
+    #: What a switch would add to what requests take.
     hop_ms: float = 0.0
 
 

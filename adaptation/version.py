@@ -44,24 +44,16 @@ _CHECKS = 10
 
 @dataclass(frozen=True)
 class Serving:
-    """The version that serves, and what is deployed of others.
+    """The version that serves, and what is deployed of others."""
 
-    Attributes
-    ----------
-    called
-        The function that clients call.
-    entry
-        The version's entry wrap: the same one, or the one that it hands its requests on to.
-    wraps
-        All functions that a request needs.
-    others
-        Functions of the workflow that the version does not need: older ones that drain, newer
-        ones that are being tried, or what a watcher that was interrupted has left.
-    """
-
+    #: The function that clients call.
     called: FunctionStatus
+    #: The version's entry wrap: the same one, or the one that it hands its requests on to.
     entry: FunctionStatus
+    #: Functions of the workflow that the version does not need: older ones that drain, newer
+    #: ones that are being tried, or what a watcher that was interrupted has left.
     others: tuple[FunctionStatus, ...]
+    #: All functions that a request needs.
     wraps: tuple[FunctionStatus, ...] = ()
 
     @property
@@ -84,8 +76,7 @@ class Serving:
         if self.behind:
             return name == self.behind
         if self.version:
-            workflow = self.entry.annotations[WORKFLOW]
-            return name == entry_name(workflow, self.version)
+            return name == entry_name(self.entry.annotations[WORKFLOW], self.version)
         return name not in {function.name for function in self.others}
 
     @property
@@ -120,15 +111,15 @@ def serving(gateway: Gateway, workflow: str, planner: str) -> Serving | None:
 def named(plan: Plan, version: str) -> Plan:
     """`plan` with the version in the name of every wrap."""
     wraps = tuple(
-        wrap.model_copy(update={"name": _name(plan.workflow, index, version)})
-        for index, wrap in enumerate(plan.wraps)
+        wrap.model_copy(update={"name": _name(plan.workflow, number, version)})
+        for number, wrap in enumerate(plan.wraps, start=1)
     )
     return plan.model_copy(update={"wraps": wraps})
 
 
 def entry_name(workflow: str, version: str) -> str:
     """The name of the entry wrap of a version."""
-    return _name(workflow, 0, version)
+    return _name(workflow, 1, version)
 
 
 def version_of(plan: Plan, marks: Mapping[str, str]) -> str:
@@ -136,32 +127,22 @@ def version_of(plan: Plan, marks: Mapping[str, str]) -> str:
     return digest([dump(plan), *marks.values()])
 
 
-def _name(workflow: str, index: int, version: str) -> str:
-    return wrap_name(workflow, f"wrap{index + 1}-{version}")
+def _name(workflow: str, number: int, version: str) -> str:
+    return wrap_name(workflow, f"wrap{number}-{version}")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A version that works.
-
-    Attributes
-    ----------
-    version
-        Its name.
-    entry
-        How its entry wrap was deployed.
-    created
-        All functions that were deployed for it.
-    ready_s
-        What that took, until they answered, in seconds.
-    measured
-        What its answers took.
-    """
+    """A version that works, by its name `version`."""
 
     version: str
+    #: How its entry wrap was deployed.
     entry: FunctionSpec
+    #: All functions that were deployed for it.
     created: list[str]
+    #: What that took, until they answered, in seconds.
     ready_s: float
+    #: What its answers took.
     measured: Measurement
 
 

@@ -41,30 +41,22 @@ class Watcher:
 
     What is deployed it reads from the gateway, so that it can be ended and started at any time,
     and a failed adaptation leaves the version serving that served before.
-
-    Attributes
-    ----------
-    request
-        The workflow and its SLO; its platform is measured once where it has none. Its planner is
-        one that has an entry to switch: any but ``one-to-one``.
-    profile
-        Profiles the workflow's functions.
-    wait
-        Lets so many seconds pass.
-    out
-        Where profile.json, platform.json, plan.json and build/ of the last plan are written.
-    switch_s
-        How long the entry may take to become a new version.
     """
 
+    #: The workflow and its SLO; its platform is measured once where it has none. Its planner is
+    #: one that has an entry to switch: any but ``one-to-one``.
     request: DeploymentRequest
     launcher: Launcher
     latencies: Latencies
+    #: Profiles the workflow's functions.
     profile: Callable[[], Profile]
     rules: Rules
+    #: Lets so many seconds pass.
     wait: Wait
     tell: Tell
+    #: Where profile.json, platform.json, plan.json and build/ of the last plan are written.
     out: Path
+    #: How long the entry may take to become a new version.
     switch_s: float = SWITCH_S
     _tried: datetime = field(init=False, default=datetime.min.replace(tzinfo=UTC))
 

@@ -56,38 +56,24 @@ def state_folder(variables: Mapping[str, str] = os.environ) -> Path:
 
 @dataclass(frozen=True)
 class Config:
-    """What the services work with.
+    """What the services work with."""
 
-    Attributes
-    ----------
-    connect
-        Gives a launcher for the length of one job; can be pickled.
-    gateway_url
-        The gateway that /healthz looks at.
-    root
-        Below it are the workflow folders that clients may name.
-    state
-        Where jobs, their uploads and results are kept.
-    components
-        Which of the components are served.
-    variables
-        The server's own, with which stack.yaml files below `root` are expanded.
-    secret
-        What clients have to send; None where every client that reaches the services may use them.
-    job_limits
-        What one job may use.
-    run
-        What runs jobs, and computes answers, within limits.
-    """
-
+    #: Gives a launcher for the length of one job; can be pickled.
     connect: _Connect
+    #: The gateway that /healthz looks at.
     gateway_url: str
+    #: Below it are the workflow folders that clients may name.
     root: Path = field(default_factory=Path.cwd)
+    #: Where jobs, their uploads and results are kept.
     state: Path = field(default_factory=state_folder)
     components: Sequence[str] = NAMES
+    #: The server's own, with which stack.yaml files below `root` are expanded.
     variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    #: What clients have to send; None where all that reach the services may use them.
     secret: Credentials | None = None
+    #: What one job may use.
     job_limits: Limits = JOB_LIMITS
+    #: What runs jobs, and computes answers, within limits.
     run: Run = child.run
 
 
