@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from requests import Response
+
 from adaptation.events import Event, Tell
 from adaptation.latency import Wait
 from adaptation.version import Candidate, Serving, serving
@@ -163,13 +165,8 @@ class BlueGreen:
 
     def _wrap_behind(self, name: str) -> str | None:
         """What the wrap calls itself that runs as the function `name`; None where none says so."""
-        try:
-            answer = self.gateway.get(name, _WRAP_PATH, _WRAP_TIMEOUT_S)
-        except ChironError as error:
-            if error.code != "timeout":
-                raise
-            return None
-        return answer.text if answer.ok else None
+        answer = _asked(self.gateway, name, _WRAP_PATH, _WRAP_TIMEOUT_S)
+        return answer.text if answer else None
 
 
 def _in_role(role: str, candidate: FunctionSpec, name: str) -> FunctionSpec:
@@ -196,10 +193,12 @@ def repair(gateway: Gateway, current: Serving, tell: Tell) -> None:
         The gateway's own, or ``not-ready``.
     """
     for function in current.wraps:
-        if function.replicas or _answers(gateway, function.name):
+        # A call may start one that was scaled to zero.
+        if function.replicas or _asked(gateway, function.name, _HEALTH_PATH, _READY_S):
             continue
         behind = current.behind if function is current.called else ""
-        spec, mib = as_it_was(function, behind), _limit_mib(function)
+        spec = as_it_was(function, behind)
+        mib = function.limits.memory_mib if function.limits else 0
         why = "has ended, and the gateway does not start it again"
         wanted_mib = min(2 * mib, _MOST_MIB)
         if mib < wanted_mib and maybe_by_memory(gateway.logs(function.name, TAIL)):
@@ -213,18 +212,15 @@ def repair(gateway: Gateway, current: Serving, tell: Tell) -> None:
         tell(Event("repaired", f"{function.name} answers again", figures))
 
 
-def _answers(gateway: Gateway, name: str) -> bool:
-    """Whether it does all the same: a call may start one that was scaled to zero."""
+def _asked(gateway: Gateway, name: str, path: str, timeout_s: float) -> Response | None:
+    """The good answer of the function `name` to GET of `path`; None for a bad one, or none yet."""
     try:
-        return gateway.get(name, _HEALTH_PATH, _READY_S).ok
+        answer = gateway.get(name, path, timeout_s)
+        return answer if answer.ok else None
     except ChironError as error:
         if error.code != "timeout":
             raise
-        return False
-
-
-def _limit_mib(function: FunctionStatus) -> int:
-    return function.limits.memory_mib if function.limits else 0
+        return None
 
 
 def _with_memory(spec: FunctionSpec, mib: int) -> FunctionSpec:

@@ -76,8 +76,11 @@ class Launcher:
         unchanged. Functions that were there before stay.
         """
         key = new_key()
+        sources = self.sources(WorkflowFolder(folder.path, workflow))
         with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
-            created = self._deploy(workflow, folder, plan, Path(scratch) / "build", key)
+            stack_file = generate(plan, sources, Path(scratch) / "build", trace_key=key)
+            self.build(stack_file)
+            created = deploy_stack(self.gateway, stack_file)
             with (
                 removed_on_failure(self.gateway, created),
                 invoker_for(plan, workflow, self.gateway.url, trace_key=key) as invoker,
@@ -92,14 +95,6 @@ class Launcher:
     def remove_left(self) -> None:
         """Remove what `launch` could not; the error names what stays, and how to remove it."""
         remove_all(self.gateway, sorted(self.left))
-
-    def _deploy(
-        self, workflow: Workflow, folder: WorkflowFolder, plan: Plan, out: Path, trace_key: str
-    ) -> list[str]:
-        sources = self.sources(WorkflowFolder(folder.path, workflow))
-        stack_file = generate(plan, sources, out, trace_key=trace_key)
-        self.build(stack_file)
-        return deploy_stack(self.gateway, stack_file)
 
 
 def invoker_for(

@@ -144,8 +144,9 @@ def _end(process: BaseProcess) -> None:
     if process.exitcode is None:
         process.kill()
         process.join()
-    if process.exitcode != 0:  # else it has seen to it itself
-        kill_group(process.pid)
+    if process.exitcode != 0 and process.pid:  # else it has seen to it itself
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     process.close()
 
 
@@ -184,13 +185,6 @@ def main(work: Work, limits: Limits, pipe: Connection) -> None:
         _end_descendants()
     _send(pipe, *message)
     os._exit(0)  # threads that the work left behind have no say in when this ends
-
-
-def kill_group(group: int | None) -> None:
-    """Kill what is left of a process group, if anything."""
-    if group is not None:
-        with suppress(ProcessLookupError):
-            os.killpg(group, signal.SIGKILL)
 
 
 class _CpuLimit(BaseException):

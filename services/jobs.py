@@ -24,7 +24,7 @@ ENDED_LIMIT = 1000
 #: How long one process waits for another's transaction, in seconds.
 _LOCK_TIMEOUT_S = 10.0
 #: Changes with the schema: what another version has left is not read.
-_VERSION = 2
+_VERSION = 3
 
 _SCHEMA = f"""
 PRAGMA journal_mode = WAL;
@@ -42,11 +42,10 @@ CREATE TABLE IF NOT EXISTS jobs (
     created TEXT NOT NULL,
     started TEXT,
     finished TEXT,
+    progress TEXT NOT NULL DEFAULT '[]',
     result TEXT,
     error TEXT
 );
-CREATE TABLE IF NOT EXISTS progress (job TEXT NOT NULL, at TEXT NOT NULL, line TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS progress_of_job ON progress (job);
 PRAGMA user_version = {_VERSION};
 """
 _INTERRUPTED = Problem(
@@ -137,29 +136,26 @@ class JobStore:
             same = connection.execute(
                 "SELECT id, fingerprint FROM jobs WHERE key = ?", (job.key,)
             ).fetchone()
-            if same is None:
-                self._insert(connection, job)
-            elif same["fingerprint"] != job.fingerprint:
+            if same and same["fingerprint"] != job.fingerprint:
                 message = "another request had this Idempotency-Key: give each its own"
                 raise ChironError("key-reused", message, status=409)
-        return self.get(job.id if same is None else same["id"])
-
-    def _insert(self, connection: sqlite3.Connection, job: Submission) -> None:
-        waiting = "SELECT count(*) FROM jobs WHERE status = 'queued'"
-        if connection.execute(waiting).fetchone()[0] >= self._queue_limit:
-            message = f"{self._queue_limit} jobs are waiting already: try again when one is done"
-            raise ChironError("busy", message, status=429)
-        connection.execute(
-            "DELETE FROM jobs WHERE number IN (SELECT number FROM jobs WHERE finished IS NOT NULL"
-            " ORDER BY number DESC LIMIT -1 OFFSET ?)",
-            (ENDED_LIMIT,),
-        )
-        params = json.dumps(job.params)
-        connection.execute(
-            "INSERT INTO jobs (id, kind, params, key, fingerprint, request_id, status, created)"
-            " VALUES (?, ?, ?, ?, ?, ?, 'queued', ?)",
-            (job.id, job.kind, params, job.key, job.fingerprint, job.request_id, _now()),
-        )
+            if same:
+                return self.get(same["id"])
+            waiting = "SELECT count(*) FROM jobs WHERE status = 'queued'"
+            if connection.execute(waiting).fetchone()[0] >= self._queue_limit:
+                limit = f"{self._queue_limit} jobs are waiting already"
+                raise ChironError("busy", f"{limit}: try again when one is done", status=429)
+            connection.execute(
+                "DELETE FROM jobs WHERE number IN (SELECT number FROM jobs WHERE finished IS NOT"
+                " NULL ORDER BY number DESC LIMIT -1 OFFSET ?)",
+                (ENDED_LIMIT,),
+            )
+            connection.execute(
+                "INSERT INTO jobs (id, kind, params, key, fingerprint, request_id, status, created)"
+                " VALUES (:id, :kind, :params, :key, :fingerprint, :request_id, 'queued', :now)",
+                vars(job) | {"params": json.dumps(job.params), "now": _now()},
+            )
+        return self.get(job.id)
 
     def claim(self, kinds: Iterable[str]) -> Submission | None:
         """The oldest queued job of these kinds, from now on running; None where there is none."""
@@ -181,7 +177,11 @@ class JobStore:
     def add_progress(self, job: str, line: str) -> None:
         """Note that the job does what `line` says."""
         with self._writing() as connection:
-            connection.execute("INSERT INTO progress VALUES (?, ?, ?)", (job, _now(), line))
+            connection.execute(
+                "UPDATE jobs SET progress = json_insert(progress, '$[#]',"
+                " json_object('at', ?, 'line', ?)) WHERE id = ?",
+                (_now(), line, job),
+            )
 
     def finish(self, job: str, result: Any) -> None:
         """Keep the job's result, which has to be JSON."""
@@ -243,28 +243,24 @@ class JobStore:
         before = (datetime.now(UTC) - age).isoformat(timespec="milliseconds")
         with self._writing() as connection:
             connection.execute("DELETE FROM jobs WHERE finished < ?", (before,))
-            connection.execute("DELETE FROM progress WHERE job NOT IN (SELECT id FROM jobs)")
 
     def get(self, job: str, kind: str | None = None) -> Job:
         """The job, which has to be of `kind` if one is given; ``not-found`` (404)."""
-        with self._reading() as connection:
+        with closing(self._connect()) as connection:
             row = connection.execute("SELECT * FROM jobs WHERE id = ?", (job,)).fetchone()
-            lines = connection.execute(
-                "SELECT at, line FROM progress WHERE job = ? ORDER BY rowid", (job,)
-            ).fetchall()
         if row is None or kind not in (None, row["kind"]):
             message = f"there is no {kind or 'job'} with this id: list them for those there are"
             raise ChironError("not-found", message, status=404)
         return Job(
             **_summary(row),
-            progress=tuple(ProgressLine(at=line["at"], line=line["line"]) for line in lines),
+            progress=tuple(ProgressLine(**line) for line in json.loads(row["progress"])),
             result=None if row["result"] is None else json.loads(row["result"]),
             error=None if row["error"] is None else Problem.model_validate_json(row["error"]),
         )
 
     def newest(self, kind: str | None = None) -> tuple[JobSummary, ...]:
         """The newest jobs, of `kind` if one is given."""
-        with self._reading() as connection:
+        with closing(self._connect()) as connection:
             rows = connection.execute(
                 "SELECT * FROM jobs WHERE ? IN (kind, '') ORDER BY number DESC LIMIT ?",
                 (kind or "", LISTED),
@@ -273,7 +269,7 @@ class JobStore:
 
     def pending(self) -> set[str]:
         """The ids of the jobs that wait or run."""
-        with self._reading() as connection:
+        with closing(self._connect()) as connection:
             rows = connection.execute("SELECT id FROM jobs WHERE status IN ('queued', 'running')")
             return {row["id"] for row in rows}
 
@@ -283,13 +279,6 @@ class JobStore:
             connection.execute("BEGIN IMMEDIATE")
             yield connection  # closed without COMMIT, SQLite rolls back
             connection.execute("COMMIT")
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """One state of the database for several queries; waits for no writer."""
-        with closing(self._connect()) as connection:
-            connection.execute("BEGIN")
-            yield connection
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=_LOCK_TIMEOUT_S, isolation_level=None)

@@ -76,7 +76,11 @@ def _document(app: OpenAPI, directory: str) -> dict[str, Any]:
     """What flask-openapi3 says of the endpoints, with what they all have in common."""
     document: dict[str, Any] = copy.deepcopy(app.api_doc)
     schemas = document["components"]["schemas"]
-    schemas |= {model.__name__: _schema(model) for model in (Accepted, Problem)}
+    for model in (Accepted, Problem):
+        template = f"{_SCHEMAS}{{model}}"
+        schemas[model.__name__] = model.model_json_schema(
+            ref_template=template, mode="serialization"
+        )
     schemas.pop(app.validation_error_model.__name__, None)
     for operations in document["paths"].values():
         for operation in operations.values():
@@ -87,9 +91,7 @@ def _document(app: OpenAPI, directory: str) -> dict[str, Any]:
                 responses["202"] = _answer(responses["202"]["description"], Accepted)
                 operation.setdefault("parameters", []).append(_KEY)
             if "requestBody" in operation:
-                content = operation["requestBody"]["content"]
-                _offer_form(content, schemas)
-                _give_example(content, directory)
+                _offer_form(operation["requestBody"]["content"], schemas, directory)
     return document
 
 
@@ -102,18 +104,16 @@ def _describe_access(document: dict[str, Any], secret: Credentials | None) -> No
         document["security"] = [{secret.scheme: []}]
 
 
-def _offer_form(content: dict[str, Any], schemas: dict[str, Any]) -> None:
-    """Say that a body may be a form too, with an archive where it has a directory otherwise."""
+def _offer_form(content: dict[str, Any], schemas: dict[str, Any], directory: str) -> None:
+    """Say that a body may be a form too, with an archive where it has a directory otherwise.
+
+    Where a folder and an SLO are all that is needed, the page's body is filled in.
+    """
     reference = content["application/json"]["schema"]
     form = copy.deepcopy(schemas[reference["$ref"].removeprefix(_SCHEMAS)])
     if "directory" in form["properties"]:
         form["properties"][ARCHIVE] = {"type": "string", "format": "binary"}
     content["multipart/form-data"] = {"schema": form}
-
-
-def _give_example(content: dict[str, Any], directory: str) -> None:
-    """Fill the page's body in where a folder and an SLO are all that is needed."""
-    form = content["multipart/form-data"]["schema"]
     required = form.get("required", [])
     if "directory" in form["properties"] and set(required) <= {"slo"}:
         slo = {"slo": "200ms"} if required else {}
@@ -123,7 +123,3 @@ def _give_example(content: dict[str, Any], directory: str) -> None:
 def _answer(description: str, model: type[BaseModel]) -> dict[str, Any]:
     schema = {"$ref": f"{_SCHEMAS}{model.__name__}"}
     return {"description": description, "content": {"application/json": {"schema": schema}}}
-
-
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return model.model_json_schema(ref_template=f"{_SCHEMAS}{{model}}", mode="serialization")
