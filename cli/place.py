@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -30,7 +30,7 @@ from workflow.folder import check_links
 
 @contextmanager
 def connect(
-    flag: str | None,
+    gateway: str | None,
     *,
     local: Backend | None,
     tls_no_verify: bool = False,
@@ -50,32 +50,18 @@ def connect(
     ChironError
         ``no-gateway``, which offers ``--local``; ``unauthorised``.
     """
-    if local:
-        with (
-            embedded_gateway(backend=local) as url,
-            Gateway(url) as gateway,
-            _emptied(Launcher(gateway, BUILDERS[local])) as launcher,
-        ):
-            yield launcher
-        return
-    url = gateway_url(flag, os.environ)
-    with (
-        Gateway(url, credentials_for(url, os.environ), verify_tls=not tls_no_verify) as gateway,
-        _emptied(launcher_on(gateway, gateway_url_inside)) as launcher,
-    ):
-        yield launcher
-
-
-@contextmanager
-def _emptied(launcher: Launcher) -> Iterator[Launcher]:
-    """`launcher`; what it has left is removed when the block has ended, or reported."""
-    try:
-        yield launcher
-    finally:
-        try:
-            launcher.remove_left()
-        except ChironError as error:
-            warn([error.message])
+    named = nullcontext(gateway_url(gateway, os.environ))
+    with embedded_gateway(backend=local) if local else named as url:
+        credentials = None if local else credentials_for(url, os.environ)
+        with Gateway(url, credentials, verify_tls=not tls_no_verify) as client:
+            launcher = launcher_on(client, gateway_url_inside)
+            try:
+                yield launcher
+            finally:
+                try:
+                    launcher.remove_left()
+                except ChironError as error:
+                    warn([error.message])
 
 
 @dataclass(frozen=True)
@@ -89,12 +75,7 @@ class Place:
 
     def connect(self) -> AbstractContextManager[Launcher]:
         """A launcher there, as `connect` has it."""
-        return connect(
-            self.gateway,
-            local=self.local,
-            tls_no_verify=self.tls_no_verify,
-            gateway_url_inside=self.gateway_url_inside,
-        )
+        return connect(**vars(self))
 
 
 def place(
@@ -179,9 +160,6 @@ def launcher_on(gateway: Gateway, gateway_url_inside: str = "") -> Launcher:
     return Launcher(gateway, publish, gateway_url=gateway_url_inside)
 
 
-_BASE_IMAGE_VARIABLE = "CHIRON_BASE_IMAGE"
-
-
 def build_local(stack_file: Path) -> None:
     """Build every function of `stack_file` into the embedded gateway's image store.
 
@@ -198,18 +176,12 @@ def build_local(stack_file: Path) -> None:
 
 
 def build_docker(stack_file: Path) -> None:
-    """Build every function of `stack_file` in Docker, to be run without of-watchdog.
+    """As `build_local`, in Docker, to be run without of-watchdog.
 
     ``build_args`` of stack.yaml are those of the Dockerfile; the variable CHIRON_BASE_IMAGE names
     another base image for all functions that do not.
-
-    Raises
-    ------
-    ChironError
-        ``bad-link``, or the gateway's own error, with the function's name; the images before it
-        stay built.
     """
-    base = os.environ.get(_BASE_IMAGE_VARIABLE)
+    base = os.environ.get("CHIRON_BASE_IMAGE")
     common = {"BASE_IMAGE": base} if base else {}
     _build_all(stack_file, lambda source, given: build_in_docker(source, TEMPLATES, common | given))
 
@@ -223,13 +195,9 @@ def _build_all(
     for name, function in read_stack(stack_file, os.environ).functions.items():
         if function.skip_build:
             continue
-        check_links(stack_file.parent / function.handler, stack_file.parent, name)
-        source = FunctionSource(
-            name=name,
-            image=function.image,
-            lang=function.lang,
-            handler=stack_file.parent / function.handler,
-        )
+        folder = stack_file.parent / function.handler
+        check_links(folder, stack_file.parent, name)
+        source = FunctionSource(name, function.image, function.lang, folder)
         try:
             build_one(source, dict(function.build_args))
         except GatewayError as error:
