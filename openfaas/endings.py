@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 
 from openfaas.objects import LogLine
 from workflow.errors import ChironError
@@ -55,38 +55,32 @@ def memory_note(
     limit_mib
         Its memory limit, where that is known; a larger one in `error` is the machine's.
     """
-    mend = _Mend(function, holds, error.functions)
+    mend = partial(_more_memory, function, holds, error.functions)
     said = _ABOVE_LIMIT.search(error.message)
     if said:
         above_mib = int(said[1])
         if limit_mib and above_mib > limit_mib:
             return f"that is all that this machine or container has: run less beside {function}"
         used = _USED.search(error.message)
-        return mend.to(max(2 * above_mib, int(used[1]) if used else 0))
+        return mend(max(2 * above_mib, int(used[1]) if used else 0))
     lines = [line.text.strip() for line in log[-_LINES:] if _KILLED.search(line.text)]
     if not lines:
         return None
     limit = f" of {limit_mib} MiB" if limit_mib else ""
     cause = f"its log has {lines[-1]!a}, which may be its memory limit{limit}"
-    return f"{cause}: {mend.to(2 * limit_mib)}"
+    return f"{cause}: {mend(2 * limit_mib)}"
 
 
-@dataclass(frozen=True)
-class _Mend:
-    """More memory for what is deployed as `function`, by a function that it `holds`."""
-
-    function: str
-    holds: Sequence[str]
-    blamed: Sequence[str]
-
-    def to(self, wanted_mib: int) -> str:
-        names = ", ".join(self.holds[:_NAMED]) + (", ..." if len(self.holds) > _NAMED else "")
-        content = f"{self.function} runs {names}: " if list(self.holds) != [self.function] else ""
-        blamed = [name for name in self.holds if name in self.blamed] or list(self.holds)
-        function = blamed[0] if len(blamed) == 1 else "one of them"
-        mend = f"{content}give {function} more memory in stack.yaml"
-        mib = -(-wanted_mib // _STEP_MIB) * _STEP_MIB
-        return f"{mend}, such as limits: {{memory: {mib}Mi}}" if mib else f"{mend} (limits: memory)"
+def _more_memory(
+    function: str, holds: Sequence[str], blamed: Sequence[str], wanted_mib: int
+) -> str:
+    names = ", ".join(holds[:_NAMED]) + (", ..." if len(holds) > _NAMED else "")
+    content = f"{function} runs {names}: " if list(holds) != [function] else ""
+    concerned = [name for name in holds if name in blamed] or list(holds)
+    given = concerned[0] if len(concerned) == 1 else "one of them"
+    mend = f"{content}give {given} more memory in stack.yaml"
+    mib = -(-wanted_mib // _STEP_MIB) * _STEP_MIB
+    return f"{mend}, such as limits: {{memory: {mib}Mi}}" if mib else f"{mend} (limits: memory)"
 
 
 def last_words(log: Sequence[LogLine]) -> str | None:

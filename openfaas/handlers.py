@@ -112,10 +112,7 @@ def _unusable(code: Path, style: Style) -> str | None:
         return f"cannot be read: {error.strerror}"
     if not definitions:
         return f"has no handle: define {wanted}"
-    return _unusable_definition(definitions[-1][1], style, wanted)
-
-
-def _unusable_definition(definition: ast.AST, style: Style, wanted: str) -> str | None:
+    definition = definitions[-1][1]
     if isinstance(definition, ast.AsyncFunctionDef):
         return f"has an async handle, which the template does not await: define {wanted}"
     count = len(_PARAMETERS[style])

@@ -20,24 +20,23 @@ _BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
 }
 
 
-def without_nulls(value: Any) -> Any:
-    """A mapping without its None values, anything else as it is."""
-    if not isinstance(value, dict):
-        return value
-    return {key: item for key, item in value.items() if item is not None}
+class NullIsAbsent(BaseModel):
+    """Base: a field without a value is as good as absent."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {key: item for key, item in value.items() if item is not None}
 
 
-class WireObject(BaseModel):
+class WireObject(NullIsAbsent):
     """Base: camel case on the wire, null is absent, fields of newer gateways are ignored."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore"
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_nulls(cls, value: Any) -> Any:
-        return without_nulls(value)
 
 
 class Resources(WireObject):

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
-from openfaas.objects import FunctionSpec, Resources, without_nulls
+from openfaas.objects import FunctionSpec, NullIsAbsent, Resources
 from openfaas.strict_yaml import dump_yaml, load_yaml
 from openfaas.substitution import escape, expand
 from workflow.documents import Document, read_file, validate, write_atomically
@@ -45,16 +45,11 @@ def image_prefix(variables: Mapping[str, str]) -> str:
     return prefix
 
 
-class _Section(Document, strict=False):
-    """A mapping of stack.yaml, in which a field without a value is as good as absent.
+class _Section(Document, NullIsAbsent, strict=False):
+    """A mapping of stack.yaml.
 
     Not strict, since every scalar of the file is text: ``yes`` and ``true`` are flags.
     """
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_nulls(cls, value: Any) -> Any:
-        return without_nulls(value)
 
 
 class Provider(_Section):

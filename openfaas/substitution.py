@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from workflow.errors import ChironError
 from workflow.names import shown
@@ -20,6 +19,8 @@ _VARIABLE = re.compile(r"\$\{(\w+)(?P<then>\}|:-|:=|=)")
 _TEXT = re.compile(r"(?:(?!\$\{)(?:\$\$|\\[\\/]|.))+", re.DOTALL)
 _ESCAPE = re.compile(r"\$(\$)|\\([\\/])")
 _DEFAULT_TEXT = re.compile(r"(?:(?!\$\{)[^}])+")
+#: Most defaults that may stand within each other.
+_DEEPEST = 100
 
 
 def escape(text: str) -> str:
@@ -39,71 +40,48 @@ def expand(
         ``${VAR:=default}`` and ``${VAR=default}``; with `refuse_unset` also for a variable that
         is not set and has no default.
     """
-    try:
-        return _Expansion(text, variables, what, refuse_unset).run()
-    except RecursionError:
-        message = f"{what} has defaults nested too deeply"
-        raise ChironError("bad-substitution", message) from None
+    unclosed: list[tuple[int, str, list[str]]] = []  # variables whose default has begun
+    parts: list[str] = []
+    position = 0
 
+    def value(name: str, default: str | None) -> str:
+        if default is None and refuse_unset and name not in variables:
+            mend = "is not set for it: write the value, or a default: ${VAR:-default}"
+            raise _bad(text, position, what, f"{name[:60]} {mend}")
+        return variables.get(name) or default or ""
 
-@dataclass
-class _Expansion:
-    """One pass over `text`; `position` is how far it has come."""
-
-    text: str
-    variables: Mapping[str, str]
-    what: str
-    refuse_unset: bool
-    position: int = 0
-
-    def run(self) -> str:
-        parts: list[str] = []
-        while self.position < len(self.text):
-            if plain := _TEXT.match(self.text, self.position):
-                self.position = plain.end()
-                parts.append(_ESCAPE.sub(lambda m: m[1] or m[2], plain[0]))
+    while position < len(text):
+        if opening := _VARIABLE.match(text, position):
+            if opening["then"] == "}":
+                parts.append(value(opening[1], None))
             else:
-                parts.append(self._variable())
-        return "".join(parts)
+                unclosed.append((position, opening[1], parts))
+                parts = []
+            if len(unclosed) > _DEEPEST:
+                message = f"{what} has defaults nested too deeply"
+                raise ChironError("bad-substitution", message)
+            position = opening.end()
+        elif unclosed and text[position] == "}":
+            _, name, outer = unclosed.pop()
+            outer.append(value(name, "".join(parts)))
+            parts = outer
+            position += 1
+        elif plain := (_DEFAULT_TEXT if unclosed else _TEXT).match(text, position):
+            parts.append(plain[0] if unclosed else _ESCAPE.sub(lambda m: m[1] or m[2], plain[0]))
+            position = plain.end()
+        else:
+            raise _unknown(text, position, what)
+    if unclosed:
+        raise _unknown(text, unclosed[-1][0], what)
+    return "".join(parts)
 
-    def _variable(self) -> str:
-        opening = _VARIABLE.match(self.text, self.position)
-        if not opening:
-            raise self._bad()
-        start, self.position = self.position, opening.end()
-        bare = opening["then"] == "}"
-        default = "" if bare else self._default(start)
-        value = self.variables.get(opening[1])
-        if bare and value is None and self.refuse_unset:
-            raise ChironError(
-                "bad-substitution",
-                f"{self.what}, line {self._line(start)}: {opening[1][:60]} is not set for it: "
-                "write the value, or a default: ${VAR:-default}",
-            )
-        return value or default
 
-    def _default(self, start: int) -> str:
-        parts: list[str] = []
-        while not self.text.startswith("}", self.position):
-            if plain := _DEFAULT_TEXT.match(self.text, self.position):
-                self.position = plain.end()
-                parts.append(plain[0])
-            elif self.position < len(self.text):
-                parts.append(self._variable())
-            else:
-                self.position = start
-                raise self._bad()
-        self.position += 1
-        return "".join(parts)
+def _unknown(text: str, position: int, what: str) -> ChironError:
+    rest = text[position:].split("\n", 1)[0]
+    mend = "is not ${VAR} or ${VAR:-default}; write $${ for a literal ${"
+    return _bad(text, position, what, f"{shown(rest)} {mend}")
 
-    def _line(self, position: int) -> int:
-        return self.text.count("\n", 0, position) + 1
 
-    def _bad(self) -> ChironError:
-        line = self._line(self.position)
-        rest = self.text[self.position :].split("\n", 1)[0]
-        return ChironError(
-            "bad-substitution",
-            f"{self.what}, line {line}: {shown(rest)} is not ${{VAR}} or ${{VAR:-default}}; "
-            "write $${ for a literal ${",
-        )
+def _bad(text: str, position: int, what: str, reason: str) -> ChironError:
+    line = text.count("\n", 0, position) + 1
+    return ChironError("bad-substitution", f"{what}, line {line}: {reason}")
