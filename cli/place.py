@@ -78,9 +78,7 @@ class Place:
         return connect(**vars(self))
 
 
-def place(
-    *more: Callable[[options.Command], options.Command],
-) -> Callable[[options.Command], options.Command]:
+def place(*more: Callable[..., Any]) -> Callable[[options.Command], options.Command]:
     """The options --gateway and --tls-no-verify, and `more`, as one argument: the `Place`."""
 
     def add(command: options.Command) -> options.Command:

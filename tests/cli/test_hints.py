@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from workflow.documents import read_document
-from workflow.platform import Platform
-
 REGISTRY = "registry.example:5000/team"
 
 
@@ -121,9 +118,8 @@ def test_images_are_the_embedded_gateways_where_that_or_none_answers(
 @pytest.mark.parametrize("assumed", [(), ("process_compute_ms", "short_release_ms")])
 @pytest.mark.parametrize("gateway", ["faasd"], indirect=True)
 def test_what_was_assumed_and_not_measured_is_said_in_one_line(
-    gateway, assumed, chiron, artefacts, monkeypatch
+    gateway, assumed, chiron, platform, monkeypatch
 ):
-    platform = read_document(Platform, artefacts / "platform.json", "platform")
     found = platform.model_copy(update={"assumed": assumed})
     monkeypatch.setattr("cli.calibrate.calibrate", lambda *_, **__: found)
 

@@ -189,7 +189,7 @@ def test_other_users_may_read_nothing_of_jobs_whatever_they_could_before(path):
 
     store = JobStore(path)
     store.submit(Submission("a", "kind", {"secret": "s"}))
-    with store._reading() as connection:  # which has its journals
+    with closing(store._connect()) as connection:  # which has its journals
         connection.execute("SELECT * FROM jobs").fetchall()
         files = [path.parent, *path.parent.rglob("*")]
         assert len(files) > 2
