@@ -158,18 +158,8 @@ def deploy_beside(
     """`plan` deployed under names of its own; nothing of it stays where it does not work.
 
     Supporting functions of the workflow's stack.yaml belong to all versions: those that are
-    missing are deployed, those that are there stay as they are.
-
-    Parameters
-    ----------
-    request
-        What `plan` and `sources` are of.
-    out
-        Where the deployable folder is generated.
-    checked
-        The payloads that it has to answer.
-    trace_key
-        That of the wrap that will hand requests on to it, if there is one.
+    missing are deployed, those that are there stay as they are. The deployable folder is generated
+    in `out`. `trace_key` is that of the wrap that will hand requests on to it, if there is one.
 
     Raises
     ------

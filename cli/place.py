@@ -38,12 +38,8 @@ def connect(
 ) -> Iterator[Launcher]:
     """A launcher on the gateway that flags and environment name, or on one that is embedded.
 
-    Parameters
-    ----------
-    local
-        What runs the functions of the embedded gateway; None for the gateway that is named.
-    gateway_url_inside
-        Where functions reach that gateway; empty for where its provider has it.
+    `local` is what runs the functions of the embedded one. Functions reach the one that is named
+    at `gateway_url_inside`, or where its provider has it.
 
     Raises
     ------
@@ -110,14 +106,9 @@ def embedded_gateway(
     user: str | None = None,
     password: str | None = None,
 ) -> Iterator[str]:
-    """The URL of an embedded gateway for the length of the block.
+    """The URL of an embedded gateway for the length of the block; port 0 takes a free one.
 
-    Parameters
-    ----------
-    port
-        0 takes a free one.
-    user, password
-        What its management API asks for: both, or nothing where neither is given.
+    Its management API asks for `user` and `password`, or for nothing where neither is given.
     """
     try:
         with EmbeddedGateway(port, user=user, password=password, backend=backend) as embedded:

@@ -30,12 +30,7 @@ def deploy_stack(gateway: Gateway, stack_file: Path) -> list[str]:
     """Deploy the functions of a generated stack.yaml and wait until they answer.
 
     Supporting functions that run unchanged are left alone. Where something fails, what was created
-    here is removed again.
-
-    Returns
-    -------
-    list of str
-        The functions that were created and not merely updated.
+    here is removed again. Returns the functions that were created and not merely updated.
     """
     stack = read_stack(stack_file, {})
     existing = {function.name: function for function in gateway.functions()}

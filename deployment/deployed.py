@@ -22,12 +22,8 @@ from workflow.errors import ChironError
 class DeployedWorkflow(Document):
     """A workflow as one planner of it is deployed.
 
-    Attributes
-    ----------
-    functions
-        Its wraps' functions; supporting functions, which others may use too, are not among them.
-    calls
-        Invocations of the functions that clients call, as the gateway counts them.
+    Supporting functions, which others may use too, are not among its `functions`. Its `calls` are
+    those of the functions that clients call, as the gateway counts them.
     """
 
     workflow: str

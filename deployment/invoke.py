@@ -104,10 +104,7 @@ class EntryInvoker(Invoker):
 class ClientInvoker(Invoker):
     """Calls every task's function itself, the tasks of a stage at once: planner one-to-one.
 
-    Parameters
-    ----------
-    flows
-        Function name -> the place of its task.
+    `flows` has the place of each function's task.
     """
 
     def __init__(

@@ -23,15 +23,8 @@ from workflow.tracing import new_key
 
 @dataclass(frozen=True)
 class Deployment:
-    """A plan that is deployed.
-
-    Attributes
-    ----------
-    names
-        Its wraps' functions in the order of the plan.
-    trace_key
-        With which they trace requests.
-    """
+    """A plan that is deployed: `names` are its wraps' functions in the order of the plan, which
+    trace requests with the `trace_key`."""
 
     gateway: Gateway
     names: tuple[str, ...]

@@ -44,16 +44,9 @@ def memory_note(
 ) -> str | None:
     """What mends an end by memory that `error` tells of; None where nothing points to one.
 
-    Parameters
-    ----------
-    function
-        What was deployed.
-    holds
-        The functions of stack.yaml that run in it.
-    log
-        The end of its log.
-    limit_mib
-        Its memory limit, where that is known; a larger one in `error` is the machine's.
+    The functions of stack.yaml that `holds` names run in what is deployed as `function`. Its
+    `log` ends so, and `limit_mib` is its memory limit where that is known, in MiB; a larger one in
+    `error` is the machine's.
     """
     mend = partial(_more_memory, function, holds, error.functions)
     said = _ABOVE_LIMIT.search(error.message)

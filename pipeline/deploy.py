@@ -86,12 +86,8 @@ def deploy(
 ) -> DeploymentReport:
     """Find, generate and deploy the cheapest deployment that meets the SLO, then measure it.
 
-    Parameters
-    ----------
-    out
-        Where profile.json, platform.json, plan.json and build/ are written.
-    progress
-        Called with a line for every step.
+    profile.json, platform.json, plan.json and build/ are written to `out`; `progress` is called
+    with a line for every step.
 
     Raises
     ------

@@ -56,14 +56,8 @@ class Failed(Exception):  # noqa: N818  (it carries the error)
 def run(work: Work, limits: Limits, tell: Progress, stop: Stop) -> Any:
     """What `work` returns, which has to be JSON, computed in a process of its own.
 
-    Parameters
-    ----------
-    work
-        Something that can be pickled; called with a function that takes lines of progress.
-    tell
-        Gets those lines.
-    stop
-        Asked every now and then; work that has to stop may remove what it made before.
+    `work` can be pickled, and is called with a function that takes lines of progress, which `tell`
+    gets. `stop` is asked every now and then; work that has to stop may remove what it made before.
 
     Raises
     ------
