@@ -27,9 +27,7 @@ from workflow.folder import WorkflowFolder
 @click.option(
     "--profile", type=click.Path(path_type=Path), help="Use this profile instead of measuring."
 )
-@click.option(
-    "--platform", type=click.Path(path_type=Path), help="Use this platform instead of measuring."
-)
+@options.given_platform
 @place(options.gateway_url_inside, options.local)
 @options.output("out")
 @options.as_json

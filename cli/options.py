@@ -94,7 +94,9 @@ platform = click.option(
     help="What the platform costs (default: platform.json in DIR, else here).",
 )
 
-
+given_platform = click.option(
+    "--platform", type=click.Path(path_type=Path), help="Use this platform instead of measuring."
+)
 check = click.option(
     "--check/--no-check",
     default=True,

@@ -67,9 +67,7 @@ _RULES = Rules()
 @click.option(
     "--local-launcher", is_flag=True, help="Profile here, without the gateway and strace."
 )
-@click.option(
-    "--platform", type=click.Path(path_type=Path), help="Use this platform instead of measuring."
-)
+@options.given_platform
 @click.option("--metrics", metavar="URL", help="Where the gateway's metrics are, if not /metrics.")
 @options.timeout
 @options.check

@@ -108,10 +108,9 @@ def _finished(call: Callable[..., None], *arguments: object) -> None:
 def _remove(gateway: Gateway, names: Sequence[str]) -> None:
     failures = _tried_to_remove(gateway, names)
     for _ in range(_FURTHER_REMOVALS):
-        if not failures:
-            return
-        time.sleep(_PAUSE_S)
-        failures = _tried_to_remove(gateway, list(failures))
+        if failures:
+            time.sleep(_PAUSE_S)
+            failures = _tried_to_remove(gateway, list(failures))
     if failures:
         error = next(iter(failures.values()))
         lines = " && ".join(f"faas-cli remove -g {gateway.url} {name}" for name in failures)

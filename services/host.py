@@ -179,9 +179,18 @@ class Host:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Run the jobs for the length of the block; ``state-in-use`` if another server does."""
-        with self._exclusive():
+        with (self.config.state / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                place = f"another server keeps its jobs in {self.config.state}"
+                message = f"{place}: end it, or set CHIRON_HOME"
+                raise ChironError("state-in-use", message) from None
             self.store.recover(REPEATABLE)
-            self._remove_orphans()
+            pending = self.store.pending()
+            for folder in self._workspaces.glob("*"):
+                if folder.name not in pending:  # a server left it that was killed
+                    self._discard(folder.name)
             self._worker.start()
             try:
                 yield
@@ -199,10 +208,9 @@ class Host:
 
     def _without_places(self, error: ChironError) -> ChironError:
         """`error` with paths as the client knows them: below the root, or of the archive."""
-        places = [
-            self.config.root.resolve(),
-            *([g.workspace / "upload"] if "workspace" in g else []),
-        ]
+        places = [self.config.root.resolve()]
+        if "workspace" in g:
+            places.append(g.workspace / "upload")
         for place in places:
             error.message = error.message.replace(f"{place}/", "")
         return error
@@ -220,24 +228,6 @@ class Host:
         config = self.config
         work = partial(_connected, job, config.connect, config.state / "job.lock", dict(params))
         return config.run(work, config.job_limits, progress, stop)
-
-    def _remove_orphans(self) -> None:
-        """Remove what a server left that was killed: folders of no job that is still to run."""
-        pending = self.store.pending()
-        for folder in self._workspaces.glob("*"):
-            if folder.name not in pending:
-                self._discard(folder.name)
-
-    @contextmanager
-    def _exclusive(self) -> Iterator[None]:
-        with (self.config.state / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                place = f"another server keeps its jobs in {self.config.state}"
-                message = f"{place}: end it, or set CHIRON_HOME"
-                raise ChironError("state-in-use", message) from None
-            yield
 
 
 def remove_workspace(_: BaseException | None) -> None:
