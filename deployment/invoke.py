@@ -26,7 +26,6 @@ from generator.annotations import (
 from generator.declaration import NumberedSource
 from generator.settings import client_timeout_s
 from openfaas.client import Gateway
-from openfaas.objects import FunctionStatus
 from workflow.data import request_text, resolve
 from workflow.errors import ChironError
 from workflow.model import Source
@@ -159,36 +158,32 @@ def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) ->
     ChironError
         ``not-deployed``, or ``ambiguous`` where several planners of it are deployed.
     """
-    by_planner: dict[str, list[FunctionStatus]] = {}
     functions = gateway.functions()
-    for function in functions:
-        found = function.annotations.get(PLANNER, "")
-        called = function.annotations.get(ROLE) in _CALLED
-        if called and function.annotations.get(WORKFLOW) == workflow and planner in (None, found):
-            by_planner.setdefault(found, []).append(function)
-    if not by_planner:
+    called = [
+        function
+        for function in functions
+        if function.annotations.get(ROLE) in _CALLED
+        and function.annotations.get(WORKFLOW) == workflow
+        and planner in (None, function.annotations.get(PLANNER, ""))
+    ]
+    if not called:
         what = f"workflow {workflow}" + (f" as {planner}" if planner else "")
         raise ChironError(
             "not-deployed",
             f"{what} is not deployed on {gateway.url}: chiron deploy does that",
             status=404,
         )
-    if len(by_planner) > 1:
-        planners = ", ".join(sorted(by_planner))
+    planners = sorted({function.annotations.get(PLANNER, "") for function in called})
+    if len(planners) > 1:
+        there = ", ".join(planners)
         raise ChironError(
-            "ambiguous", f"workflow {workflow} is deployed as {planners}: choose one with --planner"
+            "ambiguous", f"workflow {workflow} is deployed as {there}: choose one with --planner"
         )
-    return _invoker(gateway, next(iter(by_planner.values())), functions)
-
-
-def _invoker(
-    gateway: Gateway, called: Sequence[FunctionStatus], functions: Sequence[FunctionStatus]
-) -> Invoker:
-    entry = next((f for f in called if f.annotations.get(ROLE) == "entry"), called[0])
-    timeout_s = client_timeout_s(entry.env_vars)
+    entry = next((f for f in called if f.annotations.get(ROLE) == "entry"), None)
+    timeout_s = client_timeout_s((entry or called[0]).env_vars)
     predictions = (read_prediction(answering(f, functions).annotations) for f in called)
     prediction = next(filter(None, predictions), None)
-    if entry.annotations.get(ROLE) == "entry":
+    if entry:
         key = entry.annotations.get(KEY_ANNOTATION, "")
         return EntryInvoker(gateway.url, entry.name, timeout_s, key, prediction)
     flows = {f.name: read_flow(f.annotations) for f in called}
