@@ -17,11 +17,7 @@ from profiler.calibrate import calibrate
 @place(options.gateway_url_inside, options.local)
 @options.output("platform.json")
 @options.as_json
-def command(
-    place: Place,
-    output: Path,
-    as_json: bool,
-) -> None:
+def command(place: Place, output: Path, as_json: bool) -> None:
     """Measure what invocations, processes and threads cost here, with wraps that do nothing.
 
     \b

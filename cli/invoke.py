@@ -29,11 +29,7 @@ from workflow.errors import ChironError
 @place()
 @options.as_json
 def command(
-    workflow: str,
-    planner: str | None,
-    trace: Path | None,
-    place: Place,
-    as_json: bool,
+    workflow: str, planner: str | None, trace: Path | None, place: Place, as_json: bool
 ) -> None:
     """Run the deployed WORKFLOW; its request is read from stdin, its answer goes to stdout.
 

@@ -17,13 +17,7 @@ from requests.adapters import HTTPAdapter
 
 from openfaas.credentials import Credentials
 from openfaas.endings import TAIL, by_memory, last_words
-from openfaas.objects import (
-    FunctionSpec,
-    FunctionStatus,
-    GatewayInfo,
-    LogLine,
-    Secret,
-)
+from openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine, Secret
 from workflow.errors import ChironError
 
 #: What faas-cli allows a call to the gateway's API, in seconds.
