@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import requests
 from pydantic import TypeAdapter, ValidationError
-from requests import Response
+from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 
 from openfaas.credentials import Credentials
@@ -297,7 +297,7 @@ class Gateway:
         what: str,
         params: Mapping[str, str] | None = None,
         json: Mapping[str, Any] | None = None,
-    ) -> requests.Response:
+    ) -> Response:
         """An authenticated call of the gateway's own API about `what`; any failure is an error."""
         response = self._send(method, path, self._sign, None, params=params, json=json)
         if response.ok:
@@ -312,13 +312,13 @@ class Gateway:
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
-    ) -> requests.Response:
+    ) -> Response:
         """A call of a function, which never sees the gateway's credentials; any status is fine."""
         return self._send(method, path, _unsigned, timeout_s, data=body, headers=headers)
 
     def _send(
         self, method: str, path: str, auth: Any, timeout_s: float | None, **content: Any
-    ) -> requests.Response:
+    ) -> Response:
         limit_s = self._timeout_s if timeout_s is None else timeout_s
         try:
             return self._session.request(
@@ -348,12 +348,12 @@ class Gateway:
             message = f"gateway URL {self.url!a} cannot be used: {error}"
             raise ChironError("bad-gateway-url", message) from None
 
-    def _sign(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+    def _sign(self, request: PreparedRequest) -> PreparedRequest:
         if self._credentials is not None:
             request.headers["Authorization"] = self._credentials.authorization
         return request
 
-    def _failure(self, response: requests.Response, what: str) -> ChironError:
+    def _failure(self, response: Response, what: str) -> ChironError:
         if response.status_code == requests.codes.unauthorized:
             return ChironError(
                 "unauthorised",
@@ -384,7 +384,7 @@ class Gateway:
             raise ChironError("gateway-error", message, status=502) from None
 
 
-def _unsigned(request: requests.PreparedRequest) -> requests.PreparedRequest:
+def _unsigned(request: PreparedRequest) -> PreparedRequest:
     """No credentials, not even those that ~/.netrc has for the gateway's host."""
     return request
 
