@@ -15,7 +15,7 @@ from deployment.measure import WARM_UP, Check, check_of, checked_invoke
 from evaluation.bench.setup import Place
 from evaluation.bench.usage import Around, Sandboxes, Unseen, around, meter
 from evaluation.bench.variants import apart
-from evaluation.load.client import Route, route_of
+from evaluation.measurements.client import Route, route_of
 from openfaas.client import Gateway
 from workflow.answer import ExpectedAnswer
 from workflow.documents import read_json, write_atomically

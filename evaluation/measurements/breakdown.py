@@ -11,7 +11,7 @@ from typing import Any
 from deployment.caller import Caller
 from evaluation.bench.bench import Bench, Placed
 from evaluation.bench.rounds import Measurement, Round, Session
-from evaluation.load.client import Call
+from evaluation.measurements.client import Call
 from workflow.data import resolve
 from workflow.documents import Document
 from workflow.tracing import trace_header

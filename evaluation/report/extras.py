@@ -33,11 +33,6 @@ def extra_tables(out: Path, known: Sequence[str]) -> dict[str, list[Table]]:
     }
 
 
-def extra_pictures(out: Path, name: str) -> list[Path]:
-    """The pictures that belong to another verb's result."""
-    return sorted({*out.glob(f"{name}.png"), *out.glob(f"{name}-*.png")})
-
-
 def _tables(file: Path) -> list[Table]:
     if file.suffix == ".csv":
         with file.open(newline="", encoding="utf-8") as text:

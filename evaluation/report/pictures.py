@@ -76,7 +76,7 @@ def metric_bars(result: MetricResult, reference: str) -> bytes:
     labels = list(dict.fromkeys(row.variant for row in result.rows))
     workflows = result.workflows
     ours = {w: row for w in workflows if (row := result.row(w, reference)) and _value(row)}
-    made, (axis,) = _figure(max(6.0, 2.5 + 1.9 * len(workflows)), 3.6)
+    made, (axis,) = figure(max(6.0, 2.5 + 1.9 * len(workflows)), 3.6)
     width = _FILLED / len(labels)
     for row in result.rows:
         if row.value is None or (ours and row.workflow not in ours):
@@ -94,20 +94,20 @@ def metric_bars(result: MetricResult, reference: str) -> bytes:
         if any(row.published for row in result.rows):
             axis.plot([], [], "kD", markersize=4, label="paper")
     _legend(axis, labels)
-    return _png(made)
+    return png(made)
 
 
 def slo_bars(result: SloResult) -> bytes:
     """The share of requests above the SLO, a panel for each mechanism."""
     mechanisms = list(dict.fromkeys(row.mechanism for row in result.rows))
     workflows = list(dict.fromkeys(row.workflow for row in result.rows))
-    made, axes = _figure(max(7.0, 5.0 * len(mechanisms)), 3.4, len(mechanisms))
+    made, axes = figure(max(7.0, 5.0 * len(mechanisms)), 3.4, len(mechanisms))
     for axis, mechanism in zip(axes, mechanisms, strict=True):
         rows = [row for row in result.rows if row.mechanism == mechanism]
         _panel(axis, rows, workflows)
         axis.set_title(mechanism, fontsize=10)
     axes[0].set_ylabel("requests above the SLO, %")
-    return _png(made)
+    return png(made)
 
 
 def _panel(axis: Any, rows: list[SloRow], workflows: list[str]) -> None:
@@ -152,7 +152,7 @@ def _published(row: MetricRow, reference: MetricRow) -> float | None:
 
 def latency_cdf(workflow: str, latencies_ms: Mapping[str, Sequence[float]], slo_ms: float) -> bytes:
     """The share of requests that took no longer, a curve a variant (Chiron Figure 15)."""
-    made, (axis,) = _figure(7.5, 3.4)
+    made, (axis,) = figure(7.5, 3.4)
     for label, values in latencies_ms.items():
         ordered = sorted(values)
         shares = [(index + 1) / len(ordered) for index in range(len(ordered))]
@@ -164,13 +164,13 @@ def latency_cdf(workflow: str, latencies_ms: Mapping[str, Sequence[float]], slo_
     axis.set_xlabel(f"{workflow}: end-to-end latency, ms")
     axis.set_ylabel("share of requests")
     axis.legend(**_BESIDE)
-    return _png(made)
+    return png(made)
 
 
 def load_curves(result: LoadResult) -> bytes:
     """The 95th percentile of latency by arrival rate, a panel a workflow; crosses are failures."""
     workflows = list(dict.fromkeys(row.workflow for row in result.rows))
-    made, axes = _figure(max(7.0, 3.0 * len(workflows) + 1.5), 3.4, len(workflows))
+    made, axes = figure(max(7.0, 3.0 * len(workflows) + 1.5), 3.4, len(workflows))
     for axis, workflow in zip(axes, workflows, strict=True):
         rows = [row for row in result.rows if row.workflow == workflow]
         for label in dict.fromkeys(row.variant for row in rows):
@@ -190,7 +190,7 @@ def load_curves(result: LoadResult) -> bytes:
     most = max(lines, key=lambda labelled: len(labelled[0]))
     if most[0]:
         axes[-1].legend(*most, **_BESIDE)
-    return _png(made)
+    return png(made)
 
 
 def _marker(label: str) -> dict[str, object]:
@@ -207,7 +207,7 @@ def _line(label: str) -> dict[str, object]:
 def breakdown_bars(result: BreakdownResult, workflow: str) -> bytes:
     """One bar a variant; behind it how long handlers waited for a core or the GIL, added up."""
     rows = [row for row in result.rows if row.workflow == workflow][::-1]
-    made, (axis,) = _figure(8.2, 1.2 + 0.34 * len(rows))
+    made, (axis,) = figure(8.2, 1.2 + 0.34 * len(rows))
     places = range(len(rows))
     left = [0.0] * len(rows)
     for part, (name, shade) in PARTS.items():
@@ -221,7 +221,7 @@ def breakdown_bars(result: BreakdownResult, workflow: str) -> bytes:
     axis.set_xlim(0, 1.35 * max(left))
     axis.set_xlabel(f"{workflow}: ms of one traced request")
     axis.legend(**_BESIDE)
-    return _png(made)
+    return png(made)
 
 
 def _colour(label: str) -> str:
@@ -234,12 +234,14 @@ def _hatch(label: str) -> str:
     return "//" if label.endswith(" pool") else ""
 
 
-def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Sequence[Any]]:
-    """An empty figure of so many inches, and its axes side by side."""
+def figure(
+    width: float, height: float, columns: int = 1, *, dpi: int = _DPI, share: bool = False
+) -> tuple[Any, Sequence[Any]]:
+    """An empty figure of so many inches, and its axes side by side, which may `share` one scale."""
     from matplotlib.figure import Figure
 
-    made = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
-    axes = made.subplots(1, columns, squeeze=False)[0]
+    made = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
+    axes = made.subplots(1, columns, sharey=share, squeeze=False)[0]
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(axis="y", alpha=0.3)
@@ -247,7 +249,7 @@ def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Sequenc
     return made, list(axes)
 
 
-def _png(made: Any) -> bytes:
+def png(made: Any) -> bytes:
     """The figure as PNG, without the time of its making, so that equal figures are equal files."""
     buffer = io.BytesIO()
     made.savefig(buffer, format="png", metadata={"Software": None})
