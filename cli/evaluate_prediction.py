@@ -231,11 +231,8 @@ def measure_rows(
     each, so that a run that is stopped has rows of all, and a slow hour falls on all alike. What
     is wrong with a workflow ends its own turns only, and is among `faults`.
 
-    Raises
-    ------
-    ChironError
-        ``other-run`` where `path` has rows of other settings, machines or workflows, and what
-        calibrating raises.
+    Raises ``other-run`` where `path` has rows of other settings, machines or workflows, and what
+    calibrating raises.
     """
     require_profiles(profile_file(path, each.workflow.name) for each in folders)
     open_run(path, settings, this_machine(), target_of(launcher.gateway), command_line())

@@ -83,10 +83,7 @@ def read_profile(folder: Path) -> Profile:
 def read_measured(folder: Path) -> Iterator[tuple[str, Workflow, list[MeasuredRow]]]:
     """The name of every workflow that was measured, the workflow, and its rows.
 
-    Raises
-    ------
-    ChironError
-        ``missing-file`` where nothing was measured or its workflow is missing.
+    Raises ``missing-file`` where nothing was measured or its workflow is missing.
     """
     files = sorted(folder.glob("*.measured.jsonl"))
     if not files:

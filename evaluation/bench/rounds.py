@@ -29,15 +29,15 @@ class Journal(Generic[Row]):
     def rows(self) -> list[Row]:
         """What is written so far, none where there is no file; half a last line does not count.
 
-        Raises
-        ------
-        ChironError
-            ``bad-json`` or ``bad-document`` where a whole line is none of `row`.
+        Raises ``bad-json`` or ``bad-document`` where a whole line is none of `row`.
         """
         if not self.path.exists():
             return []
-        lines = self.path.read_bytes().split(b"\n")[:-1]
-        return [self._row(line, number) for number, line in enumerate(lines, start=1)]
+        found = []
+        for number, line in enumerate(self.path.read_bytes().split(b"\n")[:-1], start=1):
+            what = f"line {number} of {self.path}"
+            found.append(validate(self.row, parse_json(line, what), what))
+        return found
 
     def append(self, row: Row) -> None:
         """Add a row; once this returns, no end of the process or the machine takes it away."""
@@ -48,18 +48,11 @@ class Journal(Generic[Row]):
             file.flush()
             os.fsync(file.fileno())
 
-    def _row(self, line: bytes, number: int) -> Row:
-        what = f"line {number} of {self.path}"
-        return validate(self.row, parse_json(line, what), what)
-
 
 def _cut_half_line(descriptor: int) -> None:
     """Remove what a process that was killed while it wrote has left after the last line's end."""
-    size = os.fstat(descriptor).st_size
-    content = os.pread(descriptor, size, 0)
-    whole = content.rfind(b"\n") + 1
-    if whole < size:
-        os.ftruncate(descriptor, whole)
+    content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+    os.ftruncate(descriptor, content.rfind(b"\n") + 1)
 
 
 class Round(Document, Generic[Sample]):
@@ -90,14 +83,10 @@ class Session:
 
 @dataclass(frozen=True)
 class Measurement(Generic[Sample]):
-    """Something that is measured in rounds.
+    """Something that is measured in rounds, each a line of type `row` in the journal `name`.
 
     Attributes
     ----------
-    name
-        Of the journal's file.
-    row
-        The type of its lines.
     rounds
         How many of them there are.
     seconds

@@ -105,7 +105,7 @@ class RunFolder:
 def read_run(out: Path) -> RunFolder:
     """The run in the folder `out`, with the workflows that are set up so far.
 
-    ``missing-file`` is raised where there is none, ``bad-document`` where it is something else.
+    Raises ``missing-file`` where there is none, ``bad-document`` where it is something else.
     """
     run = read_document(Run[Settings], out / RUN_FILE, "run")
     ours = tuple(our_labels(run.settings.mechanisms)) if "pgp" in run.settings.planners else ()

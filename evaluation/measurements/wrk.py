@@ -70,7 +70,7 @@ def wrk_loop(
 ) -> ClosedSample:
     """What the function answers while `clients` clients ask it by wrk, in whole seconds.
 
-    ``no-wrk`` is raised where it cannot be run or says nothing of use.
+    Raises ``no-wrk`` where it cannot be run or says nothing of use.
     """
     with tempfile.TemporaryDirectory(prefix="chiron-wrk-") as scratch:
         folder = Path(scratch)

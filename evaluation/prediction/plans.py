@@ -119,10 +119,7 @@ def measure_batch(
 ) -> list[MeasuredRow]:
     """A row for every plan that the gateway takes and that answers right; one is measured twice.
 
-    Raises
-    ------
-    ChironError
-        What deploying raises; ``nothing-deployed`` where not one plan answers right.
+    Raises what deploying raises; ``nothing-deployed`` where not one plan answers right.
     """
     first = next(iter(plans))
     expected = folder.expected(profile, folder.payload())

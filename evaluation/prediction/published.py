@@ -82,8 +82,8 @@ def compare_with_testbed(
 ) -> PublishedComparison:
     """Predict every deployment that the testbed in `folder` measured.
 
-    `held_out` is what the baselines are not to see in training; None trains none. Where `folder`
-    holds something else, ``missing-file``, ``bad-json`` or ``bad-document`` is raised.
+    `held_out` is what the baselines are not to see in training; None trains none. Raises
+    ``missing-file``, ``bad-json`` or ``bad-document`` where `folder` holds something else.
     """
     profile = read_profile(folder)
     predictor = Predictor(profile, platform)

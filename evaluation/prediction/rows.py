@@ -153,10 +153,7 @@ def keep_workflow(
 ) -> tuple[Profile, Journal[MeasuredRow]]:
     """What the rows of a workflow need, and where they go; profiled by `measure` only once.
 
-    Raises
-    ------
-    ChironError
-        ``other-run`` where the folder has rows of another workflow of that name.
+    Raises ``other-run`` where the folder has rows of another workflow of that name.
     """
     name = folder.workflow.name
     file = path / f"{name}.workflow.json"
@@ -172,11 +169,8 @@ def keep_workflow(
 def read_rows(path: Path) -> tuple[Platform, list[StoredWorkflow]]:
     """The platform and all workflows of the folder at `path`, in the order of their names.
 
-    Raises
-    ------
-    ChironError
-        ``missing-file`` where it is no such folder, ``bad-json`` or ``bad-document`` with file,
-        line and path, and what plans of other tasks or functions without profile raise.
+    Raises ``missing-file`` where it is no such folder, ``bad-json`` or ``bad-document`` with file,
+    line and path, and what plans of other tasks or functions without profile raise.
     """
     platform = read_document(Platform, path / PLATFORM_FILE, "platform")
     files = sorted(path.glob("*" + _ROWS))

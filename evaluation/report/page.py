@@ -96,7 +96,7 @@ class Section(NamedTuple):
 def write_report(out: Path) -> Path:
     """Write report.html, and every result as JSON, CSV and PNG, of the run in the folder `out`.
 
-    What was not measured is left out. ``missing-file`` is raised where the folder has no run.
+    What was not measured is left out. Raises ``missing-file`` where the folder has no run.
     """
     folder = read_run(out)
     results = results_of(list(EXPERIMENTS), folder)

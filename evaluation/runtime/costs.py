@@ -234,11 +234,8 @@ def measure_runtime(
     Requests go straight to the processes of the embedded gateway of `launcher`, so that what its
     hop costs is in those figures alone that are about it.
 
-    Raises
-    ------
-    ChironError
-        ``wrong-output`` where an answer is not the reference executor's; ``not-local`` where the
-        gateway's functions are no processes of this machine.
+    Raises ``wrong-output`` where an answer is not the reference executor's; ``not-local`` where the
+    gateway's functions are no processes of this machine.
     """
     found: list[Figure] = []
     for part in parts:

@@ -184,10 +184,7 @@ class Client:
     def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> tuple[bytes, float]:
         """The answer to one request and its latency in milliseconds.
 
-        Raises
-        ------
-        ChironError
-            ``wrong-output`` unless the answer is 200.
+        Raises ``wrong-output`` unless the answer is 200.
         """
         given = {"Content-Type": "text/plain", **(headers or {})}
         start = time.perf_counter()

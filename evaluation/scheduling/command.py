@@ -114,10 +114,7 @@ def artefacts(workflow: str, profile: str, platform: str) -> Iterator[Path]:
 def run_schedule(folder: Path, slo_ms: float, samples: int, warm_ups: int = 1) -> CommandRun:
     """Schedule the artefacts in `folder` `samples` times, after some to fill the caches.
 
-    Raises
-    ------
-    ChironError
-        ``command-failed`` with the command's last line.
+    Raises ``command-failed`` with the command's last line.
     """
     runs = [_run(folder, slo_ms) for _ in range(warm_ups + samples)][warm_ups:]
     medians = {

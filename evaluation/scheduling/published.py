@@ -72,10 +72,7 @@ class PublishedCase(Document):
 def compare_published(folder: Path, samples: int) -> Iterator[PublishedCase]:
     """A row for every workflow of the testbed in `folder`, everything timed `samples` times.
 
-    Raises
-    ------
-    ChironError
-        ``missing-file``, ``bad-json`` or ``bad-document`` where `folder` holds something else.
+    Raises ``missing-file``, ``bad-json`` or ``bad-document`` where `folder` holds something else.
     """
     kernel()  # loaded, or compiled, before anything is timed
     for case in CASES:

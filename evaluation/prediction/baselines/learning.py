@@ -98,7 +98,7 @@ def choose(baseline: Baseline, samples: Sequence[Sample]) -> Candidate:
 def folds(samples: Sequence[Sample], group: Group, most: int) -> Iterator[Fold]:
     """At most `most` folds in which no group is divided, of about as many samples each.
 
-    ValueError is raised where there is one group only: nothing would be left to learn from.
+    Raises ValueError where there is one group only: nothing would be left to learn from.
     """
     members: dict[str, list[int]] = {}
     for index, sample in enumerate(samples):
