@@ -17,7 +17,6 @@ from evaluation.runtime.deployed import (
     PROCESS,
     REMOTE,
     THREAD,
-    Address,
     Client,
     Shape,
     Sizes,
@@ -79,23 +78,20 @@ _NOOP_QUANTITIES = (
 def _noop_probes(launcher: Launcher) -> Iterator[list[Probe]]:
     """Deploys the no-ops; each probe sends one request, or two where one is traced."""
     url = launcher.gateway.url
-    plain = {_NOOP: noop, _SPAWNING: spawning}
     with ExitStack() as stack:
 
-        def client(address: Address) -> Client:
-            return stack.enter_context(closing(Client(address)))
+        def opened(client: Client) -> Client:
+            return stack.enter_context(closing(client))
 
-        stack.enter_context(functions(launcher, plain))
+        stack.enter_context(functions(launcher, {_NOOP: noop, _SPAWNING: spawning}))
         found: list[Probe] = [
-            partial(_latency, "bare", client(direct(url, _NOOP)), _REQUEST),
-            partial(_latency, "hop", client(behind(url, _NOOP)), _REQUEST),
-            partial(_spawned, client(direct(url, _SPAWNING))),
+            partial(_latency, "bare", opened(direct(url, _NOOP)), _REQUEST),
+            partial(_latency, "hop", opened(behind(url, _NOOP)), _REQUEST),
+            partial(_spawned, opened(direct(url, _SPAWNING))),
         ]
-        sources = {_NOOP: noop}
-        for name, deployed in stack.enter_context(
-            workflows(launcher, noop_shapes(), sources)
-        ).items():
-            entry = client(direct(url, deployed.entry))
+        wraps = stack.enter_context(workflows(launcher, noop_shapes(), {_NOOP: noop}))
+        for name, deployed in wraps.items():
+            entry = opened(direct(url, deployed.entry))
             found.append(partial(_latency, name, entry, deployed.expected(_REQUEST)))
             if name in ("fork", "fork-many"):
                 found.append(partial(_forked, name, entry, deployed.trace_key))
@@ -174,8 +170,8 @@ def _large_probes(kind: Kind, launcher: Launcher) -> Iterator[list[Probe]]:
         found: list[Probe] = [lambda: {"pipe": copy_ms()}]
         deployed = stack.enter_context(workflows(launcher, large_shapes(kind), {_LARGE: large}))
         for name, workflow in deployed.items():
-            address = direct(launcher.gateway.url, workflow.entry)
-            entry = stack.enter_context(closing(Client(address)))
+            client = direct(launcher.gateway.url, workflow.entry)
+            entry = stack.enter_context(closing(client))
             entry.latency_ms(b"?whole", workflow.expected(b"?whole"))
             expected = [workflow.expected(request) for request in _REQUESTS]
             found.append(partial(_passed_on, name, entry, expected))
