@@ -74,7 +74,9 @@ def read_profile(folder: Path) -> Profile:
     if not isinstance(known, dict):
         raise ChironError("bad-document", f"profiles {path} has to be an object")
     functions = {
-        name: _profile(validate(_Function, value, f"{name} in {path}"), name in _NATIVE)
+        name: _profile(
+            validate(_Function, value, f"{name} in {path}"), "native" if name in _NATIVE else "cpu"
+        )
         for name, value in known.items()
     }
     return Profile(format=1, workflow=folder.name, functions=functions)
@@ -100,8 +102,8 @@ def _rows(file: Path) -> Iterator[MeasuredRow]:
         yield validate(MeasuredRow, parse_json(line, what), what)
 
 
-def _profile(function: _Function, native: bool) -> FunctionProfile:
-    periods = tuple(_periods(function, "native" if native else "cpu"))
+def _profile(function: _Function, computing: PeriodKind) -> FunctionProfile:
+    periods = tuple(_periods(function, computing))
     return FunctionProfile(latency_ms=function.latency_ms, periods=periods)
 
 
