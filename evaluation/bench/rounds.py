@@ -43,16 +43,12 @@ class Journal(Generic[Row]):
         """Add a row; once this returns, no end of the process or the machine takes it away."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
-            _cut_half_line(file.fileno())
+            # What a process that was killed while it wrote has left after the last line's end.
+            content = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+            os.ftruncate(file.fileno(), content.rfind(b"\n") + 1)
             file.write(row.model_dump_json(exclude_none=True).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-
-
-def _cut_half_line(descriptor: int) -> None:
-    """Remove what a process that was killed while it wrote has left after the last line's end."""
-    content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-    os.ftruncate(descriptor, content.rfind(b"\n") + 1)
 
 
 class Round(Document, Generic[Sample]):

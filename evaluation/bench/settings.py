@@ -125,7 +125,18 @@ def open_run(
     commits, commands = [machine.commit], [command]
     if file.exists():
         before = read_document(kind, file, "run")
-        _require_same(before, settings, machine, target, out)
+        pairs = [
+            *((name, getattr(before.settings, name), now) for name, now in settings),
+            ("machine", (before.machine.cpu, before.machine.cores), (machine.cpu, machine.cores)),
+            ("gateway", before.target, target),
+        ]
+        for name, then, now in pairs:
+            if then != now:
+                message = (
+                    f"{out} has a run with {name} {_shown(then)}, not {_shown(now)}: "
+                    "name another folder with -o, or remove it"
+                )
+                raise ChironError("other-run", message)
         machine = before.machine
         commits = [*before.commits, *commits]
         commands = [*before.commands, *commands]
@@ -138,23 +149,6 @@ def open_run(
     )
     write_atomically(file, dump(run))
     return run
-
-
-def _require_same(
-    before: Run[Chosen], settings: Chosen, machine: Machine, target: Target, out: Path
-) -> None:
-    pairs = [
-        *((name, getattr(before.settings, name), now) for name, now in settings),
-        ("machine", (before.machine.cpu, before.machine.cores), (machine.cpu, machine.cores)),
-        ("gateway", before.target, target),
-    ]
-    for name, then, now in pairs:
-        if then != now:
-            raise ChironError(
-                "other-run",
-                f"{out} has a run with {name} {_shown(then)}, not {_shown(now)}: "
-                "name another folder with -o, or remove it",
-            )
 
 
 def _shown(value: object) -> str:

@@ -92,7 +92,17 @@ def choose(baseline: Baseline, samples: Sequence[Sample]) -> Candidate:
     if len(baseline.candidates) == 1 or len(groups(samples, held_out)) < 2:
         return baseline.candidates[0]
     inner = list(folds(samples, attrgetter(held_out), INNER_FOLDS))
-    return min(baseline.candidates, key=lambda candidate: _error(candidate, samples, inner))
+
+    def error(candidate: Candidate) -> float:
+        errors = []
+        for fold in inner:
+            model = candidate.fit([samples[index] for index in fold.train])
+            asked = [samples[index] for index in fold.test]
+            pairs = zip(model(asked), asked, strict=True)
+            errors += [abs(latency / sample.measured_ms - 1) for latency, sample in pairs]
+        return statistics.fmean(errors)
+
+    return min(baseline.candidates, key=error)
 
 
 def folds(samples: Sequence[Sample], group: Group, most: int) -> Iterator[Fold]:
@@ -116,18 +126,6 @@ def folds(samples: Sequence[Sample], group: Group, most: int) -> Iterator[Fold]:
 def groups(samples: Sequence[Sample], held_out: HeldOut) -> set[str]:
     """The names of the groups of `samples`."""
     return set(map(attrgetter(held_out), samples))
-
-
-def _error(candidate: Candidate, samples: Sequence[Sample], inner: Sequence[Fold]) -> float:
-    errors = []
-    for fold in inner:
-        model = candidate.fit([samples[index] for index in fold.train])
-        asked = [samples[index] for index in fold.test]
-        errors += [
-            abs(latency / sample.measured_ms - 1)
-            for latency, sample in zip(model(asked), asked, strict=True)
-        ]
-    return statistics.fmean(errors)
 
 
 def _fit_forest(samples: Sequence[Sample], *, leaf: int, share: float) -> Model:
