@@ -18,7 +18,7 @@ from workflow.documents import Document
 
 _NOT_MEASURED = "not measured"
 #: Label of a variant -> further figures by their names.
-Details = Mapping[str, dict[str, float]]
+Details = dict[str, dict[str, float]]
 Better = Literal["lower", "higher"]
 Verdict = Literal["better", "worse", "even"]
 

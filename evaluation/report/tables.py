@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from deployment.background_load import busy_line
@@ -138,9 +139,9 @@ def metric_table(result: MetricResult) -> Table:
         "CPUs": lambda row: str(row.cpus),
         result.unit: lambda row: number(row.value.value) if row.value else "-",
         "95 % interval": lambda row: _ends(row.value.low, row.value.high) if row.value else "-",
-        **{f"{own} ÷ it": lambda row, own=own: with_interval(row.against.get(own)) for own in ours},
+        **{f"{own} ÷ it": partial(_against, own) for own in ours},
         "paper": lambda row: number(row.published),
-        **{n: lambda row, n=n: _detail(row, n) for n in names if n not in (_LOW, _HIGH)},
+        **{n: partial(_detail, n) for n in names if n not in (_LOW, _HIGH)},
         "remark": lambda row: f"plan of {row.same_as}" if row.same_as else row.note or "",
     }
     table = _lean(_table(result.metric, result.rows, columns))
@@ -165,7 +166,11 @@ def _lean(table: Table) -> Table:
     return _only(table, [n for n in count if any(row[n] not in ("", "-") for row in table.rows)])
 
 
-def _detail(row: MetricRow, name: str) -> str:
+def _against(own: str, row: MetricRow) -> str:
+    return with_interval(row.against.get(own))
+
+
+def _detail(name: str, row: MetricRow) -> str:
     """A further figure: shares as percentages, a prediction with its range."""
     value = row.details.get(name)
     if value is not None and name in _SHARES:
