@@ -103,31 +103,28 @@ Result = MetricResult | SloResult | LoadResult | BreakdownResult
 
 def slo(folder: RunFolder) -> SloResult:
     """How often requests miss the SLO that our plans were made for."""
-    mechanisms = folder.run.settings.mechanisms
-    return SloResult(
-        rows=tuple(r for w in folder.workflows for m in mechanisms for r in _slo(w, m))
-    )
+    return SloResult(rows=tuple(row for each in folder.workflows for row in _slo(each)))
 
 
-def _slo(recorded: Recorded, mechanism: str) -> Iterator[SloRow]:
+def _slo(recorded: Recorded) -> Iterator[SloRow]:
     rounds = latency_rounds(recorded)
-    slo_ms = recorded.setup.slo_ms[mechanism]
-    baseline = rounds.get(recorded.first.get(Variant("faastlane", mechanism).label, ""))
-    same_run_ms = statistics.fmean(pooled(baseline)) + SLACK_MS if baseline else None
-    for label, plan in recorded.setup.plans.items():
-        values = pooled(rounds.get(recorded.first[label], ()))
-        if Variant(plan.planner, mechanism).label == label and values:
-            yield SloRow(
-                workflow=recorded.name,
-                mechanism=mechanism,
-                variant=label,
-                requests=len(values),
-                mean_ms=round(statistics.fmean(values), 3),
-                slo_ms=slo_ms,
-                violations=_above(values, slo_ms),
-                same_run_slo_ms=round(same_run_ms, 3) if same_run_ms else None,
-                same_run_violations=_above(values, same_run_ms) if same_run_ms else None,
-            )
+    for mechanism, slo_ms in recorded.setup.slo_ms.items():
+        baseline = rounds.get(recorded.first.get(Variant("faastlane", mechanism).label, ""))
+        same_run_ms = statistics.fmean(pooled(baseline)) + SLACK_MS if baseline else None
+        for label, plan in recorded.setup.plans.items():
+            values = pooled(rounds.get(recorded.first[label], ()))
+            if Variant(plan.planner, mechanism).label == label and values:
+                yield SloRow(
+                    workflow=recorded.name,
+                    mechanism=mechanism,
+                    variant=label,
+                    requests=len(values),
+                    mean_ms=round(statistics.fmean(values), 3),
+                    slo_ms=slo_ms,
+                    violations=_above(values, slo_ms),
+                    same_run_slo_ms=round(same_run_ms, 3) if same_run_ms else None,
+                    same_run_violations=_above(values, same_run_ms) if same_run_ms else None,
+                )
 
 
 def _above(values: Sequence[float], slo_ms: float) -> Interval:
@@ -149,19 +146,18 @@ def _load(recorded: Recorded) -> Iterator[LoadRow]:
             latencies = [ms for sample in samples for ms in sample.latencies_ms]
             arrived = sum(sample.arrived for sample in samples)
             failed = sum(sample.dropped + sample.errors for sample in samples)
-            p50, p95, p99 = (
-                round(percentile(latencies, share), 3) if len(latencies) >= FEWEST else None
-                for share in (0.5, 0.95, 0.99)
-            )
+            percentiles = {
+                f"p{percent}_ms": round(percentile(latencies, percent / 100), 3)
+                for percent in (50, 95, 99)
+                if len(latencies) >= FEWEST
+            }
             yield LoadRow(
                 workflow=recorded.name,
                 variant=label,
                 per_s=per_s,
                 arrived=arrived,
                 failed=round(failed / arrived, 6),
-                p50_ms=p50,
-                p95_ms=p95,
-                p99_ms=p99,
+                **percentiles,
             )
 
 

@@ -1,20 +1,26 @@
-"""The report of a run: every result as JSON, CSV and PNG, and all of them as one HTML file."""
+"""The report of a run: every result as JSON, CSV and PNG, and all of them as one HTML file.
+
+What other verbs have left in the same folder is shown, too: whatever has a JSON or a CSV.
+"""
 
 from __future__ import annotations
 
 import base64
+import csv
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from evaluation.bench.settings import RUN_FILE
+from evaluation.bench.setup import PLATFORM_FILE
 from evaluation.experiments.metric import MetricResult
 from evaluation.experiments.published import source
 from evaluation.experiments.recorded import RunFolder, read_run
 from evaluation.experiments.results import EXPERIMENTS, Result, results_of
 from evaluation.optional import PICTURES, missing
-from evaluation.report.extras import extra_tables
 from evaluation.report.glance import Cell, averages, cell
 from evaluation.report.pictures import pictures
 from evaluation.report.tables import (
@@ -30,6 +36,9 @@ from evaluation.report.tables import (
 from workflow.documents import dump, write_atomically
 
 REPORT_FILE = "report.html"
+#: Rows and characters of a cell that the page shows of another verb's table; the file has all.
+_MOST_ROWS, _LONGEST = 40, 80
+_NO_RESULTS = (RUN_FILE, PLATFORM_FILE)
 #: Title and text of each result's section.
 _SECTIONS = {
     "latency": (
@@ -173,13 +182,56 @@ def _of_results(results: Sequence[Result], images: Mapping[str, str]) -> Iterato
 
 
 def _of_others(out: Path, results: Sequence[Result]) -> Iterator[Section]:
-    """Sections of what other verbs have left in the folder `out`."""
-    for name, tables in extra_tables(out, [result.experiment for result in results]).items():
-        files = sorted({*out.glob(f"{name}.png"), *out.glob(f"{name}-*.png")})
-        images = {file.stem: _uri(file.read_bytes()) for file in files}
+    """Sections of what other verbs have left in the folder `out`: of a CSV where it has no JSON."""
+    files = {file.stem: file for file in sorted([*out.glob("*.csv"), *out.glob("*.json")])}
+    known = {result.experiment for result in results}
+    for name, file in files.items():
+        if name in known or file.name in _NO_RESULTS:
+            continue
+        drawn = sorted({*out.glob(f"{name}.png"), *out.glob(f"{name}-*.png")})
+        images = {each.stem: _uri(each.read_bytes()) for each in drawn}
         text = f"What chiron evaluate {name} has found: all of it is in the files {name}.*"
-        title = name.replace("-", " ").capitalize()
-        yield Section(name, title, text, images, [p for each in tables for p in fitting(each)])
+        tables = [part for each in _tables(file) for part in fitting(each)]
+        yield Section(name, name.replace("-", " ").capitalize(), text, images, tables)
+
+
+def _tables(file: Path) -> list[Table]:
+    """The plain values of a CSV, or of every list of objects in a JSON."""
+    if file.suffix == ".csv":
+        with file.open(newline="", encoding="utf-8") as text:
+            return [_table(file.name, list(csv.DictReader(text)))]
+    content = json.loads(file.read_text(encoding="utf-8"))
+    lists = content.items() if isinstance(content, dict) else ()
+    return [
+        _table(f"{file.stem}: {name.replace('_', ' ')}", [dict(_plain(row)) for row in rows])
+        for name, rows in lists
+        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
+    ]
+
+
+def _table(title: str, rows: Sequence[Mapping[str, str]]) -> Table:
+    columns = tuple(dict.fromkeys(column for row in rows for column in row))
+    shown = tuple(tuple(_cut(row.get(c) or "") for c in columns) for row in rows[:_MOST_ROWS])
+    more = f", the first {_MOST_ROWS} of {len(rows)} rows" if len(rows) > _MOST_ROWS else ""
+    return Table(title + more, columns, shown)
+
+
+def _plain(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Names and values of the plain values in an object, and in objects inside of it."""
+    for key, value in row.items():
+        match value:
+            case dict() if not prefix:
+                yield from _plain(value, f"{key} ")
+            case bool():
+                yield prefix + key, "yes" if value else "no"
+            case int() | float():
+                yield prefix + key, number(value)
+            case str():
+                yield prefix + key, value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _headline(cells: Mapping[str, Sequence[Cell | None]]) -> str:

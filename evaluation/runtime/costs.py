@@ -104,16 +104,14 @@ def _latency(name: str, client: Client, expected: bytes) -> Round:
 
 def _spawned(client: Client) -> Round:
     answer, latency_ms = client.post(str(PROCESSES).encode())
-    return {"spawning": latency_ms, **_starts("spawning", json.loads(answer), 0.0)}
+    first, following = starts(json.loads(answer))
+    return {"spawning": latency_ms, "spawning.first": first, "spawning.next": following}
 
 
 def _forked(name: str, client: Client, trace_key: str) -> Round:
     forks = [row for row in client.timeline(_REQUEST, trace_key) if row["kind"] == "fork"]
-    return _starts(name, [row["end_ms"] for row in forks], min(row["start_ms"] for row in forks))
-
-
-def _starts(name: str, moments_ms: list[float], asked_ms: float) -> Round:
-    first, following = starts(moments_ms, asked_ms)
+    asked_ms = min(row["start_ms"] for row in forks)
+    first, following = starts([row["end_ms"] for row in forks], asked_ms)
     return {f"{name}.first": first, f"{name}.next": following}
 
 
@@ -154,10 +152,9 @@ def large_shapes(kind: Kind) -> list[Shape]:
 
 
 def _passing(place: str, kind: Kind) -> Quantity:
-    name = f"{place}-{kind}"
     return Quantity(
         f"10 MB {kind} of a {place}: times one copy through a pipe",
-        lambda r: (r[f"{name}.large"] - r[f"{name}.small"]) / r["pipe"],
+        lambda r: (r[f"{place}-{kind}.large"] - r[f"{place}-{kind}.small"]) / r["pipe"],
         unit="x",
     )
 
@@ -170,8 +167,7 @@ def _large_probes(kind: Kind, launcher: Launcher) -> Iterator[list[Probe]]:
         found: list[Probe] = [lambda: {"pipe": copy_ms()}]
         deployed = stack.enter_context(workflows(launcher, large_shapes(kind), {_LARGE: large}))
         for name, workflow in deployed.items():
-            client = direct(launcher.gateway.url, workflow.entry)
-            entry = stack.enter_context(closing(client))
+            entry = stack.enter_context(closing(direct(launcher.gateway.url, workflow.entry)))
             entry.latency_ms(b"?whole", workflow.expected(b"?whole"))
             expected = [workflow.expected(request) for request in _REQUESTS]
             found.append(partial(_passed_on, name, entry, expected))
@@ -203,23 +199,17 @@ def copying(data: bytes) -> Iterator[Callable[[], float]]:
         os.read(said.fileno(), 1)
         return (time.perf_counter() - start) * 1000
 
-    with reader:
-        try:
-            yield copy_ms
-        finally:
-            into.close()
+    with reader, into:
+        yield copy_ms
 
 
-def _large_quantities(kind: Kind) -> list[Quantity]:
+def _large(kind: Kind) -> Part:
     pipe = Quantity(f"10 MB once through a pipe, beside each {kind}", lambda r: r["pipe"])
-    return [pipe, *(_passing(place, kind) for place in _PLACES)]
+    passing = [_passing(place, kind) for place in _PLACES]
+    return Part(f"large-{kind}", [pipe, *passing], partial(_large_probes, kind))
 
 
-PARTS = (
-    Part("no-ops", _NOOP_QUANTITIES, _noop_probes),
-    Part("large-result", _large_quantities("result"), partial(_large_probes, "result")),
-    Part("large-input", _large_quantities("input"), partial(_large_probes, "input")),
-)
+PARTS = (Part("no-ops", _NOOP_QUANTITIES, _noop_probes), _large("result"), _large("input"))
 
 
 def measure_runtime(
