@@ -79,26 +79,18 @@ class Session:
 
 @dataclass(frozen=True)
 class Measurement(Generic[Sample]):
-    """Something that is measured in rounds, each a line of type `row` in the journal `name`.
-
-    Attributes
-    ----------
-    rounds
-        How many of them there are.
-    seconds
-        How long they may take for so many variants: no round is begun after that, so that a slow
-        machine measures less and not longer.
-    sample
-        A variant's sample in its turn; None where it is not measured so.
-    expected_s
-        How long they usually take, where that may be less.
-    """
+    """Something that is measured in rounds, each a line of type `row` in the journal `name`."""
 
     name: str
     row: type[Round[Sample]]
+    #: How many of them there are.
     rounds: Callable[[Scale], int]
+    #: How long they may take for so many variants: no round is begun after that, so that a slow
+    #: machine measures less and not longer.
     seconds: Callable[[Scale, int], float]
+    #: A variant's sample in its turn; None where it is not measured so.
     sample: Callable[[Session, Placed], Sample | None]
+    #: How long they usually take, where that may be less.
     expected_s: Callable[[Scale, int], float] | None = None
 
     def journal(self, out: Path) -> Journal[Round[Sample]]:

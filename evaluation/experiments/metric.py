@@ -85,28 +85,20 @@ class MetricResult(Document):
 
 @dataclass(frozen=True)
 class Metric:
-    """How a metric is found in the records of a run.
+    """How a metric is found in the records of a run."""
 
-    Attributes
-    ----------
-    experiment
-        The verb; also what the published figures call it.
-    rounds
-        Label -> values by round, of the variants of a workflow that were measured.
-    measurement
-        What it is found in.
-    silent
-        Why a variant that was measured has none.
-    """
-
+    #: The verb; also what the published figures call it.
     experiment: str
     metric: str
     unit: str
+    #: Label -> values by round, of the variants of a workflow that were measured.
     rounds: Callable[[Recorded], Mapping[str, Rounds]]
     details: Callable[[Recorded], Details]
+    #: What it is found in.
     measurement: Measurement[Any]
     better: Better = "lower"
     statistic: Statistic = statistics.fmean
+    #: Why a variant that was measured has none.
     silent: str = _NOT_MEASURED
 
     def of(self, folder: RunFolder) -> MetricResult:

@@ -56,15 +56,15 @@ async def closed_loop(client: Client, clients: int, seconds: float, most_s: floa
     of them are at it. It closes after so many `seconds`, or later, with the answer that makes them
     enough for a figure, but after `most_s` at the latest.
     """
-    window = _Window(clients, seconds, most_s)
+    begin = end = math.inf
     latencies_ms: list[float] = []
     errors: list[str] = []
-    answered = 0
+    answered, waiting = 0, clients
 
     async def one() -> None:
-        nonlocal answered
+        nonlocal answered, waiting, begin, end
         first = True
-        while (start := time.perf_counter()) < window.end:
+        while (start := time.perf_counter()) < end:
             try:
                 await client.request()
             except RequestError as error:
@@ -73,18 +73,21 @@ async def closed_loop(client: Client, clients: int, seconds: float, most_s: floa
             else:
                 now = time.perf_counter()
                 answered += 1
-                if window.begin < now <= window.end:
+                if begin < now <= end:
                     latencies_ms.append((now - start) * 1000)
-                    window.counted(len(latencies_ms), now)
+                    if len(latencies_ms) == FEWEST:
+                        end = max(now, begin + seconds)
             if first:
-                first = False
-                window.one_more()
+                first, waiting = False, waiting - 1
+                if not waiting:
+                    begin = time.perf_counter()
+                    end = begin + max(seconds, most_s)
 
     await asyncio.gather(*(one() for _ in range(clients)))
     ordered = sorted(latencies_ms)
     return ClosedSample(
         clients=clients,
-        per_s=round(len(ordered) / (window.end - window.begin), 3),
+        per_s=round(len(ordered) / (end - begin), 3),
         answered=answered,
         counted=len(ordered),
         p50_ms=round(ordered[len(ordered) // 2], 3) if ordered else None,
@@ -92,27 +95,6 @@ async def closed_loop(client: Client, clients: int, seconds: float, most_s: floa
         errors=len(errors),
         error=errors[0] if errors else None,
     )
-
-
-class _Window:
-    """The time that counts: opens once all clients have begun."""
-
-    def __init__(self, clients: int, seconds: float, most_s: float) -> None:
-        self.begin = self.end = math.inf
-        self._missing = clients
-        self._seconds, self._most_s = seconds, most_s
-
-    def one_more(self) -> None:
-        """Another client has had its first answer."""
-        self._missing -= 1
-        if self._missing == 0:
-            self.begin = time.perf_counter()
-            self.end = self.begin + max(self._seconds, self._most_s)
-
-    def counted(self, count: int, now: float) -> None:
-        """The answer of this number came `now`."""
-        if count == FEWEST:
-            self.end = max(now, self.begin + self._seconds)
 
 
 class OpenSample(Document):

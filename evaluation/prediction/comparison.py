@@ -20,29 +20,21 @@ from workflow.platform import Platform
 
 
 class MeasuredWorkflow(Document):
-    """The rows of one workflow and mechanism, and what they say.
-
-    Attributes
-    ----------
-    errors, errors_at_speed
-        Of what was predicted before, against the median of every request; and, in hindsight, of
-        predictions with functions as fast as the machine was beside the requests.
-    noise
-        As in `Distribution`.
-    inside, half_width
-        The share of medians within the predicted range, and the mean of its half-widths relative to
-        the prediction.
-    others
-        The share of the cores that other programs had.
-    """
+    """The rows of one workflow and mechanism, and what they say."""
 
     workflow: str
     mechanism: str
+    #: Of what was predicted before, against the median of every request; and, in hindsight, of
+    #: predictions with functions as fast as the machine was beside the requests.
     errors: ErrorSummary
     errors_at_speed: ErrorSummary
+    #: As in `Distribution`.
     noise: float | None
+    #: The share of medians within the predicted range, and the mean of its half-widths relative to
+    #: the prediction.
     inside: float
     half_width: float
+    #: The share of the cores that other programs had.
     others: float | None = None
     rows: tuple[PredictedRow, ...]
 
@@ -91,12 +83,8 @@ def compare_stored(
 ) -> MeasuredComparison:
     """Predict the rows in the folder `path` from the profiles and the platform beside them.
 
-    Parameters
-    ----------
-    held_out
-        What the baselines are not to see in training; None trains none.
-    platform
-        Constants, instead of those that are stored beside the rows.
+    `held_out` is what the baselines are not to see in training; None trains none. `platform` has
+    constants instead of those that are stored.
     """
     stored_platform, stored = read_rows(path)
     place = platform or stored_platform

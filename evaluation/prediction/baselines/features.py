@@ -221,10 +221,22 @@ class Graph:
     nodes: list[list[float]] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, row: list[float], parent: int | None) -> int:
+    def add(
+        self,
+        parent: int | None,
+        kind: NodeKind,
+        place: int,
+        children: int,
+        pool: float,
+        remote: float = 0.0,
+        cpus: int = 0,
+        function: FunctionProfile | None = None,
+    ) -> int:
         """The number of the new node."""
-        number = len(self.nodes)
-        self.nodes.append(row)
+        features = function_features(function) if function else [0.0] * len(NAMES)
+        kinds = [float(kind == each) for each in _KINDS]
+        self.nodes.append([*kinds, place, log1p(children), pool, remote, cpus, *features])
+        number = len(self.nodes) - 1
         if parent is not None:
             self.edges.append((number, parent))
         return number
@@ -238,16 +250,16 @@ def plan_graph(sample: Sample) -> Graph:
     """
     graph = Graph()
     pool = float(mechanism_of(sample.mechanism).lasting)
-    workflow = graph.add(_row("workflow", 0, len(sample.stages), pool), None)
+    workflow = graph.add(None, "workflow", 0, len(sample.stages), pool)
     for s, wraps in enumerate(sample.stages):
-        stage = graph.add(_row("stage", s, len(wraps), pool), workflow)
+        stage = graph.add(workflow, "stage", s, len(wraps), pool)
         for w, wrap in enumerate(wraps):
-            placed = (float(wrap.remote), wrap.cpus)
-            holder = graph.add(_row("wrap", w, len(wrap.processes), pool, *placed), stage)
+            placed = (pool, float(wrap.remote), wrap.cpus)
+            holder = graph.add(stage, "wrap", w, len(wrap.processes), *placed)
             for p, functions in enumerate(wrap.processes):
-                process = graph.add(_row("process", p, len(functions), pool, *placed), holder)
+                process = graph.add(holder, "process", p, len(functions), *placed)
                 for t, function in enumerate(functions):
-                    graph.add(_row("task", t, 0, pool, *placed, function=function), process)
+                    graph.add(process, "task", t, 0, *placed, function)
     return graph
 
 
@@ -265,18 +277,3 @@ def _with_ancestors(graph: Graph, task: int, parents: dict[int, int]) -> list[fl
         node = parents[node]
         row += graph.nodes[node][len(_KINDS) : len(_KINDS) + 2]
     return row
-
-
-def _row(
-    kind: NodeKind,
-    place: int,
-    children: int,
-    pool: float,
-    remote: float = 0.0,
-    cpus: int = 0,
-    *,
-    function: FunctionProfile | None = None,
-) -> list[float]:
-    features = function_features(function) if function else [0.0] * len(NAMES)
-    kinds = [float(kind == each) for each in _KINDS]
-    return [*kinds, place, log1p(children), pool, remote, cpus, *features]
