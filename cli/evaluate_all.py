@@ -118,10 +118,7 @@ def command(workflows: str | None, only_report: bool, **wanted: Any) -> None:
 def find_workflows(text: str | None, here: Path) -> tuple[Path, ...]:
     """The workflow folders in a list with commas, or all of the benchmarks in the folder `here`.
 
-    Raises
-    ------
-    ChironError
-        ``no-workflows`` where there is none, ``missing-file`` where one of those named is none.
+    Raises ``no-workflows`` where there is none, ``missing-file`` where one of those named is none.
     """
     benchmarks = here / _BENCHMARKS
     if text is None:

@@ -192,10 +192,7 @@ class FolderFaults(Faults):
 def open_folders(folders: Sequence[Path], faults: FolderFaults) -> list[WorkflowFolder]:
     """The workflows in `folders`; those that cannot be opened are among the faults.
 
-    Raises
-    ------
-    ChironError
-        Where none can be opened; ``same-name`` where results of two would have one name.
+    Raises where none can be opened; ``same-name`` where results of two would have one name.
     """
     opened = []
     for folder in folders:

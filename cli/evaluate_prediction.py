@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import click
 
@@ -28,7 +27,7 @@ from evaluation.prediction.baselines.learning import BASELINES, BaselineReport, 
 from evaluation.prediction.comparison import MeasuredComparison, compare_stored
 from evaluation.prediction.errors import Distribution, by_place, error_boxes
 from evaluation.prediction.plans import measure_batch, missing_batches, random_plans
-from evaluation.prediction.published import compare_with_testbed
+from evaluation.prediction.published import PublishedComparison, compare_with_testbed
 from evaluation.prediction.rows import MeasuredRow, RowSettings, keep_workflow, profile_file
 from evaluation.testbed import read_platform as read_testbed_platform
 from gateway.names import BackendName as Backend
@@ -107,9 +106,7 @@ def command(
     if testbed:
         place = given or read_testbed_platform()
         found = compare_with_testbed(testbed, place, held_out=kept_back, progress=progress)
-        _write(output, published.as_csv(found), found.distributions(), place.name)
-        emit(found, output / "prediction.json", as_json)
-        show_errors(place.name, found.distributions(), found.baselines)
+        _keep(found, published.as_csv(found), output, as_json)
         return
     faults = FolderFaults(folders)
     if rows is None:
@@ -121,21 +118,28 @@ def command(
         if faults.folders.issuperset(folders):
             faults.raise_all()
     measured = compare_stored(rows, progress, held_out=kept_back, platform=given)
-    name = measured.platform.name
-    _write(output, comparison.as_csv(measured), measured.distributions(), name)
-    emit(measured, output / "prediction.json", as_json)
-    show_errors(name, measured.distributions(), measured.baselines)
-    show_ranges(measured)
+    _keep(measured, comparison.as_csv(measured), output, as_json)
+    _show_ranges(measured)
     faults.raise_all()
 
 
-def _write(output: Path, rows: str, distributions: list[Distribution], place: str) -> None:
+def _keep(
+    found: MeasuredComparison | PublishedComparison, rows: str, output: Path, as_json: bool
+) -> None:
+    """Write all that was found, and show a row for every predictor, and why others are missing."""
+    distributions, baselines = found.distributions(), found.baselines
+    errors = f"errors on {found.platform.name}"
     write_atomically(output / "prediction.csv", rows)
     progress(f"wrote {output / 'prediction.csv'}")
     if not missing(PICTURES):
-        picture = error_boxes(distributions, f"prediction errors on {place}")
+        picture = error_boxes(distributions, f"prediction {errors}")
         (output / "prediction.png").write_bytes(picture)
         progress(f"wrote {output / 'prediction.png'}")
+    emit(found, output / "prediction.json", as_json)
+    cells = [_row(each) for group in by_place(distributions) for each in group]
+    table(f"{errors}{_trained(baselines)}", _COLUMNS, cells)
+    for name, reason in (baselines.not_run if baselines else {}).items():
+        progress(f"{name} not run: {reason}")
 
 
 _COLUMNS = [
@@ -143,17 +147,7 @@ _COLUMNS = [
 ]  # fmt: skip
 
 
-def show_errors(
-    place: str, distributions: Sequence[Distribution], baselines: BaselineReport | None
-) -> None:
-    """A row for every predictor of every workflow and mechanism, and why others are missing."""
-    rows = [_row(each) for group in by_place(distributions) for each in group]
-    table(f"errors on {place}{_trained(baselines)}", _COLUMNS, rows)
-    for name, reason in (baselines.not_run if baselines else {}).items():
-        progress(f"{name} not run: {reason}")
-
-
-def show_ranges(comparison: MeasuredComparison) -> None:
+def _show_ranges(comparison: MeasuredComparison) -> None:
     """What the predicted ranges are worth, how much of the errors is drift, what disturbed."""
     table(
         "predicted ranges, and the errors had the speed beside the requests been known before",
@@ -204,8 +198,7 @@ def _trained(baselines: BaselineReport | None) -> str:
 _MOST_PROCESSES = 4
 
 
-@dataclass(frozen=True)
-class _Batch:
+class _Batch(NamedTuple):
     """Plans of one workflow that are measured side by side, and where their rows go."""
 
     folder: WorkflowFolder
@@ -231,11 +224,8 @@ def measure_rows(
     each, so that a run that is stopped has rows of all, and a slow hour falls on all alike. What
     is wrong with a workflow ends its own turns only, and is among `faults`.
 
-    Raises
-    ------
-    ChironError
-        ``other-run`` where `path` has rows of other settings, machines or workflows, and what
-        calibrating raises.
+    Raises ``other-run`` where `path` has rows of other settings, machines or workflows, and what
+    calibrating raises.
     """
     require_profiles(profile_file(path, each.workflow.name) for each in folders)
     open_run(path, settings, this_machine(), target_of(launcher.gateway), command_line())
@@ -282,7 +272,7 @@ def _measure(batch: _Batch, place: Place, leftovers: Leftovers, samples: int) ->
         progress(f"{batch.folder.workflow.name} {batch.mechanism}: {line}")
 
     say(f"measuring {', '.join(batch.plans)}")
-    named = Place(place.launcher, place.platform, say)
+    named = place._replace(progress=say)
     rows = measure_batch(
         batch.folder, named, batch.plans, leftovers, profile=batch.profile, samples=samples
     )

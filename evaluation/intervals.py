@@ -36,19 +36,8 @@ class Interval(Document):
 
 
 def estimate(rounds: Rounds, statistic: Statistic = statistics.median) -> Interval:
-    """`statistic` of all values of `rounds`, and its interval by the percentile bootstrap.
-
-    Parameters
-    ----------
-    rounds
-        At least one value in all.
-
-    References
-    ----------
-    Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 8 and 13.
-    """
-    draws = [statistic(_pooled(rounds, picked)) for picked in _resamples(len(rounds))]
-    return _interval(statistic(_pooled(rounds, range(len(rounds)))), draws)
+    """`statistic` of all values of `rounds`, at least one, and its interval."""
+    return _bootstrap(len(rounds), lambda picked: statistic(_pooled(rounds, picked)))
 
 
 def ratio(
@@ -66,9 +55,7 @@ def ratio(
         return statistic(_pooled(above, picked)) / denominator if denominator else math.inf
 
     value = of(range(count))
-    if math.isinf(value) or value == 0:
-        return None
-    return _interval(value, [of(picked) for picked in _resamples(count)])
+    return None if math.isinf(value) or value == 0 else _bootstrap(count, of)
 
 
 def share(hits: int, count: int) -> Interval:
@@ -90,21 +77,22 @@ def product_mean(ratios: Sequence[float]) -> float:
     return math.exp(statistics.fmean(math.log(each) for each in ratios))
 
 
-def _resamples(count: int) -> list[list[int]]:
-    """Rounds drawn with replacement; the same ones for equal input, so that results repeat."""
-    draw = random.Random(_SEED)  # noqa: S311  # resampling, no secret
-    return [draw.choices(range(count), k=count) for _ in range(RESAMPLES)]
-
-
 def _pooled(rounds: Rounds, picked: Sequence[int]) -> list[float]:
     return [value for number in picked for value in rounds[number]]
 
 
-def _interval(value: float, draws: Sequence[float]) -> Interval:
-    ordered = sorted(draws)
+def _bootstrap(count: int, of: Callable[[Sequence[int]], float]) -> Interval:
+    """`of` all rounds and, by the percentile bootstrap, its interval; the same for equal input.
+
+    References
+    ----------
+    Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 8 and 13.
+    """
+    draw, value = random.Random(_SEED), of(range(count))  # noqa: S311  # resampling, no secret
+    draws = sorted(of(draw.choices(range(count), k=count)) for _ in range(RESAMPLES))
     outside = (1 - CONFIDENCE) / 2
-    low = ordered[int(outside * len(ordered))]
-    high = ordered[min(len(ordered) - 1, math.ceil((1 - outside) * len(ordered)))]
+    low = draws[int(outside * RESAMPLES)]
+    high = draws[min(RESAMPLES - 1, math.ceil((1 - outside) * RESAMPLES))]
     finite = [each for each in (low, high) if math.isfinite(each)]
     return _rounded(value, min([value, *finite]), max([value, *finite]))
 

@@ -6,16 +6,19 @@ however busy. What they wait for answers from outside of the function.
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
 from deployment.launcher import Launcher
 from deployment.local_launcher import LocalLauncher
 from evaluation.bench.machine import Machine, this_machine
+from evaluation.runtime.deployed import write_stack
 from profiler.drift import latency_at
 from profiler.invocation import Invocation, Solo
 from profiler.profile import profile
@@ -80,13 +83,9 @@ threading.Thread(target=answer_late, args=[far], daemon=True).start()
 class Known:
     """A function and what it does.
 
-    Attributes
-    ----------
-    body
-        The handler's lines, with the names of `_PARTS`.
-    truth_ms
-        How long it does each kind of thing; ``free`` is ``native`` or ``block``. Where only one
-        is named, that is all it does, and how long it takes is the machine's.
+    ``body`` has the handler's lines, with the names of `_PARTS`; ``truth_ms`` how long it does each
+    kind of thing, ``free`` is ``native`` or ``block``. Where only one is named, that is all it
+    does, and how long it takes is the machine's.
     """
 
     body: str
@@ -134,17 +133,10 @@ REPEATED = "pbkdf2"
 class Checked(Document):
     """One known function.
 
-    Attributes
-    ----------
-    truth, found
-        Shares of its kinds; ``free`` is ``native`` and ``block`` together.
-    profiled_ms
-        Its latency in the profile.
-    untraced_ms, untraced_spread_ms
-        By runs without any tracing beside those of the profile, with their quartiles.
-    latency_error, latency_error_spread
-        How much longer the profile's runs took than those right beside them, as a share: the median
-        of the pairs, and its quartiles.
+    ``truth`` and ``found`` are shares of its kinds, ``free`` is ``native`` and ``block`` together.
+    ``untraced_`` is of runs without any tracing beside those of the profile, with their quartiles;
+    ``latency_error`` is how much longer the profile's runs took than those right beside them, as a
+    share: the median of the pairs, and its quartiles.
     """
 
     function: str
@@ -166,14 +158,9 @@ class Checked(Document):
 class ProfilerReport(Document):
     """How right and how stable profiles are.
 
-    Attributes
-    ----------
-    seconds
-        How long profiling all the known functions took, deploying included.
-    command
-        What was run, where nothing else did.
-    repeated_ms
-        Latencies of one function in profiles that were taken in a row, at one speed of the machine.
+    ``seconds`` is how long profiling all the known functions took, deploying included;
+    ``repeated_ms`` are latencies of one function in profiles that were taken in a row, at one speed
+    of the machine.
     """
 
     format: int = 1
@@ -215,33 +202,21 @@ def check_profiler(
 ) -> ProfilerReport:
     """Profile every known function and compare; then one of them `repeats` times.
 
-    Parameters
-    ----------
-    command
-        What the report says that was run.
-    samples
-        Untraced runs of each function, at least, and as many beside them.
-    probe_alone
-        Whether to make do without strace.
+    `samples` are untraced runs of each function, at least, and as many beside them; `probe_alone`
+    makes do without strace. `command` is what the report says that was run.
     """
     with tempfile.TemporaryDirectory(prefix="chiron-known-") as scratch:
         folder = write_known(Path(scratch) / "known")
         beside = _Beside()
         start = time.monotonic()
-        measured = profile(
-            folder,
-            launcher,
-            samples=samples,
-            progress=progress,
-            probe_alone=probe_alone,
-            beside=beside,
-        )
+        traced = partial(profile, launcher=launcher, probe_alone=probe_alone)
+        measured = traced(folder, samples=samples, progress=progress, beside=beside)
         seconds = time.monotonic() - start - beside.seconds
         one = write_known(Path(scratch) / "one", (REPEATED,))
         repeated = []
         for number in range(repeats):
             progress(f"profiling {REPEATED} again: {number + 1} of {repeats}")
-            repeated.append(profile(one, launcher, probe_alone=probe_alone).functions[REPEATED])
+            repeated.append(traced(one).functions[REPEATED])
     speed = median(each.cpu_probe_ms or 1.0 for each in repeated)
     return ProfilerReport(
         command=command,
@@ -259,14 +234,10 @@ def check_profiler(
 def checked(name: str, function: FunctionProfile, pairs: Sequence[tuple[float, float]]) -> Checked:
     """The known function `name` beside its profile.
 
-    Parameters
-    ----------
-    pairs
-        Latencies of a run of the profile and of the run right beside it.
+    `pairs` are latencies of a run of the profile and of the run right beside it.
     """
-    low, middle, high = quantiles((beside for _, beside in pairs), n=4, method="inclusive")
-    errors = [run / beside - 1 for run, beside in pairs]
-    low_error, error, high_error = quantiles(errors, n=4, method="inclusive")
+    low, middle, high = _quartiles([beside for _, beside in pairs], 3)
+    low_error, error, high_error = _quartiles([run / beside - 1 for run, beside in pairs], 4)
     shares = {
         kind: function.time_ms(kind) / function.latency_ms for kind in ("cpu", "native", "block")
     }
@@ -276,31 +247,29 @@ def checked(name: str, function: FunctionProfile, pairs: Sequence[tuple[float, f
         truth={kind: round(share, 4) for kind, share in KNOWN[name].truth.items()},
         found={kind: round(share, 4) for kind, share in found.items()},
         profiled_ms=function.latency_ms,
-        untraced_ms=round(middle, 3),
-        untraced_spread_ms=(round(low, 3), round(high, 3)),
-        latency_error=round(error, 4),
-        latency_error_spread=(round(low_error, 4), round(high_error, 4)),
+        untraced_ms=middle,
+        untraced_spread_ms=(low, high),
+        latency_error=error,
+        latency_error_spread=(low_error, high_error),
         sources=function.sources,
     )
 
 
+def _quartiles(values: Sequence[float], digits: int) -> Iterator[float]:
+    return (round(each, digits) for each in quantiles(values, n=4, method="inclusive"))
+
+
 def write_known(path: Path, names: tuple[str, ...] = tuple(KNOWN)) -> WorkflowFolder:
     """A workflow folder at `path` with those known functions, side by side."""
-    stack = "version: 1.0\nprovider:\n  name: openfaas\nfunctions:\n"
+    code = {}
     for name in names:
         lines = "\n".join(f"    {line}" for line in KNOWN[name].body.splitlines())
         handler = (
             f"import os, time\n\nfrom .parts import *\n\nBLOCK = bytes(5_000_000)\n\n\n"
             f"def handle(req):\n{lines}\n    return req\n"
         )
-        folder = path / "functions" / name
-        write_atomically(folder / "handler.py", handler)
-        write_atomically(folder / "parts.py", _PARTS)
-        stack += (
-            f"  {name}:\n    lang: python3-flask\n    handler: ./functions/{name}\n"
-            f"    image: chiron-known-{name}:latest\n"
-        )
-    write_atomically(path / "stack.yaml", stack)
-    tasks = ", ".join(f'"{name}": "{name}"' for name in names)
-    write_atomically(path / "workflow.json", f'{{"tasks": {{{tasks}}}, "edges": []}}\n')
+        code[name] = {"handler.py": handler, "parts.py": _PARTS}
+    write_stack(path, code, prefix="chiron-known-")
+    workflow = {"tasks": {name: name for name in names}, "edges": []}
+    write_atomically(path / "workflow.json", json.dumps(workflow))
     return WorkflowFolder.open(path)

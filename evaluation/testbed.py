@@ -74,7 +74,9 @@ def read_profile(folder: Path) -> Profile:
     if not isinstance(known, dict):
         raise ChironError("bad-document", f"profiles {path} has to be an object")
     functions = {
-        name: _profile(validate(_Function, value, f"{name} in {path}"), name in _NATIVE)
+        name: _profile(
+            validate(_Function, value, f"{name} in {path}"), "native" if name in _NATIVE else "cpu"
+        )
         for name, value in known.items()
     }
     return Profile(format=1, workflow=folder.name, functions=functions)
@@ -83,10 +85,7 @@ def read_profile(folder: Path) -> Profile:
 def read_measured(folder: Path) -> Iterator[tuple[str, Workflow, list[MeasuredRow]]]:
     """The name of every workflow that was measured, the workflow, and its rows.
 
-    Raises
-    ------
-    ChironError
-        ``missing-file`` where nothing was measured or its workflow is missing.
+    Raises ``missing-file`` where nothing was measured or its workflow is missing.
     """
     files = sorted(folder.glob("*.measured.jsonl"))
     if not files:
@@ -103,8 +102,8 @@ def _rows(file: Path) -> Iterator[MeasuredRow]:
         yield validate(MeasuredRow, parse_json(line, what), what)
 
 
-def _profile(function: _Function, native: bool) -> FunctionProfile:
-    periods = tuple(_periods(function, "native" if native else "cpu"))
+def _profile(function: _Function, computing: PeriodKind) -> FunctionProfile:
+    periods = tuple(_periods(function, computing))
     return FunctionProfile(latency_ms=function.latency_ms, periods=periods)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from deployment.deploy import remove_all
 from deployment.launcher import Deployment
@@ -15,7 +16,7 @@ from deployment.measure import WARM_UP, Check, check_of, checked_invoke
 from evaluation.bench.setup import Place
 from evaluation.bench.usage import Around, Sandboxes, Unseen, around, meter
 from evaluation.bench.variants import apart
-from evaluation.load.client import Route, route_of
+from evaluation.measurements.client import Route, route_of
 from openfaas.client import Gateway
 from workflow.answer import ExpectedAnswer
 from workflow.documents import read_json, write_atomically
@@ -52,8 +53,7 @@ class Leftovers:
         return list(map(str, read_json(self.file, "list"))) if self.file.exists() else []
 
 
-@dataclass(frozen=True)
-class Placed:
+class Placed(NamedTuple):
     """A variant that is deployed, warm, and known to answer right."""
 
     plan: Plan
@@ -65,14 +65,9 @@ class Placed:
 
 @dataclass(frozen=True)
 class Bench:
-    """The variants that answer, and why the others are not here.
+    """The variants that answer behind the gateway at `url`, and why the others are not here.
 
-    Attributes
-    ----------
-    url
-        The gateway's.
-    body, expected, check
-        The request, what is known of its answer, and what holds answers against that.
+    With the request, what is known of its answer, and what holds answers against that.
     """
 
     url: str
@@ -90,7 +85,7 @@ class Bench:
     def turns(self, number: int) -> list[tuple[str, Placed]]:
         """The order of turns in a round: another one each time, and back and forth."""
         order = list(self.placed.items())
-        start = number % len(order) if order else 0
+        start = number % max(1, len(order))
         turned = order[start:] + order[:start]
         return turned if number % 2 else turned[::-1]
 
@@ -108,10 +103,7 @@ def deploy(
     A plan that the gateway refuses, or whose answers are not as `expected`, is left out and its
     reason kept.
 
-    Raises
-    ------
-    ChironError
-        Where no gateway answers, it does not know the user, or no plan is left.
+    Raises where no gateway answers, it does not know the user, or no plan is left.
     """
     gateway, body = place.launcher.gateway, folder.payload()
     deployed: dict[str, tuple[Plan, Deployment]] = {}
@@ -141,10 +133,11 @@ def deploy(
                     checked_invoke(deployment, body, check)
             except ChironError as error:
                 _keep_reason(error, label, refused, place)
-                continue
-            seen = meter(deployment.names, gateway.url)
-            beside = around(sources.supporting, gateway.url, seen)
-            placed[label] = Placed(plan, deployment, seen, beside, route_of(plan, folder.workflow))
+            else:
+                seen = meter(deployment.names, gateway.url)
+                beside = around(sources.supporting, gateway.url, seen)
+                route = route_of(plan, folder.workflow)
+                placed[label] = Placed(plan, deployment, seen, beside, route)
         if not placed and refused:
             label, reason = next(iter(refused.items()))
             message = f"nothing can be measured; {label}: {reason}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -44,10 +46,11 @@ class Target(Document):
 
 def this_machine() -> Machine:
     """What /proc, the interpreter and git say."""
+    mhz = _cpuinfo("cpu MHz")
     return Machine(
-        cpu=_cpu_model(),
+        cpu=_cpuinfo("model name") or platform.processor() or platform.machine(),
         cores=len(os.sched_getaffinity(0)),
-        ghz=_ghz(),
+        ghz=round(float(mhz) / 1000, 3) if mhz else None,
         memory_mib=psutil.virtual_memory().total >> 20,
         kernel=f"{platform.system()} {platform.release()}",
         python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -66,34 +69,21 @@ def target_of(gateway: Gateway) -> Target:
     )
 
 
-def _cpu_model() -> str:
-    for line in _cpuinfo():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def _ghz() -> float | None:
-    for line in _cpuinfo():
-        if line.startswith("cpu MHz"):
-            return round(float(line.partition(":")[2]) / 1000, 3)
-    return None
-
-
-def _cpuinfo() -> list[str]:
+def _cpuinfo(name: str) -> str | None:
+    """What /proc/cpuinfo says of the first core; None where it does not."""
     try:
-        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return []
+        return None
+    found = re.search(rf"^{name}\s*:\s*(.+)$", text, re.MULTILINE)
+    return found[1].strip() if found else None
 
 
 def _versions() -> dict[str, str]:
     versions = {}
     for package in _PACKAGES:
-        try:
+        with suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return versions
 
 
@@ -110,14 +100,11 @@ def _commit() -> str:
 
 
 def _git(*arguments: str) -> str:
+    """What git says of this folder; nothing where it fails."""
+    command = ["git", "-C", str(_HERE), *arguments]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(_HERE), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=_GIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        return subprocess.check_output(
+            command, stderr=subprocess.DEVNULL, text=True, timeout=_GIT_S
+        ).strip()
+    except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

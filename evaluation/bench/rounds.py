@@ -29,37 +29,26 @@ class Journal(Generic[Row]):
     def rows(self) -> list[Row]:
         """What is written so far, none where there is no file; half a last line does not count.
 
-        Raises
-        ------
-        ChironError
-            ``bad-json`` or ``bad-document`` where a whole line is none of `row`.
+        Raises ``bad-json`` or ``bad-document`` where a whole line is none of `row`.
         """
         if not self.path.exists():
             return []
-        lines = self.path.read_bytes().split(b"\n")[:-1]
-        return [self._row(line, number) for number, line in enumerate(lines, start=1)]
+        found = []
+        for number, line in enumerate(self.path.read_bytes().split(b"\n")[:-1], start=1):
+            what = f"line {number} of {self.path}"
+            found.append(validate(self.row, parse_json(line, what), what))
+        return found
 
     def append(self, row: Row) -> None:
         """Add a row; once this returns, no end of the process or the machine takes it away."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
-            _cut_half_line(file.fileno())
+            # What a process that was killed while it wrote has left after the last line's end.
+            content = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+            os.ftruncate(file.fileno(), content.rfind(b"\n") + 1)
             file.write(row.model_dump_json(exclude_none=True).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-
-    def _row(self, line: bytes, number: int) -> Row:
-        what = f"line {number} of {self.path}"
-        return validate(self.row, parse_json(line, what), what)
-
-
-def _cut_half_line(descriptor: int) -> None:
-    """Remove what a process that was killed while it wrote has left after the last line's end."""
-    size = os.fstat(descriptor).st_size
-    content = os.pread(descriptor, size, 0)
-    whole = content.rfind(b"\n") + 1
-    if whole < size:
-        os.ftruncate(descriptor, whole)
 
 
 class Round(Document, Generic[Sample]):
@@ -90,30 +79,18 @@ class Session:
 
 @dataclass(frozen=True)
 class Measurement(Generic[Sample]):
-    """Something that is measured in rounds.
-
-    Attributes
-    ----------
-    name
-        Of the journal's file.
-    row
-        The type of its lines.
-    rounds
-        How many of them there are.
-    seconds
-        How long they may take for so many variants: no round is begun after that, so that a slow
-        machine measures less and not longer.
-    sample
-        A variant's sample in its turn; None where it is not measured so.
-    expected_s
-        How long they usually take, where that may be less.
-    """
+    """Something that is measured in rounds, each a line of type `row` in the journal `name`."""
 
     name: str
     row: type[Round[Sample]]
+    #: How many of them there are.
     rounds: Callable[[Scale], int]
+    #: How long they may take for so many variants: no round is begun after that, so that a slow
+    #: machine measures less and not longer.
     seconds: Callable[[Scale, int], float]
+    #: A variant's sample in its turn; None where it is not measured so.
     sample: Callable[[Session, Placed], Sample | None]
+    #: How long they usually take, where that may be less.
     expected_s: Callable[[Scale, int], float] | None = None
 
     def journal(self, out: Path) -> Journal[Round[Sample]]:

@@ -35,48 +35,34 @@ class Settings(Document):
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured for every variant of a workflow.
+    """How much is measured for every variant of a workflow."""
 
-    Attributes
-    ----------
-    requests, block
-        Requests one at a time, and how many of them in a row before the next variant's turn.
-    requests_s
-        Seconds after which no further round of them is begun.
-    baseline
-        Requests of Faastlane's for the SLO.
-    clients, closed_s, closed_rounds
-        Clients of the closed loop, seconds for each number of them, and how often.
-    checks
-        Rounds of the closed loop by another client, where one is installed.
-    rates, open_s, open_rounds
-        Arrival rates as shares of the highest throughput of all variants, and the same.
-    most_s
-        Seconds that a window of either loop goes on at most until it has enough requests.
-    memory_rounds, memory_s
-        Looks at the memory: how often, and seconds each while requests run.
-    traces
-        Traced requests.
-    per_s
-        Requests a second that a variant is taken to answer, for the forecast: a mean of the stored
-        runs. How long a round really takes is known after the first one.
-    """
-
+    #: Requests one at a time, how many of them in a row before the next variant's turn, and
+    #: seconds after which no further round of them is begun.
     requests: int
     block: int
     requests_s: float
+    #: Requests of Faastlane's for the SLO.
     baseline: int
+    #: Clients of the closed loop, seconds for each number of them, how often, and rounds by another
+    #: client, where one is installed.
     clients: tuple[int, ...]
     closed_s: float
     closed_rounds: int
     checks: int
+    #: Arrival rates as shares of the highest throughput of all variants, and the same.
     rates: tuple[float, ...]
     open_s: float
     open_rounds: int
+    #: Seconds that a window of either loop goes on at most until it has enough requests.
     most_s: float
+    #: Looks at the memory: how often, and seconds each while requests run.
     memory_rounds: int
     memory_s: float
+    #: Traced requests.
     traces: int
+    #: Requests a second that a variant is taken to answer, for the forecast: a mean of the stored
+    #: runs. How long a round really takes is known after the first one.
     per_s: float = 20.0
 
 
@@ -132,56 +118,40 @@ def open_run(
 ) -> Run[Chosen]:
     """The run in the folder `out`, begun or gone on with.
 
-    Raises
-    ------
-    ChironError
-        ``other-run`` where the folder has a run of other settings, or of another machine.
+    Raises ``other-run`` where the folder has a run of other settings, or of another machine.
     """
     file = out / RUN_FILE
     kind: type[Run[Chosen]] = Run[type(settings)]  # type: ignore[assignment, misc]
+    commits, commands = [machine.commit], [command]
     if file.exists():
         before = read_document(kind, file, "run")
-        _require_same(before, settings, machine, target, out)
-        run = before.model_copy(
-            update={
-                "commits": _with(before.commits, machine.commit),
-                "commands": _with(before.commands, command),
-            }
-        )
-    else:
-        run = kind(
-            settings=settings,
-            machine=machine,
-            target=target,
-            commits=(machine.commit,),
-            commands=(command,),
-        )
+        pairs = [
+            *((name, getattr(before.settings, name), now) for name, now in settings),
+            ("machine", (before.machine.cpu, before.machine.cores), (machine.cpu, machine.cores)),
+            ("gateway", before.target, target),
+        ]
+        for name, then, now in pairs:
+            if then != now:
+                message = (
+                    f"{out} has a run with {name} {_shown(then)}, not {_shown(now)}: "
+                    "name another folder with -o, or remove it"
+                )
+                raise ChironError("other-run", message)
+        machine = before.machine
+        commits = [*before.commits, *commits]
+        commands = [*before.commands, *commands]
+    run = kind(
+        settings=settings,
+        machine=machine,
+        target=target,
+        commits=tuple(dict.fromkeys(commits)),
+        commands=tuple(dict.fromkeys(commands)),
+    )
     write_atomically(file, dump(run))
     return run
-
-
-def _require_same(
-    before: Run[Chosen], settings: Chosen, machine: Machine, target: Target, out: Path
-) -> None:
-    pairs = [
-        *((name, getattr(before.settings, name), now) for name, now in settings),
-        ("machine", (before.machine.cpu, before.machine.cores), (machine.cpu, machine.cores)),
-        ("gateway", before.target, target),
-    ]
-    for name, then, now in pairs:
-        if then != now:
-            raise ChironError(
-                "other-run",
-                f"{out} has a run with {name} {_shown(then)}, not {_shown(now)}: "
-                "name another folder with -o, or remove it",
-            )
 
 
 def _shown(value: object) -> str:
     if isinstance(value, Target):
         return f"{value.provider} {value.release} {value.orchestration}".strip()
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _with(known: tuple[str, ...], one: str) -> tuple[str, ...]:
-    return known if one in known else (*known, one)

@@ -6,9 +6,8 @@ import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from deployment.launcher import Launcher
 from deployment.measure import WARM_UP, Check, check_of, checked_invoke
@@ -30,7 +29,7 @@ Artefact = TypeVar("Artefact", bound=Document)
 PLATFORM_FILE, PROFILE_FILE, SETUP_FILE = "platform.json", "profile.json", "setup.json"
 #: What the paper allows on top of Faastlane's mean (Chiron §6.2).
 SLACK_MS = 10.0
-_BASELINE: str = "faastlane"
+_BASELINE = "faastlane"
 #: Any SLO: the plan of a fixed planner does not depend on it.
 _ANY_SLO_MS = 1000.0
 
@@ -38,12 +37,8 @@ _ANY_SLO_MS = 1000.0
 class Setup(Document):
     """The plans of one workflow, by the labels of their variants.
 
-    Attributes
-    ----------
-    baseline_ms
-        Faastlane's mean by mechanism; empty where the SLO was given.
-    slo_ms
-        What plans were made for, and requests have to meet.
+    By mechanism, ``baseline_ms`` is Faastlane's mean, and empty where the SLO was given; ``slo_ms``
+    is what plans were made for, and requests have to meet.
     """
 
     format: int = 1
@@ -55,8 +50,7 @@ class Setup(Document):
     plans: dict[str, Plan]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where plans are deployed, and the constants of that place."""
 
     launcher: Launcher
@@ -65,12 +59,9 @@ class Place:
 
 
 def require_profiles(files: Iterable[Path]) -> None:
-    """Raise where functions have to be profiled, and cannot be here: before anything runs.
+    """Raise ``no-strace`` or ``no-ptrace`` where functions have to be profiled and cannot be here.
 
-    Raises
-    ------
-    ChironError
-        ``no-strace`` or ``no-ptrace``, unless all the profiles in `files` are there.
+    Unless all the profiles in `files` are there: before anything runs.
     """
     if not all(file.exists() for file in files):
         require_tracing(os.environ)
@@ -88,10 +79,7 @@ def prepare(
 ) -> Setup:
     """The plans of the workflow in `folder`; what `out` already has of it is kept.
 
-    Raises
-    ------
-    ChironError
-        What profiling, scheduling and deploying raise; ``wrong-output``.
+    Raises what profiling, scheduling and deploying raise; ``wrong-output``.
     """
     say, payloads = place.progress, folder.payloads()
     if len(payloads) > 1:
@@ -119,18 +107,13 @@ def _setup(
             headroom=settings.headroom,
         )
 
-    baseline = dict[str, float]()
+    mechanisms, baseline = settings.mechanisms, dict[str, float]()
     if settings.slo_ms is None:
         expected = folder.expected(functions, body) if settings.check else None
-        plans: dict[str, Plan] = {
-            each: plan(Variant(_BASELINE, each), _ANY_SLO_MS) for each in settings.mechanisms
-        }
-        check = check_of(workflow, expected)
-        baseline = _means(folder, place, plans, check, scale.baseline)
-    slos: dict[str, float] = {
-        each: settings.slo_ms or round(baseline[each] + SLACK_MS, 3) for each in settings.mechanisms
-    }
-    chosen = variants(settings.planners, settings.mechanisms)
+        plans = {each: plan(Variant(_BASELINE, each), _ANY_SLO_MS) for each in mechanisms}
+        baseline = _means(folder, place, plans, check_of(workflow, expected), scale.baseline)
+    slos = {each: settings.slo_ms or round(baseline[each] + SLACK_MS, 3) for each in mechanisms}
+    chosen = variants(settings.planners, mechanisms)
     return Setup(
         workflow=workflow.name,
         stages=tuple(len(stage) for stage in workflow.stages),

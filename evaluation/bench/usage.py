@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
 from profiler.sandbox import find_sandbox
 from workflow.errors import ChironError
 
-SANDBOXES, SUPPORTING, GATEWAY, CLIENT = "sandboxes", "supporting functions", "gateway", "client"
-PARTS = (SANDBOXES, SUPPORTING, GATEWAY, CLIENT)
 #: Processes that start or end between two looks make another look necessary.
 _LOOKS = 20
 _PROPORTIONAL = ("Pss_Anon:", "Pss_Shmem:")
 
 
-@dataclass(frozen=True)
-class Sandboxes:
+class Sandboxes(NamedTuple):
     """The processes of a deployment's sandboxes: of the template's server and all below it."""
 
     pids: tuple[int, ...]
@@ -33,8 +31,7 @@ class Sandboxes:
         return memory_mib(trees(self.pids))
 
 
-@dataclass(frozen=True)
-class Unseen:
+class Unseen(NamedTuple):
     """Sandboxes of another machine, or of another user: nothing is known of them."""
 
     reason: str
@@ -46,8 +43,7 @@ class Unseen:
         """Not to be read."""
 
 
-@dataclass(frozen=True)
-class Around:
+class Around(NamedTuple):
     """Meters of what serves requests beside a variant's own sandboxes.
 
     ``supporting`` is None where the workflow has no supporting functions, ``gateway`` where its
@@ -62,11 +58,11 @@ class Around:
         own = sandboxes.cpu_s()
         if own is None:
             return None
-        found = {SANDBOXES: own, CLIENT: _alone_s(psutil.Process())}
+        found = {"sandboxes": own, "client": _alone_s(psutil.Process())}
         if self.supporting and (seconds := self.supporting.cpu_s()) is not None:
-            found[SUPPORTING] = seconds
+            found["supporting functions"] = seconds
         if self.gateway:
-            found[GATEWAY] = _alone_s(self.gateway)
+            found["gateway"] = _alone_s(self.gateway)
         return found
 
 
@@ -89,12 +85,10 @@ def around(supporting: Sequence[str], gateway_url: str, sandboxes: Sandboxes | U
 
 def _gateway(sandboxes: Sandboxes) -> psutil.Process | None:
     """The ancestor of a sandbox that is an embedded gateway, whose sockets only root may see."""
-    try:
+    with suppress(psutil.Error):
         for ancestor in psutil.Process(sandboxes.pids[0]).parents():
             if ancestor.cmdline()[1:3] == ["-m", "gateway"]:
                 return ancestor
-    except psutil.Error:
-        return None
     return None
 
 
@@ -126,10 +120,7 @@ def cpu_s(pids: Collection[int]) -> float:
     A child that has ended is counted by its parent once that has waited for it (proc(5): cutime,
     cstime). What ended as an orphan is not to be found any more.
 
-    Raises
-    ------
-    ChironError
-        ``process-gone`` where one of `pids` has ended, or the trees do not come to rest.
+    Raises ``process-gone`` where one of `pids` has ended, or the trees do not come to rest.
     """
     before = trees(pids)
     for _ in range(_LOOKS):
@@ -155,15 +146,13 @@ def memory_mib(pids: Iterable[int]) -> float:
     anonymous_kib = 0
     files: dict[str, float] = {}
     for pid in pids:
-        try:
+        with suppress(psutil.Error, OSError):
             rollup = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
             rows = (line.split() for line in rollup.splitlines())
             anonymous_kib += sum(int(row[1]) for row in rows if row and row[0] in _PROPORTIONAL)
             for each in psutil.Process(pid).memory_maps(grouped=True):
                 if each.path.startswith("/"):
                     files[each.path] = max(each.rss - each.anonymous, files.get(each.path, 0.0))
-        except (psutil.Error, OSError):
-            continue
     return anonymous_kib / 1024 + sum(files.values()) / 2**20
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import product, starmap
+from typing import NamedTuple
 
 from predictor.mechanisms import MECHANISMS
 from scheduler.layout import wrap_name
@@ -22,8 +23,7 @@ REPLICATE = "A/A replicate of "
 _LIMITED = frozenset({"faasd", "faasd-ce", "faas-netes-ce"})
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """A planner with the mechanism that runs its further processes."""
 
     planner: str
@@ -40,9 +40,8 @@ class Variant:
 def variants(planners: Sequence[str], mechanisms: Sequence[str]) -> list[Variant]:
     """Every planner with every mechanism, once each where the mechanism makes no difference."""
     found: dict[str, Variant] = {}
-    for planner in (each for each in PLANNERS if each in planners):
-        for mechanism in (each for each in MECHANISMS if each in mechanisms):
-            variant = Variant(planner, mechanism)
+    for variant in starmap(Variant, product(PLANNERS, MECHANISMS)):
+        if variant.planner in planners and variant.mechanism in mechanisms:
             found.setdefault(variant.label, variant)
     return list(found.values())
 
@@ -65,11 +64,8 @@ def distinct(plans: Mapping[str, Plan]) -> dict[str, str]:
 def _essence(plan: Plan) -> tuple[object, ...]:
     """The layout and, where there are further processes, the mechanism; no names of wraps."""
     forks = any(len(stage.processes) > 1 for wrap in plan.wraps for stage in wrap.stages)
-    return (
-        plan.orchestrator,
-        plan.mechanism if forks else None,
-        tuple((wrap.cpus, wrap.memory_mib, wrap.stages) for wrap in plan.wraps),
-    )
+    layout = tuple((wrap.cpus, wrap.memory_mib, wrap.stages) for wrap in plan.wraps)
+    return plan.orchestrator, plan.mechanism if forks else None, layout
 
 
 def parse_planners(text: str) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from evaluation.intervals import Interval, Rounds, Statistic, estimate, ratio
 from workflow.documents import Document
 
 _NOT_MEASURED = "not measured"
+#: Label of a variant -> further figures by their names.
+Details = dict[str, dict[str, float]]
 Better = Literal["lower", "higher"]
 Verdict = Literal["better", "worse", "even"]
 
@@ -24,18 +26,10 @@ Verdict = Literal["better", "worse", "even"]
 class MetricRow(Document):
     """One variant of one workflow.
 
-    Attributes
-    ----------
-    same_as
-        The variant with the same plan whose samples these are; None where it has its own.
-    value
-        The metric; None where it was not measured, for the reason in ``note``.
-    against
-        Label of ours -> ours divided by this one's.
-    published
-        What the paper reports for the system of this kind.
-    details
-        Further figures by their names.
+    ``same_as`` is the variant with the same plan whose samples these are, None where it has its
+    own; ``value`` is None where it was not measured, for the reason in ``note``; ``against`` has
+    ours divided by this one's, by the label of ours; ``published`` is what the paper reports for
+    the system of this kind.
     """
 
     workflow: str
@@ -91,32 +85,20 @@ class MetricResult(Document):
 
 @dataclass(frozen=True)
 class Metric:
-    """How a metric is found in the records of a run.
+    """How a metric is found in the records of a run."""
 
-    Attributes
-    ----------
-    experiment
-        The verb; also what the published figures call it.
-    rounds
-        Label -> values by round, of the variants of a workflow that were measured.
-    statistic
-        What is made of all values.
-    details
-        Label under which it was measured -> further figures, by variant.
-    measurement
-        What it is found in.
-    silent
-        Why a variant that was measured has none.
-    """
-
+    #: The verb; also what the published figures call it.
     experiment: str
     metric: str
     unit: str
-    rounds: Callable[[RunFolder, Recorded], Mapping[str, Rounds]]
-    details: Callable[[RunFolder, Recorded], Mapping[str, dict[str, float]]]
+    #: Label -> values by round, of the variants of a workflow that were measured.
+    rounds: Callable[[Recorded], Mapping[str, Rounds]]
+    details: Callable[[Recorded], Details]
+    #: What it is found in.
     measurement: Measurement[Any]
     better: Better = "lower"
     statistic: Statistic = statistics.fmean
+    #: Why a variant that was measured has none.
     silent: str = _NOT_MEASURED
 
     def of(self, folder: RunFolder) -> MetricResult:
@@ -124,14 +106,11 @@ class Metric:
         rows: list[MetricRow] = []
         noise, drift = dict[str, Interval](), dict[str, Drift]()
         for recorded in folder.workflows:
-            rounds = self.rounds(folder, recorded)
-            details = self.details(folder, recorded)
+            rounds, details = self.rounds(recorded), self.details(recorded)
             rows += [self._row(recorded, label, rounds, details) for label in recorded.setup.plans]
-            pair = recorded.replicate
-            if pair is not None and all(label in rounds for label in pair):
-                first, second = (rounds[label] for label in pair)
-                if found := ratio(second, first, self.statistic):
-                    noise[recorded.name] = found
+            first, second = (rounds.get(label) for label in recorded.replicate or ("", ""))
+            if first and second and (found := ratio(second, first, self.statistic)):
+                noise[recorded.name] = found
             if found_drift := recorded.drift(self.measurement):
                 drift[recorded.name] = found_drift
         return MetricResult(
@@ -145,17 +124,12 @@ class Metric:
         )
 
     def _row(
-        self,
-        recorded: Recorded,
-        label: str,
-        rounds: Mapping[str, Rounds],
-        details: Mapping[str, dict[str, float]],
+        self, recorded: Recorded, label: str, rounds: Mapping[str, Rounds], details: Details
     ) -> MetricRow:
         plan, measured = recorded.setup.plans[label], recorded.first[label]
         values = rounds.get(measured)
         tried = measured in recorded.samples(self.measurement)
         why = recorded.refused.get(measured, self.silent if tried else _NOT_MEASURED)
-        note = None if values else why
         return MetricRow(
             workflow=recorded.name,
             variant=label,
@@ -167,23 +141,22 @@ class Metric:
             cpus=plan.cpus,
             published=published_value(recorded.name, label, self.experiment),
             details=details.get(label, {}),
-            note=note,
+            note=None if values else why,
         )
 
     def _against(
         self, recorded: Recorded, label: str, rounds: Mapping[str, Rounds]
     ) -> dict[str, Interval]:
         """Ours divided by the variant `label`: 1 where that is a baseline with just our plan."""
-        found = {}
-        measured = recorded.first[label]
+        found, measured = dict[str, Interval](), recorded.first[label]
         for ours in recorded.ours:
             first = recorded.first[ours]
-            if first not in rounds:
-                continue
             if first == measured:
                 if label not in recorded.ours:
                     found[ours] = Interval(value=1.0, low=1.0, high=1.0)
-            elif against := ratio(rounds[first], rounds[measured], self.statistic):
+            elif first in rounds and (
+                against := ratio(rounds[first], rounds[measured], self.statistic)
+            ):
                 found[ours] = against
         return found
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from deployment.measure import percentile
-from evaluation.experiments.metric import Metric
+from evaluation.bench.rounds import Measurement
+from evaluation.experiments.metric import Details, Metric
 from evaluation.experiments.published import USD_PER_TRANSITION, held_usd, published_value, used_usd
-from evaluation.experiments.recorded import Recorded, RunFolder
+from evaluation.experiments.recorded import Recorded
 from evaluation.intervals import Rounds
-from evaluation.load.client import FEWEST
-from evaluation.load.loops import ClosedSample
-from evaluation.measurements.load import CHECK, CLOSED, Closed
+from evaluation.measurements.client import FEWEST
+from evaluation.measurements.load import CLOSED, Closed, ClosedSample
 from evaluation.measurements.single import MEMORY, REQUESTS
-from workflow.plan import Prediction
+from evaluation.measurements.wrk import CHECK
 
 _MILLION = 1e6
-#: The clock of the paper's machines, for those that do not tell theirs.
-_GHZ = 2.1
-Details = dict[str, dict[str, float]]
+Sample = TypeVar("Sample")
 
 
 def pooled(rounds: Rounds) -> list[float]:
@@ -27,61 +26,68 @@ def pooled(rounds: Rounds) -> list[float]:
     return [value for each in rounds for value in each]
 
 
+def _rounds(
+    recorded: Recorded,
+    measurement: Measurement[Sample],
+    values: Callable[[Sample], Sequence[float] | None],
+) -> dict[str, Rounds]:
+    """The `values` of every round, of the variants all of whose samples have some."""
+    found: dict[str, Rounds] = {}
+    for label, samples in recorded.samples(measurement).items():
+        seen = [each for each in map(values, samples) if each is not None]
+        if len(seen) == len(samples):
+            found[label] = seen
+    return found
+
+
 # Latency (Figure 13)
 
 
 def latency_rounds(recorded: Recorded) -> dict[str, Rounds]:
     """The latencies of every variant by round, in milliseconds."""
-    samples = recorded.samples(REQUESTS)
-    return {label: [each.latencies_ms for each in found] for label, found in samples.items()}
+    return _rounds(recorded, REQUESTS, lambda sample: sample.latencies_ms)
 
 
-def _latency_details(_: RunFolder, recorded: Recorded) -> Details:
-    rounds, memory = latency_rounds(recorded), memory_rounds(recorded)
-    found = {}
+def _latency_details(recorded: Recorded) -> Details:
+    rounds, memory = latency_rounds(recorded), _memory_mib(recorded)
+    found: Details = {}
     for label, plan in recorded.setup.plans.items():
         measured = recorded.first[label]
         if measured not in rounds:
             continue
         values = pooled(rounds[measured])
-        found[label] = _latency_figures(values, plan.predicted)
+        figures = found[label] = {
+            "requests": float(len(values)),
+            "mean_ms": round(statistics.fmean(values), 3),
+            "p95_ms": round(percentile(values, 0.95), 3),
+            "p99_ms": round(percentile(values, 0.99), 3),
+        }
+        if predicted := plan.predicted:
+            figures["predicted_ms"] = predicted.latency_ms
+            figures["predicted_low_ms"] = predicted.low_ms
+            figures["predicted_high_ms"] = predicted.high_ms
+            figures["error"] = round(predicted.latency_ms / statistics.median(values) - 1, 4)
         if slo_ms := recorded.setup.slo_ms.get(plan.mechanism):
-            over = sum(value > slo_ms for value in values) / len(values)
-            found[label] |= {"slo_ms": round(slo_ms, 3), "over_slo": round(over, 4)}
+            figures["slo_ms"] = round(slo_ms, 3)
+            figures["over_slo"] = round(sum(ms > slo_ms for ms in values) / len(values), 4)
         if measured in memory:
-            found[label]["mib"] = round(statistics.median(pooled(memory[measured])), 1)
-    return found
-
-
-def _latency_figures(values: list[float], predicted: Prediction | None) -> dict[str, float]:
-    found = {
-        "requests": float(len(values)),
-        "mean_ms": round(statistics.fmean(values), 3),
-        "p95_ms": round(percentile(values, 0.95), 3),
-        "p99_ms": round(percentile(values, 0.99), 3),
-    }
-    if predicted is not None:
-        found["predicted_ms"] = predicted.latency_ms
-        found["predicted_low_ms"] = predicted.low_ms
-        found["predicted_high_ms"] = predicted.high_ms
-        found["error"] = round(predicted.latency_ms / statistics.median(values) - 1, 4)
+            figures["mib"] = round(memory[measured], 1)
     return found
 
 
 # Memory (Figure 16)
 
 
-def memory_rounds(recorded: Recorded) -> dict[str, Rounds]:
+def _memory_rounds(recorded: Recorded) -> dict[str, Rounds]:
     """Memory under load by round in MiB, of the variants whose sandboxes are to be seen."""
-    rounds: dict[str, Rounds] = {}
-    for label, found in recorded.samples(MEMORY).items():
-        seen = [[each.busy_mib] for each in found if each.busy_mib is not None]
-        if len(seen) == len(found):
-            rounds[label] = seen
-    return rounds
+    return _rounds(recorded, MEMORY, lambda s: None if s.busy_mib is None else [s.busy_mib])
 
 
-def _memory_details(_: RunFolder, recorded: Recorded) -> Details:
+def _memory_mib(recorded: Recorded) -> Mapping[str, float]:
+    return {label: statistics.median(pooled(r)) for label, r in _memory_rounds(recorded).items()}
+
+
+def _memory_details(recorded: Recorded) -> Details:
     """The memory between requests."""
     samples = recorded.samples(MEMORY)
     found = {}
@@ -95,17 +101,16 @@ def _memory_details(_: RunFolder, recorded: Recorded) -> Details:
 # CPU time, beside the CPUs of the plan (Figure 17)
 
 
-def cpu_rounds(recorded: Recorded) -> dict[str, Rounds]:
+def _cpu_rounds(recorded: Recorded) -> dict[str, Rounds]:
     """CPU milliseconds a request by round, of the variants whose sandboxes are to be seen."""
-    rounds: dict[str, Rounds] = {}
-    for label, found in recorded.samples(REQUESTS).items():
-        seen = [(s.cpu_s, len(s.latencies_ms)) for s in found if s.cpu_s is not None]
-        if len(seen) == len(found):
-            rounds[label] = [[1000 * cpu_s / count] for cpu_s, count in seen]
-    return rounds
+    return _rounds(
+        recorded,
+        REQUESTS,
+        lambda s: None if s.cpu_s is None else [1000 * s.cpu_s / len(s.latencies_ms)],
+    )
 
 
-def _cpu_details(_: RunFolder, recorded: Recorded) -> Details:
+def _cpu_details(recorded: Recorded) -> Details:
     """The CPUs that the paper's plans have: those of ours are in the rows anyway."""
     cpus = {label: published_value(recorded.name, label, "cpus") for label in recorded.setup.plans}
     return {label: {"paper_cpus": count} for label, count in cpus.items() if count is not None}
@@ -120,11 +125,11 @@ def _throughput_rounds(recorded: Recorded) -> dict[str, Rounds]:
 
 def _best(recorded: Recorded) -> dict[str, list[ClosedSample]]:
     """The samples of every round at that number of clients which has the highest mean."""
-    best = {label: most(rounds) for label, rounds in recorded.samples(CLOSED).items()}
+    best = {label: _most(rounds) for label, rounds in recorded.samples(CLOSED).items()}
     return {label: samples for label, samples in best.items() if samples}
 
 
-def most(rounds: Sequence[Closed]) -> list[ClosedSample]:
+def _most(rounds: Sequence[Closed]) -> list[ClosedSample]:
     """Of samples by round and number of clients, those of the number that answers most.
 
     Numbers of clients at which a window had too few requests for a figure are left out.
@@ -134,43 +139,35 @@ def most(rounds: Sequence[Closed]) -> list[ClosedSample]:
     return max(enough, key=lambda level: statistics.fmean(e.per_s for e in level), default=[])
 
 
-def _throughput_details(_: RunFolder, recorded: Recorded) -> Details:
+def _throughput_details(recorded: Recorded) -> Details:
     best, checked = _best(recorded), recorded.samples(CHECK)
-    found = {}
+    found: Details = {}
     for label, first in recorded.first.items():
-        if first in best:
-            cpus = recorded.setup.plans[label].cpus
-            found[label] = _throughput_figures(best[first], checked.get(first, ()), cpus)
-    return found
-
-
-def _throughput_figures(
-    samples: Sequence[ClosedSample], by_wrk: Sequence[ClosedSample], cpus: int
-) -> dict[str, float]:
-    found = {
-        "per_cpu": round(statistics.fmean(each.per_s for each in samples) / cpus, 3),
-        "clients": float(samples[0].clients),
-        "errors": float(sum(each.errors for each in samples)),
-    }
-    p95 = [each.p95_ms for each in samples if each.p95_ms is not None]
-    if p95:
-        found["p95_ms"] = round(statistics.median(p95), 3)
-    cpu_ms = [each.cpu_ms for each in samples if each.cpu_ms is not None]
-    for part in cpu_ms[0] if cpu_ms else ():
-        seen = [each[part] for each in cpu_ms if part in each]
-        found[f"{part} ms"] = round(statistics.fmean(seen), 3)
-    enough = [each.per_s for each in by_wrk if not each.too_few]
-    if enough:
-        found["wrk_per_s"] = round(statistics.fmean(enough), 3)
+        if not (samples := best.get(first)):
+            continue
+        per_cpu = statistics.fmean(s.per_s for s in samples) / recorded.setup.plans[label].cpus
+        figures = found[label] = {
+            "per_cpu": round(per_cpu, 3),
+            "clients": float(samples[0].clients),
+            "errors": float(sum(each.errors for each in samples)),
+        }
+        if p95 := [each.p95_ms for each in samples if each.p95_ms is not None]:
+            figures["p95_ms"] = round(statistics.median(p95), 3)
+        cpu_ms = [each.cpu_ms for each in samples if each.cpu_ms is not None]
+        for part in cpu_ms[0] if cpu_ms else ():
+            seen = [each[part] for each in cpu_ms if part in each]
+            figures[f"{part} ms"] = round(statistics.fmean(seen), 3)
+        if by_wrk := [each.per_s for each in checked.get(first, ()) if not each.too_few]:
+            figures["wrk_per_s"] = round(statistics.fmean(by_wrk), 3)
     return found
 
 
 # Cost: a request pays for its plan's CPUs and the measured memory as long as it lasts (Figure 19)
 
 
-def _cost_rounds(folder: RunFolder, recorded: Recorded) -> dict[str, Rounds]:
+def _cost_rounds(recorded: Recorded) -> dict[str, Rounds]:
     """USD per million requests by round, of the variants whose memory is known."""
-    memory, ghz = _memory_mib(recorded), folder.run.machine.ghz or _GHZ
+    memory, ghz = _memory_mib(recorded), recorded.ghz
     cpus = {label: plan.cpus for label, plan in recorded.setup.plans.items()}
     if recorded.replicate is not None:
         first, second = recorded.replicate
@@ -185,28 +182,22 @@ def _cost_rounds(folder: RunFolder, recorded: Recorded) -> dict[str, Rounds]:
     }
 
 
-def _cost_details(folder: RunFolder, recorded: Recorded) -> Details:
+def _cost_details(recorded: Recorded) -> Details:
     """``used``: with the CPU time really used; ``transitions``: what an orchestrator takes."""
-    memory, latency, cpu = _memory_mib(recorded), latency_rounds(recorded), cpu_rounds(recorded)
+    memory, latency, cpu = _memory_mib(recorded), latency_rounds(recorded), _cpu_rounds(recorded)
     found: Details = {}
     for label, measured in recorded.first.items():
         if measured not in memory or measured not in latency:
             continue
         mib, mean_ms = memory[measured], statistics.fmean(pooled(latency[measured]))
-        figures = {"memory_mib": round(mib, 3), "mean_ms": round(mean_ms, 3)}
+        figures = found[label] = {"memory_mib": round(mib, 3), "mean_ms": round(mean_ms, 3)}
         if measured in cpu:
             cpu_s = statistics.fmean(pooled(cpu[measured])) / 1000
-            used = used_usd(mean_ms, cpu_s, folder.run.machine.ghz or _GHZ, mib)
-            figures["used"] = round(_MILLION * used, 6)
+            figures["used"] = round(_MILLION * used_usd(mean_ms, cpu_s, recorded.ghz, mib), 6)
         if recorded.setup.plans[label].orchestrator == "client":
             tasks = sum(recorded.setup.stages)
             figures["transitions"] = round(_MILLION * tasks * USD_PER_TRANSITION, 6)
-        found[label] = figures
     return found
-
-
-def _memory_mib(recorded: Recorded) -> Mapping[str, float]:
-    return {label: statistics.median(pooled(r)) for label, r in memory_rounds(recorded).items()}
 
 
 LATENCY = Metric(
@@ -214,7 +205,7 @@ LATENCY = Metric(
     metric="median end-to-end latency",
     unit="ms",
     statistic=statistics.median,
-    rounds=lambda _, recorded: latency_rounds(recorded),
+    rounds=latency_rounds,
     details=_latency_details,
     measurement=REQUESTS,
 )
@@ -223,7 +214,7 @@ MEMORY_USE = Metric(
     metric="memory under load",
     unit="MiB",
     statistic=statistics.median,
-    rounds=lambda _, recorded: memory_rounds(recorded),
+    rounds=_memory_rounds,
     details=_memory_details,
     measurement=MEMORY,
 )
@@ -231,7 +222,7 @@ CPU = Metric(
     experiment="cpu",
     metric="CPU time a request",
     unit="ms",
-    rounds=lambda _, recorded: cpu_rounds(recorded),
+    rounds=_cpu_rounds,
     details=_cpu_details,
     measurement=REQUESTS,
 )
@@ -240,7 +231,7 @@ THROUGHPUT = Metric(
     metric="maximum throughput",
     unit="requests/s",
     better="higher",
-    rounds=lambda _, recorded: _throughput_rounds(recorded),
+    rounds=_throughput_rounds,
     details=_throughput_details,
     measurement=CLOSED,
     silent=f"too few requests: below {FEWEST} a window",

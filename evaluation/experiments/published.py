@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,8 @@ _SYSTEMS = {
     "pgp fork": "chiron",
     "pgp pool": "chiron-pool",
 }
-#: The clock of the paper's machines (Chiron Table 1), for its costs.
-_GHZ = 2.1
+#: The clock of the paper's machines (Chiron Table 1), and of those that do not tell theirs.
+PAPER_GHZ = 2.1
 
 
 def published_value(workflow: str, label: str, metric: str) -> float | None:
@@ -34,11 +33,12 @@ def published_value(workflow: str, label: str, metric: str) -> float | None:
     can hold by latency and CPUs, cost in USD per million requests, computed from the others.
     """
     systems = _published()["workflows"].get(_name(workflow), {})
-    row = systems.get(_SYSTEMS.get(label, ""), {})
-    if metric == "cost":
-        return _cost(row)
-    found: float | None = row.get(metric)
-    return found
+    row: dict[str, float] = systems.get(_SYSTEMS.get(label, ""), {})
+    if metric != "cost":
+        return row.get(metric)
+    if not {"latency", "cpus", "memory"} <= row.keys():
+        return None
+    return round(held_usd(row["latency"], row["cpus"], PAPER_GHZ, row["memory"]) * 1e6, 4)
 
 
 def published_error(workflow: str, mechanism: str, predictor: str) -> float | None:
@@ -57,12 +57,6 @@ def source() -> str:
 def _name(workflow: str) -> str:
     """The paper's name for a workflow of benchmarks/."""
     return "finra-5" if workflow == "finra" else workflow
-
-
-def _cost(row: Mapping[str, float]) -> float | None:
-    if not {"latency", "cpus", "memory"} <= row.keys():
-        return None
-    return round(held_usd(row["latency"], row["cpus"], _GHZ, row["memory"]) * 1e6, 4)
 
 
 def held_usd(latency_ms: float, cpus: float, ghz: float, memory_mib: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,11 +12,11 @@ from deployment.background_load import mean_share
 from deployment.measure import percentile
 from evaluation.bench.rounds import Measurement, by_label
 from evaluation.bench.settings import RUN_FILE, Run, Settings
-from evaluation.bench.setup import PLATFORM_FILE, SETUP_FILE, Setup
+from evaluation.bench.setup import SETUP_FILE, Setup
 from evaluation.bench.variants import REPLICATE, distinct, our_labels
+from evaluation.experiments.published import PAPER_GHZ
 from evaluation.measurements.run import refused
 from workflow.documents import Document, read_document
-from workflow.platform import Platform
 
 Sample = TypeVar("Sample")
 
@@ -35,29 +35,12 @@ class Drift(Document):
     others: float | None = None
 
 
-def drift_of(probes_ms: Sequence[float], others: Sequence[float | None]) -> Drift:
-    """The drift of at least one timing, in the order in which they were taken."""
-    third = max(1, len(probes_ms) // 3)
-    first, last = statistics.median(probes_ms[:third]), statistics.median(probes_ms[-third:])
-    return Drift(
-        probe_ms=round(statistics.median(probes_ms), 4),
-        low_ms=round(percentile(probes_ms, 0.05), 4),
-        high_ms=round(percentile(probes_ms, 0.95), 4),
-        trend=round(last / first, 4),
-        others=mean_share(others),
-    )
-
-
 @dataclass(frozen=True)
 class Recorded:
-    """One workflow of a run.
+    """One workflow of a run, on a machine with a clock of `ghz`.
 
-    Attributes
-    ----------
-    first
-        Label -> the label under which the same plan was measured.
-    refused
-        Label -> why the gateway does not have it.
+    ``first`` maps each label to that under which the same plan was measured, ``refused`` to why
+    the gateway does not have it.
     """
 
     out: Path
@@ -65,6 +48,7 @@ class Recorded:
     first: Mapping[str, str]
     refused: Mapping[str, str]
     ours: tuple[str, ...]
+    ghz: float
 
     @property
     def name(self) -> str:
@@ -80,7 +64,15 @@ class Recorded:
         rows = measurement.journal(self.out).rows()
         if not rows:
             return None
-        return drift_of([row.probe_ms for row in rows], [row.others for row in rows])
+        probes_ms, third = [row.probe_ms for row in rows], max(1, len(rows) // 3)
+        trend = statistics.median(probes_ms[-third:]) / statistics.median(probes_ms[:third])
+        return Drift(
+            probe_ms=round(statistics.median(probes_ms), 4),
+            low_ms=round(percentile(probes_ms, 0.05), 4),
+            high_ms=round(percentile(probes_ms, 0.95), 4),
+            trend=round(trend, 4),
+            others=mean_share(row.others for row in rows),
+        )
 
     @property
     def replicate(self) -> tuple[str, str] | None:
@@ -94,7 +86,6 @@ class RunFolder:
     """A run on disk."""
 
     run: Run[Settings]
-    platform: Platform
     workflows: tuple[Recorded, ...]
 
     @property
@@ -114,18 +105,13 @@ class RunFolder:
 def read_run(out: Path) -> RunFolder:
     """The run in the folder `out`, with the workflows that are set up so far.
 
-    Raises
-    ------
-    ChironError
-        ``missing-file`` where there is none, ``bad-document`` where it cannot be understood.
+    Raises ``missing-file`` where there is none, ``bad-document`` where it is something else.
     """
     run = read_document(Run[Settings], out / RUN_FILE, "run")
-    platform = read_document(Platform, out / PLATFORM_FILE, "platform")
     ours = tuple(our_labels(run.settings.mechanisms)) if "pgp" in run.settings.planners else ()
+    ghz = run.machine.ghz or PAPER_GHZ
     found = []
     for file in sorted(out.glob(f"*/{SETUP_FILE}")):
-        setup = read_document(Setup, file, "setup")
-        folder = file.parent
-        first = distinct(setup.plans)
-        found.append(Recorded(folder, setup, first, refused(folder), ours))
-    return RunFolder(run, platform, tuple(found))
+        setup, folder = read_document(Setup, file, "setup"), file.parent
+        found.append(Recorded(folder, setup, distinct(setup.plans), refused(folder), ours, ghz))
+    return RunFolder(run, tuple(found))

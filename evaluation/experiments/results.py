@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from deployment.measure import percentile
 from evaluation.bench.rounds import Measurement
@@ -23,24 +23,19 @@ from evaluation.experiments.metrics import (
 )
 from evaluation.experiments.recorded import Recorded, RunFolder
 from evaluation.intervals import Interval, share
-from evaluation.load.client import FEWEST
-from evaluation.load.loops import OpenSample
 from evaluation.measurements.breakdown import BREAKDOWN, Breakdown
-from evaluation.measurements.load import CHECK, CLOSED, OPEN
+from evaluation.measurements.client import FEWEST
+from evaluation.measurements.load import CLOSED, OPEN, OpenSample
 from evaluation.measurements.single import MEMORY, REQUESTS
+from evaluation.measurements.wrk import CHECK
 from workflow.documents import Document
 
 
 class SloRow(Document):
-    """One variant against the SLO of its mechanism (Chiron Figure 14).
+    """One variant against the SLO that plans of its mechanism were made for (Chiron Figure 14).
 
-    Attributes
-    ----------
-    slo_ms, violations
-        The SLO that plans were made for, and the share of requests that took longer.
-    same_run_slo_ms, same_run_violations
-        The same with Faastlane's mean of the very rounds in which the requests were sent: the
-        machine may have been faster or slower when the SLO was set.
+    ``same_run_`` is with Faastlane's mean of the very rounds in which the requests were sent: the
+    machine may have been faster or slower when the SLO was set.
     """
 
     workflow: str
@@ -108,31 +103,28 @@ Result = MetricResult | SloResult | LoadResult | BreakdownResult
 
 def slo(folder: RunFolder) -> SloResult:
     """How often requests miss the SLO that our plans were made for."""
-    mechanisms = folder.run.settings.mechanisms
-    return SloResult(
-        rows=tuple(r for w in folder.workflows for m in mechanisms for r in _slo(w, m))
-    )
+    return SloResult(rows=tuple(row for each in folder.workflows for row in _slo(each)))
 
 
-def _slo(recorded: Recorded, mechanism: str) -> Iterator[SloRow]:
+def _slo(recorded: Recorded) -> Iterator[SloRow]:
     rounds = latency_rounds(recorded)
-    slo_ms = recorded.setup.slo_ms[mechanism]
-    baseline = rounds.get(recorded.first.get(Variant("faastlane", mechanism).label, ""))
-    same_run_ms = statistics.fmean(pooled(baseline)) + SLACK_MS if baseline else None
-    for label, plan in recorded.setup.plans.items():
-        values = pooled(rounds.get(recorded.first[label], ()))
-        if Variant(plan.planner, mechanism).label == label and values:
-            yield SloRow(
-                workflow=recorded.name,
-                mechanism=mechanism,
-                variant=label,
-                requests=len(values),
-                mean_ms=round(statistics.fmean(values), 3),
-                slo_ms=slo_ms,
-                violations=_above(values, slo_ms),
-                same_run_slo_ms=round(same_run_ms, 3) if same_run_ms else None,
-                same_run_violations=_above(values, same_run_ms) if same_run_ms else None,
-            )
+    for mechanism, slo_ms in recorded.setup.slo_ms.items():
+        baseline = rounds.get(recorded.first.get(Variant("faastlane", mechanism).label, ""))
+        same_run_ms = statistics.fmean(pooled(baseline)) + SLACK_MS if baseline else None
+        for label, plan in recorded.setup.plans.items():
+            values = pooled(rounds.get(recorded.first[label], ()))
+            if Variant(plan.planner, mechanism).label == label and values:
+                yield SloRow(
+                    workflow=recorded.name,
+                    mechanism=mechanism,
+                    variant=label,
+                    requests=len(values),
+                    mean_ms=round(statistics.fmean(values), 3),
+                    slo_ms=slo_ms,
+                    violations=_above(values, slo_ms),
+                    same_run_slo_ms=round(same_run_ms, 3) if same_run_ms else None,
+                    same_run_violations=_above(values, same_run_ms) if same_run_ms else None,
+                )
 
 
 def _above(values: Sequence[float], slo_ms: float) -> Interval:
@@ -148,28 +140,24 @@ def _load(recorded: Recorded) -> Iterator[LoadRow]:
     found = recorded.samples(OPEN)
     for label in recorded.setup.plans:
         by_rate: dict[float, list[OpenSample]] = {}
-        for sample in (
-            sample for rates in found.get(recorded.first[label], ()) for sample in rates
-        ):
+        for sample in chain.from_iterable(found.get(recorded.first[label], ())):
             by_rate.setdefault(sample.per_s, []).append(sample)
         for per_s, samples in by_rate.items():
             latencies = [ms for sample in samples for ms in sample.latencies_ms]
             arrived = sum(sample.arrived for sample in samples)
             failed = sum(sample.dropped + sample.errors for sample in samples)
-            enough = len(latencies) >= FEWEST
-            p50, p95, p99 = (
-                round(percentile(latencies, share), 3) if enough else None
-                for share in (0.5, 0.95, 0.99)
-            )
+            percentiles = {
+                f"p{percent}_ms": round(percentile(latencies, percent / 100), 3)
+                for percent in (50, 95, 99)
+                if len(latencies) >= FEWEST
+            }
             yield LoadRow(
                 workflow=recorded.name,
                 variant=label,
                 per_s=per_s,
                 arrived=arrived,
                 failed=round(failed / arrived, 6),
-                p50_ms=p50,
-                p95_ms=p95,
-                p99_ms=p99,
+                **percentiles,
             )
 
 
@@ -181,17 +169,15 @@ def breakdown(folder: RunFolder) -> BreakdownResult:
 def _parts(recorded: Recorded) -> Iterator[BreakdownRow]:
     samples = recorded.samples(BREAKDOWN)
     for label in recorded.setup.plans:
-        traces = [one for found in samples.get(recorded.first[label], ()) for one in found]
-        ordered = sorted(traces, key=lambda trace: trace.latency_ms)
-        if ordered:
-            middle = ordered[(len(ordered) - 1) // 2]
+        traces = list(chain.from_iterable(samples.get(recorded.first[label], ())))
+        if traces:
+            typical = sorted(traces, key=lambda trace: trace.latency_ms)[(len(traces) - 1) // 2]
             yield BreakdownRow(
-                workflow=recorded.name, variant=label, traces=len(traces), typical=middle
+                workflow=recorded.name, variant=label, traces=len(traces), typical=typical
             )
 
 
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(NamedTuple):
     """A verb of ``chiron evaluate``: its measurements, and the results that they give."""
 
     measurements: tuple[Measurement[Any], ...]
@@ -217,6 +203,4 @@ def measurements_of(names: list[str]) -> list[Measurement[Any]]:
 def results_of(names: list[str], folder: RunFolder) -> list[Result]:
     """The results of the experiments `names`, those left out of which nothing was measured."""
     made = [make(folder) for name in names for make in EXPERIMENTS[name].results]
-    return [
-        each for each in made if any(getattr(row, "value", row) is not None for row in each.rows)
-    ]
+    return [r for r in made if any(getattr(row, "value", row) is not None for row in r.rows)]

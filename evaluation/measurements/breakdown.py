@@ -11,7 +11,7 @@ from typing import Any
 from deployment.caller import Caller
 from evaluation.bench.bench import Bench, Placed
 from evaluation.bench.rounds import Measurement, Round, Session
-from evaluation.load.client import Call
+from evaluation.measurements.client import Call
 from workflow.data import resolve
 from workflow.documents import Document
 from workflow.tracing import trace_header
@@ -23,53 +23,37 @@ Row = Mapping[str, Any]
 
 
 class Breakdown(Document):
-    """One traced request in milliseconds: its parts add up to ``latency_ms``.
-
-    Attributes
-    ----------
-    functions_ms
-        At least one handler runs.
-    starting_ms
-        No handler runs, but a process is being forked or handed its work.
-    wrap_ms
-        Neither, inside of a wrap: gathering, passing on, calls of further wraps.
-    outside_ms
-        From the client to the wraps and back: connection, gateway, HTTP.
-    waiting_ms
-        Not a part: how long handlers waited for a core or for the GIL, over all of them.
-    work_ms
-        Not a part: the handlers' times added up, whether they ran at once or in turn.
-    """
+    """One traced request in milliseconds: its parts add up to ``latency_ms``."""
 
     latency_ms: float
+    #: At least one handler runs.
     functions_ms: float
+    #: No handler runs, but a process is being forked or handed its work.
     starting_ms: float
+    #: Neither, inside of a wrap: gathering, passing on, calls of further wraps.
     wrap_ms: float
+    #: From the client to the wraps and back: connection, gateway, HTTP.
     outside_ms: float
+    #: Not a part: how long handlers waited for a core or for the GIL, over all of them.
     waiting_ms: float
+    #: Not a part: the handlers' times added up, whether they ran at once or in turn.
     work_ms: float
 
 
 def break_down(latency_ms: float, timelines: Iterable[tuple[float, list[Row]]]) -> Breakdown:
     """The parts of a request that took `latency_ms`.
 
-    Parameters
-    ----------
-    timelines
-        For every wrap that the client called, when its answer's clock began on the client's, in
-        milliseconds since the request, and its rows.
+    `timelines` has, for every wrap that the client called, when its answer's clock began on the
+    client's, in milliseconds since the request, and its rows.
     """
-    runs: list[Span] = []
-    starts: list[Span] = []
-    inside: list[Span] = []
+    runs, starts, inside = list[Span](), list[Span](), list[Span]()
     waiting = 0.0
     for begin_ms, rows in timelines:
-        spans = [(begin_ms + row["start_ms"], begin_ms + row["end_ms"]) for row in rows]
-        for row, span in zip(rows, spans, strict=True):
+        for row in rows:
+            span = (begin_ms + row["start_ms"], begin_ms + row["end_ms"])
             (runs if row["kind"] == "run" else starts).append(span)
+            inside.append((begin_ms, span[1]))
             waiting += float(row.get("delayed_ms", 0.0))
-        if spans:
-            inside.append((begin_ms, max(end for _, end in spans)))
     functions = covered(runs)
     either = covered([*runs, *starts])
     within = min(latency_ms, covered([*inside, *runs, *starts]))

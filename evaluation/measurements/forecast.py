@@ -48,19 +48,13 @@ def forecast(
 ) -> dict[str, float]:
     """The seconds of a run's parts by their names, in the order in which a workflow has them.
 
-    Parameters
-    ----------
-    calibrated, profiles
-        Whether the platform's constants are there, and the profiles that are, by workflow.
-    pulling
-        Whether the gateway pulls its images, so that they are built and pushed for it.
+    `calibrated` is whether the platform's constants are there, `profiles` those that are, by
+    workflow, and `pulling` whether the gateway pulls its images, so that they are built and pushed.
     """
     chosen = variants(settings.planners, settings.mechanisms)
     count = len(chosen) + 1  # one is deployed twice
     pulled_s = _PULLED_S if pulling else 0.0
-    baseline_s = 0.0
-    if settings.slo_ms is None:
-        baseline_s = len(settings.mechanisms) * scale.baseline * _BASELINE_S
+    baselines = 0 if settings.slo_ms else len(workflows) * len(settings.mechanisms)
     alone = sum(PLANNERS[each.planner].orchestrator == "client" for each in chosen)
     sandboxes = sum(count - alone + alone * len(workflow.tasks) for workflow in workflows)
     functions = sum(len(each.functions) for each in workflows if each.name not in profiles)
@@ -68,7 +62,7 @@ def forecast(
     parts = {
         "set-up": (0.0 if calibrated else calibration_s)
         + functions * (_PROFILE_S + pulled_s)
-        + len(workflows) * baseline_s,
+        + baselines * scale.baseline * _BASELINE_S,
         "deploying": sandboxes * (_SANDBOX_S + pulled_s),
     }
     for measurement in measurements:

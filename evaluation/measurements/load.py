@@ -1,22 +1,151 @@
-"""Many requests at once: as many as go through (closed loop, once more by wrk), and at rates."""
+"""Many requests at once: as many as go through (closed loop), or at a given rate (open loop)."""
 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from evaluation.bench.bench import Placed
 from evaluation.bench.rounds import Measurement, Round, Session
 from evaluation.bench.settings import Scale
-from evaluation.load.client import FEWEST, Client, RequestError, client_of
-from evaluation.load.loops import ClosedSample, OpenSample, closed_loop, open_loop
-from evaluation.load.wrk import installed, wrk_loop
+from evaluation.measurements.client import FEWEST, Client, RequestError, client_of
+from workflow.documents import Document
 
+#: Pause after a failure, so that refused clients do not spin.
+_AFTER_FAILURE_S = 0.02
+#: Requests under way at most; what arrives beyond is dropped, since a client has an end, too.
+MOST_UNDER_WAY = 32
 #: What a sample takes longer, for the forecast: until all clients have begun and ended, until the
-#: last of the most requests that may be under way is answered, until wrk has begun and ended.
-_CLOSED_MORE_S, _OPEN_MORE_S, _WRK_MORE_S = 0.5, 1.0, 0.5
+#: last of the most requests that may be under way is answered.
+_CLOSED_MORE_S, _OPEN_MORE_S = 0.5, 1.0
 #: The throughput of the best variant, as a multiple of a typical one, for the forecast.
 _BEST = 1.4
+
+
+class ClosedSample(Document):
+    """What one variant answered while `clients` clients were at it.
+
+    ``counted`` is how many answers came within the time that counts, None in runs of before.
+    ``cpu_ms`` is the CPU time of a request by part, the client's among them, over all that were
+    answered, those before and after the time that counts included; None where it is not to be seen.
+    """
+
+    clients: int
+    per_s: float
+    answered: int
+    counted: int | None = None
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    errors: int
+    error: str | None = None
+    cpu_ms: dict[str, float] | None = None
+
+    @property
+    def too_few(self) -> bool:
+        """Whether they are too few for a figure."""
+        return self.counted is not None and self.counted < FEWEST
+
+
+async def closed_loop(client: Client, clients: int, seconds: float, most_s: float) -> ClosedSample:
+    """Requests answered per second, those counted whose answer came while the window was open.
+
+    It opens when every client has had its first answer, or its first failure: before that not all
+    of them are at it. It closes after so many `seconds`, or later, with the answer that makes them
+    enough for a figure, but after `most_s` at the latest.
+    """
+    begin = end = math.inf
+    latencies_ms: list[float] = []
+    errors: list[str] = []
+    answered, waiting = 0, clients
+
+    async def one() -> None:
+        nonlocal answered, waiting, begin, end
+        first = True
+        while (start := time.perf_counter()) < end:
+            try:
+                await client.request()
+            except RequestError as error:
+                errors.append(str(error))
+                await asyncio.sleep(_AFTER_FAILURE_S)
+            else:
+                now = time.perf_counter()
+                answered += 1
+                if begin < now <= end:
+                    latencies_ms.append((now - start) * 1000)
+                    if len(latencies_ms) == FEWEST:
+                        end = max(now, begin + seconds)
+            if first:
+                first, waiting = False, waiting - 1
+                if not waiting:
+                    begin = time.perf_counter()
+                    end = begin + max(seconds, most_s)
+
+    await asyncio.gather(*(one() for _ in range(clients)))
+    ordered = sorted(latencies_ms)
+    return ClosedSample(
+        clients=clients,
+        per_s=round(len(ordered) / (end - begin), 3),
+        answered=answered,
+        counted=len(ordered),
+        p50_ms=round(ordered[len(ordered) // 2], 3) if ordered else None,
+        p95_ms=round(ordered[int(0.95 * (len(ordered) - 1))], 3) if ordered else None,
+        errors=len(errors),
+        error=errors[0] if errors else None,
+    )
+
+
+class OpenSample(Document):
+    """What one variant answered while requests arrived at `per_s`.
+
+    A latency counts from when the request was due, not from when it could be sent, so that a
+    client that falls behind hides nothing.
+    """
+
+    per_s: float
+    arrived: int
+    dropped: int
+    errors: int
+    latencies_ms: tuple[float, ...]
+
+
+async def open_loop(client: Client, per_s: float, seconds: float) -> OpenSample:
+    """Requests due every 1 / `per_s` seconds for so many `seconds`; waits for their answers."""
+    arrived = max(1, round(per_s * seconds))
+    begin = time.perf_counter()
+    latencies_ms: list[float] = []
+    failed = dropped = 0
+    under_way: set[asyncio.Task[None]] = set()
+
+    async def one(due: float) -> None:
+        nonlocal failed
+        try:
+            await client.request()
+            latencies_ms.append(round((time.perf_counter() - due) * 1000, 3))
+        except RequestError:
+            failed += 1
+
+    for number in range(arrived):
+        due = begin + number / per_s
+        await asyncio.sleep(max(0.0, due - time.perf_counter()))
+        if len(under_way) >= MOST_UNDER_WAY:
+            dropped += 1
+            continue
+        task = asyncio.create_task(one(due))
+        under_way.add(task)
+        task.add_done_callback(under_way.discard)
+    await asyncio.gather(*under_way)
+    return OpenSample(
+        per_s=round(per_s, 3),
+        arrived=arrived,
+        dropped=dropped,
+        errors=failed,
+        latencies_ms=tuple(latencies_ms),
+    )
+
+
 Closed = tuple[ClosedSample, ...]
 Open = tuple[OpenSample, ...]
 
@@ -53,23 +182,11 @@ def _open(session: Session, placed: Placed) -> Open:
                 samples.append(await open_loop(client, rate, _window_s(scale, scale.open_s, rate)))
                 if samples[-1].dropped or samples[-1].errors:
                     break
-            try:
+            with suppress(RequestError):
                 await client.request()  # what is still queued is served before it
-            except RequestError:
-                return tuple(samples)
         return tuple(samples)
 
     return asyncio.run(rates())
-
-
-def _by_wrk(session: Session, placed: Placed) -> ClosedSample | None:
-    """Is our client in the way? wrk calls one URL, so one-to-one is left out."""
-    if placed.plan.orchestrator == "client":
-        return None
-    bench, scale, known = session.bench, session.scale, session.bench.expected
-    exact = known.output if known and not (known.varies or known.any_order) else None
-    function, clients = placed.plan.wraps[0].name, scale.clients[-1]
-    return wrk_loop(bench.url, function, bench.body, exact, clients, closed_window_s(scale))
 
 
 def _window_s(scale: Scale, seconds: float, per_s: float) -> float:
@@ -100,20 +217,9 @@ def _open_seconds(scale: Scale, variants: int) -> float:
     return scale.open_rounds * variants * rates_s
 
 
-def _wrk_rounds(scale: Scale) -> int:
-    return scale.checks if installed() else 0
-
-
-def _wrk_seconds(scale: Scale, variants: int) -> float:
-    return _wrk_rounds(scale) * variants * (max(1.0, closed_window_s(scale)) + _WRK_MORE_S)
-
-
 CLOSED: Measurement[Closed] = Measurement(
     "closed-loop", Round[Closed], lambda scale: scale.closed_rounds, _closed_seconds, _closed
 )
 OPEN: Measurement[Open] = Measurement(
     "open-loop", Round[Open], lambda scale: scale.open_rounds, _open_seconds, _open
-)
-CHECK: Measurement[ClosedSample] = Measurement(
-    "closed-loop-wrk", Round[ClosedSample], _wrk_rounds, _wrk_seconds, _by_wrk
 )

@@ -11,13 +11,7 @@ from evaluation.bench.bench import Leftovers, deploy
 from evaluation.bench.rounds import Measurement, Session
 from evaluation.bench.settings import Run, Scale, Settings
 from evaluation.bench.setup import PROFILE_FILE, Place, Setup, prepare
-from evaluation.bench.variants import (
-    distinct,
-    function_limit,
-    groups,
-    our_labels,
-    with_replicate,
-)
+from evaluation.bench.variants import distinct, function_limit, groups, our_labels, with_replicate
 from generator.generate import Sources
 from workflow.documents import read_document, read_json, write_atomically
 from workflow.folder import WorkflowFolder
@@ -37,17 +31,14 @@ def measure_workflow(
 ) -> Setup:
     """Bring the journals of `measurements` in the folder `out` of a workflow to their full length.
 
-    Raises
-    ------
-    ChironError
-        What setting up raises; ``nothing-deployed``; ``wrong-output``.
+    Raises what setting up raises; ``nothing-deployed``; ``wrong-output``.
     """
     name = folder.workflow.name
 
     def say(line: str) -> None:
         place.progress(f"{name}: {line}")
 
-    named = Place(place.launcher, place.platform, say)
+    named = place._replace(progress=say)
     setup = prepare(folder, named, out, run.settings, scale)
     functions = read_document(Profile, out / PROFILE_FILE, "profile")
     expected = folder.expected(functions, folder.payload()) if run.settings.check else None
@@ -55,7 +46,7 @@ def measure_workflow(
     plans = {label: plan for label, plan in setup.plans.items() if first[label] == label}
     ours = [each for each in our_labels(run.settings.mechanisms) if each in first]
     plans = with_replicate(plans, [first[each] for each in ours])
-    for number, labels in enumerate(_groups(plans, folder, named, run)):
+    for number, labels in enumerate(_groups(plans, folder, run.target.provider)):
         missing = [m for m in measurements if m.missing(out, number, scale, len(labels))]
         if not missing:
             continue
@@ -78,15 +69,12 @@ def refused(out: Path) -> dict[str, str]:
     return dict(read_json(file, "list")) if file.exists() else {}
 
 
-def _groups(
-    plans: Mapping[str, Plan], folder: WorkflowFolder, place: Place, run: Run[Settings]
-) -> list[list[str]]:
+def _groups(plans: Mapping[str, Plan], folder: WorkflowFolder, provider: str) -> list[list[str]]:
     """The variants that stand side by side on the run's gateway."""
-    limit = function_limit(run.target.provider)
-    needed = {label: len(plan.wraps) for label, plan in plans.items()}
-    if limit is None:
-        return groups(needed, None)
-    return groups(needed, limit - len(Sources.read(folder).supporting))
+    room = function_limit(provider)
+    if room is not None:
+        room -= len(Sources.read(folder).supporting)
+    return groups({label: len(plan.wraps) for label, plan in plans.items()}, room)
 
 
 def _keep_refused(out: Path, reasons: Mapping[str, str], labels: Sequence[str]) -> None:

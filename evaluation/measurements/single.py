@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from deployment.measure import checked_invoke
 from evaluation.bench.bench import Placed
 from evaluation.bench.rounds import Measurement, Round, Session
-from evaluation.bench.settings import Scale
 from workflow.documents import Document
-from workflow.errors import ChironError
 
 #: For the forecast: what a request takes (the mean of runs on two cores), and what a look at an
 #: idle variant and the last request take.
@@ -46,10 +45,6 @@ def _requests(session: Session, placed: Placed) -> RequestsSample:
     return RequestsSample(latencies_ms=tuple(round(ms, 3) for ms in latencies), cpu_s=seen)
 
 
-def _requests_expected_s(scale: Scale, variants: int) -> float:
-    return min(scale.requests_s, scale.requests * variants * _REQUEST_S)
-
-
 def _memory(session: Session, placed: Placed) -> MemorySample:
     idle = placed.meter.memory_mib()
     if idle is None:
@@ -61,27 +56,21 @@ def _memory(session: Session, placed: Placed) -> MemorySample:
 def _while_busy(session: Session, placed: Placed) -> list[float]:
     """Looks at the memory while another thread sends one request after another."""
     bench, enough = session.bench, threading.Event()
-    failures: list[ChironError] = []
 
     def send() -> None:
-        try:
-            while not enough.is_set():
-                checked_invoke(placed.deployment, bench.body, bench.check)
-        except ChironError as error:
-            failures.append(error)
+        while not enough.is_set():
+            checked_invoke(placed.deployment, bench.body, bench.check)
 
-    sender = threading.Thread(target=send)
-    sender.start()
-    try:
-        found: list[float] = []
-        end = time.monotonic() + session.scale.memory_s
-        while not found or time.monotonic() < end:
-            found.append(placed.meter.memory_mib() or 0.0)
-    finally:
-        enough.set()
-        sender.join()
-    if failures:
-        raise failures[0]
+    with ThreadPoolExecutor(1) as thread:
+        sender = thread.submit(send)
+        try:
+            found: list[float] = []
+            end = time.monotonic() + session.scale.memory_s
+            while not found or time.monotonic() < end:
+                found.append(placed.meter.memory_mib() or 0.0)
+        finally:
+            enough.set()
+        sender.result()
     return found
 
 
@@ -91,7 +80,7 @@ REQUESTS: Measurement[RequestsSample] = Measurement(
     lambda scale: -(-scale.requests // scale.block),
     lambda scale, _: scale.requests_s,
     _requests,
-    _requests_expected_s,
+    lambda scale, variants: min(scale.requests_s, scale.requests * variants * _REQUEST_S),
 )
 MEMORY: Measurement[MemorySample] = Measurement(
     "memory",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -14,37 +12,29 @@ from deployment.background_load import mean_share
 from evaluation.prediction.baselines.features import sample_of
 from evaluation.prediction.baselines.learning import BaselineReport, HeldOut, compare_baselines
 from evaluation.prediction.errors import OURS, Distribution, ErrorSummary
-from evaluation.prediction.rows import PredictedRow, StoredWorkflow, read_rows
+from evaluation.prediction.rows import PredictedRow, read_rows
+from evaluation.report.tables import csv_of
 from predictor.mechanisms import MECHANISMS
 from workflow.documents import Document
 from workflow.platform import Platform
 
 
 class MeasuredWorkflow(Document):
-    """The rows of one workflow and mechanism, and what they say.
-
-    Attributes
-    ----------
-    errors, errors_at_speed
-        Of what was predicted before, against the median of every request; and, in hindsight, of
-        predictions with functions as fast as the machine was beside the requests.
-    noise
-        The mean relative difference between two deployments of one plan, which no predictor can
-        foresee; null where none was deployed twice.
-    inside, half_width
-        The share of medians within the predicted range, and the mean of its half-widths relative to
-        the prediction.
-    others
-        The share of the cores that other programs had.
-    """
+    """The rows of one workflow and mechanism, and what they say."""
 
     workflow: str
     mechanism: str
+    #: Of what was predicted before, against the median of every request; and, in hindsight, of
+    #: predictions with functions as fast as the machine was beside the requests.
     errors: ErrorSummary
     errors_at_speed: ErrorSummary
+    #: As in `Distribution`.
     noise: float | None
+    #: The share of medians within the predicted range, and the mean of its half-widths relative to
+    #: the prediction.
     inside: float
     half_width: float
+    #: The share of the cores that other programs had.
     others: float | None = None
     rows: tuple[PredictedRow, ...]
 
@@ -66,13 +56,8 @@ class MeasuredWorkflow(Document):
 
     def distribution(self) -> Distribution:
         """The predictor's errors on these rows."""
-        return Distribution(
-            workflow=self.workflow,
-            mechanism=self.mechanism,
-            predictor=OURS,
-            errors=tuple(round(row.error, 6) for row in self.rows),
-            noise=self.noise,
-        )
+        errors = (row.error for row in self.rows)
+        return Distribution.of(self.workflow, self.mechanism, OURS, errors, self.noise)
 
 
 class MeasuredComparison(Document):
@@ -98,28 +83,22 @@ def compare_stored(
 ) -> MeasuredComparison:
     """Predict the rows in the folder `path` from the profiles and the platform beside them.
 
-    Parameters
-    ----------
-    held_out
-        What the baselines are not to see in training; None trains none.
-    platform
-        Constants, instead of those that are stored beside the rows.
-
-    Raises
-    ------
-    ChironError
-        What reading the folder raises.
+    `held_out` is what the baselines are not to see in training; None trains none. `platform` has
+    constants instead of those that are stored.
     """
     stored_platform, stored = read_rows(path)
     place = platform or stored_platform
-    summaries = [summary for each in stored for summary in _summaries(each, place)]
-    profiles = {each.name: (each.workflow, each.profile) for each in stored}
-    samples = [
-        sample_of(each.workflow, row.plan, workflow, functions, row.measured_ms)
-        for each in summaries
-        for workflow, functions in [profiles[each.workflow]]
-        for row in each.rows
-    ]
+    summaries, samples = [], []
+    for each in stored:
+        for mechanism in MECHANISMS:
+            rows = [row for row in each.rows if row.plan.mechanism == mechanism]
+            if rows:
+                predicted = [PredictedRow.of(r, each.workflow, each.profile, place) for r in rows]
+                summaries.append(MeasuredWorkflow.of(each.name, mechanism, predicted))
+            samples += [
+                sample_of(each.name, row.plan, each.workflow, each.profile, row.measured_ms)
+                for row in rows
+            ]
     return MeasuredComparison(
         platform=place,
         workflows=tuple(summaries),
@@ -129,36 +108,26 @@ def compare_stored(
 
 def as_csv(comparison: MeasuredComparison) -> str:
     """One line a plan."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     learned = comparison.baselines.distributions if comparison.baselines else ()
-    names = list(dict.fromkeys(each.predictor for each in learned))
-    writer.writerow(
-        ["workflow", "mechanism", "wraps", "measured_ms", "predicted_ms", "low_ms", "high_ms",
-         "error", "error_at_speed", "noise", "probe_ms", "others",
-         *(f"{name}_error" for name in names)]
-    )  # fmt: skip
+    lines = []
     for each in comparison.workflows:
-        of_baselines = [d.errors for d in learned if d.place == (each.workflow, each.mechanism)]
+        of_baselines = [d for d in learned if d.place == (each.workflow, each.mechanism)]
         for index, row in enumerate(each.rows):
             wraps = [[stage.processes for stage in wrap.stages] for wrap in row.plan.wraps]
-            predicted = row.predicted
-            writer.writerow(
-                [each.workflow, each.mechanism, json.dumps(wraps), row.measured_ms,
-                 predicted.latency_ms, predicted.low_ms, predicted.high_ms, f"{row.error:.6f}",
-                 f"{row.error_at_speed:.6f}", "" if row.noise is None else f"{row.noise:.6f}",
-                 row.probe_ms, "" if row.others is None else row.others,
-                 *(f"{errors[index]:.6f}" for errors in of_baselines)]
-            )  # fmt: skip
-    return text.getvalue()
-
-
-def _summaries(stored: StoredWorkflow, platform: Platform) -> Iterator[MeasuredWorkflow]:
-    for mechanism in tuple(MECHANISMS):
-        rows = [
-            PredictedRow.of(row, stored.workflow, stored.profile, platform)
-            for row in stored.rows
-            if row.plan.mechanism == mechanism
-        ]
-        if rows:
-            yield MeasuredWorkflow.of(stored.name, mechanism, rows)
+            line = {
+                "workflow": each.workflow,
+                "mechanism": each.mechanism,
+                "wraps": json.dumps(wraps),
+                "measured_ms": row.measured_ms,
+                "predicted_ms": row.predicted.latency_ms,
+                "low_ms": row.predicted.low_ms,
+                "high_ms": row.predicted.high_ms,
+                "error": f"{row.error:.6f}",
+                "error_at_speed": f"{row.error_at_speed:.6f}",
+                "noise": None if row.noise is None else f"{row.noise:.6f}",
+                "probe_ms": row.probe_ms,
+                "others": row.others,
+            }
+            line |= {f"{d.predictor}_error": f"{d.errors[index]:.6f}" for d in of_baselines}
+            lines.append(line)
+    return csv_of(lines)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from evaluation.experiments.published import published_error
+from evaluation.report.pictures import figure, png
 from workflow.documents import Document
 
 if TYPE_CHECKING:
@@ -56,6 +56,21 @@ class Distribution(Document):
     errors: tuple[float, ...]
     noise: float | None = None
 
+    @classmethod
+    def of(
+        cls,
+        workflow: str,
+        mechanism: str,
+        predictor: str,
+        errors: Iterable[float],
+        noise: float | None = None,
+    ) -> Distribution:
+        """The same with its errors rounded, as it is stored."""
+        rounded = tuple(round(error, 6) for error in errors)
+        return cls(
+            workflow=workflow, mechanism=mechanism, predictor=predictor, errors=rounded, noise=noise
+        )
+
     @property
     def summary(self) -> ErrorSummary:
         """Mean, bias and 95th percentile."""
@@ -75,41 +90,23 @@ def by_place(distributions: Iterable[Distribution]) -> list[list[Distribution]]:
     return list(places.values())
 
 
-def predictors(distributions: Sequence[Distribution]) -> list[str]:
-    """The names of all predictors, each once."""
-    return list(dict.fromkeys(each.predictor for each in distributions))
-
-
 def error_boxes(distributions: Sequence[Distribution], title: str) -> bytes:
-    """A PNG with one panel for every workflow and mechanism, one box a predictor.
+    """A PNG with one panel for every workflow and mechanism, one box a predictor, by matplotlib.
 
     Boxes are quartiles, whiskers the 5th and 95th percentile, diamonds means; the numbers above are
     mean absolute errors, triangles those of the paper. The grey band is the noise between two
     deployments of one plan.
-
-    Raises
-    ------
-    ImportError
-        matplotlib is missing.
     """
-    from matplotlib.figure import Figure
-
     places = by_place(distributions)
-    names = predictors(distributions)
-    figure = Figure(
-        figsize=(1.4 + len(places) * (0.6 + 0.42 * len(names)), 4.2),
-        dpi=_DPI,
-        layout="constrained",
-    )
-    axes = figure.subplots(1, len(places), sharey=True, squeeze=False)[0]
+    names = list(dict.fromkeys(each.predictor for each in distributions))
+    width = 1.4 + len(places) * (0.6 + 0.42 * len(names))
+    made, axes = figure(width, 4.2, len(places), dpi=_DPI, share=True)
     for axis, place in zip(axes, places, strict=True):
         _panel(axis, place, names)
     _scale(axes[0], distributions)
     axes[0].set_ylabel("prediction error (P̂ - P) / P, %")
-    figure.suptitle(f"{title}; above: mean |error|; triangles: the paper's", fontsize=9)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()
+    made.suptitle(f"{title}; above: mean |error|; triangles: the paper's", fontsize=9)
+    return png(made)
 
 
 def _panel(axis: Axes, place: Sequence[Distribution], names: Sequence[str]) -> None:
@@ -123,9 +120,6 @@ def _panel(axis: Axes, place: Sequence[Distribution], names: Sequence[str]) -> N
     axis.set_xlim(-0.6, len(names) - 0.4)
     axis.set_xticks(range(len(names)), names, rotation=40, ha="right", fontsize=8)
     axis.set_title("\n".join(place[0].place), fontsize=9)
-    axis.grid(axis="y", alpha=0.3)
-    axis.set_axisbelow(True)
-    axis.spines[["top", "right"]].set_visible(False)
 
 
 def _box(axis: Axes, distribution: Distribution, number: int, colour: str) -> None:

@@ -14,7 +14,7 @@ from evaluation.bench.setup import Place
 from evaluation.bench.variants import REPLICATE, with_replicate
 from evaluation.prediction.rows import MeasuredRow, TimedRequest
 from profiler.cpu_speed import with_cpu_speed
-from scheduler.layout import Layout, StageLayout, plan_from_layout, wrap_name
+from scheduler.layout import Layout, StageLayout, plan_from_layout
 from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
 from workflow.plan import Plan
@@ -44,19 +44,22 @@ def random_plans(
     generator = random.Random(seed)  # noqa: S311  (plans, not secrets)
     seen: set[Layout] = set()
     for _ in range(count * 50):
-        layout = _layout(workflow, most_processes, generator)
+        wraps = 2 if generator.randrange(SPREAD_ONE_IN) == 0 else 1
+        layout = tuple(_stage(each, wraps, most_processes, generator) for each in workflow.stages)
         if layout in seen:
             continue
         seen.add(layout)
-        node_cpus = 1 if generator.randrange(CRAMPED_ONE_IN) == 0 else None
-        yield _plan(layout, len(seen), workflow, profile, mechanism, node_cpus)
+        yield plan_from_layout(
+            layout,
+            workflow,
+            profile,
+            planner="pgp",
+            mechanism=mechanism,
+            node_cpus=1 if generator.randrange(CRAMPED_ONE_IN) == 0 else None,
+            prefix=f"{mechanism}{len(seen)}-",
+        )
         if len(seen) == count:
             return
-
-
-def _layout(workflow: Workflow, most_processes: int, generator: random.Random) -> Layout:
-    wraps = 2 if generator.randrange(SPREAD_ONE_IN) == 0 else 1
-    return tuple(_stage(stage, wraps, most_processes, generator) for stage in workflow.stages)
 
 
 def _stage(
@@ -71,29 +74,6 @@ def _stage(
     split = -(-count // wraps)
     groups = [processes[:split], processes[split:]]
     return tuple(tuple(map(tuple, group)) for group in groups if group)
-
-
-def _plan(
-    layout: Layout,
-    number: int,
-    workflow: Workflow,
-    profile: Profile,
-    mechanism: str,
-    node_cpus: int | None,
-) -> Plan:
-    wraps = max(map(len, layout))
-    names = [
-        wrap_name(workflow.name, f"{mechanism}{number}-wrap{index + 1}") for index in range(wraps)
-    ]
-    return plan_from_layout(
-        layout,
-        workflow,
-        profile,
-        planner="pgp",
-        mechanism=mechanism,
-        node_cpus=node_cpus,
-        names=names,
-    )
 
 
 def missing_batches(drawn: Sequence[Plan], measured: Container[Plan]) -> Iterator[dict[str, Plan]]:
@@ -119,10 +99,7 @@ def measure_batch(
 ) -> list[MeasuredRow]:
     """A row for every plan that the gateway takes and that answers right; one is measured twice.
 
-    Raises
-    ------
-    ChironError
-        What deploying raises; ``nothing-deployed`` where not one plan answers right.
+    Raises what deploying raises; ``nothing-deployed`` where not one plan answers right.
     """
     first = next(iter(plans))
     expected = folder.expected(profile, folder.payload())

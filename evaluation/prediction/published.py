@@ -5,8 +5,6 @@ The testbed has no deployment twice, so nothing is known of its noise.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Literal
 from evaluation.prediction.baselines.features import sample_of
 from evaluation.prediction.baselines.learning import BaselineReport, HeldOut, compare_baselines
 from evaluation.prediction.errors import OURS, Distribution, ErrorSummary
+from evaluation.report.tables import csv_of
 from evaluation.testbed import MeasuredRow, read_measured, read_profile
 from predictor.equations import workflow_latency_ms
 from predictor.predict import Predictor
@@ -52,18 +51,11 @@ class PublishedWorkflow(Document):
 
     def distributions(self) -> list[Distribution]:
         """The errors of the predictor and of the authors' simulator."""
-        errors = {
-            OURS: [row.error for row in self.rows],
-            "published": [row.published_error for row in self.rows],
-        }
         return [
-            Distribution(
-                workflow=self.workflow,
-                mechanism="fork",
-                predictor=name,
-                errors=tuple(round(each, 6) for each in listed),
-            )
-            for name, listed in errors.items()
+            Distribution.of(self.workflow, "fork", OURS, (r.error for r in self.rows)),
+            Distribution.of(
+                self.workflow, "fork", "published", (r.published_error for r in self.rows)
+            ),
         ]
 
 
@@ -90,16 +82,8 @@ def compare_with_testbed(
 ) -> PublishedComparison:
     """Predict every deployment that the testbed in `folder` measured.
 
-    Parameters
-    ----------
-    held_out
-        What the baselines are not to see in training; None trains none.
-
-    Raises
-    ------
-    ChironError
-        ``missing-file``, ``bad-json`` or ``bad-document`` where `folder` holds something else,
-        and what plans of other tasks and functions without profile raise.
+    `held_out` is what the baselines are not to see in training; None trains none. Raises
+    ``missing-file``, ``bad-json`` or ``bad-document`` where `folder` holds something else.
     """
     profile = read_profile(folder)
     predictor = Predictor(profile, platform)
@@ -128,20 +112,19 @@ def compare_with_testbed(
 
 def as_csv(comparison: PublishedComparison) -> str:
     """One line a deployment."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ["workflow", "stages", "measured_ms", "predicted_ms", "error", "published_ms",
-         "published_error"]
-    )  # fmt: skip
-    for each in comparison.workflows:
-        for row in each.rows:
-            writer.writerow(
-                [each.workflow, json.dumps(row.stages), f"{row.measured_ms:.4f}",
-                 f"{row.predicted_ms:.4f}", f"{row.error:.6f}", f"{row.published_ms:.4f}",
-                 f"{row.published_error:.6f}"]
-            )  # fmt: skip
-    return text.getvalue()
+    return csv_of(
+        {
+            "workflow": each.workflow,
+            "stages": json.dumps(row.stages),
+            "measured_ms": f"{row.measured_ms:.4f}",
+            "predicted_ms": f"{row.predicted_ms:.4f}",
+            "error": f"{row.error:.6f}",
+            "published_ms": f"{row.published_ms:.4f}",
+            "published_error": f"{row.published_error:.6f}",
+        }
+        for each in comparison.workflows
+        for row in each.rows
+    )
 
 
 def _predicted(row: MeasuredRow, workflow: Workflow, predictor: Predictor) -> PublishedRow:

@@ -8,9 +8,9 @@ they were measured, so that a stopped run goes on as it began.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from evaluation.bench.rounds import Journal
 from evaluation.bench.setup import PLATFORM_FILE, kept
@@ -35,17 +35,11 @@ class TimedRequest(Document):
 
 
 class MeasuredRow(Document):
-    """One plan and what was measured of it.
+    """One plan and what was measured of it: all of its requests.
 
-    Attributes
-    ----------
-    requests
-        All of its requests.
-    again
-        Those of the same plan deployed a second time, an A/A replicate: of one plan in each batch.
-    others
-        The share of the cores that other programs had, in the same batch. None where that is not
-        known.
+    ``again`` are those of the same plan deployed a second time, an A/A replicate: of one plan in
+    each batch. ``others`` is the share of the cores that other programs had, in the same batch;
+    None where that is not known.
     """
 
     plan: Plan
@@ -56,7 +50,7 @@ class MeasuredRow(Document):
     @property
     def measured_ms(self) -> float:
         """The median latency of all requests."""
-        return median_ms(self.requests)
+        return _median_ms(self.requests)
 
     @property
     def probe_ms(self) -> float:
@@ -68,20 +62,16 @@ class MeasuredRow(Document):
         """How far two deployments of this one plan differ, relative to their mean."""
         if not self.again:
             return None
-        again_ms = median_ms(self.again)
+        again_ms = _median_ms(self.again)
         return abs(self.measured_ms - again_ms) / ((self.measured_ms + again_ms) / 2)
 
 
 class PredictedRow(MeasuredRow):
     """A measured plan, and its prediction from a profile and a platform measured before.
 
-    Attributes
-    ----------
-    predicted
-        What a user gets.
-    at_speed_ms
-        The latency predicted with the functions as fast as the CPU-speed probe was beside the
-        requests: how much of the error is drift of the machine, in hindsight.
+    ``predicted`` is what a user gets; ``at_speed_ms`` is predicted with the functions as fast as
+    the CPU-speed probe was beside the requests: how much of the error is drift of the machine, in
+    hindsight.
     """
 
     predicted: Prediction
@@ -121,8 +111,7 @@ class PredictedRow(MeasuredRow):
         return (found.high_ms - found.low_ms) / 2 / found.latency_ms
 
 
-def median_ms(requests: tuple[TimedRequest, ...]) -> float:
-    """The median latency of `requests`."""
+def _median_ms(requests: tuple[TimedRequest, ...]) -> float:
     return round(median(each.latency_ms for each in requests), 4)
 
 
@@ -133,8 +122,7 @@ class RowSettings(Document):
     seed: int
 
 
-@dataclass(frozen=True)
-class StoredWorkflow:
+class StoredWorkflow(NamedTuple):
     """One workflow with at least one measured plan."""
 
     name: str
@@ -153,10 +141,7 @@ def keep_workflow(
 ) -> tuple[Profile, Journal[MeasuredRow]]:
     """What the rows of a workflow need, and where they go; profiled by `measure` only once.
 
-    Raises
-    ------
-    ChironError
-        ``other-run`` where the folder has rows of another workflow of that name.
+    Raises ``other-run`` where the folder has rows of another workflow of that name.
     """
     name = folder.workflow.name
     file = path / f"{name}.workflow.json"
@@ -172,11 +157,8 @@ def keep_workflow(
 def read_rows(path: Path) -> tuple[Platform, list[StoredWorkflow]]:
     """The platform and all workflows of the folder at `path`, in the order of their names.
 
-    Raises
-    ------
-    ChironError
-        ``missing-file`` where it is no such folder, ``bad-json`` or ``bad-document`` with file,
-        line and path, and what plans of other tasks or functions without profile raise.
+    Raises ``missing-file`` where it is no such folder, ``bad-json`` or ``bad-document`` with file,
+    line and path, and what plans of other tasks or functions without profile raise.
     """
     platform = read_document(Platform, path / PLATFORM_FILE, "platform")
     files = sorted(path.glob("*" + _ROWS))

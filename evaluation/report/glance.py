@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from evaluation.experiments.metric import MetricResult
 from evaluation.experiments.results import Result
@@ -14,44 +13,30 @@ from evaluation.report.tables import Table
 Standing = Literal["wins", "even", "loses"]
 
 
-@dataclass(frozen=True)
-class Loss:
+class Loss(NamedTuple):
     """A baseline that is better than ours, and ours divided by it."""
 
     baseline: str
     ratio: Interval
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One workflow and metric.
-
-    Attributes
-    ----------
-    best, best_value
-        The variant with the best value.
-    ours, value
-        The better of our variants; None where none was measured.
-    beside_one_to_one
-        Ours divided by what one function in each sandbox takes, which is what it would replace.
-    standing
-        Of ours: ``loses`` where a baseline is better beyond interval and noise, ``wins`` where all
-        are worse beyond them.
-    losses
-        The worst of them first.
-    """
+class Cell(NamedTuple):
+    """One workflow and metric: the best variant, and the better of ours where one was measured."""
 
     best: str
     best_value: float
     ours: str | None = None
     value: float | None = None
+    #: Ours divided by what one function in each sandbox takes, which is what it would replace.
     beside_one_to_one: Interval | None = None
+    #: Of ours: ``loses`` where a baseline is better beyond interval and noise, ``wins`` where all
+    #: are worse beyond them.
     standing: Standing | None = None
+    #: The worst of them first.
     losses: tuple[Loss, ...] = ()
 
 
-@dataclass(frozen=True)
-class Average:
+class Average(NamedTuple):
     """Ours against one baseline over all workflows: the geometric mean of ratios, and the score."""
 
     baseline: str
@@ -64,11 +49,8 @@ class Average:
 
 def cell(result: MetricResult, workflow: str, ours: Sequence[str]) -> Cell | None:
     """The cell of a workflow; None where nothing was measured."""
-    values = {
-        row.variant: row.value.value
-        for row in result.rows
-        if row.workflow == workflow and row.value is not None
-    }
+    rows = [row for row in result.rows if row.workflow == workflow]
+    values = {row.variant: row.value.value for row in rows if row.value is not None}
     if not values:
         return None
     choose = min if result.better == "lower" else max
@@ -77,7 +59,8 @@ def cell(result: MetricResult, workflow: str, ours: Sequence[str]) -> Cell | Non
     if not mine:
         return Cell(best, values[best])
     own = choose(mine, key=mine.__getitem__)
-    ratios = _ratios(result, workflow, own, ours)
+    others = [row for row in rows if row.variant not in ours]
+    ratios = {row.variant: row.against[own] for row in others if own in row.against}
     verdicts = {baseline: result.verdict(workflow, against) for baseline, against in ratios.items()}
     losses = [Loss(r, ratios[r]) for r, verdict in verdicts.items() if verdict == "worse"]
     losses.sort(key=lambda loss: loss.ratio.value, reverse=result.better == "lower")
@@ -121,14 +104,3 @@ def _average(result: MetricResult, baseline: str, own: str) -> Average | None:
     mean = product_mean([row.against[own].value for row in rows])
     score = [verdicts.count(verdict) for verdict in ("better", "even", "worse")]
     return Average(baseline, own, mean, *score)
-
-
-def _ratios(
-    result: MetricResult, workflow: str, own: str, ours: Sequence[str]
-) -> dict[str, Interval]:
-    """Baseline -> ours divided by it."""
-    return {
-        row.variant: row.against[own]
-        for row in result.rows
-        if row.workflow == workflow and row.variant not in ours and own in row.against
-    }

@@ -1,28 +1,31 @@
-"""The report of a run: every result as JSON, CSV and PNG, and all of them as one HTML file."""
+"""The report of a run: every result as JSON, CSV and PNG, and all of them as one HTML file.
+
+What other verbs have left in the same folder is shown, too: whatever has a JSON or a CSV.
+"""
 
 from __future__ import annotations
 
 import base64
 import csv
-import io
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from pydantic import BaseModel
 
+from evaluation.bench.settings import RUN_FILE
+from evaluation.bench.setup import PLATFORM_FILE
 from evaluation.experiments.metric import MetricResult
 from evaluation.experiments.published import source
 from evaluation.experiments.recorded import RunFolder, read_run
 from evaluation.experiments.results import EXPERIMENTS, Result, results_of
 from evaluation.optional import PICTURES, missing
-from evaluation.report.extras import extra_pictures, extra_tables
-from evaluation.report.glance import Average, Cell, averages, cell
+from evaluation.report.glance import Cell, averages, cell
 from evaluation.report.pictures import pictures
 from evaluation.report.tables import (
     Table,
+    csv_of,
     facts,
     fitting,
     number,
@@ -33,6 +36,9 @@ from evaluation.report.tables import (
 from workflow.documents import dump, write_atomically
 
 REPORT_FILE = "report.html"
+#: Rows and characters of a cell that the page shows of another verb's table; the file has all.
+_MOST_ROWS, _LONGEST = 40, 80
+_NO_RESULTS = (RUN_FILE, PLATFORM_FILE)
 #: Title and text of each result's section.
 _SECTIONS = {
     "latency": (
@@ -86,61 +92,25 @@ _SECTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Image:
-    """A picture inside of the page."""
-
-    name: str
-    uri: str
-
-    @classmethod
-    def of(cls, name: str, content: bytes) -> Image:
-        """The PNG `content`."""
-        return cls(name, f"data:image/png;base64,{base64.b64encode(content).decode()}")
-
-
-@dataclass(frozen=True)
-class Section:
-    """What is shown of one result."""
+class Section(NamedTuple):
+    """What is shown of one result; its pictures are data URIs by their names."""
 
     id: str
     title: str
     text: str
-    images: tuple[Image, ...] = ()
-    tables: tuple[Table, ...] = ()
-
-
-@dataclass(frozen=True)
-class Page:
-    """What the template shows; ``cells`` has a row a workflow and a column a metric."""
-
-    folder: RunFolder
-    workflows: tuple[str, ...]
-    headline: str
-    cover: Image | None
-    metrics: tuple[MetricResult, ...]
-    cells: Mapping[str, list[Cell | None]]
-    averages: Mapping[tuple[str, str], list[Average | None]]
-    sections: tuple[Section, ...]
-    payloads: Table
-    facts: Table
-    source: str
+    images: Mapping[str, str]
+    tables: Sequence[Table]
 
 
 def write_report(out: Path) -> Path:
     """Write report.html, and every result as JSON, CSV and PNG, of the run in the folder `out`.
 
-    What was not measured is left out.
-
-    Raises
-    ------
-    ChironError
-        ``missing-file`` where the folder has no run.
+    What was not measured is left out. Raises ``missing-file`` where the folder has no run.
     """
     folder = read_run(out)
     results = results_of(list(EXPERIMENTS), folder)
     drawn = write_results(results, folder, out)
-    write_atomically(out / REPORT_FILE, render(page_of(out, folder, results, drawn)))
+    write_atomically(out / REPORT_FILE, _render(out, folder, results, drawn))
     return out / REPORT_FILE
 
 
@@ -152,22 +122,14 @@ def write_results(results: Sequence[Result], folder: RunFolder, out: Path) -> di
     drawn: dict[str, bytes] = {}
     for result in results:
         write_atomically(out / f"{result.experiment}.json", dump(result))
-        write_atomically(out / f"{result.experiment}.csv", as_csv(result.rows))
+        write_atomically(
+            out / f"{result.experiment}.csv",
+            csv_of(dict(_flat(row.model_dump(mode="json"), "")) for row in result.rows),
+        )
         drawn |= {} if missing(PICTURES) else pictures(result, folder)
     for name, content in drawn.items():
         (out / f"{name}.png").write_bytes(content)
     return drawn
-
-
-def as_csv(rows: Sequence[BaseModel]) -> str:
-    """A line a row, under the names of all fields that any row has; empty for no rows."""
-    flat = [dict(_flat(row.model_dump(mode="json"), "")) for row in rows]
-    columns = list(dict.fromkeys(column for row in flat for column in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    return text.getvalue()
 
 
 def _flat(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
@@ -178,58 +140,98 @@ def _flat(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", item
 
 
-def page_of(
+def _render(
     out: Path, folder: RunFolder, results: Sequence[Result], drawn: Mapping[str, bytes]
-) -> Page:
-    """The page of `results`, with the pictures `drawn`, and of what else is in `out`."""
-    metrics = tuple(result for result in results if isinstance(result, MetricResult))
-    workflows = tuple(each.name for each in folder.workflows)
+) -> str:
+    """The page of `results`, with the pictures `drawn`, and of what else is in `out`, as HTML."""
+    metrics = [result for result in results if isinstance(result, MetricResult)]
+    workflows = [each.name for each in folder.workflows]
     cells = {w: [cell(each, w, folder.ours) for each in metrics] for w in workflows}
-    further = {name: picture for name, picture in drawn.items() if name != "latency"}
-    return Page(
-        folder=folder,
-        workflows=workflows,
-        headline=_headline(cells),
-        cover=Image.of("latency", drawn["latency"]) if "latency" in drawn else None,
-        metrics=metrics,
-        cells=cells if metrics else {},
-        averages=averages(metrics, folder.ours),
-        sections=(*_of_results(results, further), *_of_others(out, results)),
-        payloads=payloads(folder),
-        facts=facts(folder),
-        source=source(),
-    )
-
-
-def _of_results(results: Sequence[Result], drawn: Mapping[str, bytes]) -> Iterator[Section]:
-    for result in results:
-        name, (title, text) = result.experiment, _SECTIONS[result.experiment]
-        chosen = [key for key in drawn if key == name or key.startswith(f"{name}-")]
-        images = tuple(Image.of(key, drawn[key]) for key in chosen)
-        yield Section(name, title, text, images, tuple(fitting(table_of(result))))
-
-
-def _of_others(out: Path, results: Sequence[Result]) -> Iterator[Section]:
-    """Sections of what other verbs have left in the folder `out`."""
-    for name, tables in extra_tables(out, [result.experiment for result in results]).items():
-        images = [Image.of(file.stem, file.read_bytes()) for file in extra_pictures(out, name)]
-        text = f"What chiron evaluate {name} has found: all of it is in the files {name}.*"
-        title = name.replace("-", " ").capitalize()
-        shown = tuple(part for each in tables for part in fitting(each))
-        yield Section(name, title, text, tuple(images), shown)
-
-
-def render(page: Page) -> str:
-    """The page as HTML."""
+    images = {name: _uri(content) for name, content in drawn.items()}
+    cover = images.pop("latency", None)
     environment = Environment(
         loader=PackageLoader("evaluation.report", ""),
         undefined=StrictUndefined,
         autoescape=True,
         trim_blocks=True,
     )
-    environment.filters["number"] = number
-    environment.filters["ratio"] = with_interval
-    return environment.get_template("report.html.jinja").render(page=page)
+    environment.filters |= {"number": number, "ratio": with_interval}
+    return environment.get_template("report.html.jinja").render(
+        run=folder.run,
+        workflows=workflows,
+        headline=_headline(cells),
+        cover=cover,
+        metrics=metrics,
+        cells=cells if metrics else {},
+        averages=averages(metrics, folder.ours),
+        sections=[*_of_results(results, images), *_of_others(out, results)],
+        tables=[payloads(folder), facts(folder)],
+        source=source(),
+    )
+
+
+def _uri(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
+def _of_results(results: Sequence[Result], images: Mapping[str, str]) -> Iterator[Section]:
+    for result in results:
+        name, (title, text) = result.experiment, _SECTIONS[result.experiment]
+        own = {k: uri for k, uri in images.items() if k == name or k.startswith(f"{name}-")}
+        yield Section(name, title, text, own, fitting(table_of(result)))
+
+
+def _of_others(out: Path, results: Sequence[Result]) -> Iterator[Section]:
+    """Sections of what other verbs have left in the folder `out`: of a CSV where it has no JSON."""
+    files = {file.stem: file for file in sorted([*out.glob("*.csv"), *out.glob("*.json")])}
+    known = {result.experiment for result in results}
+    for name, file in files.items():
+        if name in known or file.name in _NO_RESULTS:
+            continue
+        drawn = sorted({*out.glob(f"{name}.png"), *out.glob(f"{name}-*.png")})
+        images = {each.stem: _uri(each.read_bytes()) for each in drawn}
+        text = f"What chiron evaluate {name} has found: all of it is in the files {name}.*"
+        tables = [part for each in _tables(file) for part in fitting(each)]
+        yield Section(name, name.replace("-", " ").capitalize(), text, images, tables)
+
+
+def _tables(file: Path) -> list[Table]:
+    """The plain values of a CSV, or of every list of objects in a JSON."""
+    if file.suffix == ".csv":
+        with file.open(newline="", encoding="utf-8") as text:
+            return [_table(file.name, list(csv.DictReader(text)))]
+    content = json.loads(file.read_text(encoding="utf-8"))
+    lists = content.items() if isinstance(content, dict) else ()
+    return [
+        _table(f"{file.stem}: {name.replace('_', ' ')}", [dict(_plain(row)) for row in rows])
+        for name, rows in lists
+        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
+    ]
+
+
+def _table(title: str, rows: Sequence[Mapping[str, str]]) -> Table:
+    columns = tuple(dict.fromkeys(column for row in rows for column in row))
+    shown = tuple(tuple(_cut(row.get(c) or "") for c in columns) for row in rows[:_MOST_ROWS])
+    more = f", the first {_MOST_ROWS} of {len(rows)} rows" if len(rows) > _MOST_ROWS else ""
+    return Table(title + more, columns, shown)
+
+
+def _plain(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Names and values of the plain values in an object, and in objects inside of it."""
+    for key, value in row.items():
+        match value:
+            case dict() if not prefix:
+                yield from _plain(value, f"{key} ")
+            case bool():
+                yield prefix + key, "yes" if value else "no"
+            case int() | float():
+                yield prefix + key, number(value)
+            case str():
+                yield prefix + key, value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _headline(cells: Mapping[str, Sequence[Cell | None]]) -> str:

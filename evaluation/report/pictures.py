@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluation.bench.variants import REPLICATE
 from evaluation.experiments.metric import MetricResult, MetricRow
 from evaluation.experiments.metrics import LATENCY, latency_rounds, pooled
 from evaluation.experiments.recorded import RunFolder
-from evaluation.experiments.results import BreakdownResult, LoadResult, Result, SloResult, SloRow
+from evaluation.experiments.results import BreakdownResult, LoadResult, Result, SloResult
 from evaluation.intervals import Interval
 
 #: What bars are divided by where it was measured.
@@ -73,70 +73,73 @@ def metric_bars(result: MetricResult, reference: str) -> bytes:
 
     Where `reference` was not measured, bars have the metric's own unit.
     """
-    labels = list(dict.fromkeys(row.variant for row in result.rows))
     workflows = result.workflows
     ours = {w: row for w in workflows if (row := result.row(w, reference)) and _value(row)}
-    made, (axis,) = _figure(max(6.0, 2.5 + 1.9 * len(workflows)), 3.6)
-    width = _FILLED / len(labels)
+    made, (axis,) = figure(max(6.0, 2.5 + 1.9 * len(workflows)), 3.6)
+    bars = _Bars(axis, workflows, list(dict.fromkeys(row.variant for row in result.rows)))
     for row in result.rows:
         if row.value is None or (ours and row.workflow not in ours):
             continue
-        x = workflows.index(row.workflow) + _offset(labels.index(row.variant), len(labels))
-        unit = _value(ours[row.workflow]) if ours else 1.0
-        _bar(axis, x, row.value, unit, width, row.variant)
-        if ours and (paper := _published(row, ours[row.workflow])) is not None:
-            axis.plot(x, paper, "kD", markersize=4)
-    axis.set_xticks(range(len(workflows)), workflows)
+        beside = ours.get(row.workflow)
+        x = bars.draw(row.workflow, row.variant, row.value, _value(beside) if beside else 1.0)
+        if beside and beside.published and row.published is not None:
+            axis.plot(x, row.published / beside.published, "kD", markersize=4)
     of = f"\n÷ {reference}" if ours else f", {result.unit}"
     axis.set_ylabel(f"{result.metric}{of}\n({result.better} is better)")
     if ours:
         axis.axhline(1.0, color="black", linewidth=0.8)
         if any(row.published for row in result.rows):
             axis.plot([], [], "kD", markersize=4, label="paper")
-    _legend(axis, labels)
-    return _png(made)
+    bars.end()
+    return png(made)
 
 
 def slo_bars(result: SloResult) -> bytes:
     """The share of requests above the SLO, a panel for each mechanism."""
     mechanisms = list(dict.fromkeys(row.mechanism for row in result.rows))
     workflows = list(dict.fromkeys(row.workflow for row in result.rows))
-    made, axes = _figure(max(7.0, 5.0 * len(mechanisms)), 3.4, len(mechanisms))
+    made, axes = figure(max(7.0, 5.0 * len(mechanisms)), 3.4, len(mechanisms))
     for axis, mechanism in zip(axes, mechanisms, strict=True):
         rows = [row for row in result.rows if row.mechanism == mechanism]
-        _panel(axis, rows, workflows)
+        bars = _Bars(axis, workflows, list(dict.fromkeys(row.variant for row in rows)))
+        for row in rows:
+            bars.draw(row.workflow, row.variant, row.violations, 0.01)
+        bars.end(rotation=20, ha="right")
         axis.set_title(mechanism, fontsize=10)
     axes[0].set_ylabel("requests above the SLO, %")
-    return _png(made)
+    return png(made)
 
 
-def _panel(axis: Any, rows: list[SloRow], workflows: list[str]) -> None:
-    labels = list(dict.fromkeys(row.variant for row in rows))
-    for row in rows:
-        x = workflows.index(row.workflow) + _offset(labels.index(row.variant), len(labels))
-        _bar(axis, x, row.violations, 0.01, _FILLED / len(labels), row.variant)
-    axis.set_xticks(range(len(workflows)), workflows, rotation=20, ha="right")
-    _legend(axis, labels)
+class _Bars(NamedTuple):
+    """Groups of bars on `axis`: a group a workflow, a bar a label."""
 
+    axis: Any
+    workflows: list[str]
+    labels: list[str]
 
-def _bar(axis: Any, x: float, found: Interval, unit: float, width: float, label: str) -> None:
-    """A bar with its interval, in multiples of `unit`."""
-    spread = [[(found.value - found.low) / unit], [(found.high - found.value) / unit]]
-    style = {"color": _colour(label), "hatch": _hatch(label), "edgecolor": "white"}
-    axis.bar(x, found.value / unit, width * 0.95, **style)
-    axis.errorbar(x, found.value / unit, yerr=spread, color="black", linewidth=1, capsize=2)
-
-
-def _legend(axis: Any, labels: list[str]) -> None:
-    for label in labels:
-        axis.bar(
-            [0], [0], color=_colour(label), hatch=_hatch(label), edgecolor="white", label=label
+    def draw(self, workflow: str, label: str, found: Interval, unit: float) -> float:
+        """A bar with its interval, in multiples of `unit`; where it stands."""
+        place, count = self.labels.index(label), len(self.labels)
+        x = self.workflows.index(workflow) + (place - (count - 1) / 2) * _FILLED / count
+        spread = [[(found.value - found.low) / unit], [(found.high - found.value) / unit]]
+        self.axis.bar(x, found.value / unit, 0.95 * _FILLED / count, **_filling(label))
+        self.axis.errorbar(
+            x, found.value / unit, yerr=spread, color="black", linewidth=1, capsize=2
         )
-    axis.legend(**_BESIDE)
+        return x
+
+    def end(self, **ticks: object) -> None:
+        """Name the groups and the bars."""
+        self.axis.set_xticks(range(len(self.workflows)), self.workflows, **ticks)
+        for label in self.labels:
+            self.axis.bar([0], [0], label=label, **_filling(label))
+        self.axis.legend(**_BESIDE)
 
 
-def _offset(index: int, count: int) -> float:
-    return (index - (count - 1) / 2) * _FILLED / count
+def _filling(label: str) -> dict[str, str]:
+    """The colour of a variant's planner, with the pattern of its mechanism."""
+    hatch = "//" if label.endswith(" pool") else ""
+    return {"color": _colour(label), "hatch": hatch, "edgecolor": "white"}
 
 
 def _value(row: MetricRow) -> float:
@@ -144,15 +147,9 @@ def _value(row: MetricRow) -> float:
     return row.value.value if row.value else 0.0
 
 
-def _published(row: MetricRow, reference: MetricRow) -> float | None:
-    if row.published is None or not reference.published:
-        return None
-    return row.published / reference.published
-
-
 def latency_cdf(workflow: str, latencies_ms: Mapping[str, Sequence[float]], slo_ms: float) -> bytes:
     """The share of requests that took no longer, a curve a variant (Chiron Figure 15)."""
-    made, (axis,) = _figure(7.5, 3.4)
+    made, (axis,) = figure(7.5, 3.4)
     for label, values in latencies_ms.items():
         ordered = sorted(values)
         shares = [(index + 1) / len(ordered) for index in range(len(ordered))]
@@ -164,20 +161,22 @@ def latency_cdf(workflow: str, latencies_ms: Mapping[str, Sequence[float]], slo_
     axis.set_xlabel(f"{workflow}: end-to-end latency, ms")
     axis.set_ylabel("share of requests")
     axis.legend(**_BESIDE)
-    return _png(made)
+    return png(made)
 
 
 def load_curves(result: LoadResult) -> bytes:
     """The 95th percentile of latency by arrival rate, a panel a workflow; crosses are failures."""
     workflows = list(dict.fromkeys(row.workflow for row in result.rows))
-    made, axes = _figure(max(7.0, 3.0 * len(workflows) + 1.5), 3.4, len(workflows))
+    made, axes = figure(max(7.0, 3.0 * len(workflows) + 1.5), 3.4, len(workflows))
     for axis, workflow in zip(axes, workflows, strict=True):
         rows = [row for row in result.rows if row.workflow == workflow]
         for label in dict.fromkeys(row.variant for row in rows):
             points = [(r.per_s, r.p95_ms) for r in rows if r.variant == label and r.p95_ms]
             failed = [(r.per_s, r.p95_ms) for r in rows if r.variant == label and r.failed > 0]
+            # Hollow for mechanism pool, so that single points can be told apart.
+            style = {"marker": "o", "ms": 4, "mfc": "none" if label.endswith(" pool") else None}
             if points:
-                axis.plot(*zip(*points, strict=True), label=label, **_marker(label), **_line(label))
+                axis.plot(*zip(*points, strict=True), label=label, **style, **_line(label))
             if failed := [point for point in failed if point[1]]:
                 axis.plot(*zip(*failed, strict=True), "x", color=_colour(label), markersize=9)
         axis.set_yscale("log")
@@ -190,12 +189,7 @@ def load_curves(result: LoadResult) -> bytes:
     most = max(lines, key=lambda labelled: len(labelled[0]))
     if most[0]:
         axes[-1].legend(*most, **_BESIDE)
-    return _png(made)
-
-
-def _marker(label: str) -> dict[str, object]:
-    """Hollow for mechanism pool, so that single points can be told apart."""
-    return {"marker": "o", "markersize": 4, "mfc": "none" if label.endswith(" pool") else None}
+    return png(made)
 
 
 def _line(label: str) -> dict[str, object]:
@@ -207,7 +201,7 @@ def _line(label: str) -> dict[str, object]:
 def breakdown_bars(result: BreakdownResult, workflow: str) -> bytes:
     """One bar a variant; behind it how long handlers waited for a core or the GIL, added up."""
     rows = [row for row in result.rows if row.workflow == workflow][::-1]
-    made, (axis,) = _figure(8.2, 1.2 + 0.34 * len(rows))
+    made, (axis,) = figure(8.2, 1.2 + 0.34 * len(rows))
     places = range(len(rows))
     left = [0.0] * len(rows)
     for part, (name, shade) in PARTS.items():
@@ -221,7 +215,7 @@ def breakdown_bars(result: BreakdownResult, workflow: str) -> bytes:
     axis.set_xlim(0, 1.35 * max(left))
     axis.set_xlabel(f"{workflow}: ms of one traced request")
     axis.legend(**_BESIDE)
-    return _png(made)
+    return png(made)
 
 
 def _colour(label: str) -> str:
@@ -229,17 +223,14 @@ def _colour(label: str) -> str:
     return _COLOURS.get(label.split(" ")[0], "#000000")
 
 
-def _hatch(label: str) -> str:
-    """The pattern of a variant's mechanism."""
-    return "//" if label.endswith(" pool") else ""
-
-
-def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Sequence[Any]]:
-    """An empty figure of so many inches, and its axes side by side."""
+def figure(
+    width: float, height: float, columns: int = 1, *, dpi: int = _DPI, share: bool = False
+) -> tuple[Any, Sequence[Any]]:
+    """An empty figure of so many inches, and its axes side by side, which may `share` one scale."""
     from matplotlib.figure import Figure
 
-    made = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
-    axes = made.subplots(1, columns, squeeze=False)[0]
+    made = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
+    axes = made.subplots(1, columns, sharey=share, squeeze=False)[0]
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(axis="y", alpha=0.3)
@@ -247,7 +238,7 @@ def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Sequenc
     return made, list(axes)
 
 
-def _png(made: Any) -> bytes:
+def png(made: Any) -> bytes:
     """The figure as PNG, without the time of its making, so that equal figures are equal files."""
     buffer = io.BytesIO()
     made.savefig(buffer, format="png", metadata={"Software": None})

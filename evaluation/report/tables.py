@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from deployment.background_load import busy_line
@@ -28,8 +31,6 @@ _MEANINGS = {
     "over_slo": "requests slower than slo_ms",
     "mib": "memory of the sandboxes in MiB while requests run",
 }
-
-
 #: Characters that a page is wide, and what a cell has around its text.
 _PAGE, _PADDING = 150, 3
 Columns = Mapping[str, Callable[[Any], str]]
@@ -117,8 +118,8 @@ def fitting(table: Table) -> list[Table]:
 
 
 def _only(table: Table, columns: Sequence[int]) -> Table:
-    rows = tuple(tuple(row[index] for index in columns) for row in table.rows)
-    return replace(table, columns=tuple(table.columns[index] for index in columns), rows=rows)
+    heading, *rows = (tuple(row[n] for n in columns) for row in (table.columns, *table.rows))
+    return replace(table, columns=heading, rows=tuple(rows))
 
 
 def _table(title: str, rows: Sequence[Any], columns: Columns) -> Table:
@@ -130,39 +131,33 @@ def _table(title: str, rows: Sequence[Any], columns: Columns) -> Table:
 def metric_table(result: MetricResult) -> Table:
     """Value, interval, the ratios of ours, the paper's figure, and the further figures."""
     ours = list(dict.fromkeys(label for row in result.rows for label in row.against))
-    names = list(dict.fromkeys(name for row in result.rows for name in row.details))
-    names = [name for name in names if name not in (_LOW, _HIGH)]
-    columns = ["variant", "workflow", "wraps", "processes", "CPUs", result.unit, "95 % interval"]
-    columns += [*(f"{label} ÷ it" for label in ours), "paper", *names, "remark"]
-    rows = []
-    for row in result.rows:
-        figures = [_detail(row, name) for name in names]
-        rows.append(
-            (
-                row.variant,
-                row.workflow,
-                str(row.wraps),
-                str(row.processes),
-                str(row.cpus),
-                number(row.value.value) if row.value else "-",
-                f"{number(row.value.low)} to {number(row.value.high)}" if row.value else "-",
-                *(with_interval(row.against.get(label)) for label in ours),
-                number(row.published),
-                *figures,
-                _remark(row),
-            )
-        )
-    table = _lean(Table(result.metric, tuple(columns), tuple(rows), keys=2))
-    meanings = {name: _MEANINGS[name] for name in table.columns if name in _MEANINGS}
-    meanings |= {f"{label} ÷ it": _ratio_meaning(result, label) for label in ours}
-    notes = [f"{name}: {meaning}" for name, meaning in meanings.items()]
+    names = dict.fromkeys(name for row in result.rows for name in row.details)
+    columns: Columns = {
+        **_WHICH,
+        "wraps": lambda row: str(row.wraps),
+        "processes": lambda row: str(row.processes),
+        "CPUs": lambda row: str(row.cpus),
+        result.unit: lambda row: number(row.value.value) if row.value else "-",
+        "95 % interval": lambda row: _ends(row.value.low, row.value.high) if row.value else "-",
+        **{f"{own} ÷ it": partial(_against, own) for own in ours},
+        "paper": lambda row: number(row.published),
+        **{n: partial(_detail, n) for n in names if n not in (_LOW, _HIGH)},
+        "remark": lambda row: f"plan of {row.same_as}" if row.same_as else row.note or "",
+    }
+    table = _lean(_table(result.metric, result.rows, columns))
+    better = "below" if result.better == "lower" else "above"
+    notes = [f"{name}: {_MEANINGS[name]}" for name in table.columns if name in _MEANINGS]
+    notes += [
+        f"{own} ÷ it: {own} divided by the row, in the same rounds: {better} 1 {own} is better"
+        for own in ours
+    ]
     if result.noise:
         noise = ", ".join(f"{name} {with_interval(each)}" for name, each in result.noise.items())
         notes.append(f"one plan deployed twice, the second ÷ the first: {noise}")
     for name, drift in result.drift.items():
         if busy := busy_line(drift.others):
             notes.append(f"{name}: {busy}")
-    return replace(table, notes=tuple(notes))
+    return replace(table, notes=tuple(notes), keys=2)
 
 
 def _lean(table: Table) -> Table:
@@ -171,20 +166,22 @@ def _lean(table: Table) -> Table:
     return _only(table, [n for n in count if any(row[n] not in ("", "-") for row in table.rows)])
 
 
-def _ratio_meaning(result: MetricResult, label: str) -> str:
-    better = "below" if result.better == "lower" else "above"
-    return f"{label} divided by the row, in the same rounds: {better} 1 {label} is better"
+def _against(own: str, row: MetricRow) -> str:
+    return with_interval(row.against.get(own))
 
 
-def _detail(row: MetricRow, name: str) -> str:
+def _detail(name: str, row: MetricRow) -> str:
     """A further figure: shares as percentages, a prediction with its range."""
     value = row.details.get(name)
     if value is not None and name in _SHARES:
         return _SHARES[name].format(value)
     if name == "predicted_ms" and _LOW in row.details:
-        ends = number(row.details[_LOW]), number(row.details[_HIGH])
-        return f"{number(value)} ({ends[0]} to {ends[1]})"
+        return f"{number(value)} ({_ends(row.details[_LOW], row.details[_HIGH])})"
     return number(value)
+
+
+def _ends(low: float, high: float) -> str:
+    return f"{number(low)} to {number(high)}"
 
 
 def number(value: float | None) -> str:
@@ -207,10 +204,16 @@ def percentages(found: Interval | None) -> str:
     return f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})" if found else "-"
 
 
-def _remark(row: MetricRow) -> str:
-    if row.same_as:
-        return f"plan of {row.same_as}"
-    return row.note or ""
+def csv_of(rows: Iterable[Mapping[str, Any]]) -> str:
+    """A line a row, under the names of all fields that any row has; empty for no rows."""
+    rows = list(rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(
+        text, dict.fromkeys(column for row in rows for column in row), lineterminator="\n"
+    )
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def facts(folder: RunFolder) -> Table:
@@ -241,12 +244,9 @@ def payloads(folder: RunFolder) -> Table:
     for recorded in folder.workflows:
         setup, drift = recorded.setup, recorded.drift(REQUESTS)
         slos = ", ".join(f"{name} {number(ms)}" for name, ms in setup.slo_ms.items())
-        probe = ("-", "-")
-        if drift:
-            probe = (f"{number(drift.low_ms)} to {number(drift.high_ms)}", f"{drift.trend:.2f}")
+        probe = (_ends(drift.low_ms, drift.high_ms), f"{drift.trend:.2f}") if drift else ("-", "-")
         stages = " + ".join(map(str, setup.stages))
-        size = str(setup.payload_bytes)
-        rows.append((setup.workflow, stages, size, slos, *probe))
+        rows.append((setup.workflow, stages, str(setup.payload_bytes), slos, *probe))
     columns = (
         "workflow", "tasks by stage", "request, bytes", "SLO, ms",
         "CPU-speed probe, ms (5 to 95 %)", "probe, end ÷ begin",

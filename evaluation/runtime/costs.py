@@ -17,7 +17,6 @@ from evaluation.runtime.deployed import (
     PROCESS,
     REMOTE,
     THREAD,
-    Address,
     Client,
     Shape,
     Sizes,
@@ -79,23 +78,20 @@ _NOOP_QUANTITIES = (
 def _noop_probes(launcher: Launcher) -> Iterator[list[Probe]]:
     """Deploys the no-ops; each probe sends one request, or two where one is traced."""
     url = launcher.gateway.url
-    plain = {_NOOP: noop, _SPAWNING: spawning}
     with ExitStack() as stack:
 
-        def client(address: Address) -> Client:
-            return stack.enter_context(closing(Client(address)))
+        def opened(client: Client) -> Client:
+            return stack.enter_context(closing(client))
 
-        stack.enter_context(functions(launcher, plain))
+        stack.enter_context(functions(launcher, {_NOOP: noop, _SPAWNING: spawning}))
         found: list[Probe] = [
-            partial(_latency, "bare", client(direct(url, _NOOP)), _REQUEST),
-            partial(_latency, "hop", client(behind(url, _NOOP)), _REQUEST),
-            partial(_spawned, client(direct(url, _SPAWNING))),
+            partial(_latency, "bare", opened(direct(url, _NOOP)), _REQUEST),
+            partial(_latency, "hop", opened(behind(url, _NOOP)), _REQUEST),
+            partial(_spawned, opened(direct(url, _SPAWNING))),
         ]
-        sources = {_NOOP: noop}
-        for name, deployed in stack.enter_context(
-            workflows(launcher, noop_shapes(), sources)
-        ).items():
-            entry = client(direct(url, deployed.entry))
+        wraps = stack.enter_context(workflows(launcher, noop_shapes(), {_NOOP: noop}))
+        for name, deployed in wraps.items():
+            entry = opened(direct(url, deployed.entry))
             found.append(partial(_latency, name, entry, deployed.expected(_REQUEST)))
             if name in ("fork", "fork-many"):
                 found.append(partial(_forked, name, entry, deployed.trace_key))
@@ -108,16 +104,14 @@ def _latency(name: str, client: Client, expected: bytes) -> Round:
 
 def _spawned(client: Client) -> Round:
     answer, latency_ms = client.post(str(PROCESSES).encode())
-    return {"spawning": latency_ms, **_starts("spawning", json.loads(answer), 0.0)}
+    first, following = starts(json.loads(answer))
+    return {"spawning": latency_ms, "spawning.first": first, "spawning.next": following}
 
 
 def _forked(name: str, client: Client, trace_key: str) -> Round:
     forks = [row for row in client.timeline(_REQUEST, trace_key) if row["kind"] == "fork"]
-    return _starts(name, [row["end_ms"] for row in forks], min(row["start_ms"] for row in forks))
-
-
-def _starts(name: str, moments_ms: list[float], asked_ms: float) -> Round:
-    first, following = starts(moments_ms, asked_ms)
+    asked_ms = min(row["start_ms"] for row in forks)
+    first, following = starts([row["end_ms"] for row in forks], asked_ms)
     return {f"{name}.first": first, f"{name}.next": following}
 
 
@@ -158,10 +152,9 @@ def large_shapes(kind: Kind) -> list[Shape]:
 
 
 def _passing(place: str, kind: Kind) -> Quantity:
-    name = f"{place}-{kind}"
     return Quantity(
         f"10 MB {kind} of a {place}: times one copy through a pipe",
-        lambda r: (r[f"{name}.large"] - r[f"{name}.small"]) / r["pipe"],
+        lambda r: (r[f"{place}-{kind}.large"] - r[f"{place}-{kind}.small"]) / r["pipe"],
         unit="x",
     )
 
@@ -174,8 +167,7 @@ def _large_probes(kind: Kind, launcher: Launcher) -> Iterator[list[Probe]]:
         found: list[Probe] = [lambda: {"pipe": copy_ms()}]
         deployed = stack.enter_context(workflows(launcher, large_shapes(kind), {_LARGE: large}))
         for name, workflow in deployed.items():
-            address = direct(launcher.gateway.url, workflow.entry)
-            entry = stack.enter_context(closing(Client(address)))
+            entry = stack.enter_context(closing(direct(launcher.gateway.url, workflow.entry)))
             entry.latency_ms(b"?whole", workflow.expected(b"?whole"))
             expected = [workflow.expected(request) for request in _REQUESTS]
             found.append(partial(_passed_on, name, entry, expected))
@@ -207,23 +199,17 @@ def copying(data: bytes) -> Iterator[Callable[[], float]]:
         os.read(said.fileno(), 1)
         return (time.perf_counter() - start) * 1000
 
-    with reader:
-        try:
-            yield copy_ms
-        finally:
-            into.close()
+    with reader, into:
+        yield copy_ms
 
 
-def _large_quantities(kind: Kind) -> list[Quantity]:
+def _large(kind: Kind) -> Part:
     pipe = Quantity(f"10 MB once through a pipe, beside each {kind}", lambda r: r["pipe"])
-    return [pipe, *(_passing(place, kind) for place in _PLACES)]
+    passing = [_passing(place, kind) for place in _PLACES]
+    return Part(f"large-{kind}", [pipe, *passing], partial(_large_probes, kind))
 
 
-PARTS = (
-    Part("no-ops", _NOOP_QUANTITIES, _noop_probes),
-    Part("large-result", _large_quantities("result"), partial(_large_probes, "result")),
-    Part("large-input", _large_quantities("input"), partial(_large_probes, "input")),
-)
+PARTS = (Part("no-ops", _NOOP_QUANTITIES, _noop_probes), _large("result"), _large("input"))
 
 
 def measure_runtime(
@@ -234,11 +220,8 @@ def measure_runtime(
     Requests go straight to the processes of the embedded gateway of `launcher`, so that what its
     hop costs is in those figures alone that are about it.
 
-    Raises
-    ------
-    ChironError
-        ``wrong-output`` where an answer is not the reference executor's; ``not-local`` where the
-        gateway's functions are no processes of this machine.
+    Raises ``wrong-output`` where an answer is not the reference executor's; ``not-local`` where the
+    gateway's functions are no processes of this machine.
     """
     found: list[Figure] = []
     for part in parts:

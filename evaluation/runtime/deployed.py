@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import psutil
@@ -22,6 +21,7 @@ from deployment.launcher import Launcher
 from generator.generate import Sources
 from generator.reference import reference
 from profiler.sandbox import find_sandbox
+from workflow.documents import write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Source, Task, Workflow
@@ -42,8 +42,7 @@ _NOTHING = "http://127.0.0.1:9"
 _TIMEOUT_S = 60.0
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """A workflow and the plan that it is deployed as."""
 
     name: str
@@ -58,15 +57,13 @@ def shape(name: str, function: str, stages: Sequence[Sizes], mechanism: str = "f
     source: Source = None
     parts: dict[int, list[WrapStage]] = {}
     for number, sizes in enumerate(stages):
-        names = iter([f"s{number}t{n}" for n in range(sum(map(sum, sizes)))])
-        before = len(tasks)
+        names = [f"s{number}t{n}" for n in range(sum(map(sum, sizes)))]
+        tasks += [Task(name, function, source) for name in names]
+        source, left = names[0] if len(names) == 1 else tuple(names), iter(names)
         for index, processes in enumerate(sizes):
-            if not processes:
-                continue
-            placed = tuple(tuple(next(names) for _ in range(size)) for size in processes)
-            parts.setdefault(index, []).append(WrapStage(stage=number, processes=placed))
-            tasks += [Task(task, function, source) for process in placed for task in process]
-        source = _outputs([task.name for task in tasks[before:]])
+            if processes:
+                placed = tuple(tuple(islice(left, size)) for size in processes)
+                parts.setdefault(index, []).append(WrapStage(stage=number, processes=placed))
     wraps = tuple(
         Wrap(
             name=f"{workflow_name}-wrap{index + 1}",
@@ -87,32 +84,19 @@ def shape(name: str, function: str, stages: Sequence[Sizes], mechanism: str = "f
     return Shape(name, Workflow(workflow_name, tuple(tasks), source), plan)
 
 
-def _outputs(names: list[str]) -> Source:
-    return names[0] if len(names) == 1 else tuple(names)
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a function answers: its own process, and the path of its name behind a gateway."""
-
-    host: str
-    path: str = "/"
-
-
 @contextmanager
-def functions(launcher: Launcher, sources: Mapping[str, ModuleType]) -> Iterator[list[str]]:
+def functions(launcher: Launcher, sources: Mapping[str, ModuleType]) -> Iterator[None]:
     """Ordinary functions, whose handlers are the modules of `sources`, deployed by their names."""
     with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
-        stack_file = write_stack(Path(scratch), sources)
+        stack_file = write_stack(Path(scratch), _code(sources))
         launcher.build(stack_file)
         created = deploy_stack(launcher.gateway, stack_file)
         with removed_on_failure(launcher.gateway, created):
-            yield list(sources)
+            yield
         remove_all(launcher.gateway, created)
 
 
-@dataclass(frozen=True)
-class DeployedWorkflow:
+class DeployedWorkflow(NamedTuple):
     """A workflow as it is deployed: its entry wrap and what the reference executor runs."""
 
     entry: str
@@ -131,7 +115,7 @@ def workflows(
     """Shape -> what is deployed; the tasks' functions are the modules of `sources`."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-")))
-        write_stack(scratch, sources)
+        write_stack(scratch, _code(sources))
         deployed = {}
         for shape in shapes:
             folder = WorkflowFolder(scratch, shape.workflow)
@@ -142,53 +126,50 @@ def workflows(
         yield deployed
 
 
-def write_stack(folder: Path, sources: Mapping[str, ModuleType]) -> Path:
-    """A stack.yaml of the functions in `folder`, and their code."""
+def _code(sources: Mapping[str, ModuleType]) -> dict[str, dict[str, str]]:
+    return {
+        name: {"handler.py": Path(str(module.__file__)).read_text(encoding="utf-8")}
+        for name, module in sources.items()
+    }
+
+
+def write_stack(folder: Path, code: Mapping[str, Mapping[str, str]], prefix: str = "") -> Path:
+    """A stack.yaml in `folder` of functions by their names and files, images with that prefix."""
     entries = {}
-    for name, module in sources.items():
-        code = folder / "functions" / name
-        code.mkdir(parents=True)
-        shutil.copy(str(module.__file__), code / "handler.py")
-        handler = f"./functions/{name}"
-        entries[name] = {"lang": _TEMPLATE, "handler": handler, "image": f"{name}:latest"}
-    stack_file = folder / "stack.yaml"
+    for name, files in code.items():
+        for file, text in files.items():
+            write_atomically(folder / "functions" / name / file, text)
+        image = f"{prefix}{name}:latest"
+        entries[name] = {"lang": _TEMPLATE, "handler": f"./functions/{name}", "image": image}
     stack = {"version": "1.0", "provider": {"name": "openfaas"}, "functions": entries}
-    stack_file.write_text(json.dumps(stack), encoding="utf-8")  # JSON is YAML
-    return stack_file
+    write_atomically(folder / "stack.yaml", json.dumps(stack))  # JSON is YAML
+    return folder / "stack.yaml"
 
 
-def behind(gateway_url: str, name: str) -> Address:
-    """Where a function answers through the gateway."""
-    return Address(urlsplit(gateway_url).netloc, f"/function/{name}")
+def behind(gateway_url: str, name: str) -> Client:
+    """To a function through the gateway."""
+    return Client(urlsplit(gateway_url).netloc, f"/function/{name}")
 
 
-def direct(gateway_url: str, name: str) -> Address:
-    """Where a function of an embedded gateway answers without it; ``not-local`` if it does not."""
-    try:
+def direct(gateway_url: str, name: str) -> Client:
+    """To a function of an embedded gateway without it; ``not-local`` where it is not here."""
+    with suppress(psutil.Error):
         process = psutil.Process(find_sandbox(name, gateway_url).pid)
         for connection in process.net_connections("tcp4"):
             if connection.status == psutil.CONN_LISTEN:
-                return Address(f"{connection.laddr.ip}:{connection.laddr.port}")
-    except psutil.Error:
-        pass
+                return Client(f"{connection.laddr.ip}:{connection.laddr.port}")
     raise ChironError("not-local", f"no process of function {name} listens here", functions=[name])
 
 
 class Client:
-    """One kept-alive connection to a function."""
+    """One kept-alive connection to a function: its own process, or its path behind a gateway."""
 
-    def __init__(self, address: Address) -> None:
-        self._connection = http.client.HTTPConnection(address.host, timeout=_TIMEOUT_S)
-        self._path = address.path
+    def __init__(self, host: str, path: str = "/") -> None:
+        self._connection = http.client.HTTPConnection(host, timeout=_TIMEOUT_S)
+        self._path = path
 
     def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> tuple[bytes, float]:
-        """The answer to one request and its latency in milliseconds.
-
-        Raises
-        ------
-        ChironError
-            ``wrong-output`` unless the answer is 200.
-        """
+        """The answer to a request, and its latency in ms; ``wrong-output`` unless it is a 200."""
         given = {"Content-Type": "text/plain", **(headers or {})}
         start = time.perf_counter()
         self._connection.request("POST", self._path, body, given)
@@ -204,11 +185,8 @@ class Client:
         """The latency of a request; ``wrong-output`` unless `expected` comes back."""
         answer, elapsed_ms = self.post(body)
         if answer != expected:
-            raise ChironError(
-                "wrong-output",
-                f"an answer of {len(answer)} bytes differs from the reference executor's",
-                status=500,
-            )
+            message = f"an answer of {len(answer)} bytes differs from the reference executor's"
+            raise ChironError("wrong-output", message, status=500)
         return elapsed_ms
 
     def timeline(self, body: bytes, trace_key: str) -> list[dict[str, Any]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from deployment.launcher import Launcher
 from evaluation.bench.machine import Machine
@@ -40,8 +39,7 @@ class RuntimeReport(Document):
     figures: tuple[Figure, ...]
 
 
-@dataclass(frozen=True)
-class Quantity:
+class Quantity(NamedTuple):
     """How a figure follows from the columns of one round."""
 
     name: str
@@ -53,20 +51,14 @@ class Quantity:
 
         Differences are taken within each round, so that what made a round slow is in neither.
         """
-        values = [self.of(one) for one in rounds]
-        low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+        quartiles = statistics.quantiles(map(self.of, rounds), n=4, method="inclusive")
+        low, median, high = (round(each, 3) for each in quartiles)
         return Figure(
-            name=self.name,
-            unit=self.unit,
-            median=round(median, 3),
-            low=round(low, 3),
-            high=round(high, 3),
-            samples=len(values),
+            name=self.name, unit=self.unit, median=median, low=low, high=high, samples=len(rounds)
         )
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """What is measured in turn, so that it can be compared: deployed by `probes` for that long."""
 
     name: str
@@ -86,12 +78,9 @@ def interleaved(probes: Sequence[Probe], rounds: int) -> list[Round]:
 
 
 def starts(moments_ms: Sequence[float], asked_ms: float = 0.0) -> tuple[float, float]:
-    """When processes began: the first after it was asked for, and each next after the one before.
+    """How long after it was asked for the first process began, and each next after the one before.
 
-    Parameters
-    ----------
-    moments_ms
-        When each of them had its first instruction.
+    By when each of them had its first instruction.
     """
     ordered = sorted(moments_ms)
     return ordered[0] - asked_ms, (ordered[-1] - ordered[0]) / max(1, len(ordered) - 1)

@@ -11,12 +11,15 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 from evaluation.scheduling.exhaustive import (
+    KINDS,
     PLATFORM,
     in_stages,
+    predicted_ms,
     random_profile,
     states_of,
     workflow_of,
@@ -51,8 +54,7 @@ finally:
     print(json.dumps({**seen, "peak_mib": int(re.search(r"VmHWM:\\s*(\\d+)", status)[1]) / 1024}))
 """
 _LONGEST_S = 300
-#: Functions that only compute with the GIL or wait, and such that release it too.
-_KINDS: tuple[tuple[PeriodKind, ...], ...] = (("cpu", "block"), ("cpu", "native", "block"))
+_ARTEFACTS = ("workflow.json", "profile.json", "platform.json")
 #: The SLO as a part of what a single process takes; None: out of reach of any plan, so that the
 #: fastest one is asked for.
 _SPEEDUPS = (4.0, 8.0, None)
@@ -72,8 +74,7 @@ class CommandRun(Document):
     peak_mib: float
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """How many functions in how many stages."""
 
     functions: int
@@ -102,11 +103,7 @@ def artefacts(workflow: str, profile: str, platform: str) -> Iterator[Path]:
     """A folder with these, for the length of the block."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for file, text in (
-            ("workflow.json", workflow),
-            ("profile.json", profile),
-            ("platform.json", platform),
-        ):
+        for file, text in zip(_ARTEFACTS, (workflow, profile, platform), strict=True):
             (folder / file).write_text(text, encoding="utf-8")
         yield folder
 
@@ -114,10 +111,7 @@ def artefacts(workflow: str, profile: str, platform: str) -> Iterator[Path]:
 def run_schedule(folder: Path, slo_ms: float, samples: int, warm_ups: int = 1) -> CommandRun:
     """Schedule the artefacts in `folder` `samples` times, after some to fill the caches.
 
-    Raises
-    ------
-    ChironError
-        ``command-failed`` with the command's last line.
+    Raises ``command-failed`` with the command's last line.
     """
     runs = [_run(folder, slo_ms) for _ in range(warm_ups + samples)][warm_ups:]
     medians = {
@@ -131,12 +125,11 @@ def run_schedule(folder: Path, slo_ms: float, samples: int, warm_ups: int = 1) -
 
 def _run(folder: Path, slo_ms: float) -> dict[str, float]:
     """Times in seconds and memory in MiB of one run in `folder`, named as in `CommandRun`."""
-    root = str(Path(__file__).parents[2])
     before, start = os.times(), time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", _COMMAND, "schedule", ".", f"--slo={slo_ms}ms"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": root},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,
         check=False,
@@ -154,9 +147,8 @@ def _run(folder: Path, slo_ms: float) -> dict[str, float]:
 def schedule_large(cases: Iterable[Case], seed: int) -> Iterator[LargeCase]:
     """A row for every case, mix of kinds and SLO."""
     for case in cases:
-        for kinds in _KINDS:
-            for speedup in _SPEEDUPS:
-                yield _scheduled(case, kinds, speedup, seed)
+        for kinds, speedup in product(KINDS, _SPEEDUPS):
+            yield _scheduled(case, kinds, speedup, seed)
 
 
 def _scheduled(
@@ -165,10 +157,8 @@ def _scheduled(
     profile = random_profile(case.functions, kinds, seed)
     stages = in_stages(profile, case.stages)
     workflow = workflow_of(stages)
-    one = schedule(workflow, profile, PLATFORM, 1e6, planner="faastlane-t").predicted
-    if one is None:
-        raise ValueError("a schedule is predicted")
-    slo_ms = round(one.latency_ms / speedup, 1) if speedup else _OUT_OF_REACH_MS
+    one = schedule(workflow, profile, PLATFORM, 1e6, planner="faastlane-t")
+    slo_ms = round(predicted_ms(one) / speedup, 1) if speedup else _OUT_OF_REACH_MS
     text = json.dumps(states_of(stages))
     with artefacts(text, dump(profile), dump(PLATFORM)) as folder:
         command = run_schedule(folder, slo_ms, samples=1, warm_ups=0)
@@ -179,7 +169,7 @@ def _scheduled(
         kinds=kinds,
         slo_ms=slo_ms,
         meets_slo=bool(plan.meets_slo),
-        latency_ms=plan.predicted.latency_ms if plan.predicted else 0.0,
+        latency_ms=predicted_ms(plan),
         cpus=plan.cpus,
         wraps=len(plan.wraps),
         command=command,

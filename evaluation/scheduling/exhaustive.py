@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import permutations
+from itertools import permutations, product
+from operator import add
 from typing import Any
 
 from predictor.mechanisms import MECHANISMS
@@ -16,6 +17,7 @@ from scheduler.slots import slots
 from workflow.documents import Document
 from workflow.folder import parse_workflow
 from workflow.model import Workflow
+from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Period, PeriodKind, Profile
 
@@ -40,7 +42,8 @@ _PERIODS, _LONGEST_MS = 6, 12.0
 Process = tuple[str, ...]
 #: Functions of a stage at most.
 LARGEST = 7
-_KINDS: tuple[tuple[PeriodKind, ...], ...] = (("cpu", "block"), ("cpu", "native", "block"))
+#: Functions that only compute with the GIL or wait, and such that release it too.
+KINDS: tuple[tuple[PeriodKind, ...], ...] = (("cpu", "block"), ("cpu", "native", "block"))
 #: Where functions compete for cores every order counts, which is a hundred times the work.
 _LARGEST_COMPETING = 6
 
@@ -64,16 +67,13 @@ def compare_small_stages(count: int, seed: int) -> Iterator[SmallStage]:
 
 
 def _compared(r: random.Random) -> SmallStage:
-    kinds = r.choice(_KINDS)
+    kinds = r.choice(KINDS)
     size = r.randint(2, LARGEST if "native" not in kinds else _LARGEST_COMPETING)
     profile = random_profile(size, kinds, r.randrange(1 << 32))
-    platform = PLATFORM.model_copy(
-        update={
-            "process_startup_ms": r.choice([1.0, 4.0, 13.0]),
-            "process_block_ms": r.choice([0.5, 1.0, 4.0]),
-        }
-    )
-    mechanism: str = r.choice(tuple(MECHANISMS))
+    startup_ms, block_ms = r.choice([1.0, 4.0, 13.0]), r.choice([0.5, 1.0, 4.0])
+    changed = {"process_startup_ms": startup_ms, "process_block_ms": block_ms}
+    platform = PLATFORM.model_copy(update=changed)
+    mechanism = r.choice(tuple(MECHANISMS))
     least_ms = least_latencies_ms(profile, platform, mechanism)
     share = r.random()
     slo_ms = round(min(least_ms) + share * (least_ms[0] - min(least_ms)) + 0.0005, 3)
@@ -85,17 +85,22 @@ def _compared(r: random.Random) -> SmallStage:
         mechanism=mechanism,
         limits=Limits(functions=1),
     )
-    if plan.predicted is None:
-        raise ValueError("a schedule is predicted")
     return SmallStage(
         functions=size,
         mechanism=mechanism,
         slo_ms=slo_ms,
         processes=plan.cpus,
         least_processes=next(n for n, ms in enumerate(least_ms, start=1) if ms <= slo_ms),
-        latency_ms=plan.predicted.latency_ms,
+        latency_ms=predicted_ms(plan),
         least_ms=round(least_ms[plan.cpus - 1], 4),
     )
+
+
+def predicted_ms(plan: Plan) -> float:
+    """The latency of a plan that was scheduled, and so predicted."""
+    if plan.predicted is None:
+        raise ValueError("a schedule is predicted")
+    return plan.predicted.latency_ms
 
 
 def least_latencies_ms(profile: Profile, platform: Platform, mechanism: str) -> list[float]:
@@ -112,21 +117,17 @@ def least_latencies_ms(profile: Profile, platform: Platform, mechanism: str) -> 
 
     @cache
     def alone_ms(members: Process) -> float:
-        orders = permutations(members)
-        return min(predictor.simulate((order,), 1, mechanism)[0] for order in orders)
+        return min(predictor.simulate((o,), 1, mechanism)[0] for o in permutations(members))
 
     offsets = [slots((n + 1,), 0, mechanism, platform).offsets_ms for n in range(len(names))]
     for processes in _partitions(names):
         count = len(processes)
         if not competing or count in (1, len(names)):
             times = sorted(map(alone_ms, processes), reverse=True)
-            ends = zip(times, sorted(offsets[count - 1]), strict=True)
-            latency_ms = max(map(sum, ends))
+            latency_ms = max(map(add, times, sorted(offsets[count - 1])))
         else:
-            latency_ms = min(
-                predictor.stage_ms([(ordered, count)], mechanism, "first")
-                for ordered in _orders(processes)
-            )
+            orders = _orders(processes)
+            latency_ms = min(predictor.stage_ms([(o, count)], mechanism, "first") for o in orders)
         least_ms[count - 1] = min(least_ms[count - 1], latency_ms)
     return [min(least_ms[: n + 1]) for n in range(len(names))]
 
@@ -145,16 +146,7 @@ def _partitions(names: Process) -> Iterator[tuple[Process, ...]]:
 def _orders(processes: tuple[Process, ...]) -> Iterator[tuple[Process, ...]]:
     """Every order of the processes, and of the functions in each."""
     for arranged in permutations(processes):
-        yield from _ordered(arranged)
-
-
-def _ordered(processes: tuple[Process, ...]) -> Iterator[tuple[Process, ...]]:
-    if not processes:
-        yield ()
-        return
-    for first in permutations(processes[0]):
-        for rest in _ordered(processes[1:]):
-            yield (first, *rest)
+        yield from product(*map(permutations, arranged))
 
 
 def random_profile(count: int, kinds: Sequence[PeriodKind], seed: int) -> Profile:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import combinations, product
 from pathlib import Path
+from typing import NamedTuple
 
 from evaluation.scheduling.command import CommandRun, artefacts, run_schedule
+from evaluation.scheduling.exhaustive import predicted_ms
 from evaluation.testbed import read_platform, read_profile
 from predictor.compiling import kernel
 from scheduler.kernighan_lin import Functions, exchanged
@@ -27,8 +28,7 @@ from workflow.plan import Plan
 Latency = Callable[[Functions, Functions], float]
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A published plan: its SLO, the processes of its widest stage, and what finding it took."""
 
     workflow: str
@@ -72,10 +72,7 @@ class PublishedCase(Document):
 def compare_published(folder: Path, samples: int) -> Iterator[PublishedCase]:
     """A row for every workflow of the testbed in `folder`, everything timed `samples` times.
 
-    Raises
-    ------
-    ChironError
-        ``missing-file``, ``bad-json`` or ``bad-document`` where `folder` holds something else.
+    Raises ``missing-file``, ``bad-json`` or ``bad-document`` where `folder` holds something else.
     """
     kernel()  # loaded, or compiled, before anything is timed
     for case in CASES:
@@ -84,22 +81,22 @@ def compare_published(folder: Path, samples: int) -> Iterator[PublishedCase]:
 
 def _compared(case: Case, folder: Path, samples: int) -> PublishedCase:
     profile, platform = read_profile(folder), read_platform()
-    document = read_json(folder / f"{case.workflow}.workflow.json", "workflow")
-    workflow = parse_workflow(document, case.workflow.lower())
+    file = folder / f"{case.workflow}.workflow.json"
+    workflow = parse_workflow(read_json(file, "workflow"), case.workflow.lower())
     taken = []
     for _ in range(samples):
         start = time.process_time()
         plan = schedule(workflow, profile, platform, case.slo_ms)
         taken.append(time.process_time() - start)
     options = Options.of(job_of(workflow, profile, platform, case.slo_ms), "fork")
-    text = (folder / f"{case.workflow}.workflow.json").read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8")
     with artefacts(text, dump(profile), dump(platform)) as files:
         command = run_schedule(files, case.slo_ms, samples)
     return PublishedCase(
         workflow=case.workflow,
         slo_ms=case.slo_ms,
         meets_slo=bool(plan.meets_slo),
-        latency_ms=plan.predicted.latency_ms if plan.predicted else 0.0,
+        latency_ms=predicted_ms(plan),
         processes=widest_stage(plan),
         wraps=len(plan.wraps),
         published_processes=case.processes,
@@ -114,9 +111,7 @@ def _compared(case: Case, folder: Path, samples: int) -> PublishedCase:
 def widest_stage(plan: Plan) -> int:
     """The most processes that run at once, over all wraps."""
     numbers = {stage.stage for wrap in plan.wraps for stage in wrap.stages}
-    return max(
-        sum(sum(map(bool, part.processes)) for _, part in plan.stage(number)) for number in numbers
-    )
+    return max(sum(sum(map(bool, p.processes)) for _, p in plan.stage(n)) for n in numbers)
 
 
 def published_ms(options: Options, processes: int) -> float:
@@ -169,10 +164,8 @@ def published_partition(costs: Costs, functions: list[int]) -> Partition:
     for i, j in combinations(range(count), 2):
 
         def latency_ms(a: Functions, b: Functions, i: int = i, j: int = j) -> float:
-            changed = {i: a, j: b}
-            return costs.latency_ms(
-                tuple(changed.get(k, process) for k, process in enumerate(processes))
-            )
+            changed = {**dict(enumerate(processes)), i: a, j: b}
+            return costs.latency_ms(tuple(changed.values()))
 
         steps = _swaps(processes[i], processes[j], latency_ms)
         _, processes[i], processes[j] = min(steps, key=lambda step: step[0])

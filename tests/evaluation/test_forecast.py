@@ -14,7 +14,7 @@ from evaluation.bench.rounds import by_label
 from evaluation.bench.settings import FULL, QUICK, Settings
 from evaluation.bench.variants import variants
 from evaluation.experiments.results import EXPERIMENTS, measurements_of
-from evaluation.load.client import FEWEST
+from evaluation.measurements.client import FEWEST
 from evaluation.measurements.forecast import forecast, in_words, scale_of
 from evaluation.measurements.load import CLOSED, closed_window_s
 from workflow.documents import read_document

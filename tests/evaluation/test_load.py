@@ -10,9 +10,17 @@ import pytest
 from aiohttp import web
 
 from deployment.measure import Check
-from evaluation.load.client import FEWEST, Call, Client, RequestError, Route, client_of, route_of
-from evaluation.load.loops import MOST_UNDER_WAY, ClosedSample, closed_loop, open_loop
-from evaluation.load.wrk import installed, wrk_loop
+from evaluation.measurements.client import (
+    FEWEST,
+    Call,
+    Client,
+    RequestError,
+    Route,
+    client_of,
+    route_of,
+)
+from evaluation.measurements.load import MOST_UNDER_WAY, ClosedSample, closed_loop, open_loop
+from evaluation.measurements.wrk import installed, wrk_loop
 from scheduler.schedule import schedule
 from workflow.errors import ChironError
 

@@ -18,9 +18,8 @@ from evaluation.experiments.published import held_usd, published_error, publishe
 from evaluation.experiments.recorded import read_run
 from evaluation.experiments.results import EXPERIMENTS, breakdown, load, results_of, slo
 from evaluation.intervals import Interval
-from evaluation.load.loops import ClosedSample, OpenSample
 from evaluation.measurements.breakdown import BREAKDOWN, break_down
-from evaluation.measurements.load import CLOSED, OPEN
+from evaluation.measurements.load import CLOSED, OPEN, ClosedSample, OpenSample
 from evaluation.measurements.single import MEMORY, REQUESTS, MemorySample, RequestsSample
 from evaluation.report.glance import averages, cell
 from evaluation.report.page import write_report

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import log1p
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from predictor.mechanisms import mechanism_of
 from workflow.model import Workflow
@@ -23,8 +23,7 @@ from workflow.profile import FunctionProfile, PeriodKind, Profile
 Process = tuple[FunctionProfile, ...]
 
 
-@dataclass(frozen=True)
-class WrapShape:
+class WrapShape(NamedTuple):
     """What one wrap does in one stage; `remote` where another wrap has to call it."""
 
     cpus: int
@@ -36,12 +35,8 @@ class WrapShape:
 class Sample:
     """One measured plan, without the names of its tasks and functions.
 
-    Attributes
-    ----------
-    stages
-        The wraps of every stage, in the order in which they are called.
-    measured_ms
-        The median of its end-to-end latency.
+    ``stages`` has the wraps of every stage, in the order in which they are called;
+    ``measured_ms`` is the median of its end-to-end latency.
     """
 
     workflow: str
@@ -61,10 +56,7 @@ class Sample:
     @property
     def solo_ms(self) -> float:
         """The sum over the stages of their longest solo latency: no plan can be faster."""
-        return sum(
-            max(function.latency_ms for wrap in stage for p in wrap.processes for function in p)
-            for stage in self.stages
-        )
+        return sum(max(f.latency_ms for p in _processes(s) for f in p) for s in self.stages)
 
 
 def sample_of(
@@ -111,10 +103,6 @@ _DISK = frozenset(
 )  # fmt: skip
 
 
-def _blocks(function: FunctionProfile) -> int:
-    return sum(period.kind == "block" for period in function.periods)
-
-
 def _blocked_ms(function: FunctionProfile, disk: bool) -> float:
     return sum(
         period.duration_ms
@@ -142,7 +130,9 @@ _FEATURES: dict[str, Callable[[FunctionProfile], float]] = {
     "longest time with the GIL": lambda f: log1p(_longest_ms(f, "cpu")),
     "longest time blocked": lambda f: log1p(_longest_ms(f, "block")),
     "periods": lambda f: log1p(len(f.periods)),
-    "system calls that block (context switches)": lambda f: log1p(_blocks(f)),
+    "system calls that block (context switches)": lambda f: log1p(
+        sum(period.kind == "block" for period in f.periods)
+    ),
     "time in disk calls (disk IO)": lambda f: log1p(_blocked_ms(f, disk=True)),
     "time in other calls (network bandwidth)": lambda f: log1p(_blocked_ms(f, disk=False)),
     "memory (memory utilization)": lambda f: log1p(f.memory_mib),
@@ -165,54 +155,47 @@ def plan_features(sample: Sample) -> list[float]:
     """
     solo_ms = sample.solo_ms
     times = _times_ms(sample)
+    tasks = [f for stage in sample.stages for process in _processes(stage) for f in process]
+    columns = list(zip(*map(function_features, tasks), strict=True))
     return [
         *_counts(sample),
         log1p(solo_ms),
         *map(log1p, times),
         *(time / solo_ms if solo_ms else 0.0 for time in times),
-        *_function_columns(sample),
+        *(sum(column) / len(column) for column in columns),
+        *map(max, columns),
     ]
 
 
 def _counts(sample: Sample) -> list[float]:
-    processes = [len(wrap.processes) for stage in sample.stages for wrap in stage]
-    threads = [len(p) for stage in sample.stages for wrap in stage for p in wrap.processes]
+    wraps = [wrap for stage in sample.stages for wrap in stage]
+    processes = [len(wrap.processes) for wrap in wraps]
+    threads = [len(process) for wrap in wraps for process in wrap.processes]
     return [
         float(mechanism_of(sample.mechanism).lasting),
         len(sample.stages),
-        sum(wrap.remote for stage in sample.stages for wrap in stage),
+        sum(wrap.remote for wrap in wraps),
         sum(processes) - len(processes),
         max(processes),
         sum(threads),
         max(threads),
-        sum(len(wrap.processes[0]) for stage in sample.stages for wrap in stage),
-        max(
-            len(wrap.processes) / wrap.cpus for stage in sample.stages for wrap in stage
-        ),
-    ]  # fmt: skip
+        sum(len(wrap.processes[0]) for wrap in wraps),
+        max(len(wrap.processes) / wrap.cpus for wrap in wraps),
+    ]
 
 
 def _times_ms(sample: Sample) -> list[float]:
     """For every kind of time: of the slowest process of every stage, and of whole stages."""
+    stages = [_processes(stage) for stage in sample.stages]
     return [
         total
         for measure in (_latency_ms, _of_kind("cpu"), _of_kind("native"), _of_kind("block"))
         for total in (
-            sum(max(map(measure, _processes(stage))) for stage in sample.stages),
-            sum(sum(map(measure, _processes(stage))) for stage in sample.stages),
-            sum(measure(stage[0].processes[0]) for stage in sample.stages),
+            sum(max(map(measure, processes)) for processes in stages),
+            sum(sum(map(measure, processes)) for processes in stages),
+            sum(measure(processes[0]) for processes in stages),
         )
     ]
-
-
-def _function_columns(sample: Sample) -> list[float]:
-    """Mean and maximum of every feature over the tasks."""
-    columns = list(zip(*map(function_features, _tasks(sample)), strict=True))
-    return [sum(column) / len(column) for column in columns] + [max(column) for column in columns]
-
-
-def _tasks(sample: Sample) -> list[FunctionProfile]:
-    return [f for stage in sample.stages for process in _processes(stage) for f in process]
 
 
 def _processes(stage: tuple[WrapShape, ...]) -> list[Process]:
@@ -238,10 +221,22 @@ class Graph:
     nodes: list[list[float]] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, row: list[float], parent: int | None) -> int:
+    def add(
+        self,
+        parent: int | None,
+        kind: NodeKind,
+        place: int,
+        children: int,
+        pool: float,
+        remote: float = 0.0,
+        cpus: int = 0,
+        function: FunctionProfile | None = None,
+    ) -> int:
         """The number of the new node."""
-        number = len(self.nodes)
-        self.nodes.append(row)
+        features = function_features(function) if function else [0.0] * len(NAMES)
+        kinds = [float(kind == each) for each in _KINDS]
+        self.nodes.append([*kinds, place, log1p(children), pool, remote, cpus, *features])
+        number = len(self.nodes) - 1
         if parent is not None:
             self.edges.append((number, parent))
         return number
@@ -255,16 +250,16 @@ def plan_graph(sample: Sample) -> Graph:
     """
     graph = Graph()
     pool = float(mechanism_of(sample.mechanism).lasting)
-    workflow = graph.add(_row("workflow", 0, len(sample.stages), pool), None)
+    workflow = graph.add(None, "workflow", 0, len(sample.stages), pool)
     for s, wraps in enumerate(sample.stages):
-        stage = graph.add(_row("stage", s, len(wraps), pool), workflow)
+        stage = graph.add(workflow, "stage", s, len(wraps), pool)
         for w, wrap in enumerate(wraps):
-            placed = (float(wrap.remote), wrap.cpus)
-            holder = graph.add(_row("wrap", w, len(wrap.processes), pool, *placed), stage)
+            placed = (pool, float(wrap.remote), wrap.cpus)
+            holder = graph.add(stage, "wrap", w, len(wrap.processes), *placed)
             for p, functions in enumerate(wrap.processes):
-                process = graph.add(_row("process", p, len(functions), pool, *placed), holder)
+                process = graph.add(holder, "process", p, len(functions), *placed)
                 for t, function in enumerate(functions):
-                    graph.add(_row("task", t, 0, pool, *placed, function=function), process)
+                    graph.add(process, "task", t, 0, *placed, function)
     return graph
 
 
@@ -277,24 +272,8 @@ def plan_sequence(sample: Sample) -> Graph:
 
 
 def _with_ancestors(graph: Graph, task: int, parents: dict[int, int]) -> list[float]:
-    row = list(graph.nodes[task])
-    node = task
+    node, row = task, list(graph.nodes[task])
     while node in parents:
         node = parents[node]
         row += graph.nodes[node][len(_KINDS) : len(_KINDS) + 2]
     return row
-
-
-def _row(
-    kind: NodeKind,
-    place: int,
-    children: int,
-    pool: float,
-    remote: float = 0.0,
-    cpus: int = 0,
-    *,
-    function: FunctionProfile | None = None,
-) -> list[float]:
-    features = function_features(function) if function else [0.0] * len(NAMES)
-    kinds = [float(kind == each) for each in _KINDS]
-    return [*kinds, place, log1p(children), pool, remote, cpus, *features]

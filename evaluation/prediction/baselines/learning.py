@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from operator import attrgetter
+from typing import Literal, NamedTuple
 
 from evaluation.optional import missing
 from evaluation.prediction.baselines.features import Sample, delay_ms, latency_ms, plan_features
@@ -34,24 +34,21 @@ _TOO_FEW = {
 _TREES, _SEED = 300, 1
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One way to train a baseline, and how it is called in a report."""
 
     settings: str
     fit: Callable[[Sequence[Sample]], Model]
 
 
-@dataclass(frozen=True)
-class Baseline:
+class Baseline(NamedTuple):
     """A kind of model with the settings that are tried for it."""
 
     name: str
     candidates: tuple[Candidate, ...]
 
 
-@dataclass(frozen=True)
-class Fold:
+class Fold(NamedTuple):
     """Indices of the samples to learn from and of those to be asked about."""
 
     train: list[int]
@@ -66,17 +63,16 @@ def predict_held_out(
 ) -> tuple[list[float], dict[str, str]]:
     """Every sample's latency by a model that was trained without its workflow or structure.
 
-    With it, for every fold, what was held out and which settings were chosen without it.
-
-    Raises
-    ------
-    ValueError
-        Where all samples are of one workflow (or structure), so that nothing is left to learn
-        from.
+    With it, for every fold, what was held out and which settings were chosen without it. `folds`
+    raises where all samples are of one workflow (or structure).
     """
     predicted_ms = [math.nan] * len(samples)
     chosen = {}
-    for name, fold in _outer_folds(samples, held_out):
+    most = len(samples) if held_out == "workflow" else STRUCTURE_FOLDS
+    for number, fold in enumerate(folds(samples, attrgetter(held_out), most), start=1):
+        name = f"part {number} of the structures"
+        if held_out == "workflow":
+            name = samples[fold.test[0]].workflow
         progress(f"training {baseline.name} without {name}")
         train = [samples[index] for index in fold.train]
         candidate = choose(baseline, train)
@@ -95,17 +91,24 @@ def choose(baseline: Baseline, samples: Sequence[Sample]) -> Candidate:
     held_out: HeldOut = "workflow" if len(groups(samples, "workflow")) > 1 else "structure"
     if len(baseline.candidates) == 1 or len(groups(samples, held_out)) < 2:
         return baseline.candidates[0]
-    inner = list(folds(samples, group_by(held_out), INNER_FOLDS))
-    return min(baseline.candidates, key=lambda candidate: _error(candidate, samples, inner))
+    inner = list(folds(samples, attrgetter(held_out), INNER_FOLDS))
+
+    def error(candidate: Candidate) -> float:
+        errors = []
+        for fold in inner:
+            model = candidate.fit([samples[index] for index in fold.train])
+            asked = [samples[index] for index in fold.test]
+            pairs = zip(model(asked), asked, strict=True)
+            errors += [abs(latency / sample.measured_ms - 1) for latency, sample in pairs]
+        return statistics.fmean(errors)
+
+    return min(baseline.candidates, key=error)
 
 
 def folds(samples: Sequence[Sample], group: Group, most: int) -> Iterator[Fold]:
     """At most `most` folds in which no group is divided, of about as many samples each.
 
-    Raises
-    ------
-    ValueError
-        Where there is one group only.
+    Raises ValueError where there is one group only: nothing would be left to learn from.
     """
     members: dict[str, list[int]] = {}
     for index, sample in enumerate(samples):
@@ -120,57 +123,9 @@ def folds(samples: Sequence[Sample], group: Group, most: int) -> Iterator[Fold]:
         yield Fold([i for i in range(len(samples)) if i not in held], sorted(part))
 
 
-def group_by(held_out: HeldOut) -> Group:
-    """What divides samples into groups where workflows or structures are held out."""
-    return _workflow if held_out == "workflow" else _structure
-
-
 def groups(samples: Sequence[Sample], held_out: HeldOut) -> set[str]:
     """The names of the groups of `samples`."""
-    return set(map(group_by(held_out), samples))
-
-
-def _workflow(sample: Sample) -> str:
-    return sample.workflow
-
-
-def _structure(sample: Sample) -> str:
-    return sample.structure
-
-
-def _outer_folds(samples: Sequence[Sample], held_out: HeldOut) -> Iterator[tuple[str, Fold]]:
-    if held_out == "workflow":
-        for fold in folds(samples, _workflow, len(samples)):
-            yield samples[fold.test[0]].workflow, fold
-    else:
-        for number, fold in enumerate(folds(samples, _structure, STRUCTURE_FOLDS), start=1):
-            yield f"part {number} of the structures", fold
-
-
-def _error(candidate: Candidate, samples: Sequence[Sample], inner: Sequence[Fold]) -> float:
-    errors = []
-    for fold in inner:
-        model = candidate.fit([samples[index] for index in fold.train])
-        asked = [samples[index] for index in fold.test]
-        errors += [
-            abs(latency / sample.measured_ms - 1)
-            for latency, sample in zip(model(asked), asked, strict=True)
-        ]
-    return statistics.fmean(errors)
-
-
-def random_forest() -> Baseline:
-    """The paper's default parameters first, then shallower and more diverse trees."""
-    return Baseline(
-        "RFR",
-        tuple(
-            Candidate(
-                f"{leaf} samples a leaf, {share:.0%} of the features a split",
-                partial(_fit_forest, leaf=leaf, share=share),
-            )
-            for leaf, share in ((1, 1.0), (3, 1.0), (1, 0.4))
-        ),
-    )
+    return set(map(attrgetter(held_out), samples))
 
 
 def _fit_forest(samples: Sequence[Sample], *, leaf: int, share: float) -> Model:
@@ -192,6 +147,19 @@ def _fit_forest(samples: Sequence[Sample], *, leaf: int, share: float) -> Model:
     return predict
 
 
+#: The paper's default parameters first, then shallower and more diverse trees.
+_FOREST = Baseline(
+    "RFR",
+    tuple(
+        Candidate(
+            f"{leaf} samples a leaf, {share:.0%} of the features a split",
+            partial(_fit_forest, leaf=leaf, share=share),
+        )
+        for leaf, share in ((1, 1.0), (3, 1.0), (1, 0.4))
+    ),
+)
+
+
 def available() -> tuple[list[Baseline], dict[str, str]]:
     """The baselines whose library is installed, and for every other one why it does not run."""
     found, not_run = [], {}
@@ -201,23 +169,19 @@ def available() -> tuple[list[Baseline], dict[str, str]]:
             line = f"pip install 'chiron-openfaas[{library.extra}]'"
             not_run[name] = f"{library.name} is not installed: {line}"
         elif name == "RFR":
-            found.append(random_forest())
+            found.append(_FOREST)
         else:
             from evaluation.prediction.baselines import networks
 
-            found.append(networks.lstm() if name == "LSTM" else networks.gnn())
+            found.append(networks.LSTM if name == "LSTM" else networks.GNN)
     return found, not_run
 
 
 class BaselineReport(Document):
     """What the baselines predicted, always without what was held out.
 
-    Attributes
-    ----------
-    settings
-        Baseline -> what was held out -> the settings that were chosen without it.
-    not_run
-        Baseline -> why it did not run, with the line that mends it.
+    ``settings`` are those that were chosen for a baseline without what was held out; ``not_run``
+    says why a baseline did not run, with the line that mends it.
     """
 
     held_out: HeldOut
@@ -244,10 +208,9 @@ def compare_baselines(
         places: dict[tuple[str, str], list[float]] = {}
         for sample, latency in zip(samples, predicted_ms, strict=True):
             errors = places.setdefault((sample.workflow, sample.mechanism), [])
-            errors.append(round(latency / sample.measured_ms - 1, 6))
+            errors.append(latency / sample.measured_ms - 1)
         distributions += [
-            Distribution(workflow=w, mechanism=m, predictor=baseline.name, errors=tuple(errors))
-            for (w, m), errors in places.items()
+            Distribution.of(*place, baseline.name, errors) for place, errors in places.items()
         ]
     return BaselineReport(
         held_out=held_out,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch  # type: ignore[import-not-found,unused-ignore]
 from torch import Tensor
@@ -28,7 +28,6 @@ from evaluation.prediction.baselines.learning import (
     Group,
     Model,
     folds,
-    group_by,
     groups,
 )
 
@@ -51,8 +50,7 @@ _ROUNDS = 4
 Batch = tuple[Tensor, Tensor, Tensor]
 
 
-@dataclass(frozen=True)
-class Architecture:
+class Architecture(NamedTuple):
     """A network: what it sees of a plan, its layers, and how they answer a batch.
 
     `build` gets the number of features and the width; `forward` gives one number a sample.
@@ -63,17 +61,11 @@ class Architecture:
     forward: Callable[[torch.nn.Module, Batch], Tensor]
 
 
-@dataclass(frozen=True)
-class _Scale:
+class _Scale(NamedTuple):
     """Mean and deviation; what never varied in training is ignored, as nothing is known of it."""
 
     mean: Tensor
     deviation: Tensor
-
-    @classmethod
-    def of(cls, values: Tensor) -> _Scale:
-        """Of the rows of `values`."""
-        return cls(values.mean(dim=0), values.std(dim=0, unbiased=False))
 
     def apply(self, values: Tensor) -> Tensor:
         varied = self.deviation > 1e-6
@@ -81,18 +73,13 @@ class _Scale:
         return (scaled * varied).clamp(-_FARTHEST, _FARTHEST)
 
 
-def fit(
-    samples: Sequence[Sample],
-    *,
-    architecture: Architecture,
-    width: int,
-    rate: float,
-) -> Model:
+def fit(samples: Sequence[Sample], *, architecture: Architecture, width: int, rate: float) -> Model:
     """The trained network, as it was when the structures kept back were predicted best."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(_SEED)
         features, mask, adjacency = _tensors([architecture.graph(each) for each in samples])
-        scale = _Scale.of(features[mask > 0])
+        rows = features[mask > 0]
+        scale = _Scale(rows.mean(dim=0), rows.std(dim=0, unbiased=False))
         batch = (scale.apply(features) * mask.unsqueeze(2), mask, adjacency)
         values = torch.tensor([delay_ms(each) for each in samples])
         middle, spread = values.mean(), values.std(unbiased=False).clamp(min=1e-3)
@@ -158,32 +145,14 @@ def _tensors(graphs: Sequence[Graph]) -> Batch:
 def _group(samples: Sequence[Sample]) -> Group:
     """Structures where there are several; else single samples."""
     if len(groups(samples, "structure")) > 1:
-        return group_by("structure")
+        return lambda sample: sample.structure
     numbers = {id(sample): str(number) for number, sample in enumerate(samples)}
     return lambda sample: numbers[id(sample)]
 
 
-def lstm() -> Baseline:
-    """Over the sequence of tasks, with the paper's learning rate of 0.01 and a tenth of it."""
-    return Baseline(
-        "LSTM",
-        tuple(
-            Candidate(
-                f"learning rate {rate}, {width} hidden units",
-                partial(fit, architecture=_LSTM, width=width, rate=rate),
-            )
-            for rate, width in ((0.01, 32), (0.001, 64))
-        ),
-    )
-
-
 def _build_lstm(features: int, width: int) -> torch.nn.Module:
-    return torch.nn.ModuleDict(
-        {
-            "lstm": torch.nn.LSTM(features, width, batch_first=True),
-            "answer": torch.nn.Linear(width, 1),
-        }
-    )
+    lstm = torch.nn.LSTM(features, width, batch_first=True)
+    return torch.nn.ModuleDict({"lstm": lstm, "answer": torch.nn.Linear(width, 1)})
 
 
 def _answer_lstm(network: torch.nn.Module, batch: Batch) -> Tensor:
@@ -199,36 +168,10 @@ def _answer_lstm(network: torch.nn.Module, batch: Batch) -> Tensor:
     return answer
 
 
-_LSTM = Architecture(plan_sequence, _build_lstm, _answer_lstm)
-
-
-def gnn() -> Baseline:
-    """Over tasks, processes, wraps, stages and the workflow, with two learning rates.
-
-    Every round, a node takes in the mean state of what belongs to it and the state of what it
-    belongs to; after the last one the workflow's node answers.
-    """
-    return Baseline(
-        "GNN",
-        tuple(
-            Candidate(
-                f"learning rate {rate}, {width} hidden units",
-                partial(fit, architecture=_GNN, width=width, rate=rate),
-            )
-            for rate, width in ((0.01, 32), (0.003, 32))
-        ),
-    )
-
-
 def _build_gnn(features: int, width: int) -> torch.nn.Module:
+    sides = ("own", "below", "above")
     rounds = [
-        torch.nn.ModuleDict(
-            {
-                "own": torch.nn.Linear(width, width),
-                "below": torch.nn.Linear(width, width, bias=False),
-                "above": torch.nn.Linear(width, width, bias=False),
-            }
-        )
+        torch.nn.ModuleDict({s: torch.nn.Linear(width, width, bias=s == "own") for s in sides})
         for _ in range(_ROUNDS)
     ]
     return torch.nn.ModuleDict(
@@ -241,7 +184,11 @@ def _build_gnn(features: int, width: int) -> torch.nn.Module:
 
 
 def _answer_gnn(network: torch.nn.Module, batch: Batch) -> Tensor:
-    """The answer of node 0, the workflow, after all rounds of message passing."""
+    """The answer of node 0, the workflow, after all rounds of message passing.
+
+    Every round, a node takes in the mean state of what belongs to it and the state of what it
+    belongs to.
+    """
     features, mask, adjacency = batch
     layers = dict(network.named_children())
     share = adjacency / adjacency.sum(dim=2, keepdim=True).clamp(min=1.0)
@@ -257,4 +204,21 @@ def _answer_gnn(network: torch.nn.Module, batch: Batch) -> Tensor:
     return answer
 
 
-_GNN = Architecture(plan_graph, _build_gnn, _answer_gnn)
+def _baseline(name: str, architecture: Architecture, *settings: tuple[float, int]) -> Baseline:
+    """The network of `architecture`, with learning rates and widths to choose from."""
+    candidates = (
+        Candidate(
+            f"learning rate {rate}, {width} hidden units",
+            partial(fit, architecture=architecture, width=width, rate=rate),
+        )
+        for rate, width in settings
+    )
+    return Baseline(name, tuple(candidates))
+
+
+#: Over the sequence of tasks, with the paper's learning rate of 0.01 and a tenth of it.
+LSTM = _baseline(
+    "LSTM", Architecture(plan_sequence, _build_lstm, _answer_lstm), (0.01, 32), (0.001, 64)
+)
+#: Over tasks, processes, wraps, stages and the workflow, with two learning rates.
+GNN = _baseline("GNN", Architecture(plan_graph, _build_gnn, _answer_gnn), (0.01, 32), (0.003, 32))

@@ -14,14 +14,19 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
-from evaluation.load.client import TIMEOUT_S
-from evaluation.load.loops import ClosedSample
-from workflow.documents import Document, validate
+from evaluation.bench.bench import Placed
+from evaluation.bench.rounds import Measurement, Round, Session
+from evaluation.bench.settings import Scale
+from evaluation.measurements.client import TIMEOUT_S
+from evaluation.measurements.load import ClosedSample, closed_window_s
+from workflow.documents import validate
 from workflow.errors import ChironError
 
 PROGRAM = "wrk"
 #: How much longer than it measures it may take to start and to end.
 _PATIENCE_S = 30.0
+#: What a sample takes longer, for the forecast: until it has begun and ended.
+_MORE_S = 0.5
 #: Body and expected answer are files, so that nothing of them is Lua code.
 _SCRIPT = """
 local function content(name)
@@ -46,20 +51,13 @@ function done(summary, latency, requests)
   local lost = failed.connect + failed.read + failed.write + failed.timeout
   local false_answers = 0
   for _, thread in ipairs(threads) do false_answers = false_answers + thread:get("wrong") end
+  local answered = summary.requests - false_answers
   io.write(string.format(
-    '{"answered":%d,"seconds":%f,"errors":%d,"p50_ms":%f,"p95_ms":%f}\\n',
-    summary.requests - false_answers, summary.duration / 1e6, lost + false_answers,
+    '{"per_s":%.3f,"answered":%d,"counted":%d,"errors":%d,"p50_ms":%.3f,"p95_ms":%.3f}\\n',
+    answered / (summary.duration / 1e6), answered, answered, lost + false_answers,
     latency:percentile(50) / 1e3, latency:percentile(95) / 1e3))
 end
 """
-
-
-class _Found(Document):
-    answered: int
-    seconds: float
-    errors: int
-    p50_ms: float
-    p95_ms: float
 
 
 def installed() -> bool:
@@ -72,10 +70,7 @@ def wrk_loop(
 ) -> ClosedSample:
     """What the function answers while `clients` clients ask it by wrk, in whole seconds.
 
-    Raises
-    ------
-    ChironError
-        ``no-wrk`` where it cannot be run or says nothing of use.
+    Raises ``no-wrk`` where it cannot be run or says nothing of use.
     """
     with tempfile.TemporaryDirectory(prefix="chiron-wrk-") as scratch:
         folder = Path(scratch)
@@ -88,25 +83,40 @@ def wrk_loop(
             PROGRAM, f"-c{clients}", "-t1", f"-d{whole_s}s", f"--timeout={TIMEOUT_S:g}s",
             "-s", str(folder / "post.lua"), f"{url}/function/{quote(function, safe='')}",
         ]  # fmt: skip
-        found = _run(command, folder, whole_s + _PATIENCE_S)
-    return ClosedSample(
-        clients=clients,
-        per_s=round(found.answered / found.seconds, 3),
-        answered=found.answered,
-        counted=found.answered,
-        p50_ms=round(found.p50_ms, 3),
-        p95_ms=round(found.p95_ms, 3),
-        errors=found.errors,
-    )
+        try:
+            done = subprocess.run(
+                command,
+                env={**os.environ, "CHIRON_CHECK": scratch},
+                capture_output=True,
+                text=True,
+                timeout=whole_s + _PATIENCE_S,
+                check=True,
+            )
+            found = json.loads(done.stdout.splitlines()[-1])
+        except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+            message = f"{PROGRAM} does not do its work: {error}"
+            raise ChironError("no-wrk", message, status=500) from None
+    return validate(ClosedSample, {"clients": clients, **found}, PROGRAM)
 
 
-def _run(command: list[str], folder: Path, timeout_s: float) -> _Found:
-    variables = {**os.environ, "CHIRON_CHECK": str(folder)}
-    try:
-        done = subprocess.run(
-            command, env=variables, capture_output=True, text=True, timeout=timeout_s, check=True
-        )
-        return validate(_Found, json.loads(done.stdout.splitlines()[-1]), PROGRAM)
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        message = f"{PROGRAM} does not do its work: {error}"
-        raise ChironError("no-wrk", message, status=500) from None
+def _by_wrk(session: Session, placed: Placed) -> ClosedSample | None:
+    """Is our client in the way? wrk calls one URL, so one-to-one is left out."""
+    if placed.plan.orchestrator == "client":
+        return None
+    bench, scale, known = session.bench, session.scale, session.bench.expected
+    exact = known.output if known and not (known.varies or known.any_order) else None
+    function, clients = placed.plan.wraps[0].name, scale.clients[-1]
+    return wrk_loop(bench.url, function, bench.body, exact, clients, closed_window_s(scale))
+
+
+def _wrk_rounds(scale: Scale) -> int:
+    return scale.checks if installed() else 0
+
+
+def _wrk_seconds(scale: Scale, variants: int) -> float:
+    return _wrk_rounds(scale) * variants * (max(1.0, closed_window_s(scale)) + _MORE_S)
+
+
+CHECK: Measurement[ClosedSample] = Measurement(
+    "closed-loop-wrk", Round[ClosedSample], _wrk_rounds, _wrk_seconds, _by_wrk
+)

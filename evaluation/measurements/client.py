@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote
 
 import aiohttp
@@ -30,8 +30,7 @@ class RequestError(Exception):
     """A request that failed: no answer, another status than 200, or a wrong answer."""
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """One call of a function: its body is what `source` stands for, its answer `task`'s output."""
 
     function: str
@@ -39,16 +38,14 @@ class Call:
     source: Source
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(NamedTuple):
     """The calls of a request, stage by stage, and which of their answers are the workflow's."""
 
     stages: tuple[tuple[Call, ...], ...]
     output: Source
 
 
-@dataclass(frozen=True)
-class Client:
+class Client(NamedTuple):
     """Sends the request `body` along `route` of the gateway at `url`."""
 
     session: aiohttp.ClientSession
@@ -58,13 +55,7 @@ class Client:
     check: Check
 
     async def request(self) -> None:
-        """Send one request and wait for its answer.
-
-        Raises
-        ------
-        RequestError
-            It fails, or the answer is not the expected one.
-        """
+        """Send one request; RequestError where it fails, or the answer is not the expected one."""
         text, outputs = self.body.decode(), dict[str, str]()
         try:
             for stage in self.route.stages:
@@ -106,7 +97,6 @@ def route_of(plan: Plan, workflow: Workflow) -> Route:
         return Route(((Call(entry, entry, None),),), entry)
     stages: list[list[Call]] = [[] for _ in workflow.stages]
     for wrap in plan.wraps:
-        task = wrap.tasks[0]
-        source = workflow.by_name[task].source
-        stages[wrap.stages[0].stage].append(Call(wrap.name, task, source))
+        task = workflow.by_name[wrap.tasks[0]]
+        stages[wrap.stages[0].stage].append(Call(wrap.name, task.name, task.source))
     return Route(tuple(map(tuple, stages)), workflow.output)
