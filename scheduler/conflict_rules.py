@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations, combinations_with_replacement
 
 from scheduler.conflicts import Conflicts, Pair
-from scheduler.environments import Environments
-from scheduler.requirements import requirement_conflicts
+from scheduler.folder_settings import Environments
+from scheduler.requirements import Need, excluding, parsed
 from workflow.constraints import Constraints
 from workflow.profile import Profile
 
@@ -30,8 +30,8 @@ def find_conflicts(
         **_isolated(names, constraints, "wrap"),
         **_files(names, profile),
         **_ports(names, profile),
-        **_variables(names, environments),
-        **requirement_conflicts(names, profile),
+        **variable_conflicts({name: environments[name] for name in names if name in environments}),
+        **_requirements(names, profile),
         **_runtimes(names, profile),
     }
     process = {
@@ -61,6 +61,14 @@ def _unshareable(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
         for one in [a if calls[a] else b]
         if calls[one]
     }
+
+
+def _requirements(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
+    """A wrap has one version of each package."""
+    needs: list[Need] = []
+    for name in names:
+        needs += [(name, parsed(text, name)) for text in profile.functions[name].requirements]
+    return {(a, b): reason for (a, b), reason in excluding(needs) if a != b}
 
 
 def _runtimes(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
@@ -103,27 +111,17 @@ def _ports(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
     }
 
 
-def _variables(names: Sequence[str], environments: Environments) -> dict[Pair, str]:
-    """A wrap has one environment; who does not set a variable bears any value of it.
+def variable_conflicts(environments: Environments) -> dict[Pair, str]:
+    """A wrap has one environment; a function that does not set a variable takes any value of it.
 
     Values are not told: they may be secrets.
     """
-    users: dict[str, list[tuple[str, str]]] = {}
-    for name, variable, value in _set(names, environments):
-        users.setdefault(variable, []).append((name, value))
     return {
         (a, b): f"{a} and {b} want different values of {variable}"
-        for variable, wanted in users.items()
-        for (a, one), (b, other) in combinations(wanted, 2)
-        if one != other
+        for a, b in combinations(sorted(environments), 2)
+        for variable in sorted(environments[a].keys() & environments[b].keys())
+        if environments[a][variable] != environments[b][variable]
     }
-
-
-def _set(names: Sequence[str], environments: Environments) -> Iterator[tuple[str, str, str]]:
-    for name in names:
-        variables: Mapping[str, str] = environments.get(name, {})
-        for variable in sorted(variables):
-            yield name, variable, variables[variable]
 
 
 def _pair(a: str, b: str) -> Pair:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from predictor.equations import workflow_latency_ms
 from predictor.predict import Predictor, mean_ms, predict
 from scheduler.conflicts import Conflicts
+from scheduler.folder_settings import Secrets
 from scheduler.layout import Layout, plan_from_layout
 from scheduler.limits import Limits, fits
 from scheduler.pgp import Candidate, Search
 from scheduler.planners import DEFAULT_PLANNER, faastlane, faastlane_plus, faastlane_t
 from scheduler.problem import Problem
-from scheduler.secrets import Secrets
 from workflow.model import Workflow
 from workflow.plan import Plan
 from workflow.platform import Platform

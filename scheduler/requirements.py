@@ -2,51 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, TypeAlias
 
 from scheduler.conflicts import Pair
 from workflow.errors import ChironError
-from workflow.profile import Profile
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
+#: A function, and one of the packages that it asks for.
+Need: TypeAlias = "tuple[str, Requirement]"
 #: Appended to a version, the next one that any bound can tell from it.
 _NEXT = ".0.0.0.1"
 #: A version that is below every bound that anybody sets.
 _FIRST = "0"
 
 
-def requirement_conflicts(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """The pairs of `names` that need versions of a package which exclude each other.
+def excluding(needs: Sequence[Need]) -> Iterator[tuple[Pair, str]]:
+    """The pairs of functions that need versions of a package which exclude each other, and why.
 
-    Raises
-    ------
-    ChironError
-        ``bad-requirement`` where a requirement is not of the form ``name==1.0``.
+    They come in the order of `needs`; a function may be in a pair with itself.
     """
-    if not any(profile.functions[name].requirements for name in names):
-        return {}
+    if not needs:
+        return
     from packaging.utils import canonicalize_name  # loaded only where there is something to compare
 
-    needs: dict[str, dict[str, list[Requirement]]] = {}
-    for name in names:
-        for text in profile.functions[name].requirements:
-            requirement = _parsed(text, name)
-            if requirement.marker is None or requirement.marker.evaluate():
-                package = canonicalize_name(requirement.name)
-                needs.setdefault(package, {}).setdefault(name, []).append(requirement)
-    return {
-        (a, b): f"{a} needs {one} and {b} needs {other}"
-        for users in needs.values()
-        for a in users
-        for b in users
-        if a < b
-        for one in users[a]
-        for other in users[b]
-        if not _satisfiable(one, other)
-    }
+    by_package: dict[str, list[Need]] = {}
+    for function, requirement in needs:
+        if requirement.marker is None or requirement.marker.evaluate():
+            package = canonicalize_name(requirement.name)
+            by_package.setdefault(package, []).append((function, requirement))
+    for asking in by_package.values():
+        for (a, one), (b, other) in combinations(asking, 2):
+            if not _satisfiable(one, other):
+                yield (a, b), f"{a} needs {one} and {b} needs {other}"
 
 
 def _satisfiable(one: Requirement, other: Requirement) -> bool:
@@ -68,7 +59,8 @@ def _satisfiable(one: Requirement, other: Requirement) -> bool:
     )
 
 
-def _parsed(text: str, function: str) -> Requirement:
+def parsed(text: str, function: str) -> Requirement:
+    """One requirement of `function`; ``bad-requirement`` unless it is as ``name==1.0``."""
     from openfaas.handler_folder import parse_line
 
     try:

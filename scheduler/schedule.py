@@ -8,16 +8,13 @@ from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
 from predictor.predict import predict
 from scheduler.choices import Choices, MechanismChoice, PlannerChoice, Strategy
 from scheduler.conflict_rules import find_conflicts
-from scheduler.environments import Environments
 from scheduler.explain import explain
-from scheduler.folder_settings import FolderSettings
+from scheduler.folder_settings import NO_SETTINGS, FolderSettings
 from scheduler.layout import plan_from_layout
 from scheduler.limits import Limits
 from scheduler.options import Job, Options
 from scheduler.planners import DEFAULT_PLANNER, PLANNERS, searched
-from scheduler.secrets import Secrets
 from scheduler.strategies import better, choose
-from workflow.constraints import NO_CONSTRAINTS, Constraints
 from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.plan import Plan
@@ -34,9 +31,7 @@ def schedule(
     planner: PlannerChoice = DEFAULT_PLANNER,
     mechanism: MechanismChoice = DEFAULT_MECHANISM,
     strategy: Strategy = "cost",
-    constraints: Constraints = NO_CONSTRAINTS,
-    environments: Environments | None = None,
-    secrets: Secrets | None = None,
+    settings: FolderSettings = NO_SETTINGS,
     limits: Limits | None = None,
     headroom: bool = False,
 ) -> Plan:
@@ -52,11 +47,10 @@ def schedule(
         ``auto`` plans with each and takes the better plan.
     strategy
         What is best among the plans that a search finds and that meet the SLO.
-    constraints, environments, limits
-        What the user wants kept apart or together, the variables of each function, and what the
-        cluster bears. Fixed layouts cannot respect them; ``why`` says where they do not.
-    secrets
-        The names of each function's secrets: ``why`` says who else can read them.
+    settings, limits
+        What the user wants kept apart or together, the variables and secrets of each function, and
+        what the cluster bears. Fixed layouts cannot respect them; ``why`` says where they do not,
+        and what else can read a function's secrets.
     headroom
         Whether the high end of the prediction has to stay within the SLO, not its middle.
 
@@ -67,15 +61,7 @@ def schedule(
         ``bad-requirement``; ``impossible-constraints``.
     """
     job = job_of(
-        workflow,
-        profile,
-        platform,
-        slo_ms,
-        constraints=constraints,
-        environments=environments,
-        secrets=secrets,
-        limits=limits,
-        headroom=headroom,
+        workflow, profile, platform, slo_ms, settings=settings, limits=limits, headroom=headroom
     )
     options = {each: Options.of(job, each) for each in mechanisms_of(mechanism)}
     if searched(planner):
@@ -107,9 +93,7 @@ def schedule_as(
         planner=choices.planner,
         mechanism=choices.mechanism,
         strategy=choices.strategy,
-        constraints=settings.constraints,
-        environments=settings.environments,
-        secrets=settings.secrets,
+        settings=settings,
         limits=choices.limits,
         headroom=choices.headroom,
     )
@@ -126,9 +110,7 @@ def job_of(
     platform: Platform,
     slo_ms: float,
     *,
-    constraints: Constraints = NO_CONSTRAINTS,
-    environments: Environments | None = None,
-    secrets: Secrets | None = None,
+    settings: FolderSettings = NO_SETTINGS,
     limits: Limits | None = None,
     headroom: bool = False,
 ) -> Job:
@@ -138,9 +120,11 @@ def job_of(
             "bad-slo", f"the SLO has to be greater than 0 ms and finite, not {slo_ms:g}"
         )
     profile.require(workflow.functions)
-    conflicts = find_conflicts(workflow.functions, profile, constraints, environments or {})
+    conflicts = find_conflicts(
+        workflow.functions, profile, settings.constraints, settings.environments
+    )
     limits = limits or Limits()
-    return Job(workflow, profile, platform, conflicts, limits, headroom, secrets or {})
+    return Job(workflow, profile, platform, conflicts, limits, headroom, settings.secrets)
 
 
 def assess(

@@ -11,8 +11,7 @@ from flask_openapi3.models.tag import Tag
 from pydantic import Field
 
 from scheduler.choices import Choices
-from scheduler.environments import without_wraps_own
-from scheduler.folder_settings import FolderSettings
+from scheduler.folder_settings import FolderSettings, wanted
 from scheduler.schedule import schedule_as
 from services.host import host
 from workflow.constraints import NO_CONSTRAINTS, Constraints
@@ -72,7 +71,7 @@ def answer(body: ScheduleRequest) -> dict[str, Any]:
     faults.raise_all()
     settings = FolderSettings(
         constraints=body.constraints,
-        environments={f: without_wraps_own(given) for f, given in body.environments.items()},
+        environments={f: wanted(given) for f, given in body.environments.items()},
         secrets=body.secrets,
     )
     plan = schedule_as(workflow, body.profile, body.platform, slo_ms, body, settings)
