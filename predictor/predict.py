@@ -91,10 +91,9 @@ class Predictor:
         }
         self._forked = dict[str, str]()
         for name, function in profile.functions.items():
-            further_ms = (function.forked_ms or 0.0) - function.latency_ms
-            if further_ms > 0:
+            if function.further_ms:
                 self._forked[name] = f"{name} forked"  # no function has a space in its name
-                works[self._forked[name]] = (("cpu", further_ms), *works[name])
+                works[self._forked[name]] = (("cpu", function.further_ms), *works[name])
         interpreter = Interpreter(
             platform.switch_interval_ms,
             platform.switch_cost_ms,

@@ -96,8 +96,7 @@ def _function_at(function: FunctionProfile, cpu_probe_ms: float) -> FunctionProf
     if function.cpu_probe_ms is not None:
         times["cpu_probe_ms"] = cpu_probe_ms
     if function.forked_ms is not None:
-        further_ms = max(0.0, function.forked_ms - function.latency_ms)
-        times["forked_ms"] = latency_ms + further_ms * factor
+        times["forked_ms"] = latency_ms + function.further_ms * factor
     if function.spread_ms is not None and function.latency_ms > 0:
         low_ms, high_ms = function.spread_ms
         ratio = latency_ms / function.latency_ms

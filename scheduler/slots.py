@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, islice
 
+from predictor.equations import call_ms
 from predictor.mechanisms import mechanism_of
 from scheduler.kernighan_lin import Functions
 from workflow.platform import Platform
@@ -48,14 +49,14 @@ class Slots:
 def slots(sizes: tuple[int, ...], before: int, mechanism: str, platform: Platform) -> Slots:
     """The slots of consecutive wraps of a stage after `before` others.
 
-    Equations (2)-(4) of Chiron say what calls and forks cost. The entry wrap, the first of a stage
-    that it takes part in, need not be called.
+    Equation (2) and the mechanism's (3) and (4) say what calls and processes cost, as they do to
+    the predictor. The entry wrap, the first of a stage that it takes part in, need not be called.
     """
     arrivals, offsets, computing_ms = list[float](), list[float](), 0.0
     costs = mechanism_of(mechanism)
     for number, size in enumerate(sizes, start=before):
-        call_ms = platform.rpc_ms + number * platform.invoke_ms if number else 0.0
-        arrivals.append(call_ms + costs.gathering_ms(size, platform))
+        called_ms = call_ms(number, platform) if number else 0.0
+        arrivals.append(called_ms + costs.gathering_ms(size, platform))
         delays = costs.delays_ms(size, platform)
         offsets += [arrivals[-1] + delay for delay in delays]
         computing_ms += sum(costs.computing_ms(size, platform))

@@ -117,6 +117,11 @@ class FunctionProfile(Document):
         return sum(period.duration_ms for period in self.periods if period.kind == kind)
 
     @property
+    def further_ms(self) -> float:
+        """How much longer it takes in a forked process, as far as that is known."""
+        return max(0.0, (self.forked_ms or 0.0) - self.latency_ms)
+
+    @property
     def core_ms(self) -> float:
         """How long it keeps cores busy, with all its threads and processes."""
         computing = (period for period in self.periods if period.kind != "block")

@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
@@ -26,7 +25,7 @@ from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Source, Task, Workflow
 from workflow.plan import Plan, Wrap, WrapStage
-from workflow.tracing import trace_header
+from workflow.tracing import Row, Traced, trace_header
 
 #: Tasks of each process of each wrap in a stage: ``((0, 1, 1),)`` is one wrap that starts two
 #: further processes of one task each, and has nothing to do itself meanwhile.
@@ -211,11 +210,11 @@ class Client:
             )
         return elapsed_ms
 
-    def timeline(self, body: bytes, trace_key: str) -> list[dict[str, Any]]:
+    def timeline(self, body: bytes, trace_key: str) -> list[Row]:
         """The timeline of a traced request."""
         answer, _ = self.post(body, trace_header(trace_key))
-        rows: list[dict[str, Any]] = json.loads(answer)["timeline"]
-        return rows
+        traced: Traced = json.loads(answer)
+        return traced["timeline"]
 
     def close(self) -> None:
         """Close the connection."""
