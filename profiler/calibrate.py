@@ -83,7 +83,7 @@ def calibrate(
     ----------
     Chiron (SC'23), equations (1)-(4) and Table 2.
     """
-    say = progress or _say_nothing
+    say = progress or (lambda _: None)
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-calibrate-"))
         folder = write_folder(Path(scratch))
@@ -260,7 +260,3 @@ def _interpreter(one: Deployment, rounds: int) -> Interpreter:
     except (ValueError, KeyError, TypeError, ArithmeticError):
         message = "the no-op wrap answers something else than was asked: deploy chiron's template"
         raise ChironError("calibration-failed", message, status=502) from None
-
-
-def _say_nothing(_: str) -> None:
-    """Progress that is not asked for."""

@@ -87,7 +87,7 @@ def profile(
     ----------
     Chiron (SC'23), §3.2.
     """
-    say = progress or _say_nothing
+    say = progress or (lambda _: None)
     strace = _strace(say, probe_alone=probe_alone)
     payloads = folder.payloads()
     for warning in folder.payload_warnings():
@@ -258,7 +258,3 @@ def _handlers(folder: WorkflowFolder) -> dict[str, Path]:
     for handler in found:
         read_requirements(handler.function, handler.folder)  # better now than after measuring
     return {handler.function: handler.folder for handler in found}
-
-
-def _say_nothing(_: str) -> None:
-    """Progress that is not asked for."""

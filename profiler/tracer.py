@@ -47,23 +47,9 @@ def require_tracing(variables: Mapping[str, str]) -> str:
 
 
 class Tracing:
-    """What was traced; complete when the block is left."""
+    """What was traced: `trace` is there when the block is left."""
 
-    def __init__(self, output: Path) -> None:
-        self._output = output
-        self._trace: Trace | None = None
-
-    def read(self) -> None:
-        """Read what strace wrote."""
-        text = self._output.read_text(encoding="utf-8", errors="replace")
-        self._trace = parse(text)
-
-    @property
-    def trace(self) -> Trace:
-        """The system calls."""
-        if self._trace is None:
-            raise RuntimeError("a trace can be read only when tracing has ended")
-        return self._trace
+    trace: Trace
 
 
 @contextmanager
@@ -89,11 +75,11 @@ def tracing(strace: str, pid: int) -> Iterator[Tracing]:
             )
         try:
             _await_attached(tracer, said)
-            found = Tracing(output)
+            found = Tracing()
             yield found
         finally:
             _end(tracer)
-        found.read()
+        found.trace = parse(output.read_text(encoding="utf-8", errors="replace"))
 
 
 def launching(strace: str, output: Path) -> list[str]:
