@@ -39,20 +39,19 @@ def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionP
     # How long it waits does not depend on that speed, but has to be known for it.
     waiting_ms = _waiting_ms(_periods(samples, round(middle_ms, 3)))
     latency_ms = round(samples.latency_ms(waiting_ms), 3)
-    traced = [each.run for each in samples.traced]
-    opened = files(traced)
+    opened = files(samples.traced)
     return FunctionProfile(
         latency_ms=latency_ms,
         samples=len(samples.untraced),
         spread_ms=(round(min(low, latency_ms), 3), round(max(high, latency_ms), 3)),
         cpu_probe_ms=round(samples.cpu_probe_ms, 4),
-        sources=("probe", "strace") if traced else ("probe",),
+        sources=("probe", "strace") if samples.traced else ("probe",),
         periods=_keeping_busy(_periods(samples, latency_ms), samples.cores * latency_ms),
         memory_mib=round(samples.memory_mib, 2),
         idle_mib=round(samples.idle_mib, 2) or None,
         files_read=opened.read,
         files_written=opened.written,
-        ports=ports(traced),
+        ports=ports(samples.traced),
         unshareable=unshareable(handler),
         input_bytes=samples.input_bytes,
         output_bytes=samples.output_bytes,
@@ -65,7 +64,7 @@ def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
     probed = _typical_kinds(samples.probed)
     if not samples.traced:
         return probed_periods(probed, latency_ms)
-    run = typical_run([traced_run(each.run, each.delayed_ms) for each in samples.traced])
+    run = typical_run(list(map(traced_run, samples.traced)))
     held_ms, busy_ms = 0.0, latency_ms
     if latency_ms >= SHORTEST_SEEN_MS:  # else the probe cannot tell
         held_ms = _time_ms(probed, latency_ms, "cpu")

@@ -20,8 +20,7 @@ from profiler.invocation import Solo
 from profiler.sampling import FEWEST_ROUNDS, Beside, sample
 from profiler.sandbox import Sandbox, find_sandbox
 from profiler.solo import Alone, alone, alone_under_strace
-from profiler.traced_runs import Attached, Launched, Tracer
-from profiler.tracer import require_tracing
+from profiler.tracer import Attached, Launched, Tracer, require_tracing
 from workflow.answer import ExpectedAnswer
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
