@@ -39,6 +39,8 @@ from workflow.documents import writing
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder, check_links
 from workflow.plan import Plan, Wrap
+from workflow.reference import Handler as ReferenceHandler
+from workflow.reference import ReferenceRun, run_reference
 from workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE, new_key
 
 _TEMPLATE = "python3-wrap"
@@ -95,6 +97,28 @@ class Sources:
     def image(self, name: str) -> str:
         """The image `name` with the registry, where it has none of its own."""
         return f"{self.prefix}/{name}" if self.prefix and name and "/" not in name else name
+
+    def variables(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        """What stack.yaml and its environment files set for each of the functions `names`."""
+        return {n: environment(self.stack.functions[n], self.folder.path) for n in names}
+
+    def reference(self, request: bytes, gateway_url: str) -> ReferenceRun:
+        """What the workflow answers to `request`, and every task's input and output.
+
+        Supporting functions, if there are any, have to be deployed at `gateway_url`.
+
+        Raises
+        ------
+        ChironError
+            What `workflow.reference.run_reference` raises.
+        """
+        variables = self.variables(self.handlers)
+        handlers = {
+            name: ReferenceHandler(handler.folder, handler.style, variables[name])
+            for name, handler in self.handlers.items()
+        }
+        common = {"gateway_url": gateway_url}
+        return run_reference(self.folder.workflow, handlers, request, environment=common)
 
     @property
     def supporting(self) -> list[str]:
@@ -201,12 +225,8 @@ def _declare(
     workflow = sources.folder.workflow
     names = functions_in(plan.wraps[index], workflow)
     styles = {name: sources.handlers[name].style for name in names}
-    limits_s = function_timeouts_s(_variables(names, sources))
+    limits_s = function_timeouts_s(sources.variables(names))
     return declare(plan, index, workflow, styles, timeout_s(plan, given_timeout_s), limits_s)
-
-
-def _variables(names: Iterable[str], sources: Sources) -> dict[str, dict[str, str]]:
-    return {n: environment(sources.stack.functions[n], sources.folder.path) for n in names}
 
 
 def _write_wrap(wrap: WrapDeclaration, sources: Sources, target: Path) -> None:
@@ -268,7 +288,7 @@ def _stack_function(
         fprocess=_FPROCESS,
         environment=sources.common_variables
         | NATIVE_THREADS
-        | merge_environments(wrap.name, _variables(names, sources), styles, settings),
+        | merge_environments(wrap.name, sources.variables(names), styles, settings),
         secrets=tuple(
             dict.fromkeys(s for name in names for s in sources.stack.functions[name].secrets)
         ),

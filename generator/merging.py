@@ -7,9 +7,8 @@ from pathlib import Path
 
 from openfaas.handler_folder import Style
 from openfaas.handlers import read_requirements
-from scheduler.conflict_rules import variable_conflicts
+from scheduler.conflict_rules import excluding, variable_conflicts
 from scheduler.folder_settings import wanted
-from scheduler.requirements import excluding
 from workflow.errors import ChironError
 
 

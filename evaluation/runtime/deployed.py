@@ -19,7 +19,6 @@ import psutil
 from deployment.deploy import deploy_stack, remove_all, removed_on_failure
 from deployment.launcher import Launcher
 from generator.generate import Sources
-from generator.reference import reference
 from profiler.sandbox import find_sandbox
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
@@ -120,7 +119,7 @@ class DeployedWorkflow:
 
     def expected(self, request: bytes) -> bytes:
         """What the reference executor answers to `request`."""
-        return reference(self.sources, request, _NOTHING).output.encode()
+        return self.sources.reference(request, _NOTHING).output.encode()
 
 
 @contextmanager
