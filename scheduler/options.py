@@ -11,7 +11,7 @@ from predictor.predict import Predictor, mean_ms, predict
 from scheduler.conflicts import Conflicts
 from scheduler.folder_settings import Secrets
 from scheduler.layout import Layout, plan_from_layout
-from scheduler.limits import Limits, fits
+from scheduler.limits import Limits, exceeded
 from scheduler.pgp import Candidate, Search
 from scheduler.planners import DEFAULT_PLANNER, faastlane, faastlane_plus, faastlane_t
 from scheduler.problem import Problem
@@ -109,11 +109,7 @@ class Options:
 
     def baselines_at(self, cpus: int) -> list[Option]:
         """The plans with `cpus` CPUs of the planners that the search has to beat."""
-        return [
-            baseline
-            for baseline in self.baselines
-            if baseline.plan.cpus == cpus and self.counts(baseline)
-        ]
+        return [one for one in self.baselines if one.plan.cpus == cpus and self.counts(one)]
 
     def judged(self, plan: Plan) -> Option:
         """`plan` with the latency that it is judged by, rounded as predictions are."""
@@ -122,7 +118,7 @@ class Options:
             judged_ms = predict(plan, job.workflow, job.profile, job.platform).high_ms
         else:
             judged_ms = mean_ms(job.profile.mix, (self._latency_ms(plan, p) for p in self.each))
-        return Option(plan, judged_ms, fits(plan, job.limits))
+        return Option(plan, judged_ms, fits=not exceeded(plan, job.limits))
 
     def _latency_ms(self, plan: Plan, predictor: Predictor) -> float:
         stages_ms = predictor.plan_stages_ms(plan, self.job.workflow)
