@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
 from pathlib import Path
 from statistics import fmean, median, quantiles
 from typing import TypeVar, get_args
@@ -17,7 +16,7 @@ from profiler.reconcile import probed_periods, reconciled
 from profiler.sampling import Samples
 from profiler.shared_resources import files, ports, unshareable
 from profiler.typical_run import traced_run, typical_run
-from workflow.profile import FunctionProfile, Period, PeriodKind
+from workflow.profile import FunctionProfile, Period, PeriodKind, in_a_row
 
 _FORKED_WARM_UP = 2
 #: Runs in forked processes, each of which serves one request.
@@ -37,7 +36,8 @@ def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionP
     taken_ms = [run.latency_ms for run in samples.untraced]
     low, middle_ms, high = quantiles(taken_ms, n=4, method="inclusive")
     # How long it waits does not depend on that speed, but has to be known for it.
-    waiting_ms = _waiting_ms(_periods(samples, round(middle_ms, 3)))
+    usual = _periods(samples, round(middle_ms, 3))
+    waiting_ms = sum(period.duration_ms for period in usual if period.kind == "block")
     latency_ms = round(samples.latency_ms(waiting_ms), 3)
     opened = files(samples.traced)
     return FunctionProfile(
@@ -90,10 +90,6 @@ def _keeping_busy(periods: Sequence[Period], core_ms: float) -> tuple[Period, ..
         )
         for period in periods
     )
-
-
-def _waiting_ms(periods: Sequence[Period]) -> float:
-    return sum(period.duration_ms for period in periods if period.kind == "block")
 
 
 def _time_ms(probed: ProbeRun, latency_ms: float, kind: PeriodKind) -> float:
@@ -185,10 +181,8 @@ def _mean_periods(
         )
         for period in periods
     ]
-    for period, start_ms, length in zip(
-        periods, accumulate(lengths, initial=0.0), lengths, strict=False
-    ):
-        yield period.model_copy(update={"start_ms": round(start_ms, 3), "duration_ms": length})
+    for period in in_a_row(periods, lengths):
+        yield period.model_copy(update={"start_ms": round(period.start_ms, 3)})
 
 
 def _each_once(facts: Iterable[Iterable[Fact]]) -> tuple[Fact, ...]:
