@@ -13,7 +13,7 @@ from scheduler.folder_settings import Secrets
 from scheduler.layout import Layout, plan_from_layout
 from scheduler.limits import Limits, exceeded
 from scheduler.pgp import Candidate, Search
-from scheduler.planners import DEFAULT_PLANNER, faastlane, faastlane_plus, faastlane_t
+from scheduler.planners import DEFAULT_PLANNER, PLANNERS, faastlane, faastlane_plus, faastlane_t
 from scheduler.problem import Problem
 from workflow.model import Workflow
 from workflow.plan import Plan
@@ -67,7 +67,7 @@ class Options:
         problem = Problem.of(job.workflow, job.profile, job.platform, mechanism, job.conflicts)
         planners = [faastlane_t, faastlane, *([] if job.conflicts.together else [faastlane_plus])]
         baselines = [
-            _plan(job, mechanism, make(job.workflow))
+            planned(job, mechanism, make(job.workflow))
             for make in planners
             if not job.conflicts.process
         ]
@@ -129,15 +129,20 @@ class Options:
         layout = candidate.layout(below_ms)
         if layout is None:
             return None
-        return self.judged(_plan(self.job, self.search.problem.mechanism, layout))
+        return self.judged(planned(self.job, self.search.problem.mechanism, layout))
 
 
-def _plan(job: Job, mechanism: str, layout: Layout) -> Plan:
+def planned(job: Job, mechanism: str, layout: Layout, label: str = DEFAULT_PLANNER) -> Plan:
+    """The plan, not yet predicted, that deploys `layout` as the planner `label` does."""
+    planner = PLANNERS[label]
     return plan_from_layout(
         layout,
         job.workflow,
         job.profile,
-        planner=DEFAULT_PLANNER,
+        planner=label,
         mechanism=mechanism,
+        orchestrator=planner.orchestrator,
         node_cpus=job.platform.cpus,
+        prefix=planner.prefix,
+        names=planner.names(job.workflow) if planner.names else None,
     )

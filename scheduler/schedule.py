@@ -10,10 +10,9 @@ from scheduler.choices import Choices, MechanismChoice, PlannerChoice, Strategy
 from scheduler.conflict_rules import find_conflicts
 from scheduler.explain import explain
 from scheduler.folder_settings import NO_SETTINGS, FolderSettings
-from scheduler.layout import plan_from_layout
 from scheduler.limits import Limits
-from scheduler.options import Job, Options
-from scheduler.planners import DEFAULT_PLANNER, PLANNERS, searched
+from scheduler.options import Job, Options, planned
+from scheduler.planners import DEFAULT_PLANNER, PLANNERS
 from scheduler.strategies import better, choose
 from workflow.errors import ChironError
 from workflow.model import Workflow
@@ -64,15 +63,16 @@ def schedule(
         workflow, profile, platform, slo_ms, settings=settings, limits=limits, headroom=headroom
     )
     options = {each: Options.of(job, each) for each in mechanisms_of(mechanism)}
-    if searched(planner):
+    fixed = PLANNERS[planner].layout if planner in PLANNERS else None
+    if fixed is None:
         found = [choose(each, strategy, slo_ms) for each in options.values()]
     else:
-        found = [each.judged(_fixed(job, planner, m)) for m, each in options.items()]
+        layout = fixed(workflow)
+        found = [each.judged(planned(job, m, layout, planner)) for m, each in options.items()]
     best = min(found, key=better(strategy, slo_ms)).plan
-    if searched(planner) and strategy == "cost" and best.cpus > 1:
+    fewer_ms = None
+    if fixed is None and strategy == "cost" and best.cpus > 1:
         fewer_ms = options[best.mechanism].search.floor_ms(best.cpus - 1)
-    else:
-        fewer_ms = None
     return assess(best, job, slo_ms, strategy, fewer_ms)
 
 
@@ -145,20 +145,3 @@ def assess(
     )
     why = explain(assessed, job, strategy, fewer_ms if assessed.meets_slo else None)
     return assessed.model_copy(update={"why": why})
-
-
-def _fixed(job: Job, label: str, mechanism: str) -> Plan:
-    planner = PLANNERS[label]
-    if planner.layout is None:
-        raise ValueError(f"{label} has no layout of its own")
-    return plan_from_layout(
-        planner.layout(job.workflow),
-        job.workflow,
-        job.profile,
-        planner=label,
-        mechanism=mechanism,
-        orchestrator=planner.orchestrator,
-        node_cpus=job.platform.cpus,
-        prefix=planner.prefix,
-        names=planner.names(job.workflow) if planner.names else None,
-    )
