@@ -76,9 +76,7 @@ def command(
         functions,
         place,
         slo,
-        constraints=settings.constraints,
-        environments=settings.environments,
-        secrets=settings.secrets,
+        settings=settings,
         limits=choices.limits,
         headroom=choices.headroom,
     )

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby, repeat
-from typing import Any, Self
+from typing import Self
 from uuid import uuid4
 
 from deployment.caller import Caller, Reply
@@ -29,7 +29,7 @@ from openfaas.client import Gateway
 from workflow.data import request_text, resolve
 from workflow.errors import ChironError
 from workflow.model import Source
-from workflow.tracing import KEY_ANNOTATION, trace_header
+from workflow.tracing import KEY_ANNOTATION, Row, Traced, trace_header
 
 #: The roles of functions that clients call.
 _CALLED = ("entry", "task")
@@ -43,7 +43,7 @@ class Answer:
 
     output: str
     latency_ms: float
-    timeline: list[dict[str, Any]] = field(default_factory=list)
+    timeline: list[Row] = field(default_factory=list)
 
 
 class Invoker(ABC):
@@ -93,7 +93,7 @@ class EntryInvoker(Invoker):
         if not trace:
             return Answer(text, reply.latency_ms)
         try:
-            traced = json.loads(text)
+            traced: Traced = json.loads(text)
             return Answer(traced["output"], reply.latency_ms, traced["timeline"])
         except (ValueError, TypeError, LookupError):
             message = f"{self._entry} was not deployed with this key for traces: deploy it again"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from predictor.trace_events import WORKFLOW, Event, complete, document, name, process_name
-
-#: A row of a wrap's timeline (X-Chiron-Trace): wrap, process, task, function, kind, times.
-Row = Mapping[str, Any]
-#: The kind of the rows of tasks; the others are of the start of a process.
-_TASK = "run"
+from workflow.tracing import Row, runs
 
 
 def measured_trace(rows: Sequence[Row], latency_ms: float) -> dict[str, Any]:
@@ -33,9 +29,8 @@ def measured_trace(rows: Sequence[Row], latency_ms: float) -> dict[str, Any]:
 def _process(rows: Sequence[Row], pid: int) -> Iterator[Event]:
     """Its start in row 0, and each task in a row of its own."""
     yield name("thread_name", pid, 0, "starter")
-    handlers = [row for row in rows if row["kind"] == _TASK]
     for row in rows:
-        if row["kind"] != _TASK:
+        if row["task"] is None:
             yield complete("starting up", "startup", pid, 0, row["start_ms"], row["end_ms"])
-    for number, row in enumerate(handlers, start=1):
-        yield complete(row["function"], "task", pid, number, row["start_ms"], row["end_ms"])
+    for number, row in enumerate(runs(rows), start=1):
+        yield complete(str(row["function"]), "task", pid, number, row["start_ms"], row["end_ms"])

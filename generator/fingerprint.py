@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openfaas.objects import FunctionSpec, FunctionStatus
-from openfaas.stack import StackFunction, environment
+from openfaas.stack import StackFunction
 from workflow.folder import WORKFLOW_FILE
 
 if TYPE_CHECKING:
@@ -52,9 +52,8 @@ def digest(parts: Iterable[str]) -> str:
 
 def _functions(sources: Sources) -> Iterator[str]:
     for name, handler in sorted(sources.handlers.items()):
-        function = sources.stack.functions[name]
-        variables = environment(function, sources.folder.path)
-        yield json.dumps([name, handler.style, sorted(variables.items()), function.secrets])
+        variables = sorted(sources.variables([name])[name].items())
+        yield json.dumps([name, handler.style, variables, sources.stack.functions[name].secrets])
         for file in sorted(handler.folder.rglob("*")):
             place = file.relative_to(handler.folder)
             if file.is_file() and not _left_behind(place):

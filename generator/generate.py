@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.annotations import annotate
-from generator.declaration import WrapDeclaration, declare, functions_in
+from generator.declaration import declare, functions_in
 from generator.fingerprint import with_definition
 from generator.merging import merge_environments, merge_requirements
 from generator.render import render_handler
@@ -23,7 +23,7 @@ from generator.settings import (
     timeout_s,
     wrap_environment,
 )
-from openfaas.handler_folder import STYLES
+from openfaas.handler_folder import STYLES, Style
 from openfaas.handlers import Handler, find_handler, there
 from openfaas.stack import (
     StackFile,
@@ -39,6 +39,8 @@ from workflow.documents import writing
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder, check_links
 from workflow.plan import Plan, Wrap
+from workflow.reference import Handler as ReferenceHandler
+from workflow.reference import ReferenceRun, run_reference
 from workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE, new_key
 
 _TEMPLATE = "python3-wrap"
@@ -97,6 +99,33 @@ class Sources:
         return f"{self.prefix}/{name}" if self.prefix and name and "/" not in name else name
 
     @property
+    def styles(self) -> dict[str, Style]:
+        """How the handler of each function is called."""
+        return {name: handler.style for name, handler in self.handlers.items()}
+
+    def variables(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        """What stack.yaml and its environment files set for each of the functions `names`."""
+        return {n: environment(self.stack.functions[n], self.folder.path) for n in names}
+
+    def reference(self, request: bytes, gateway_url: str) -> ReferenceRun:
+        """What the workflow answers to `request`, and every task's input and output.
+
+        Supporting functions, if there are any, have to be deployed at `gateway_url`.
+
+        Raises
+        ------
+        ChironError
+            What `workflow.reference.run_reference` raises.
+        """
+        variables = self.variables(self.handlers)
+        handlers = {
+            name: ReferenceHandler(handler.folder, handler.style, variables[name])
+            for name, handler in self.handlers.items()
+        }
+        common = {"gateway_url": gateway_url}
+        return run_reference(self.folder.workflow, handlers, request, environment=common)
+
+    @property
     def supporting(self) -> list[str]:
         """Functions of stack.yaml that are no task: the tasks may call them."""
         return [name for name in self.stack.functions if name not in self.handlers]
@@ -143,8 +172,7 @@ def generate(
             functions[wrap.name] = _stack_function(
                 plan, allowed, index, sources, given_timeout_s, marks
             )
-            declared = _declare(plan, index, sources, given_timeout_s)
-            _write_wrap(declared, sources, draft / wrap.name)
+            _write_wrap(plan, index, sources, given_timeout_s, draft / wrap.name)
         for name in sources.supporting:
             functions[name] = _copied(sources, name, draft)
         shutil.copytree(TEMPLATES / _TEMPLATE, draft / _TEMPLATES / _TEMPLATE, ignore=_SKIPPED)
@@ -195,26 +223,18 @@ def _check_target(out: Path) -> None:
         )
 
 
-def _declare(
-    plan: Plan, index: int, sources: Sources, given_timeout_s: float | None
-) -> WrapDeclaration:
+def _write_wrap(
+    plan: Plan, index: int, sources: Sources, given_timeout_s: float | None, target: Path
+) -> None:
     workflow = sources.folder.workflow
     names = functions_in(plan.wraps[index], workflow)
-    styles = {name: sources.handlers[name].style for name in names}
-    limits_s = function_timeouts_s(_variables(names, sources))
-    return declare(plan, index, workflow, styles, timeout_s(plan, given_timeout_s), limits_s)
-
-
-def _variables(names: Iterable[str], sources: Sources) -> dict[str, dict[str, str]]:
-    return {n: environment(sources.stack.functions[n], sources.folder.path) for n in names}
-
-
-def _write_wrap(wrap: WrapDeclaration, sources: Sources, target: Path) -> None:
-    source = render_handler(wrap)
-    names = list(wrap.functions)
-    for name in names:
-        shutil.copytree(sources.handlers[name].folder, target / "functions" / name, ignore=_SKIPPED)
-    requirements = merge_requirements({name: sources.handlers[name].folder for name in names})
+    limits_s = function_timeouts_s(sources.variables(names))
+    seconds = timeout_s(plan, given_timeout_s)
+    source = render_handler(declare(plan, index, workflow, sources.styles, seconds, limits_s))
+    folders = {name: sources.handlers[name].folder for name in names}
+    for name, folder in folders.items():
+        shutil.copytree(folder, target / "functions" / name, ignore=_SKIPPED)
+    requirements = merge_requirements(folders)
     (target / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements))
     (target / "handler.py").write_text(source)
 
@@ -260,7 +280,6 @@ def _stack_function(
     settings = run | {KEY_VARIABLE: marks[KEY_ANNOTATION]}
     if index == 0 and plan.orchestrator != "client":
         settings |= _sized_for(sources.folder)
-    styles = {name: sources.handlers[name].style for name in names}
     return StackFunction(
         lang=_TEMPLATE,
         handler=f"./{wrap.name}",
@@ -268,7 +287,7 @@ def _stack_function(
         fprocess=_FPROCESS,
         environment=sources.common_variables
         | NATIVE_THREADS
-        | merge_environments(wrap.name, _variables(names, sources), styles, settings),
+        | merge_environments(wrap.name, sources.variables(names), sources.styles, settings),
         secrets=tuple(
             dict.fromkeys(s for name in names for s in sources.stack.functions[name].secrets)
         ),

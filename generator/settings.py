@@ -36,12 +36,8 @@ MOST_INFLIGHT = 512
 #: make each other slower. On two free cores two threads of OpenBLAS are 1.3 to 1.8 times as fast,
 #: for up to 1.9 times the CPU time. What a function's own variables say wins, and is profiled.
 NATIVE_THREADS = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "BLIS_NUM_THREADS": "1",
-    "NUMEXPR_NUM_THREADS": "1",
-    "RAYON_NUM_THREADS": "1",
+    f"{library}_NUM_THREADS": "1"
+    for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "RAYON")
 }
 
 

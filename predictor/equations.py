@@ -25,17 +25,22 @@ def workflow_latency_ms(stages_ms: Sequence[float], request_ms: float) -> float:
 Caller = Literal["client", "entry", "first"]
 
 
+def call_ms(place: int, platform: Platform) -> float:
+    """Equation (2) for one wrap: that at `place`, from 0, leaves so many T_INV late; T_RPC."""
+    return place * platform.invoke_ms + platform.rpc_ms
+
+
 def calls_ms(count: int, platform: Platform, caller: Caller) -> list[float]:
     """Equation (2): what calling each of a stage's `count` wraps costs.
 
-    Wrap k, counted from 1, leaves (k-1) T_INV late and pays T_RPC; a call of the client is a
-    request of its own, which costs what requests do. The entry wrap need not be called. It begins
-    itself when the others have been called, for which the paper has it not wait.
+    A call of the client is a request of its own, which costs what requests do. The entry wrap need
+    not be called. It begins itself when the others have been called, for which the paper has it
+    not wait.
     """
     if caller == "client":
-        call_ms = max(platform.rpc_ms, platform.request_ms)
-        return [place * platform.invoke_ms + call_ms for place in range(count)]
-    calls = [place * platform.invoke_ms + platform.rpc_ms for place in range(count)]
+        request_ms = max(platform.rpc_ms, platform.request_ms)
+        return [place * platform.invoke_ms + request_ms for place in range(count)]
+    calls = [call_ms(place, platform) for place in range(count)]
     return [(count - 1) * platform.send_ms, *calls[1:]] if caller == "first" else calls
 
 

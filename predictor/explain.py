@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from predictor.plan_timeline import WrapTimeline
-from predictor.timeline import Span
+from predictor.simulator import Span
 from workflow.documents import Document
 from workflow.plan import Prediction
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from predictor.mechanisms import mechanism_of
 from predictor.predict import Predictor, caller_of, parts_of
-from predictor.timeline import Span
+from predictor.simulator import Span
 from workflow.model import Workflow
 from workflow.plan import Plan
 

@@ -5,18 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
-from predictor.equations import (
-    Caller,
-    call_computing_ms,
-    calls_ms,
-    workflow_latency_ms,
-)
+from predictor.equations import Caller, call_computing_ms, calls_ms, workflow_latency_ms
 from predictor.mechanisms import mechanism_of
-from predictor.simulator import Interpreter, Life, Processes, Simulator, Work, WorkKind
-from predictor.spread import End, has_spread, platform_at, scale_at
-from predictor.timeline import Span
+from predictor.simulator import Interpreter, Life, Processes, Simulator, Span, Work, WorkKind
 from workflow.model import Workflow
 from workflow.plan import Plan, Prediction, WrapStage
 from workflow.platform import Platform
@@ -91,10 +84,9 @@ class Predictor:
         }
         self._forked = dict[str, str]()
         for name, function in profile.functions.items():
-            further_ms = (function.forked_ms or 0.0) - function.latency_ms
-            if further_ms > 0:
+            if function.further_ms:
                 self._forked[name] = f"{name} forked"  # no function has a space in its name
-                works[self._forked[name]] = (("cpu", further_ms), *works[name])
+                works[self._forked[name]] = (("cpu", function.further_ms), *works[name])
         interpreter = Interpreter(
             platform.switch_interval_ms,
             platform.switch_cost_ms,
@@ -260,11 +252,9 @@ def _predict_one(
     stages = Predictor(profile, platform).plan_stages_ms(plan, workflow)
     latency = _latency_ms(plan, stages, platform)
     bounds = [latency]
-    if has_spread(profile, platform):
-        for end in get_args(End):
-            place = platform_at(platform, end)
-            predictor = Predictor(profile, place, scale_at(profile, end))
-            bounds.append(_latency_ms(plan, predictor.plan_stages_ms(plan, workflow), place))
+    for at_end in _ends(profile, platform):
+        stages_then = at_end.plan_stages_ms(plan, workflow)
+        bounds.append(_latency_ms(plan, stages_then, at_end.platform))
     error_ms = latency * platform.prediction_error
     low_ms = latency - math.hypot(latency - min(bounds), error_ms)
     high_ms = latency + math.hypot(max(bounds) - latency, error_ms)
@@ -275,6 +265,23 @@ def _predict_one(
         warnings=(*profile.warnings, *platform.warnings),
         stages_ms=tuple(round(stage, 4) for stage in stages),
     )
+
+
+def _ends(profile: Profile, platform: Platform) -> Iterator[Predictor]:
+    """With all functions and constants at the lower, then the upper ends of their spreads, if any.
+
+    A function at an end takes longer or shorter by as much as the end differs from its latency.
+    """
+    spreads = {
+        name: [end_ms / function.latency_ms for end_ms in function.spread_ms]
+        for name, function in profile.functions.items()
+        if function.spread_ms is not None and function.latency_ms > 0
+    }
+    if platform.spread or any(function.spread_ms for function in profile.functions.values()):
+        for end in (0, 1):
+            constants = {name: ends[end] for name, ends in platform.spread.items()}
+            place = platform.model_copy(update=constants)
+            yield Predictor(profile, place, {name: ends[end] for name, ends in spreads.items()})
 
 
 def _latency_ms(plan: Plan, stages_ms: Sequence[float], platform: Platform) -> float:

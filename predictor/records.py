@@ -41,7 +41,7 @@ PERIOD = _record("kind", "duration_ms")
 #: for it before that, and, as the answer, when its last thread ends.
 PROCESS = _record("size", "start_ms computing_ms forking_ms end_ms")
 
-#: As `predictor.timeline.Span` has them; ``wait_core_ms`` last. A helper's span has no end until
+#: As `predictor.simulator.Span` has them; ``wait_core_ms`` last. A helper's span has no end until
 #: the helper is done.
 SPAN = _record("process thread kind", "start_ms end_ms wait_core_ms")
 

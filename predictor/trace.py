@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from predictor.plan_timeline import WrapTimeline
-from predictor.timeline import COMPUTING, Span
+from predictor.simulator import COMPUTING, Span
 from predictor.trace_events import (
     COUNTER,
     WORKFLOW,

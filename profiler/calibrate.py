@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from deployment.background_load import await_quiet, mean_share, others_share
 from deployment.invoke import Answer
@@ -32,6 +31,7 @@ from profiler.noop_shapes import Shape, crowd, shapes, write_folder
 from profiler.self_check import prediction_error, warnings
 from workflow.errors import ChironError
 from workflow.platform import Platform
+from workflow.tracing import run_ms, runs
 
 Progress = Callable[[str], None]
 #: Plan -> what was seen of it.
@@ -83,7 +83,7 @@ def calibrate(
     ----------
     Chiron (SC'23), equations (1)-(4) and Table 2.
     """
-    say = progress or _say_nothing
+    say = progress or (lambda _: None)
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-calibrate-"))
         folder = write_folder(Path(scratch))
@@ -181,12 +181,6 @@ def _rounds(
     return timed, crowds, typical_ms
 
 
-def overhead_ms(one: Deployment) -> float:
-    """How long a request takes on top of what its function does, of the plan ``one``."""
-    seen = _seen("", one)
-    return seen.latency_ms - seen.last_ms
-
-
 def _cold(one: Deployment, request: bytes, *, trace: bool = False) -> Answer:
     """The answer to a request that comes after something else has run on every core.
 
@@ -203,24 +197,22 @@ def _seen(name: str, one: Deployment, width: int = 1) -> Seen:
     latency_ms = _cold(one, PAUSE.encode()).latency_ms
     traced = _cold(one, PAUSE.encode(), trace=True)
     working = name in constants.WORKING
-    runs = [row for row in traced.timeline if row["kind"] == "run"]
-    last: dict[int, dict[str, Any]] = {}
-    for row in sorted(runs, key=lambda row: float(row["end_ms"])):
-        last[row["task"] // width] = row
+    ran = sorted(runs(traced.timeline), key=lambda row: row["end_ms"])
+    last = {(row["task"] or 0) // width: row for row in ran}
     return Seen(
         latency_ms=latency_ms,
         brief_ms=brief_ms,
         begins_ms=_begins_ms(traced),
         working_begins_ms=_begins_ms(_cold(one, WORK.encode(), trace=True)) if working else (),
-        last_ms=sum(row["end_ms"] - row["start_ms"] for row in last.values()),
-        tail_ms=traced.latency_ms - max(row["end_ms"] for row in runs),
+        last_ms=sum(map(run_ms, last.values())),
+        tail_ms=traced.latency_ms - ran[-1]["end_ms"],
     )
 
 
 def _begins_ms(answer: Answer) -> tuple[float, ...]:
     """When each process of the entry wrap began with its first function."""
-    runs = [row for row in answer.timeline if row["kind"] == "run"]
-    entry = [row for row in runs if row["wrap"] == runs[0]["wrap"]]
+    ran = runs(answer.timeline)
+    entry = [row for row in ran if row["wrap"] == ran[0]["wrap"]]
     return tuple(
         min(row["start_ms"] for row in entry if row["process"] == process)
         for process in sorted({row["process"] for row in entry})
@@ -258,8 +250,8 @@ def _medians(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 
 def _interpreter(one: Deployment, rounds: int) -> Interpreter:
-    runs = [row for _ in range(rounds) for row in one.invoke(_REQUEST, trace=True).timeline]
-    noops_ms = [row["end_ms"] - row["start_ms"] for row in runs if row["kind"] == "run"]
+    traced = [one.invoke(_REQUEST, trace=True).timeline for _ in range(rounds)]
+    noops_ms = [run_ms(row) for timeline in traced for row in runs(timeline)]
     try:
         (answer,) = json.loads(one.invoke(QUESTION.encode()).output)
         return Interpreter(
@@ -268,7 +260,3 @@ def _interpreter(one: Deployment, rounds: int) -> Interpreter:
     except (ValueError, KeyError, TypeError, ArithmeticError):
         message = "the no-op wrap answers something else than was asked: deploy chiron's template"
         raise ChironError("calibration-failed", message, status=502) from None
-
-
-def _say_nothing(_: str) -> None:
-    """Progress that is not asked for."""

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import json
 
+from predictor.trace_events import complete, document, name
 from workflow.profile import Profile
+
+_PID = 1
 
 
 def chrome_trace(profile: Profile) -> str:
     """The trace: one complete event (``"ph": "X"``) for each period, times in microseconds."""
-    events: list[dict[str, object]] = [
-        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": profile.workflow}}
-    ]
-    for thread, (name, function) in enumerate(profile.functions.items(), start=1):
-        about: dict[str, object] = {"pid": 1, "tid": thread}
-        events.append(about | {"ph": "M", "name": "thread_name", "args": {"name": name}})
-        events += [
-            about
-            | {
-                "ph": "X",
-                "name": period.syscall or period.kind,
-                "cat": period.kind,
-                "ts": round(period.start_ms * 1000, 3),
-                "dur": round(period.duration_ms * 1000, 3),
-            }
-            for period in function.periods
-        ]
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n"
+    events = [name("process_name", _PID, 0, profile.workflow)]
+    for row, (function, profiled) in enumerate(profile.functions.items(), start=1):
+        events.append(name("thread_name", _PID, row, function))
+        for period in profiled.periods:
+            end_ms = period.start_ms + period.duration_ms
+            what = period.syscall or period.kind
+            events.append(complete(what, period.kind, _PID, row, period.start_ms, end_ms))
+    return json.dumps(document(events)) + "\n"

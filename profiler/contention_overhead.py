@@ -17,6 +17,7 @@ from deployment.launcher import Deployment
 from profiler.cpu_speed import steady, with_cpu_speed
 from profiler.noop_handler import WORK, WORK_PAUSE_MS
 from profiler.noop_shapes import CROWD_THREADS
+from workflow.tracing import runs
 
 #: The share is found once more for each of so many parts of the rounds, for its spread.
 _PARTS = 8
@@ -87,7 +88,6 @@ def _computing(one: Deployment, waiting_ms: float) -> Computing:
 def _longest_ms(one: Deployment) -> float:
     """From the begin of a process's first function to the end of its last, of the slowest."""
     spans: dict[int, list[float]] = {}
-    for row in one.invoke(WORK.encode(), trace=True).timeline:
-        if row["kind"] == "run":
-            spans.setdefault(row["process"], []).extend((row["start_ms"], row["end_ms"]))
+    for row in runs(one.invoke(WORK.encode(), trace=True).timeline):
+        spans.setdefault(row["process"], []).extend((row["start_ms"], row["end_ms"]))
     return max(max(times) - min(times) for times in spans.values())

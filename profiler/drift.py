@@ -7,12 +7,11 @@ when it was measured is taken as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from statistics import median
 
 from profiler.periods import Piece, laid_out
 from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Profile
+from workflow.profile import FunctionProfile, Profile, in_a_row
 
 #: Times that no machine's speed changes.
 _BY_CLOCK = {"switch_interval_ms", "cpu_probe_ms"}
@@ -86,18 +85,13 @@ def _function_at(function: FunctionProfile, cpu_probe_ms: float) -> FunctionProf
         period.duration_ms * (1.0 if period.kind == "block" else factor)
         for period in function.periods
     ]
-    starts = accumulate(lengths, initial=0.0)
-    periods = tuple(
-        period.model_copy(update={"start_ms": start, "duration_ms": length})
-        for period, start, length in zip(function.periods, starts, lengths, strict=False)
-    )
     latency_ms = sum(lengths)
+    periods = in_a_row(function.periods, lengths)
     times: dict[str, object] = {"periods": periods, "latency_ms": latency_ms}
     if function.cpu_probe_ms is not None:
         times["cpu_probe_ms"] = cpu_probe_ms
     if function.forked_ms is not None:
-        further_ms = max(0.0, function.forked_ms - function.latency_ms)
-        times["forked_ms"] = latency_ms + further_ms * factor
+        times["forked_ms"] = latency_ms + function.further_ms * factor
     if function.spread_ms is not None and function.latency_ms > 0:
         low_ms, high_ms = function.spread_ms
         ratio = latency_ms / function.latency_ms

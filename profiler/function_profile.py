@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
 from pathlib import Path
 from statistics import fmean, median, quantiles
 from typing import TypeVar, get_args
@@ -17,7 +16,7 @@ from profiler.reconcile import probed_periods, reconciled
 from profiler.sampling import Samples
 from profiler.shared_resources import files, ports, unshareable
 from profiler.typical_run import traced_run, typical_run
-from workflow.profile import FunctionProfile, Period, PeriodKind
+from workflow.profile import FunctionProfile, Period, PeriodKind, in_a_row
 
 _FORKED_WARM_UP = 2
 #: Runs in forked processes, each of which serves one request.
@@ -37,22 +36,22 @@ def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionP
     taken_ms = [run.latency_ms for run in samples.untraced]
     low, middle_ms, high = quantiles(taken_ms, n=4, method="inclusive")
     # How long it waits does not depend on that speed, but has to be known for it.
-    waiting_ms = _waiting_ms(_periods(samples, round(middle_ms, 3)))
+    usual = _periods(samples, round(middle_ms, 3))
+    waiting_ms = sum(period.duration_ms for period in usual if period.kind == "block")
     latency_ms = round(samples.latency_ms(waiting_ms), 3)
-    traced = [each.run for each in samples.traced]
-    opened = files(traced)
+    opened = files(samples.traced)
     return FunctionProfile(
         latency_ms=latency_ms,
         samples=len(samples.untraced),
         spread_ms=(round(min(low, latency_ms), 3), round(max(high, latency_ms), 3)),
         cpu_probe_ms=round(samples.cpu_probe_ms, 4),
-        sources=("probe", "strace") if traced else ("probe",),
+        sources=("probe", "strace") if samples.traced else ("probe",),
         periods=_keeping_busy(_periods(samples, latency_ms), samples.cores * latency_ms),
         memory_mib=round(samples.memory_mib, 2),
         idle_mib=round(samples.idle_mib, 2) or None,
         files_read=opened.read,
         files_written=opened.written,
-        ports=ports(traced),
+        ports=ports(samples.traced),
         unshareable=unshareable(handler),
         input_bytes=samples.input_bytes,
         output_bytes=samples.output_bytes,
@@ -65,7 +64,7 @@ def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
     probed = _typical_kinds(samples.probed)
     if not samples.traced:
         return probed_periods(probed, latency_ms)
-    run = typical_run([traced_run(each.run, each.delayed_ms) for each in samples.traced])
+    run = typical_run(list(map(traced_run, samples.traced)))
     held_ms, busy_ms = 0.0, latency_ms
     if latency_ms >= SHORTEST_SEEN_MS:  # else the probe cannot tell
         held_ms = _time_ms(probed, latency_ms, "cpu")
@@ -91,10 +90,6 @@ def _keeping_busy(periods: Sequence[Period], core_ms: float) -> tuple[Period, ..
         )
         for period in periods
     )
-
-
-def _waiting_ms(periods: Sequence[Period]) -> float:
-    return sum(period.duration_ms for period in periods if period.kind == "block")
 
 
 def _time_ms(probed: ProbeRun, latency_ms: float, kind: PeriodKind) -> float:
@@ -186,10 +181,8 @@ def _mean_periods(
         )
         for period in periods
     ]
-    for period, start_ms, length in zip(
-        periods, accumulate(lengths, initial=0.0), lengths, strict=False
-    ):
-        yield period.model_copy(update={"start_ms": round(start_ms, 3), "duration_ms": length})
+    for period in in_a_row(periods, lengths):
+        yield period.model_copy(update={"start_ms": round(period.start_ms, 3)})
 
 
 def _each_once(facts: Iterable[Iterable[Fact]]) -> tuple[Fact, ...]:

@@ -43,12 +43,15 @@ class HandlerRun:
         The handler's own thread first, then what it started, and what those started.
     marker_s
         How long the markers took: they do nothing, so this is what tracing adds to a call.
+    delayed_ms
+        For how long its thread had no core, where the wrap has told.
     """
 
     start_s: float
     end_s: float
     strands: tuple[Strand, ...]
     marker_s: float
+    delayed_ms: float = 0.0
 
     @property
     def duration_ms(self) -> float:

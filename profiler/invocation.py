@@ -15,7 +15,7 @@ from openfaas.endings import TAIL, last_words, memory_note
 from profiler.cpu_speed import CpuSpeed, speed_of
 from profiler.probe_run import ProbeRun, probe_run, read_ticks
 from workflow.errors import ChironError
-from workflow.tracing import trace_header
+from workflow.tracing import Traced, run_ms, runs, trace_header
 
 _SHOWN = 300
 _NO_SPEED = CpuSpeed(0.0, 0.0)
@@ -98,11 +98,11 @@ class Solo:
             log_shown = code != "raised"
             raise self._failed(f"failed while it was profiled: {reason}", log_shown=log_shown)
         try:
-            answer = json.loads(response.content)
-            (run,) = (row for row in answer["timeline"] if row["kind"] == "run")
+            answer: Traced = json.loads(response.content)
+            (run,) = runs(answer["timeline"])
             seen = probe_run(read_ticks(run["ticks"])) if probed else None
-            whole_ms, delayed_ms = run["end_ms"] - run["start_ms"], run["delayed_ms"]
-            latency_ms = max(0.0, float(whole_ms - delayed_ms))
+            delayed_ms = run["delayed_ms"]
+            latency_ms = max(0.0, run_ms(run) - delayed_ms)
             beside = speed_of(run["cpu_probe_ms"]) if cpu_probed else _NO_SPEED
             cores = run["cpu_ms"] / latency_ms if latency_ms else 0.0
             return Invocation(str(answer["output"]), latency_ms, delayed_ms, cores, seen, beside)

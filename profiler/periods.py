@@ -104,7 +104,7 @@ def periods(
     ----------
     Chiron (SC'23), §3.2.
     """
-    gaps = run.gaps_ms
+    gaps: Sequence[float] = run.gaps_ms
     blocks = [max(0.0, wait_ms - run.marker_ms) for wait_ms in run.blocks_ms]
     waiting_ms = sum(blocks)
     least_ms = max(held_ms, _unseen_ms(gaps, run.marker_ms))

@@ -20,8 +20,7 @@ from profiler.invocation import Solo
 from profiler.sampling import FEWEST_ROUNDS, Beside, sample
 from profiler.sandbox import Sandbox, find_sandbox
 from profiler.solo import Alone, alone, alone_under_strace
-from profiler.traced_runs import Attached, Launched, Tracer
-from profiler.tracer import require_tracing
+from profiler.tracer import Attached, Launched, Tracer, require_tracing
 from workflow.answer import ExpectedAnswer
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
@@ -87,7 +86,7 @@ def profile(
     ----------
     Chiron (SC'23), §3.2.
     """
-    say = progress or _say_nothing
+    say = progress or (lambda _: None)
     strace = _strace(say, probe_alone=probe_alone)
     payloads = folder.payloads()
     for warning in folder.payload_warnings():
@@ -258,7 +257,3 @@ def _handlers(folder: WorkflowFolder) -> dict[str, Path]:
     for handler in found:
         read_requirements(handler.function, handler.folder)  # better now than after measuring
     return {handler.function: handler.folder for handler in found}
-
-
-def _say_nothing(_: str) -> None:
-    """Progress that is not asked for."""

@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 from profiler.cpu_speed import CpuSpeed, steady
 from profiler.drift import run_at
+from profiler.handler_run import HandlerRun
 from profiler.invocation import Invocation, Solo
 from profiler.probe_run import ProbeRun
 from profiler.sandbox import Sandbox
-from profiler.traced_runs import TracedHandler, Tracer
+from profiler.tracer import Tracer
 from workflow.errors import ChironError
 
 #: Called with what was run, and with the run.
@@ -69,7 +70,7 @@ class Samples:
     """
 
     untraced: tuple[Untraced, ...]
-    traced: tuple[TracedHandler, ...]
+    traced: tuple[HandlerRun, ...]
     probed: tuple[ProbeRun, ...]
     memory_mib: float
     idle_mib: float
@@ -137,7 +138,7 @@ def sample(
         tracer.runs([0])
     untraced: list[Untraced] = []
     outputs: list[int] = []
-    traced: list[TracedHandler] = []
+    traced: list[HandlerRun] = []
     probed: list[ProbeRun | None] = []
 
     def run_untraced() -> None:

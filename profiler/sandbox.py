@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
-
-import psutil
 
 from workflow.errors import ChironError
 from workflow.tracing import KEY_VARIABLE
@@ -29,19 +27,13 @@ _DOCKER_S = 5
 _PYTHON = re.compile(r"python\d+\.\d+")
 
 
-class DockerClient(Protocol):
-    """What is needed of docker-py's client."""
-
-    containers: Any
-
-
 def servers(pids: Iterable[int], root: Path) -> list[int]:
     """Those of `pids` that run ``python index.py``, without what such a process has forked.
 
     The watchdog, which is their parent, is another program.
     """
     found = {pid for pid in pids if _is_server(_arguments(root, pid))}
-    return sorted(pid for pid in found if _parent_below(root, pid) not in found)
+    return sorted(pid for pid in found if _status(root, pid, "PPid") not in found)
 
 
 def faasd_pids(function: str, root: Path) -> set[int]:
@@ -69,12 +61,13 @@ def kubernetes_pids(function: str, root: Path) -> set[int]:
 
 
 def docker_pids(
-    function: str, client: DockerClient, root: Path, is_gateway: Callable[[str], bool]
+    function: str, client: Any, root: Path, is_gateway: Callable[[str], bool]
 ) -> set[int]:
-    """What runs in Docker containers of `function`, by the cgroups of their first processes.
+    """What runs in containers of `function` that docker-py's `client` knows.
 
-    A container is the function's by its label, or by its name. Those that say that they are of
-    another gateway than the one whose URL `is_gateway` knows are left out.
+    That is all in the cgroups of their first processes. A container is the function's by its label,
+    or by its name. Those that say that they are of another gateway than the one whose URL
+    `is_gateway` knows are left out.
     """
     ways = ({"label": f"{_FUNCTION_LABEL}={function}"}, {"name": f"^/?{re.escape(function)}$"})
     found = [
@@ -108,8 +101,9 @@ def _variables(root: Path, pid: int) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _parent_below(root: Path, pid: int) -> int:
-    match = re.search(r"^PPid:\s*(\d+)", _text(root, pid, "status"), re.MULTILINE)
+def _status(root: Path, pid: int, field: str) -> int:
+    """A number in the status of the process, 0 where it does not say."""
+    match = re.search(rf"^{field}:\s*(\d+)", _text(root, pid, "status"), re.MULTILINE)
     return int(match[1]) if match else 0
 
 
@@ -130,33 +124,22 @@ class Sandbox:
     def runtime(self) -> str:
         """The interpreter, such as ``python3.11``; empty where it does not say."""
         with contextlib.suppress(OSError):
-            match = _PYTHON.search((self._proc / "exe").readlink().name)
-            return match[0] if match else ""
+            if match := _PYTHON.search(Path(f"/proc/{self.pid}/exe").readlink().name):
+                return match[0]
         return ""
 
     def resident_mib(self) -> float:
         """Resident memory now."""
-        return self._status_mib("VmRSS")
+        return _status(_ROOT, self.pid, "VmRSS") / 1024
 
     def peak_mib(self) -> float:
         """The most resident memory that it has had since `forget_peak`."""
-        return self._status_mib("VmHWM")
+        return _status(_ROOT, self.pid, "VmHWM") / 1024
 
     def forget_peak(self) -> None:
         """Begin to look for a new peak (proc(5), clear_refs)."""
         with contextlib.suppress(OSError):
-            (self._proc / "clear_refs").write_text("5")
-
-    @property
-    def _proc(self) -> Path:
-        return Path("/proc") / str(self.pid)
-
-    def _status_mib(self, field: str) -> float:
-        with contextlib.suppress(OSError):
-            for line in (self._proc / "status").read_text().splitlines():
-                if line.startswith(f"{field}:"):
-                    return int(line.split()[1]) / 1024
-        return 0.0
+            Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
 
 def find_sandbox(function: str, gateway_url: str, trace_key: str = "") -> Sandbox:
@@ -186,8 +169,14 @@ def find_sandbox(function: str, gateway_url: str, trace_key: str = "") -> Sandbo
 
 def _processes(function: str, gateway_url: str, trace_key: str) -> list[int]:
     """Those of the embedded gateway, or of the local launcher."""
-    found = {process.pid: process for process in _servers(function, gateway_url, trace_key)}
-    return [pid for pid, process in found.items() if _parent(process) not in found]
+
+    def serves(pid: int) -> bool:
+        variables = _variables(_ROOT, pid)
+        ours = trace_key in ("", variables.get(KEY_VARIABLE))
+        gateway = variables.get("gateway_url", "")
+        return ours and variables.get("OPENFAAS_NAME") == function and _alike(gateway, gateway_url)
+
+    return servers(filter(serves, _pids(_ROOT)), _ROOT)
 
 
 def _in_containers(function: str, gateway_url: str) -> list[int]:
@@ -215,31 +204,8 @@ def _docker() -> Any:
         return None
 
 
-def _servers(function: str, gateway_url: str, trace_key: str) -> Iterator[psutil.Process]:
-    """Processes that run index.py for `function`: the server, and what it forked."""
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            command = process.cmdline()
-            if any(Path(part).name == "index.py" for part in command[1:3]):
-                environment = process.environ()
-                ours = trace_key in ("", environment.get(KEY_VARIABLE))
-                if ours and _serves(environment, function, gateway_url):
-                    yield process
-
-
-def _serves(environment: Mapping[str, str], function: str, gateway_url: str) -> bool:
-    gateway = environment.get("gateway_url", "")
-    return environment.get("OPENFAAS_NAME") == function and _alike(gateway, gateway_url)
-
-
 def _alike(one: str, other: str) -> bool:
     """Whether two URLs are of one gateway, seen from this machine."""
     first, second = urlsplit(one), urlsplit(other)
     hosts = {first.hostname, second.hostname}
     return first.port == second.port and (len(hosts) == 1 or hosts <= _LOOPBACK)
-
-
-def _parent(process: psutil.Process) -> int | None:
-    with contextlib.suppress(psutil.Error):
-        return process.ppid()
-    return None

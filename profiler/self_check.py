@@ -17,6 +17,7 @@ from profiler.noop_handler import WORK, WORK_PAUSE_MS
 from profiler.noop_shapes import FUNCTION, shapes
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Period, Profile
+from workflow.tracing import run_ms, runs
 
 #: Rounds in which every plan is measured once.
 ROUNDS = 24
@@ -125,5 +126,5 @@ def _latency_ms(one: Deployment) -> float:
 
 
 def _run_ms(one: Deployment) -> float:
-    (run,) = [row for row in one.invoke(WORK.encode(), trace=True).timeline if row["kind"] == "run"]
-    return float(run["end_ms"]) - float(run["start_ms"])
+    (run,) = runs(one.invoke(WORK.encode(), trace=True).timeline)
+    return run_ms(run)

@@ -15,6 +15,7 @@ from openfaas.client import Gateway
 from predictor.mechanisms import DEFAULT_MECHANISM
 from profiler.invocation import Solo
 from profiler.tracer import launching
+from scheduler.layout import wrap_name
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Task, Workflow
@@ -132,7 +133,7 @@ def solo_workflow(workflow: Workflow, without: Collection[str] = ()) -> Workflow
     """
     names = tuple(name for name in workflow.functions if name not in without)
     tasks = tuple(Task(name, name, None) for name in names)
-    return Workflow(_short(workflow.name, "profile"), tasks, names)
+    return Workflow(wrap_name(workflow.name, "profile"), tasks, names)
 
 
 def solo_plan(workflow: Workflow, *, forked: bool = False) -> Plan:
@@ -166,11 +167,6 @@ def _wrap_names(workflow: Workflow) -> Sequence[str]:
     """``WORKFLOW-FUNCTION``, with a number for the function where that is too long."""
     whole = [f"{workflow.name}-{function}" for function in workflow.functions]
     return [
-        name if len(name) <= _LONGEST_NAME else _short(workflow.name, f"{number}")
+        name if len(name) <= _LONGEST_NAME else wrap_name(workflow.name, f"{number}")
         for number, name in enumerate(whole)
     ]
-
-
-def _short(name: str, suffix: str) -> str:
-    """``name-suffix``, at the cost of the name's end where it would be too long."""
-    return f"{name[: _LONGEST_NAME - len(suffix) - 1].rstrip('-')}-{suffix}"

@@ -1,17 +1,25 @@
-"""strace: whether it may trace here, its command line, attached for the length of a block."""
+"""strace: whether it may trace here, and solo runs under it, attached to a process or launched.
+
+Attached strace stops the process in every system call. Launched, it stops it only in those that it
+shows; but such a process is traced for all of its life, and is another one than is timed.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from installation.packages import os_release
 from installation.tracing import check_strace, check_tracing
 from profiler.blocking import TRACED
+from profiler.handler_run import HandlerRun, handler_runs
+from profiler.invocation import Solo
 from profiler.strace_text import Trace, parse
 from workflow.errors import ChironError
 from workflow.tied import tied
@@ -19,6 +27,8 @@ from workflow.tied import tied
 #: How long strace may take to attach, or to write its last lines and let go, in seconds.
 LIMIT_S = 10.0
 _POLL_S = 0.002
+#: How long it may take to write what has happened, in seconds.
+_WRITTEN_S, _WRITTEN_POLL_S = 2.0, 0.005
 
 
 def require_tracing(variables: Mapping[str, str]) -> str:
@@ -47,23 +57,9 @@ def require_tracing(variables: Mapping[str, str]) -> str:
 
 
 class Tracing:
-    """What was traced; complete when the block is left."""
+    """What was traced: `trace` is there when the block is left."""
 
-    def __init__(self, output: Path) -> None:
-        self._output = output
-        self._trace: Trace | None = None
-
-    def read(self) -> None:
-        """Read what strace wrote."""
-        text = self._output.read_text(encoding="utf-8", errors="replace")
-        self._trace = parse(text)
-
-    @property
-    def trace(self) -> Trace:
-        """The system calls."""
-        if self._trace is None:
-            raise RuntimeError("a trace can be read only when tracing has ended")
-        return self._trace
+    trace: Trace
 
 
 @contextmanager
@@ -89,11 +85,11 @@ def tracing(strace: str, pid: int) -> Iterator[Tracing]:
             )
         try:
             _await_attached(tracer, said)
-            found = Tracing(output)
+            found = Tracing()
             yield found
         finally:
             _end(tracer)
-        found.read()
+        found.trace = parse(output.read_text(encoding="utf-8", errors="replace"))
 
 
 def launching(strace: str, output: Path) -> list[str]:
@@ -129,3 +125,57 @@ def _end(tracer: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         tracer.kill()
         tracer.wait()
+
+
+class Tracer(Protocol):
+    """Has one function run under strace."""
+
+    def runs(self, numbers: Sequence[int]) -> list[HandlerRun]:
+        """Runs on its inputs `numbers`, one after the other, without those not seen whole."""
+
+
+@dataclass(frozen=True)
+class Attached:
+    """Attaches to process `pid`, which serves `solo`, for some runs at a time."""
+
+    solo: Solo
+    strace: str
+    pid: int
+
+    def runs(self, numbers: Sequence[int]) -> list[HandlerRun]:
+        """As `Tracer.runs`; none where it is not certain which was which."""
+        with tracing(self.strace, self.pid) as tracer:
+            done = [self.solo.invoke(number) for number in numbers]
+        seen = handler_runs(tracer.trace)
+        if len(seen) != len(done):
+            return []
+        return [
+            replace(run, delayed_ms=one.delayed_ms) for run, one in zip(seen, done, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Launched:
+    """Runs `solo` in a wrap that was launched under strace, which writes to `output`."""
+
+    solo: Solo
+    output: Path
+
+    def runs(self, numbers: Sequence[int]) -> list[HandlerRun]:
+        """As `Tracer.runs`."""
+        return [run for run in map(self._run, numbers) if run]
+
+    def _run(self, number: int) -> HandlerRun | None:
+        before = self.output.stat().st_size
+        done = self.solo.invoke(number)
+        deadline = time.monotonic() + _WRITTEN_S
+        while not (runs := handler_runs(parse(self._written_since(before)))):
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(_WRITTEN_POLL_S)
+        return replace(runs[-1], delayed_ms=done.delayed_ms)
+
+    def _written_since(self, position: int) -> str:
+        with self.output.open("rb") as file:
+            file.seek(position)
+            return file.read().decode(errors="replace")

@@ -8,8 +8,7 @@ the median of each wait, and of the computing between each two, is free of that.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
 from statistics import median
 
 from profiler.blocking import Wait, waits
@@ -22,44 +21,46 @@ class TracedRun:
 
     Attributes
     ----------
-    waits
-        In order and apart from each other.
-    duration_ms
-        How long it took.
+    calls
+        What it waits for, in order.
+    gaps_ms
+        The stretches of computing before, between and after the waits; some may be empty.
+    blocks_ms
+        How long the waits are.
     marker_ms
         What tracing added to a system call.
     """
 
-    waits: tuple[Wait, ...]
-    duration_ms: float
+    calls: tuple[str, ...]
+    gaps_ms: tuple[float, ...]
+    blocks_ms: tuple[float, ...]
     marker_ms: float
 
-    @property
-    def calls(self) -> tuple[str, ...]:
-        """What it waits for."""
-        return tuple(wait.syscall for wait in self.waits)
+    @classmethod
+    def of(cls, found: Sequence[Wait], duration_ms: float, marker_ms: float) -> TracedRun:
+        """A run of `duration_ms` with the waits `found`, which are in order and apart."""
+        starts = [*(wait.start_ms for wait in found), duration_ms]
+        ends = [0.0, *(wait.end_ms for wait in found)]
+        return cls(
+            calls=tuple(wait.syscall for wait in found),
+            gaps_ms=tuple(max(0.0, s - e) for s, e in zip(starts, ends, strict=True)),
+            blocks_ms=tuple(wait.end_ms - wait.start_ms for wait in found),
+            marker_ms=marker_ms,
+        )
 
     @property
-    def gaps_ms(self) -> list[float]:
-        """The stretches of computing before, between and after the waits; some may be empty."""
-        starts = [*(wait.start_ms for wait in self.waits), self.duration_ms]
-        ends = [0.0, *(wait.end_ms for wait in self.waits)]
-        return [max(0.0, start - end) for start, end in zip(starts, ends, strict=True)]
-
-    @property
-    def blocks_ms(self) -> list[float]:
-        """How long the waits are."""
-        return [wait.end_ms - wait.start_ms for wait in self.waits]
+    def duration_ms(self) -> float:
+        """How long it took."""
+        return sum(self.gaps_ms) + sum(self.blocks_ms)
 
 
-def traced_run(run: HandlerRun, delayed_ms: float) -> TracedRun:
+def traced_run(run: HandlerRun) -> TracedRun:
     """A run without the time in which it had no core, which is taken off its computing."""
-    seen = TracedRun(tuple(waits(run)), run.duration_ms, run.marker_s * 1000)
-    gaps = seen.gaps_ms
-    computing = sum(gaps)
-    left = max(computing - delayed_ms, computing / 10)
+    seen = TracedRun.of(waits(run), run.duration_ms, run.marker_s * 1000)
+    computing = sum(seen.gaps_ms)
+    left = max(computing - run.delayed_ms, computing / 10)
     scale = left / computing if computing else 1.0
-    return _joined(seen.calls, [gap * scale for gap in gaps], seen.blocks_ms, seen.marker_ms)
+    return replace(seen, gaps_ms=tuple(gap * scale for gap in seen.gaps_ms))
 
 
 def typical_run(runs: Sequence[TracedRun]) -> TracedRun:
@@ -75,7 +76,7 @@ def typical_run(runs: Sequence[TracedRun]) -> TracedRun:
     if len(usual) == 1:
         middle = median(run.duration_ms for run in runs)
         return min(runs, key=lambda run: abs(run.duration_ms - middle))
-    return _joined(
+    return TracedRun(
         calls,
         _medians([run.gaps_ms for run in usual]),
         _medians([run.blocks_ms for run in usual]),
@@ -83,18 +84,5 @@ def typical_run(runs: Sequence[TracedRun]) -> TracedRun:
     )
 
 
-def _medians(rows: Sequence[Sequence[float]]) -> list[float]:
-    return [median(column) for column in zip(*rows, strict=True)]
-
-
-def _joined(
-    calls: Sequence[str], gaps: Sequence[float], blocks: Sequence[float], marker_ms: float
-) -> TracedRun:
-    """The run in which gaps and blocks take turns, a gap first and last."""
-    pieces = [piece for pair in zip(gaps, blocks, strict=False) for piece in pair]
-    times = list(accumulate([*pieces, gaps[-1]]))
-    found = [
-        Wait(start, end, call)
-        for start, end, call in zip(times[0:-1:2], times[1:-1:2], calls, strict=True)
-    ]
-    return TracedRun(tuple(found), times[-1], marker_ms)
+def _medians(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(median(column) for column in zip(*rows, strict=True))

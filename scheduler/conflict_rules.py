@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, combinations_with_replacement
+from typing import TYPE_CHECKING, TypeAlias
 
+from openfaas.handler_folder import parse_line
 from scheduler.conflicts import Conflicts, Pair
-from scheduler.environments import Environments
-from scheduler.requirements import requirement_conflicts
+from scheduler.folder_settings import Environments
 from workflow.constraints import Constraints
+from workflow.errors import ChironError
 from workflow.profile import Profile
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+#: A function, and one of the packages that it asks for.
+Need: TypeAlias = "tuple[str, Requirement]"
+#: Appended to a version, the next one that any bound can tell from it.
+_NEXT = ".0.0.0.1"
+#: A version that is below every bound that anybody sets.
+_FIRST = "0"
 
 
 def find_conflicts(
@@ -30,8 +42,8 @@ def find_conflicts(
         **_isolated(names, constraints, "wrap"),
         **_files(names, profile),
         **_ports(names, profile),
-        **_variables(names, environments),
-        **requirement_conflicts(names, profile),
+        **variable_conflicts({name: environments[name] for name in names if name in environments}),
+        **_requirements(names, profile),
         **_runtimes(names, profile),
     }
     process = {
@@ -61,6 +73,66 @@ def _unshareable(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
         for one in [a if calls[a] else b]
         if calls[one]
     }
+
+
+def _requirements(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
+    """A wrap has one version of each package."""
+    needs: list[Need] = []
+    for name in names:
+        needs += [(name, _parsed(text, name)) for text in profile.functions[name].requirements]
+    return {(a, b): reason for (a, b), reason in excluding(needs) if a != b}
+
+
+def excluding(needs: Sequence[Need]) -> Iterator[tuple[Pair, str]]:
+    """The pairs of functions that need versions of a package which exclude each other, and why.
+
+    They come in the order of `needs`; a function may be in a pair with itself.
+    """
+    if not needs:
+        return
+    from packaging.utils import canonicalize_name  # loaded only where there is something to compare
+
+    by_package: dict[str, list[Need]] = {}
+    for function, requirement in needs:
+        if requirement.marker is None or requirement.marker.evaluate():
+            package = canonicalize_name(requirement.name)
+            by_package.setdefault(package, []).append((function, requirement))
+    for asking in by_package.values():
+        for (a, one), (b, other) in combinations(asking, 2):
+            if not _satisfiable(one, other):
+                yield (a, b), f"{a} needs {one} and {b} needs {other}"
+
+
+def _satisfiable(one: Requirement, other: Requirement) -> bool:
+    """Whether some version suits both; that it exists is left to the installer.
+
+    Between two neighbouring bounds all versions are alike, so that one of each will do.
+    """
+    if one.url and other.url:
+        return one.url == other.url
+    if one.specifier == other.specifier:
+        return True
+    named = [s for r in (one, other) for s in r.specifier if s.operator != "==="]
+    bounds = {s.version.removesuffix(".*") for s in named}
+    candidates = {_FIRST, *bounds, *(bound + _NEXT for bound in bounds if bound[-1].isdigit())}
+    return any(
+        one.specifier.contains(version, prereleases=True)
+        and other.specifier.contains(version, prereleases=True)
+        for version in candidates
+    )
+
+
+def _parsed(text: str, function: str) -> Requirement:
+    """One requirement of `function`; ``bad-requirement`` unless it is as ``name==1.0``."""
+    try:
+        return parse_line(text)
+    except ValueError as error:
+        raise ChironError(
+            "bad-requirement",
+            f"{text[:60]!a} of function {function} {error}",
+            path=f"functions.{function}.requirements",
+            functions=[function],
+        ) from None
 
 
 def _runtimes(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
@@ -103,27 +175,17 @@ def _ports(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
     }
 
 
-def _variables(names: Sequence[str], environments: Environments) -> dict[Pair, str]:
-    """A wrap has one environment; who does not set a variable bears any value of it.
+def variable_conflicts(environments: Environments) -> dict[Pair, str]:
+    """A wrap has one environment; a function that does not set a variable takes any value of it.
 
     Values are not told: they may be secrets.
     """
-    users: dict[str, list[tuple[str, str]]] = {}
-    for name, variable, value in _set(names, environments):
-        users.setdefault(variable, []).append((name, value))
     return {
         (a, b): f"{a} and {b} want different values of {variable}"
-        for variable, wanted in users.items()
-        for (a, one), (b, other) in combinations(wanted, 2)
-        if one != other
+        for a, b in combinations(sorted(environments), 2)
+        for variable in sorted(environments[a].keys() & environments[b].keys())
+        if environments[a][variable] != environments[b][variable]
     }
-
-
-def _set(names: Sequence[str], environments: Environments) -> Iterator[tuple[str, str, str]]:
-    for name in names:
-        variables: Mapping[str, str] = environments.get(name, {})
-        for variable in sorted(variables):
-            yield name, variable, variables[variable]
 
 
 def _pair(a: str, b: str) -> Pair:

@@ -10,7 +10,6 @@ from scheduler.conflicts import Conflicts, Pair
 from scheduler.limits import Limits, exceeded
 from scheduler.options import Job
 from scheduler.planners import PLANNERS, searched
-from scheduler.secrets import widened_secrets
 from workflow.plan import Plan, Wrap, WrapStage
 
 _STRATEGIES: dict[Strategy, str] = {
@@ -42,7 +41,7 @@ def explain(
     lines += _wraps(plan, job)
     lines += _some(list(_processes(plan, job)), "processes")
     lines += _some(_conflicts(plan, job), "conflicts")
-    lines += widened_secrets(plan, job.workflow, job.secrets)
+    lines += _widened_secrets(plan, job)
     return (*lines, *exceeded(plan, job.limits))
 
 
@@ -157,6 +156,23 @@ def _apart(conflicts: Conflicts) -> Iterator[str]:
         others = [b if a == one else a for a, b in alike]
         names = _names(["its own other tasks" if other == one else other for other in others])
         yield f"{one} shares no {level} with {names}: {reason}"
+
+
+def _widened_secrets(plan: Plan, job: Job) -> Iterator[str]:
+    """A line for every wrap in which a function can read secrets that are only others'.
+
+    All functions of a wrap are in one sandbox, with the union of their secrets as files.
+    """
+    for wrap in plan.wraps:
+        inside = list(dict.fromkeys(map(job.workflow.function_of, wrap.tasks)))
+        owners = [name for name in inside if job.secrets.get(name)]
+        given = sorted({secret for name in owners for secret in job.secrets[name]})
+        if any(set(job.secrets.get(name, ())) < set(given) for name in inside):
+            plural = "s" if len(given) > 1 else ""
+            yield (
+                f"{wrap.name} gives the secret{plural} {', '.join(given)} of {', '.join(owners)} "
+                "to all its functions: isolate in constraints.json keeps one to a wrap of its own"
+            )
 
 
 def _some(lines: list[str], what: str) -> list[str]:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scheduler.environments import Environments, read_environments
-from scheduler.secrets import Secrets, read_secrets
+from openfaas.handler_folder import STYLES, Style
+from openfaas.stack import environment, read_stack
 from workflow.constraints import NO_CONSTRAINTS, Constraints
 from workflow.folder import WorkflowFolder
+
+#: Function -> variable -> value.
+Environments = Mapping[str, Mapping[str, str]]
+#: Function -> the names of its secrets.
+Secrets = Mapping[str, Sequence[str]]
+
+#: Variables that every wrap has its own values of, computed from the plan.
+_TIMES = "exec_timeout healthcheck_interval read_timeout write_timeout"
+_SIZES = "max_inflight pool_concurrency WAITRESS_THREADS"
+OF_WRAPS = frozenset(f"{_TIMES} {_SIZES} WRAP_CPUS WRAP_MEMORY_MIB WRAP_REQUEST_BYTES".split())
+#: What python3-flask looks at to choose between text and bytes for its handler.
+_RAW_BODY = "RAW_BODY"
 
 
 @dataclass(frozen=True)
@@ -20,6 +32,9 @@ class FolderSettings:
     secrets: Secrets = field(default_factory=dict)
 
 
+NO_SETTINGS = FolderSettings()
+
+
 def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> FolderSettings:
     """The settings in constraints.json and stack.yaml, each of which need not be there.
 
@@ -27,9 +42,34 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
     ----------
     variables
         What ``${VAR}`` in stack.yaml stands for, usually ``os.environ``.
+
+    Raises
+    ------
+    ChironError
+        What `openfaas.stack.read_stack` and `environment` raise.
     """
+    constraints = folder.constraints()
+    if not folder.stack_file.exists():
+        return FolderSettings(constraints)
+    functions = read_stack(folder.stack_file, variables).functions
+    used = {name: functions[name] for name in folder.workflow.functions if name in functions}
     return FolderSettings(
-        constraints=folder.constraints(),
-        environments=read_environments(folder, variables),
-        secrets=read_secrets(folder, variables),
+        constraints,
+        environments={
+            name: wanted(environment(function, folder.path), STYLES.get(function.lang))
+            for name, function in used.items()
+        },
+        secrets={name: function.secrets for name, function in used.items() if function.secrets},
     )
+
+
+def wanted(variables: Mapping[str, str], style: Style | None = None) -> dict[str, str]:
+    """What a function with `variables` needs its wrap's to be: all but those that wraps set.
+
+    A handler of style ``flask`` that sets no RAW_BODY asks for text by that.
+    """
+    found = {key: value for key, value in variables.items() if key not in OF_WRAPS}
+    if style == "flask":
+        raw = variables.get(_RAW_BODY, "").lower() in ("1", "true")
+        found[_RAW_BODY] = "true" if raw else "false"
+    return found

@@ -22,11 +22,6 @@ class Limits:
     node_memory_mib: int | None = None
 
 
-def fits(plan: Plan, limits: Limits) -> bool:
-    """Whether a cluster with `limits` takes `plan`."""
-    return not exceeded(plan, limits)
-
-
 def exceeded(plan: Plan, limits: Limits) -> tuple[str, ...]:
     """A line for every limit that `plan` exceeds, with what would have to change."""
     lines, found = list[str](), searched(plan.planner)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from predictor.equations import workflow_latency_ms
 from predictor.predict import Predictor, mean_ms, predict
 from scheduler.conflicts import Conflicts
+from scheduler.folder_settings import Secrets
 from scheduler.layout import Layout, plan_from_layout
-from scheduler.limits import Limits, fits
+from scheduler.limits import Limits, exceeded
 from scheduler.pgp import Candidate, Search
-from scheduler.planners import DEFAULT_PLANNER, faastlane, faastlane_plus, faastlane_t
+from scheduler.planners import DEFAULT_PLANNER, PLANNERS, faastlane, faastlane_plus, faastlane_t
 from scheduler.problem import Problem
-from scheduler.secrets import Secrets
 from workflow.model import Workflow
 from workflow.plan import Plan
 from workflow.platform import Platform
@@ -67,7 +67,7 @@ class Options:
         problem = Problem.of(job.workflow, job.profile, job.platform, mechanism, job.conflicts)
         planners = [faastlane_t, faastlane, *([] if job.conflicts.together else [faastlane_plus])]
         baselines = [
-            _plan(job, mechanism, make(job.workflow))
+            planned(job, mechanism, make(job.workflow))
             for make in planners
             if not job.conflicts.process
         ]
@@ -109,11 +109,7 @@ class Options:
 
     def baselines_at(self, cpus: int) -> list[Option]:
         """The plans with `cpus` CPUs of the planners that the search has to beat."""
-        return [
-            baseline
-            for baseline in self.baselines
-            if baseline.plan.cpus == cpus and self.counts(baseline)
-        ]
+        return [one for one in self.baselines if one.plan.cpus == cpus and self.counts(one)]
 
     def judged(self, plan: Plan) -> Option:
         """`plan` with the latency that it is judged by, rounded as predictions are."""
@@ -122,7 +118,7 @@ class Options:
             judged_ms = predict(plan, job.workflow, job.profile, job.platform).high_ms
         else:
             judged_ms = mean_ms(job.profile.mix, (self._latency_ms(plan, p) for p in self.each))
-        return Option(plan, judged_ms, fits(plan, job.limits))
+        return Option(plan, judged_ms, fits=not exceeded(plan, job.limits))
 
     def _latency_ms(self, plan: Plan, predictor: Predictor) -> float:
         stages_ms = predictor.plan_stages_ms(plan, self.job.workflow)
@@ -133,15 +129,20 @@ class Options:
         layout = candidate.layout(below_ms)
         if layout is None:
             return None
-        return self.judged(_plan(self.job, self.search.problem.mechanism, layout))
+        return self.judged(planned(self.job, self.search.problem.mechanism, layout))
 
 
-def _plan(job: Job, mechanism: str, layout: Layout) -> Plan:
+def planned(job: Job, mechanism: str, layout: Layout, label: str = DEFAULT_PLANNER) -> Plan:
+    """The plan, not yet predicted, that deploys `layout` as the planner `label` does."""
+    planner = PLANNERS[label]
     return plan_from_layout(
         layout,
         job.workflow,
         job.profile,
-        planner=DEFAULT_PLANNER,
+        planner=label,
         mechanism=mechanism,
+        orchestrator=planner.orchestrator,
         node_cpus=job.platform.cpus,
+        prefix=planner.prefix,
+        names=planner.names(job.workflow) if planner.names else None,
     )

@@ -59,8 +59,16 @@ def pareto(options: Iterable[Option], job: Job, slo_ms: float) -> ParetoFront:
 
     With headroom, latency is the high end of the prediction.
     """
-    plans = [_pareto_plan(option, job, slo_ms) for option in undominated(options)]
-    return ParetoFront(workflow=job.workflow.name, slo_ms=slo_ms, plans=tuple(plans))
+    plans = tuple(
+        ParetoPlan(
+            latency_ms=option.judged_ms,
+            cpus=option.plan.cpus,
+            memory_mib=memory_mib(option.plan),
+            plan=assess(option.plan, job, slo_ms),
+        )
+        for option in undominated(options)
+    )
+    return ParetoFront(workflow=job.workflow.name, slo_ms=slo_ms, plans=plans)
 
 
 def undominated(options: Iterable[Option]) -> list[Option]:
@@ -78,12 +86,3 @@ def _weights(option: Option) -> tuple[float, int, int]:
 
 def _as_good(one: Option, other: Option) -> bool:
     return all(a <= b for a, b in zip(_weights(one), _weights(other), strict=True))
-
-
-def _pareto_plan(option: Option, job: Job, slo_ms: float) -> ParetoPlan:
-    return ParetoPlan(
-        latency_ms=option.judged_ms,
-        cpus=option.plan.cpus,
-        memory_mib=memory_mib(option.plan),
-        plan=assess(option.plan, job, slo_ms),
-    )

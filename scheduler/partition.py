@@ -9,9 +9,8 @@ from statistics import fmean
 
 from scheduler.fill import fill
 from scheduler.kernighan_lin import Estimate, Exchange, Functions, exchanged, kernighan_lin
-from scheduler.pair_latency import pair_latency
 from scheduler.problem import Problem
-from scheduler.slots import Slots, by_wrap
+from scheduler.slots import Slots, by_wrap, pair_latency
 
 #: The functions of every process of one stage and group, in the order of the slots.
 Partition = tuple[Functions, ...]

@@ -7,9 +7,9 @@ in each stage, and every stage runs as many of them as make it fastest.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import compress
 
@@ -32,6 +32,9 @@ SEARCHED = 3
 ESTIMATE_MARGIN = 1.02
 #: By how much predictions are rounded at most.
 ROUNDING_MS = 0.001
+
+#: Slots, and a lower bound or a guess of what a stage's functions take there, in milliseconds.
+BoundedSlots = tuple[float, Slots]
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,6 @@ class Search:
 
     problem: Problem
     stages: tuple[tuple[Functions, ...], ...]
-    _found: dict[tuple[Functions, Slots], tuple[float, Partition]] = field(
-        default_factory=dict, repr=False
-    )
 
     @classmethod
     def of(cls, problem: Problem) -> Search:
@@ -114,12 +114,12 @@ class Search:
     def candidates(self, cpus: int, limits: Limits) -> Iterator[Candidate]:
         """The candidates with `cpus` CPUs in as many wraps as allowed, few wraps first."""
         for shape in shapes(self.problem, self.stages, cpus, limits):
-            bounds = [self._stage_bound_ms(stage, shape) for stage in self.stages]
+            bounds = self._stages_ms(shape, lambda _, options: min(bound for bound, _ in options))
             yield Candidate(shape, self.total_ms(bounds), self)
 
     def estimates_ms(self, shape: Shape) -> tuple[float, ...]:
         """What greedy partitions of each stage take; of small stages the lower bound."""
-        return tuple(self._stage_estimate_ms(stage, shape) for stage in self.stages)
+        return self._stages_ms(shape, self._guess_ms)
 
     def floor_ms(self, cpus: int) -> float:
         """A lower bound of the latency of any layout with `cpus` CPUs."""
@@ -160,21 +160,20 @@ class Search:
         cores = min(cpus, platform.cpus) if platform.one_node else cpus
         return max(longest_ms, sum(map(self.problem.core_ms, stage)) / cores)
 
-    def _stage_bound_ms(self, stage: Sequence[Functions], shape: Shape) -> float:
-        return max(
-            min(bound for bound, _ in self._options(functions, group, shape))
-            for group, functions in enumerate(stage)
-            if functions
+    def _stages_ms(
+        self, shape: Shape, least_ms: Callable[[Functions, list[BoundedSlots]], float]
+    ) -> tuple[float, ...]:
+        """For each stage the time of its slowest group, by what functions take at least."""
+        return tuple(
+            max(
+                least_ms(functions, self._options(functions, group, shape))
+                for group, functions in enumerate(stage)
+                if functions
+            )
+            for stage in self.stages
         )
 
-    def _stage_estimate_ms(self, stage: Sequence[Functions], shape: Shape) -> float:
-        return max(
-            self._guess_ms(functions, self._options(functions, group, shape))
-            for group, functions in enumerate(stage)
-            if functions
-        )
-
-    def _guess_ms(self, functions: Functions, options: list[tuple[float, Slots]]) -> float:
+    def _guess_ms(self, functions: Functions, options: list[BoundedSlots]) -> float:
         if len(functions) <= SMALL:
             return min(bound for bound, _ in options)
         least_ms = math.inf
@@ -184,7 +183,7 @@ class Search:
                 least_ms = min(least_ms, max(bound, guess_ms))
         return least_ms
 
-    def _options(self, functions: Functions, group: int, shape: Shape) -> list[tuple[float, Slots]]:
+    def _options(self, functions: Functions, group: int, shape: Shape) -> list[BoundedSlots]:
         """Slots for 1, 2, 3, ... processes of a stage's group, with the lower bounds they give.
 
         Of a large stage only those that promise most, as if each process had one core.
@@ -215,9 +214,7 @@ class Search:
         latency_ms, _, places, processes = min(found, key=lambda f: f[:2])
         return latency_ms, places, processes
 
-    def _promising(
-        self, functions: Functions, group: int, shape: Shape
-    ) -> list[tuple[float, Slots]]:
+    def _promising(self, functions: Functions, group: int, shape: Shape) -> list[BoundedSlots]:
         """The options with a guess of the latency, of small stages the bound, the least first.
 
         Of a large stage only those whose guess is near the least one.
@@ -231,11 +228,9 @@ class Search:
         guesses.sort(key=lambda guess: guess[0])
         return [guess for guess in guesses if guess[0] <= ESTIMATE_MARGIN * guesses[0][0]]
 
-    def _partition(self, functions: Functions, places: Slots) -> tuple[float, Partition]:
-        key = functions, places
-        if key not in self._found:
-            self._found[key] = partition(self.problem, functions, places)
-        return self._found[key]
+    @cached_property
+    def _partition(self) -> Callable[[Functions, Slots], tuple[float, Partition]]:
+        return cache(partial(partition, self.problem))
 
     def _stage_layout(
         self, tasks: Sequence[str], stage: Sequence[Functions], shape: Shape

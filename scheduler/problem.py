@@ -253,6 +253,6 @@ def _kind(name: str, function: FunctionProfile, platform: Platform, group: int) 
         gil_ms=gil_ms,
         core_ms=platform.thread_startup_ms + function.core_ms,
         parallel=any(period.parallelism > 1 for period in function.periods),
-        forked_ms=max(0.0, (function.forked_ms or 0.0) - function.latency_ms),
+        forked_ms=function.further_ms,
         group=group,
     )

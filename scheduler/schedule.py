@@ -8,16 +8,12 @@ from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
 from predictor.predict import predict
 from scheduler.choices import Choices, MechanismChoice, PlannerChoice, Strategy
 from scheduler.conflict_rules import find_conflicts
-from scheduler.environments import Environments
 from scheduler.explain import explain
-from scheduler.folder_settings import FolderSettings
-from scheduler.layout import plan_from_layout
+from scheduler.folder_settings import NO_SETTINGS, FolderSettings
 from scheduler.limits import Limits
-from scheduler.options import Job, Options
-from scheduler.planners import DEFAULT_PLANNER, PLANNERS, searched
-from scheduler.secrets import Secrets
+from scheduler.options import Job, Options, planned
+from scheduler.planners import DEFAULT_PLANNER, PLANNERS
 from scheduler.strategies import better, choose
-from workflow.constraints import NO_CONSTRAINTS, Constraints
 from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.plan import Plan
@@ -34,9 +30,7 @@ def schedule(
     planner: PlannerChoice = DEFAULT_PLANNER,
     mechanism: MechanismChoice = DEFAULT_MECHANISM,
     strategy: Strategy = "cost",
-    constraints: Constraints = NO_CONSTRAINTS,
-    environments: Environments | None = None,
-    secrets: Secrets | None = None,
+    settings: FolderSettings = NO_SETTINGS,
     limits: Limits | None = None,
     headroom: bool = False,
 ) -> Plan:
@@ -52,11 +46,10 @@ def schedule(
         ``auto`` plans with each and takes the better plan.
     strategy
         What is best among the plans that a search finds and that meet the SLO.
-    constraints, environments, limits
-        What the user wants kept apart or together, the variables of each function, and what the
-        cluster bears. Fixed layouts cannot respect them; ``why`` says where they do not.
-    secrets
-        The names of each function's secrets: ``why`` says who else can read them.
+    settings, limits
+        What the user wants kept apart or together, the variables and secrets of each function, and
+        what the cluster bears. Fixed layouts cannot respect them; ``why`` says where they do not,
+        and what else can read a function's secrets.
     headroom
         Whether the high end of the prediction has to stay within the SLO, not its middle.
 
@@ -67,26 +60,19 @@ def schedule(
         ``bad-requirement``; ``impossible-constraints``.
     """
     job = job_of(
-        workflow,
-        profile,
-        platform,
-        slo_ms,
-        constraints=constraints,
-        environments=environments,
-        secrets=secrets,
-        limits=limits,
-        headroom=headroom,
+        workflow, profile, platform, slo_ms, settings=settings, limits=limits, headroom=headroom
     )
     options = {each: Options.of(job, each) for each in mechanisms_of(mechanism)}
-    if searched(planner):
+    fixed = PLANNERS[planner].layout if planner in PLANNERS else None
+    if fixed is None:
         found = [choose(each, strategy, slo_ms) for each in options.values()]
     else:
-        found = [each.judged(_fixed(job, planner, m)) for m, each in options.items()]
+        layout = fixed(workflow)
+        found = [each.judged(planned(job, m, layout, planner)) for m, each in options.items()]
     best = min(found, key=better(strategy, slo_ms)).plan
-    if searched(planner) and strategy == "cost" and best.cpus > 1:
+    fewer_ms = None
+    if fixed is None and strategy == "cost" and best.cpus > 1:
         fewer_ms = options[best.mechanism].search.floor_ms(best.cpus - 1)
-    else:
-        fewer_ms = None
     return assess(best, job, slo_ms, strategy, fewer_ms)
 
 
@@ -107,9 +93,7 @@ def schedule_as(
         planner=choices.planner,
         mechanism=choices.mechanism,
         strategy=choices.strategy,
-        constraints=settings.constraints,
-        environments=settings.environments,
-        secrets=settings.secrets,
+        settings=settings,
         limits=choices.limits,
         headroom=choices.headroom,
     )
@@ -126,9 +110,7 @@ def job_of(
     platform: Platform,
     slo_ms: float,
     *,
-    constraints: Constraints = NO_CONSTRAINTS,
-    environments: Environments | None = None,
-    secrets: Secrets | None = None,
+    settings: FolderSettings = NO_SETTINGS,
     limits: Limits | None = None,
     headroom: bool = False,
 ) -> Job:
@@ -138,9 +120,11 @@ def job_of(
             "bad-slo", f"the SLO has to be greater than 0 ms and finite, not {slo_ms:g}"
         )
     profile.require(workflow.functions)
-    conflicts = find_conflicts(workflow.functions, profile, constraints, environments or {})
+    conflicts = find_conflicts(
+        workflow.functions, profile, settings.constraints, settings.environments
+    )
     limits = limits or Limits()
-    return Job(workflow, profile, platform, conflicts, limits, headroom, secrets or {})
+    return Job(workflow, profile, platform, conflicts, limits, headroom, settings.secrets)
 
 
 def assess(
@@ -161,20 +145,3 @@ def assess(
     )
     why = explain(assessed, job, strategy, fewer_ms if assessed.meets_slo else None)
     return assessed.model_copy(update={"why": why})
-
-
-def _fixed(job: Job, label: str, mechanism: str) -> Plan:
-    planner = PLANNERS[label]
-    if planner.layout is None:
-        raise ValueError(f"{label} has no layout of its own")
-    return plan_from_layout(
-        planner.layout(job.workflow),
-        job.workflow,
-        job.profile,
-        planner=label,
-        mechanism=mechanism,
-        orchestrator=planner.orchestrator,
-        node_cpus=job.platform.cpus,
-        prefix=planner.prefix,
-        names=planner.names(job.workflow) if planner.names else None,
-    )

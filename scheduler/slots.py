@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, islice
 
+from predictor.equations import call_ms
 from predictor.mechanisms import mechanism_of
 from scheduler.kernighan_lin import Functions
 from workflow.platform import Platform
+
+#: The end of the stage, for what its two changing processes take: the slower and the faster one.
+PairLatency = Callable[[float, float], float]
 
 
 @dataclass(frozen=True)
@@ -48,14 +54,14 @@ class Slots:
 def slots(sizes: tuple[int, ...], before: int, mechanism: str, platform: Platform) -> Slots:
     """The slots of consecutive wraps of a stage after `before` others.
 
-    Equations (2)-(4) of Chiron say what calls and forks cost. The entry wrap, the first of a stage
-    that it takes part in, need not be called.
+    Equation (2) and the mechanism's (3) and (4) say what calls and processes cost, as they do to
+    the predictor. The entry wrap, the first of a stage that it takes part in, need not be called.
     """
     arrivals, offsets, computing_ms = list[float](), list[float](), 0.0
     costs = mechanism_of(mechanism)
     for number, size in enumerate(sizes, start=before):
-        call_ms = platform.rpc_ms + number * platform.invoke_ms if number else 0.0
-        arrivals.append(call_ms + costs.gathering_ms(size, platform))
+        called_ms = call_ms(number, platform) if number else 0.0
+        arrivals.append(called_ms + costs.gathering_ms(size, platform))
         delays = costs.delays_ms(size, platform)
         offsets += [arrivals[-1] + delay for delay in delays]
         computing_ms += sum(costs.computing_ms(size, platform))
@@ -85,3 +91,39 @@ def water_level_ms(total_ms: float, offsets_ms: Sequence[float]) -> float:
         if count == len(ordered) or level <= ordered[count]:
             return level
     raise ValueError("no processes")
+
+
+def pair_latency(others_ms: Sequence[float], offsets_ms: Sequence[float]) -> PairLatency:
+    """The latency of a stage whose other processes take `others_ms`, as a function of two more.
+
+    Who takes longest has the slot of the least offset. Two more processes push those that are
+    faster than one of them one slot further, and those that are faster than both two slots.
+
+    Parameters
+    ----------
+    offsets_ms
+        What each slot adds; there are two more than others.
+
+    Examples
+    --------
+    >>> latency_ms = pair_latency([5.0, 1.0], [0.0, 1.0, 2.0, 3.0])
+    >>> latency_ms(6.0, 3.0)
+    6.0
+    >>> latency_ms(5.5, 5.0)
+    7.0
+    """
+    times, offsets = sorted(others_ms, reverse=True), sorted(offsets_ms)
+    keys = [-ms for ms in times]
+    at_home, one_further, two_further = (
+        [ms + offset for ms, offset in zip(times, offsets[shift:], strict=False)]
+        for shift in range(3)
+    )
+    before = [-math.inf, *accumulate(at_home, max)]
+    after = [-math.inf, *accumulate(reversed(two_further), max)][::-1]
+
+    def latency_ms(slower_ms: float, faster_ms: float) -> float:
+        p, q = bisect_right(keys, -slower_ms), bisect_right(keys, -faster_ms)
+        pair = max(slower_ms + offsets[p], faster_ms + offsets[q + 1])
+        return max(before[p], after[q], pair, *one_further[p:q])
+
+    return latency_ms

@@ -23,8 +23,7 @@ from profiler.calibrate import calibrate
 from profiler.profile import profile
 from profiler.tracer import require_tracing
 from scheduler.choices import Choices
-from scheduler.environments import without_wraps_own
-from scheduler.folder_settings import FolderSettings
+from scheduler.folder_settings import FolderSettings, wanted
 from scheduler.schedule import schedule_as
 from services import NAMES
 from services.child import Progress
@@ -187,7 +186,7 @@ def scheduled(body: ScheduleRequest) -> dict[str, Any]:
     faults.raise_all()
     settings = FolderSettings(
         constraints=body.constraints,
-        environments={f: without_wraps_own(given) for f, given in body.environments.items()},
+        environments={f: wanted(given) for f, given in body.environments.items()},
         secrets=body.secrets,
     )
     plan = schedule_as(workflow, body.profile, body.platform, slo_ms, body, settings)

@@ -56,8 +56,6 @@ def parse_states(
         check_distinct((task.name for task in found.tasks), "States")
     name = document.get("Name", default_name)
     with found.faults.noting():
-        if not isinstance(name, str):
-            raise ChironError("bad-field", "Name has to be a string", path="Name")
         name = workflow_name(name, "Name")
     found.faults.raise_all()
     return Workflow(name=name, tasks=tuple(found.tasks), output=output, failure=failure)
@@ -77,7 +75,9 @@ def _walk(
     machine: dict[str, Any], path: str, source: Source, found: _Found, in_branch: bool = False
 ) -> tuple[Source, Failure | None]:
     """Follow a chain of states from StartAt; returns what comes out of its end."""
-    states = _states_of(machine, path, in_branch, found.faults)
+    known = _MACHINE_FIELDS - {"Name"} if in_branch else _MACHINE_FIELDS
+    _refuse_unknown(machine, known, path, found.faults)
+    states: dict[str, Any] = _required(machine, "States", dict, path)
     at = f"{path}StartAt"
     name = _required(machine, "StartAt", str, path)
     visited: dict[str, None] = {}
@@ -161,15 +161,6 @@ def _parallel(state: dict[str, Any], here: str, source: Source, found: _Found) -
             elif len(found.faults) == faults:
                 raise ChironError("empty-parallel", "a branch needs at least one Task", path=path)
     return tuple(ends)
-
-
-def _states_of(
-    machine: dict[str, Any], path: str, in_branch: bool, faults: Faults
-) -> dict[str, Any]:
-    known = _MACHINE_FIELDS - {"Name"} if in_branch else _MACHINE_FIELDS
-    _refuse_unknown(machine, known, path, faults)
-    states: dict[str, Any] = _required(machine, "States", dict, path)
-    return states
 
 
 def _state(state: Any, name: str, here: str, in_branch: bool, faults: Faults) -> dict[str, Any]:

@@ -55,8 +55,6 @@ def parse_dag(
     starts = {before for before, _ in edges}
     name = document.get("name", default_name)
     with faults.noting():
-        if not isinstance(name, str):
-            raise ChironError("bad-field", "name has to be a string", path="name")
         name = workflow_name(name, "name")
     faults.raise_all()
     return Workflow(

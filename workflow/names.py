@@ -29,8 +29,10 @@ def check_name(name: object, what: str, path: str) -> str:
     )
 
 
-def workflow_name(name: str, path: str) -> str:
+def workflow_name(name: object, path: str) -> str:
     """The name of a workflow that calls itself `name`: lower case, hyphens between the words."""
+    if not isinstance(name, str):
+        raise ChironError("bad-field", f"{path} has to be a string", path=path)
     return check_name(re.sub(r"[\s_]+", "-", name.strip().lower()), "workflow", path)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -43,6 +44,15 @@ class Period(Document):
     duration_ms: Milliseconds
     syscall: str | None = None
     parallelism: Annotated[float, Field(ge=1, le=MOST_PARALLELISM)] = 1.0
+
+
+def in_a_row(periods: Sequence[Period], lengths_ms: Sequence[float]) -> tuple[Period, ...]:
+    """`periods` with other lengths, one after another."""
+    starts = accumulate(lengths_ms, initial=0.0)
+    return tuple(
+        period.model_copy(update={"start_ms": start_ms, "duration_ms": length_ms})
+        for period, start_ms, length_ms in zip(periods, starts, lengths_ms, strict=False)
+    )
 
 
 class FunctionProfile(Document):
@@ -115,6 +125,11 @@ class FunctionProfile(Document):
     def time_ms(self, kind: PeriodKind) -> float:
         """How long the function does `kind`, in all."""
         return sum(period.duration_ms for period in self.periods if period.kind == kind)
+
+    @property
+    def further_ms(self) -> float:
+        """How much longer it takes in a forked process, as far as that is known."""
+        return max(0.0, (self.forked_ms or 0.0) - self.latency_ms)
 
     @property
     def core_ms(self) -> float:

@@ -1,11 +1,13 @@
-"""How a client has wraps tell what ran when: with the key that those of one build have."""
+"""How a client has wraps tell what ran when, and what they tell: the rows of a timeline."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable, Sequence
+from typing import Any, NotRequired, TypedDict
 
 _HEADER = "X-Chiron-Trace"
-#: The variable in which a wrap has the key.
+#: The variable in which a wrap has the key, which those of one build share.
 KEY_VARIABLE = "chiron_trace_key"
 #: The annotation in which a client with the gateway's credentials finds it: not every provider
 #: tells a function's variables.
@@ -20,3 +22,43 @@ def new_key() -> str:
 def trace_header(key: str, more: str = "") -> dict[str, str]:
     """The header of a traced request; `more` may be ``probe`` or ``cpu-speed``."""
     return {_HEADER: f"{key} {more}".rstrip()}
+
+
+class Row(TypedDict):
+    """What one process did for a task, or how it was started; the template writes it.
+
+    ``kind`` is ``run`` for a task's handler, else what starting a process is called by its
+    mechanism; then there is no task. Times are in milliseconds since the wrap had the request.
+    ``delayed_ms`` is for how long the handler's thread had no core, ``cpu_ms`` its process's CPU
+    time. ``ticks`` are those of the probe of the GIL (see `profiler.probe_run.read_ticks`), and
+    ``cpu_probe_ms`` what the CPU-speed probe took before and after, where they were asked for.
+    """
+
+    wrap: str
+    process: int
+    task: int | None
+    function: str | None
+    kind: str
+    start_ms: float
+    end_ms: float
+    delayed_ms: NotRequired[float]
+    cpu_ms: NotRequired[float]
+    ticks: NotRequired[list[Sequence[Any]]]
+    cpu_probe_ms: NotRequired[list[float]]
+
+
+class Traced(TypedDict):
+    """The answer to a traced request."""
+
+    output: str
+    timeline: list[Row]
+
+
+def runs(rows: Iterable[Row]) -> list[Row]:
+    """The rows of tasks, without those of processes' starts."""
+    return [row for row in rows if row["kind"] == "run"]
+
+
+def run_ms(row: Row) -> float:
+    """How long `row` took."""
+    return row["end_ms"] - row["start_ms"]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from deployment.caller import Caller
 from evaluation.bench.bench import Bench, Placed
@@ -14,12 +13,11 @@ from evaluation.bench.rounds import Measurement, Round, Session
 from evaluation.measurements.client import Call
 from workflow.data import resolve
 from workflow.documents import Document
-from workflow.tracing import trace_header
+from workflow.tracing import Row, Traced, trace_header
 
 #: What a traced request takes, for the forecast.
 _TRACE_S = 0.1
 Span = tuple[float, float]
-Row = Mapping[str, Any]
 
 
 class Breakdown(Document):
@@ -96,7 +94,7 @@ def _trace(bench: Bench, placed: Placed, caller: Caller, threads: ThreadPoolExec
         begin_ms = (time.perf_counter() - start) * 1000
         body = resolve(call.source, text, outputs).encode()
         reply = caller.call(call.function, body, headers)
-        answer = json.loads(reply.body)
+        answer: Traced = json.loads(reply.body)
         rows = answer["timeline"]
         # The wrap's clock starts when it has the request: half of what is not inside of it.
         ended_ms = max((row["end_ms"] for row in rows), default=0.0)

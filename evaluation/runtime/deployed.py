@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import psutil
@@ -19,14 +19,13 @@ import psutil
 from deployment.deploy import deploy_stack, remove_all, removed_on_failure
 from deployment.launcher import Launcher
 from generator.generate import Sources
-from generator.reference import reference
 from profiler.sandbox import find_sandbox
 from workflow.documents import write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Source, Task, Workflow
 from workflow.plan import Plan, Wrap, WrapStage
-from workflow.tracing import trace_header
+from workflow.tracing import Row, Traced, trace_header
 
 #: Tasks of each process of each wrap in a stage: ``((0, 1, 1),)`` is one wrap that starts two
 #: further processes of one task each, and has nothing to do itself meanwhile.
@@ -105,7 +104,7 @@ class DeployedWorkflow(NamedTuple):
 
     def expected(self, request: bytes) -> bytes:
         """What the reference executor answers to `request`."""
-        return reference(self.sources, request, _NOTHING).output.encode()
+        return self.sources.reference(request, _NOTHING).output.encode()
 
 
 @contextmanager
@@ -189,11 +188,11 @@ class Client:
             raise ChironError("wrong-output", message, status=500)
         return elapsed_ms
 
-    def timeline(self, body: bytes, trace_key: str) -> list[dict[str, Any]]:
+    def timeline(self, body: bytes, trace_key: str) -> list[Row]:
         """The timeline of a traced request."""
         answer, _ = self.post(body, trace_header(trace_key))
-        rows: list[dict[str, Any]] = json.loads(answer)["timeline"]
-        return rows
+        traced: Traced = json.loads(answer)
+        return traced["timeline"]
 
     def close(self) -> None:
         """Close the connection."""

@@ -11,6 +11,7 @@ from generator.settings import TIMEOUT_STEP_S
 from openfaas.objects import FunctionStatus
 from pipeline.deploy import DeploymentRequest
 from scheduler.choices import Choices
+from scheduler.folder_settings import FolderSettings
 from scheduler.schedule import schedule
 from workflow.constraints import Constraints
 from workflow.names import NAME
@@ -42,7 +43,8 @@ def of(version: str, role: str = "wrap", planner: str = "pgp") -> dict[str, str]
 
 @pytest.fixture
 def plan(small, profile_of, platform):
-    return schedule(small.workflow, profile_of(small.workflow), platform, 50.0, constraints=APART)
+    profile, settings = profile_of(small.workflow), FolderSettings(APART)
+    return schedule(small.workflow, profile, platform, 50.0, settings=settings)
 
 
 def test_all_wraps_of_a_version_have_it_in_their_names(plan, small):

@@ -13,7 +13,6 @@ from cli.place import build_local
 from deployment.launcher import Launcher
 from gateway.embedded import EmbeddedGateway
 from generator.generate import Sources
-from generator.reference import reference
 from openfaas.client import Gateway
 from scheduler.schedule import schedule
 from workflow.folder import WorkflowFolder
@@ -89,7 +88,7 @@ def test_deployed_workflow_answers_as_the_reference_does(
         Gateway(gateway.url) as client,
         Launcher(client, build_local).launch(folder.workflow, folder, plan) as deployment,
     ):
-        expected = reference(Sources.read(folder), body, gateway.url).output
+        expected = Sources.read(folder).reference(body, gateway.url).output
         assert [deployment.invoke(body).output for _ in range(3)] == [expected] * 3
         started = servers(gateway)
         assert len(started) == (name != "slapp-v")

@@ -17,7 +17,6 @@ from gateway.build import FunctionSource, build_in_docker
 from gateway.embedded import EmbeddedGateway
 from gateway.errors import GatewayError
 from generator.generate import Sources, generate
-from generator.reference import reference
 from openfaas.client import Gateway
 from openfaas.stack import deployment, read_stack
 from scheduler.schedule import schedule
@@ -106,7 +105,7 @@ def test_what_faas_cli_builds_runs_behind_a_watchdog(
         entry = plan.wraps[0].name
         url = f"{embedded.url}/function/{entry}"
         answer = requests.post(url, data=b'{"a": 1.0}', timeout=TIMEOUT_S)
-        expected = reference(Sources.read(small), b'{"a": 1.0}', embedded.url).output
+        expected = Sources.read(small).reference(b'{"a": 1.0}', embedded.url).output
     assert (answer.status_code, answer.text) == (200, expected)
     assert answer.headers["X-Watchdog"] == "stand-in"
 

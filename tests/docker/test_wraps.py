@@ -11,7 +11,6 @@ import pytest
 from cli.place import BUILDERS
 from deployment.launcher import Launcher
 from generator.generate import Sources
-from generator.reference import reference
 from openfaas.client import Gateway
 from predictor.mechanisms import MECHANISMS
 from workflow.plan import Plan
@@ -52,7 +51,7 @@ def test_the_output_is_the_references(mechanism, backend, gateway, small):
     launcher = Launcher(gateway, BUILDERS[backend])
     with launcher.launch(small.workflow, small, two_wraps(mechanism)) as deployment:
         for request in REQUESTS:
-            expected = reference(Sources.read(small), request, gateway.url).output
+            expected = Sources.read(small).reference(request, gateway.url).output
             assert deployment.invoke(request).output == expected
 
 

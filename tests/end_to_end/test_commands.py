@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from generator.generate import Sources
-from generator.reference import reference
 from workflow.documents import dump
 
 COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
@@ -66,7 +65,7 @@ def test_what_deploy_left_on_a_gateway_is_invoked_listed_and_removed(
     assert 0 <= report["measured"]["others"] <= 1
     try:
         assert set(report["functions"]) <= place.names()
-        expected = reference(Sources.read(small), b'{"a": 1.0}', url).output
+        expected = Sources.read(small).reference(b'{"a": 1.0}', url).output
         assert chiron("invoke", "small", "-g", url, stdin=b'{"a": 1.0}')[:2] == (0, f"{expected}\n")
         status, stdout, said = chiron("invoke", "small", "-g", url, "--json", stdin=b'{"a": 1.0}')
         answer, predicted = json.loads(stdout), report["plan"]["predicted"]

@@ -15,7 +15,6 @@ import pytest
 
 from gateway.embedded import EmbeddedGateway
 from generator.generate import Sources, generate
-from generator.reference import reference
 from openfaas.client import Gateway
 from openfaas.credentials import credentials_for
 from scheduler.schedule import schedule
@@ -125,7 +124,7 @@ def test_a_generated_stack_goes_through_all_verbs(faas, generated, sources, guar
         said = faas("deploy", "-f", "build/stack.yaml")
         assert said.count("Deployed. 202 Accepted.") == len(generated)
     assert f"{entry} is ready" in faas("ready", entry)
-    expected = reference(sources, REQUEST.encode(), guarded.url).output
+    expected = sources.reference(REQUEST.encode(), guarded.url).output
     assert faas("invoke", entry, stdin=REQUEST) == expected
     assert "submitted asynchronously" in faas("invoke", "--async", entry, stdin=REQUEST)
     listed = faas("list")
@@ -151,7 +150,7 @@ def test_chiron_uses_the_login_of_faas_cli(faas, generated, run, sources, guarde
     faas("secret", "create", "join-key", "--from-literal", "v4lue")
     faas("deploy", "-f", "build/stack.yaml")
     faas("ready", generated[0])
-    expected = reference(sources, REQUEST.encode(), guarded.url).output
+    expected = sources.reference(REQUEST.encode(), guarded.url).output
     said = run(*CHIRON, "invoke", "small", stdin=REQUEST)
     assert said.startswith(f"{expected}\n")
 

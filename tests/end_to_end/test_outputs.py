@@ -11,7 +11,6 @@ import pytest
 
 from deployment.launcher import Deployment
 from generator.generate import Sources
-from generator.reference import reference
 from predictor.mechanisms import MECHANISMS
 from scheduler.planners import PLANNERS
 from scheduler.schedule import schedule
@@ -33,7 +32,7 @@ class Running:
     url: str
 
     def expected(self, request: bytes) -> str:
-        return reference(Sources.read(self.folder), request, self.url).output
+        return Sources.read(self.folder).reference(request, self.url).output
 
 
 def two_wraps(mechanism: str) -> Plan:
@@ -102,7 +101,7 @@ def test_every_planner_of_a_benchmark_answers_as_the_reference_does(
     folder = WorkflowFolder.open(BENCHMARKS / name)
     body = folder.payload()
     with place.deployed(folder, plans(folder, profile_of, platform, mechanism)) as deployments:
-        expected = reference(Sources.read(folder), body, place.gateway.url).output
+        expected = Sources.read(folder).reference(body, place.gateway.url).output
         answers = [deployment.invoke(body).output for deployment in deployments]
     assert [answer == expected for answer in answers] == [True] * len(PLANNERS)
 

@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from generator.generate import Sources, generate
 from openfaas.stack import deployment, read_stack
 from openfaas.strict_yaml import dump_yaml
+from scheduler.folder_settings import FolderSettings
 from scheduler.schedule import schedule
 from workflow.constraints import read_constraints
 from workflow.documents import validate
@@ -302,7 +303,11 @@ def test_in_the_constraints(generated, profile_of, platform, folder, text):
     def planned(constraints):
         (folder / "constraints.json").write_text(json.dumps(constraints))
         return schedule(
-            workflow, profile_of(workflow), platform, 1000.0, constraints=read_constraints(folder)
+            workflow,
+            profile_of(workflow),
+            platform,
+            1000.0,
+            settings=FolderSettings(read_constraints(folder)),
         )
 
     assert planned(CONSTRAINTS)

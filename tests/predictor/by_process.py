@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 from oracle import Process
 
-from predictor.simulator import Interpreter, Life, Simulator, Work
-from predictor.timeline import Span
+from predictor.simulator import Interpreter, Life, Simulator, Span, Work
 
 
 def simulate(

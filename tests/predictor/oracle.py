@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from predictor.simulator import Interpreter, Work, WorkKind
-from predictor.timeline import COMPUTING, Span
+from predictor.simulator import COMPUTING, Interpreter, Span, Work, WorkKind
 
 #: Times closer than this are one instant; profiles have microseconds.
 INSTANT_MS = 1e-9

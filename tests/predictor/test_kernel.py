@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from predictor import compiling
-from predictor.simulator import Interpreter, Life, Simulator, Work
-from predictor.timeline import Span
+from predictor.simulator import Interpreter, Life, Simulator, Span, Work
 
 several = settings(deadline=None, max_examples=300)
 

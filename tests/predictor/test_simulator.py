@@ -6,8 +6,7 @@ import pytest
 from by_process import simulate
 from oracle import Process
 
-from predictor.simulator import Interpreter, Work
-from predictor.timeline import Span
+from predictor.simulator import Interpreter, Span, Work
 
 FREE = Interpreter(switch_interval_ms=5.0, switch_cost_ms=0.0, thread_startup_ms=0.0)
 

@@ -22,7 +22,7 @@ THREAD = "clone3({flags=CLONE_VM|CLONE_THREAD, exit_signal=0}, 88)"
 
 
 def run_of(found: Sequence[Wait], duration_ms: float, marker_ms: float) -> TracedRun:
-    return TracedRun(tuple(found), duration_ms, marker_ms)
+    return TracedRun.of(found, duration_ms, marker_ms)
 
 
 def total(found: tuple[Period, ...], kind: str) -> float:

@@ -11,7 +11,7 @@ import pytest
 from deployment.local_launcher import LocalLauncher
 from profiler.profile import IncompleteProfileError, profile
 from profiler.solo import alone, alone_under_strace
-from profiler.traced_runs import Launched
+from profiler.tracer import Launched
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 
@@ -62,5 +62,5 @@ def test_a_wrap_launched_under_strace_shows_its_runs_one_by_one(
     assert set(failures) == {"needy"}
     assert len(seen) == 3
     for one in seen:
-        assert one.run.duration_ms >= 20
-        assert "clock_nanosleep" in {call.name for call in one.run.strands[0].calls}
+        assert one.duration_ms >= 20
+        assert "clock_nanosleep" in {call.name for call in one.strands[0].calls}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.probe_run import CORES, ProbeRun, probe_run, read_ticks
-from profiler.syscall_numbers import syscall_name
+from profiler.probe_run import CORES, ProbeRun, probe_run, read_ticks, syscall_name
 
 #: A tick without what the handler and the probe had no core.
 Row = tuple[int, int, int, int, str]

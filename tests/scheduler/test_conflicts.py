@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.conflict_rules import find_conflicts
+from scheduler.folder_settings import FolderSettings
 from scheduler.limits import Limits
 from scheduler.schedule import schedule
 from workflow.constraints import NO_CONSTRAINTS, Constraints, read_constraints
@@ -111,9 +112,8 @@ def test_calls_that_concern_a_process_keep_their_function_alone_in_it(workflow, 
 def test_variables_of_two_values_keep_functions_in_different_wraps(workflow, facts, platform):
     functions = facts(a={}, b={}, c={})
     environments = {"a": {"LEVEL": "secret-1", "SAME": "x"}, "b": {"LEVEL": "2", "SAME": "x"}}
-    plan = schedule(
-        workflow("a b c"), functions, platform(), 1000.0, environments=environments
-    )  # fmt: skip
+    settings = FolderSettings(environments=environments)
+    plan = schedule(workflow("a b c"), functions, platform(), 1000.0, settings=settings)
     assert [set(wrap.tasks) for wrap in plan.wraps] == [{"s0t0", "s0t2"}, {"s0t1"}]
     assert "a shares no wrap with b: a and b want different values of LEVEL" in plan.why
     assert not any("secret" in line for line in plan.why)
@@ -168,7 +168,7 @@ def test_impossible_constraints_are_an_error_that_says_why(workflow, facts, plat
             facts(a={}, b={}, c={}),
             platform(),
             99.0,
-            constraints=constraints(**wanted),
+            settings=FolderSettings(constraints(**wanted)),
         )
     assert caught.value.code == "impossible-constraints"
     assert "constraints.json wants" in caught.value.message
@@ -181,7 +181,7 @@ def test_a_constraint_about_no_function_of_the_workflow_is_refused(workflow, fac
             facts(a={}),
             platform(),
             9.0,
-            constraints=constraints(isolate={"z": "process"}),
+            settings=FolderSettings(constraints(isolate={"z": "process"})),
         )
     assert (caught.value.code, caught.value.functions) == ("unknown-function", ("z",))
 
@@ -239,7 +239,7 @@ def test_plans_break_no_conflict_and_no_constraint(
         return
     plan = schedule(
         known, functions, platform(cpus=cpus), slo_ms,
-        mechanism=mechanism, strategy=strategy, constraints=wanted,
+        mechanism=mechanism, strategy=strategy, settings=FolderSettings(wanted),
     )  # fmt: skip
     plan.check_against(known)
     for constraint in wanted.together:
@@ -270,14 +270,14 @@ def test_a_process_of_its_own_for_a_brief_function_costs_one_cpu(workflow, profi
     functions = profile(long="cpu 70", brief="cpu 1")
     known = workflow("long " * 8 + "brief " * 8)
     free = schedule(known, functions, platform(), 320.0)
-    constraints = Constraints(format=1, isolate={"brief": "process"})
-    apart = schedule(known, functions, platform(), 320.0, constraints=constraints)
+    settings = FolderSettings(Constraints(format=1, isolate={"brief": "process"}))
+    apart = schedule(known, functions, platform(), 320.0, settings=settings)
     assert free.meets_slo and apart.meets_slo
     assert (free.cpus, apart.cpus) == (2, 3)
 
 
 def test_the_entry_wrap_has_the_many_and_only_the_one_apart_is_called(workflow, profile, platform):
     functions = profile(a="cpu 1", b="cpu 1", c="cpu 1", z="cpu 1")
-    constraints = Constraints(format=1, isolate={"z": "wrap"})
-    plan = schedule(workflow("a b c z"), functions, platform(), 99.0, constraints=constraints)
+    settings = FolderSettings(Constraints(format=1, isolate={"z": "wrap"}))
+    plan = schedule(workflow("a b c z"), functions, platform(), 99.0, settings=settings)
     assert [len(wrap.tasks) for wrap in plan.wraps] == [3, 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from generator.settings import wrap_environment
-from scheduler.environments import OF_WRAPS, read_environments
+from scheduler.folder_settings import OF_WRAPS, read_settings
 from scheduler.schedule import schedule
 from workflow.errors import ChironError
 
@@ -19,7 +19,7 @@ def test_inline_variables_and_files_are_read(write_folder, tmp_path):
         },
     )
     (folder.path / "more.yml").write_text("environment: {LEVEL: 2}\n")
-    found = read_environments(folder, {"PEER": "there"})
+    found = read_settings(folder, {"PEER": "there"}).environments
     assert found["split"] == {"LEVEL": "1", "RAW_BODY": "false"}
     assert found["mirror"] == {"HOST": "there", "LEVEL": "2"}
     assert found["join"] == {"RAW_BODY": "false"}
@@ -36,7 +36,7 @@ def test_a_handler_of_bytes_and_one_of_text_do_not_share_a_wrap(
         profile_of(folder.workflow),
         platform(),
         1000.0,
-        environments=read_environments(folder, {}),
+        settings=read_settings(folder, {}),
     )
     assert len(plan.wraps) == 2
     assert not any({"Split it", "Zusammenfügen"} <= {*wrap.tasks} for wrap in plan.wraps)
@@ -44,13 +44,13 @@ def test_a_handler_of_bytes_and_one_of_text_do_not_share_a_wrap(
 
 def test_a_folder_without_stack_file_sets_nothing(small):
     small.stack_file.unlink()
-    assert read_environments(small, {}) == {}
+    assert read_settings(small, {}).environments == {}
 
 
 def test_a_file_of_variables_that_is_missing_is_named(write_folder, tmp_path):
     folder = write_folder(tmp_path / "w", fields={"join": {"environment_file": ["no.yml"]}})
     with pytest.raises(ChironError, match=r"no\.yml"):
-        read_environments(folder, {})
+        read_settings(folder, {})
 
 
 def test_what_a_wrap_sets_itself_is_no_conflict(workflow, profile, platform):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scheduler.folder_settings import FolderSettings
 from scheduler.limits import Limits
 from scheduler.schedule import schedule
 from workflow.constraints import Constraints
@@ -108,8 +109,8 @@ def test_every_wrap_says_what_runs_in_it_and_several_say_why(workflow, profile, 
 
 def test_one_reason_against_many_functions_is_one_line(workflow, profile, platform):
     functions = profile(**dict.fromkeys("abcdefg", "cpu 1"))
-    wanted = Constraints(format=1, isolate={"c": "process"})
-    plan = schedule(workflow(" ".join("abcdefg")), functions, platform(), 99.0, constraints=wanted)
+    settings = FolderSettings(Constraints(format=1, isolate={"c": "process"}))
+    plan = schedule(workflow(" ".join("abcdefg")), functions, platform(), 99.0, settings=settings)
     (line,) = [line for line in plan.why if "constraints" in line]
     assert line == (
         "c shares no process with a, b, d, e and 2 more: "

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.folder_settings import read_settings
+from scheduler.folder_settings import FolderSettings, read_settings
 from scheduler.schedule import schedule
-from scheduler.secrets import read_secrets
 from workflow.constraints import Constraints
 
 
@@ -18,8 +17,8 @@ def test_secrets_that_others_of_the_wrap_get_are_listed_with_their_owners(
     workflow, profile, platform
 ):
     functions = profile(a="cpu 1", b="cpu 1", c="cpu 1")
-    secrets = {"a": ("key", "salt"), "b": ("token",)}
-    plan = schedule(workflow("a b c"), functions, platform(), 99.0, secrets=secrets)
+    settings = FolderSettings(secrets={"a": ("key", "salt"), "b": ("token",)})
+    plan = schedule(workflow("a b c"), functions, platform(), 99.0, settings=settings)
     assert told(plan) == [
         "demo-wrap1 gives the secrets key, salt, token of a, b to all its functions: "
         "isolate in constraints.json keeps one to a wrap of its own"
@@ -29,7 +28,11 @@ def test_secrets_that_others_of_the_wrap_get_are_listed_with_their_owners(
 @pytest.mark.parametrize("secrets", [{}, {"a": ("key",), "b": ("key",)}, {"elsewhere": ("key",)}])
 def test_nothing_is_said_where_nobody_gets_more_than_before(workflow, profile, platform, secrets):
     plan = schedule(
-        workflow("a b", "a"), profile(a="cpu 1", b="cpu 1"), platform(), 99.0, secrets=secrets
+        workflow("a b", "a"),
+        profile(a="cpu 1", b="cpu 1"),
+        platform(),
+        99.0,
+        settings=FolderSettings(secrets=secrets),
     )
     assert told(plan) == []
 
@@ -40,8 +43,9 @@ def test_a_function_in_a_wrap_of_its_own_keeps_its_secrets(workflow, profile, pl
         profile(a="cpu 1", b="cpu 1"),
         platform(),
         99.0,
-        secrets={"a": ("key",)},
-        constraints=Constraints(format=1, isolate={"a": "wrap"}),
+        settings=FolderSettings(
+            Constraints(format=1, isolate={"a": "wrap"}), secrets={"a": ("key",)}
+        ),
     )
     assert len(plan.wraps) == 2 and told(plan) == []
 
@@ -49,16 +53,16 @@ def test_a_function_in_a_wrap_of_its_own_keeps_its_secrets(workflow, profile, pl
 @pytest.mark.parametrize("planner", ["faastlane", "one-to-one"])
 def test_fixed_planners_say_it_too(workflow, profile, platform, planner):
     known, functions = workflow("a b"), profile(a="cpu 1", b="cpu 1")
-    plan = schedule(known, functions, platform(), 99.0, planner=planner, secrets={"a": ("key",)})
+    settings = FolderSettings(secrets={"a": ("key",)})
+    plan = schedule(known, functions, platform(), 99.0, planner=planner, settings=settings)
     assert len(told(plan)) == (planner == "faastlane")
 
 
 def test_secrets_are_those_of_the_stack_file(write_folder, tmp_path):
     folder = write_folder(tmp_path / "w", fields={"split": {"secrets": ["key", "${SALT}"]}})
-    assert read_secrets(folder, {"SALT": "salt"}) == {"split": ("key", "salt")}
     assert read_settings(folder, {"SALT": "salt"}).secrets == {"split": ("key", "salt")}
 
 
 def test_a_folder_without_stack_file_has_none(small):
     small.stack_file.unlink()
-    assert read_secrets(small, {}) == {}
+    assert read_settings(small, {}).secrets == {}
