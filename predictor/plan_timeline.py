@@ -48,7 +48,7 @@ def plan_timeline(plan: Plan, workflow: Workflow, predictor: Predictor) -> list[
     """
     plan.check_against(workflow)
     found: list[WrapTimeline] = []
-    begin_ms = 0.0 if plan.orchestrator == "client" else predictor.platform.request_ms
+    begin_ms = predictor.request_ms(plan)
     for number, latency_ms in enumerate(predictor.plan_stages_ms(plan, workflow)):
         found += _stage(plan, workflow, predictor, number, begin_ms)
         begin_ms += latency_ms
