@@ -95,7 +95,10 @@ def alone(
                 if not broken:
                     raise
                 for function in broken:
-                    failures[function] = _cannot_start(function, error)
+                    message = f"function {function} cannot be started: {error.message}"
+                    failures[function] = ChironError(
+                        error.code, message, functions=[function], status=error.status
+                    )
         wrap_of = dict(zip(workflow.functions, placed.names, strict=True))
         yield Alone(placed.gateway, placed.trace_key, wrap_of)
 
@@ -119,11 +122,6 @@ def alone_under_strace(
 
         with alone(launch, folder, failures) as running:
             yield running, {name: output(wrap) for name, wrap in running.wrap_of.items()}
-
-
-def _cannot_start(function: str, error: ChironError) -> ChironError:
-    message = f"function {function} cannot be started: {error.message}"
-    return ChironError(error.code, message, functions=[function], status=error.status)
 
 
 def solo_workflow(workflow: Workflow, without: Collection[str] = ()) -> Workflow:

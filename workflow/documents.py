@@ -80,16 +80,12 @@ def _path_to_nan(value: Any) -> tuple[str | int, ...] | None:
     """Where the first NaN of a document stands; None where it has none."""
     if isinstance(value, float):
         return () if math.isnan(value) else None
-    items = value.items() if isinstance(value, dict) else enumerate(_listed(value))
-    for key, item in items:
+    listed = value if isinstance(value, list) else []
+    for key, item in value.items() if isinstance(value, dict) else enumerate(listed):
         path = _path_to_nan(item)
         if path is not None:
             return (key, *path)
     return None
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _check_size(value: Any, what: str) -> None:
