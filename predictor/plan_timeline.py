@@ -41,10 +41,7 @@ class WrapTimeline:
 def plan_timeline(plan: Plan, workflow: Workflow, predictor: Predictor) -> list[WrapTimeline]:
     """Every wrap of every stage; the last one of a stage to end is what the stage waits for.
 
-    Raises
-    ------
-    ChironError
-        Where plan and workflow differ: see `workflow.plan.Plan.check_against`.
+    Raises where plan and workflow differ: see `workflow.plan.Plan.check_against`.
     """
     plan.check_against(workflow)
     found: list[WrapTimeline] = []

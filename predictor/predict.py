@@ -218,11 +218,8 @@ def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
     and constants at their lower ends or all at their upper ones, and the platform's
     ``prediction_error``. As these are independent, their squares add up.
 
-    Raises
-    ------
-    ChironError
-        ``unknown-function`` where a function has no profile; ``missing-task``,
-        ``repeated-task``, ``unknown-task`` or ``wrong-stage`` where plan and workflow differ.
+    Raises ``unknown-function`` where a function has no profile; ``missing-task``,
+    ``repeated-task``, ``unknown-task`` or ``wrong-stage`` where plan and workflow differ.
     """
     profile.require(workflow.functions)
     plan.check_against(workflow)

@@ -35,10 +35,7 @@ def run_alone(
     Where a function fails, `failures` gets why; so it does for those that come after it and have
     no input, while the others still run. Functions that `failures` has already are not run.
 
-    Raises
-    ------
-    ChironError
-        ``bad-request`` where the request is not text.
+    Raises ``bad-request`` where the request is not text.
     """
     text = request_text(request)
     done = WorkflowRun()

@@ -72,10 +72,8 @@ def alone(
     forked
         Whether they run in processes that are forked for each request.
 
-    Raises
-    ------
-    ChironError
-        What `launch` raises where it blames no wrap; the first failure where no function is left.
+    Raises what `launch` raises where it blames no wrap; the first failure where no function is
+    left.
     """
     with ExitStack() as stack:
         while True:

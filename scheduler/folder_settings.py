@@ -43,10 +43,7 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
     variables
         What ``${VAR}`` in stack.yaml stands for, usually ``os.environ``.
 
-    Raises
-    ------
-    ChironError
-        What `openfaas.stack.read_stack` and `environment` raise.
+    Raises what `openfaas.stack.read_stack` and `environment` raise.
     """
     constraints = folder.constraints()
     if not folder.stack_file.exists():

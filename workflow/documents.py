@@ -37,10 +37,7 @@ LEVELS, VALUES, FILE_LIMIT = 64, 5_000_000, 256 * 1024 * 1024
 def parse_json(text: str | bytes, what: str) -> Any:
     """The value of strict JSON: no duplicate keys, no NaN or Infinity, within limits.
 
-    Raises
-    ------
-    ChironError
-        ``bad-json`` with line and column, ``duplicate-key`` with the key, or ``too-large``.
+    Raises ``bad-json`` with line and column, ``duplicate-key`` with the key, or ``too-large``.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -107,10 +104,7 @@ def _check_size(value: Any, what: str) -> None:
 def read_json(path: Path, what: str, limit: int = FILE_LIMIT) -> Any:
     """The strict JSON in the file `path`, which has at most `limit` bytes.
 
-    Raises
-    ------
-    ChironError
-        ``missing-file`` names what the file would have been; ``too-large``; and `parse_json`'s.
+    Raises ``missing-file``, which names what the file would have been; ``too-large``; and `parse_json`'s.
     """
     return parse_json(read_file(path, f"{what} {path}", limit), f"{what} {path}")
 
