@@ -104,7 +104,8 @@ def _check_size(value: Any, what: str) -> None:
 def read_json(path: Path, what: str, limit: int = FILE_LIMIT) -> Any:
     """The strict JSON in the file `path`, which has at most `limit` bytes.
 
-    Raises ``missing-file``, which names what the file would have been; ``too-large``; and `parse_json`'s.
+    Raises ``missing-file``, which names what it would have been, ``too-large``, and what
+    `parse_json` raises.
     """
     return parse_json(read_file(path, f"{what} {path}", limit), f"{what} {path}")
 
