@@ -37,10 +37,7 @@ _LARGEST_ERROR, _WIDEST, _FARTHEST = 0.3, 0.5, 0.1
 def warnings(measured: Platform, others: float | None) -> tuple[str, ...]:
     """Why the calibration `measured` is not to be relied on, a line each; nothing where it is.
 
-    Parameters
-    ----------
-    others
-        The share of the cores that other programs had meanwhile, where that is known.
+    `others` is the share of the cores that other programs had meanwhile, where that is known.
     """
     busy = disturbance(others)
     found = [f"{busy} while it was calibrated"] if busy else []

@@ -67,10 +67,7 @@ def alone(
 
     Those that cannot be started are added to `failures`, and the others run without them.
 
-    Parameters
-    ----------
-    forked
-        Whether they run in processes that are forked for each request.
+    With `forked` they run in processes that are forked for each request.
 
     Raises what `launch` raises where it blames no wrap; the first failure where no function is
     left.

@@ -34,10 +34,7 @@ _WRITTEN_S, _WRITTEN_POLL_S = 2.0, 0.005
 def require_tracing(variables: Mapping[str, str]) -> str:
     """The path of strace, once it has been seen to work.
 
-    Parameters
-    ----------
-    variables
-        Usually ``os.environ``; strace is looked for on its PATH.
+    `variables` is usually ``os.environ``; strace is looked for on its PATH.
 
     Raises ``no-strace`` or ``no-ptrace``, with the line that mends it on this machine.
     """
