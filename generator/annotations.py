@@ -72,7 +72,10 @@ def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
         annotations |= {ROLE: "task", FLOW: json.dumps(flow)}
     elif index == 0:
         annotations[ROLE] = "entry"
-    return annotations | _predicted_of(plan) if index == 0 else annotations
+    if index == 0 and plan.predicted is not None:
+        predicted = plan.predicted.model_dump(include={*PredictedRange.model_fields})
+        annotations[PREDICTION] = json.dumps({"cpus": plan.cpus} | predicted)
+    return annotations
 
 
 def answering(entry: FunctionStatus, functions: Iterable[FunctionStatus]) -> FunctionStatus:
@@ -109,10 +112,3 @@ def read_prediction(annotations: Mapping[str, str]) -> DeployedPrediction | None
         return None
     what = f"annotation {PREDICTION}"
     return validate(DeployedPrediction, parse_json(annotations[PREDICTION], what), what)
-
-
-def _predicted_of(plan: Plan) -> dict[str, str]:
-    if plan.predicted is None:
-        return {}
-    predicted = plan.predicted.model_dump(include={*PredictedRange.model_fields})
-    return {PREDICTION: json.dumps({"cpus": plan.cpus} | predicted)}

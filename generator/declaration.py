@@ -86,7 +86,8 @@ def declare(
     entry = None
     if plan.orchestrator == "client":
         stages = {0: next(iter(stages.values()))}
-        entry = _single_task_entry(next(iter(tasks)))
+        task = next(iter(tasks))
+        entry = EntryDeclaration(inputs={task: None}, output=task, stages=[{}], fail=None)
     elif index == 0:
         entry = _entry(plan, workflow, numbers)
     return WrapDeclaration(
@@ -105,10 +106,6 @@ def declare(
 def functions_in(wrap: Wrap, workflow: Workflow) -> list[str]:
     """The functions whose code a wrap needs, each once."""
     return sorted({workflow.function_of(task) for task in wrap.tasks})
-
-
-def _single_task_entry(task: int) -> EntryDeclaration:
-    return EntryDeclaration(inputs={task: None}, output=task, stages=[{}], fail=None)
 
 
 def _entry(plan: Plan, workflow: Workflow, numbers: Mapping[str, int]) -> EntryDeclaration:

@@ -56,10 +56,6 @@ def _functions(sources: Sources) -> Iterator[str]:
         yield json.dumps([name, handler.style, variables, sources.stack.functions[name].secrets])
         for file in sorted(handler.folder.rglob("*")):
             place = file.relative_to(handler.folder)
-            if file.is_file() and not _left_behind(place):
+            hidden = any(part.startswith(".") for part in place.parts)
+            if file.is_file() and not hidden and place.suffix != ".pyc":
                 yield f"{place} {hashlib.sha256(file.read_bytes()).hexdigest()}"
-
-
-def _left_behind(place: Path) -> bool:
-    """Whether Python or a tool made the file, and not the user."""
-    return place.suffix == ".pyc" or any(part.startswith(".") for part in place.parts)

@@ -77,10 +77,7 @@ class Sources:
 
         The variable OPENFAAS_PREFIX, which is faas-cli's too, names the registry of images.
 
-        Raises
-        ------
-        ChironError
-            ``bad-prefix`` where it cannot be one, and what reading stack.yaml raises.
+        Raises ``bad-prefix`` where it cannot be one, and what reading stack.yaml raises.
         """
         prefix = image_prefix(variables)
         stack = read_stack(folder.stack_file, variables)
@@ -112,10 +109,7 @@ class Sources:
 
         Supporting functions, if there are any, have to be deployed at `gateway_url`.
 
-        Raises
-        ------
-        ChironError
-            What `workflow.reference.run_reference` raises.
+        Raises what `workflow.reference.run_reference` raises.
         """
         variables = self.variables(self.handlers)
         handlers = {
@@ -150,11 +144,8 @@ def generate(
     looks for it, and the workflow's supporting functions as they are. It appears whole or not
     at all, and replaces only a folder that was generated before.
 
-    Raises
-    ------
-    ChironError
-        ``name-taken``, ``environment-conflict``, ``requirements-conflict``, ``not-generated``
-        (`out` has other content), or what `Plan.check_against` raises.
+    Raises ``name-taken``, ``environment-conflict``, ``requirements-conflict``, ``not-generated``
+    (`out` has other content), or what `Plan.check_against` raises.
     """
     workflow = sources.folder.workflow
     plan.check_against(workflow)

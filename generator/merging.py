@@ -20,11 +20,8 @@ def merge_environments(
 ) -> dict[str, str]:
     """The union of the variables of `functions` (name -> variables), below the wrap's `own`.
 
-    Raises
-    ------
-    ChironError
-        ``environment-conflict`` where two functions need different values of one variable. One
-        that does not set a variable takes any: see `scheduler.conflict_rules`.
+    Raises ``environment-conflict`` where two functions need different values of one variable. One
+    that does not set a variable takes any: see `scheduler.conflict_rules`.
     """
     needed = {name: wanted(variables, styles[name]) for name, variables in functions.items()}
     for pair, reason in variable_conflicts(needed).items():
@@ -40,11 +37,8 @@ def merge_environments(
 def merge_requirements(folders: Mapping[str, Path]) -> list[str]:
     """All requirements of the functions in `folders` (name -> handler folder), each once, sorted.
 
-    Raises
-    ------
-    ChironError
-        ``bad-requirement`` where a line is no requirement; ``requirements-conflict`` where no
-        version of a package suits two functions: they cannot share a wrap.
+    Raises ``bad-requirement`` where a line is no requirement; ``requirements-conflict`` where no
+    version of a package suits two functions: they cannot share a wrap.
     """
     needs = [
         (function, requirement)

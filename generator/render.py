@@ -30,10 +30,7 @@ def render_handler(wrap: WrapDeclaration) -> str:
     as literals, and the result is compiled before it is returned, so nothing that a user typed
     can become code.
 
-    Raises
-    ------
-    ChironError
-        ``bad-name``.
+    Raises ``bad-name``.
     """
     check_name(wrap.workflow, "workflow", "workflow")
     check_name(wrap.name, "wrap", "wraps.name")

@@ -41,14 +41,11 @@ class WrapTimeline:
 def plan_timeline(plan: Plan, workflow: Workflow, predictor: Predictor) -> list[WrapTimeline]:
     """Every wrap of every stage; the last one of a stage to end is what the stage waits for.
 
-    Raises
-    ------
-    ChironError
-        Where plan and workflow differ: see `workflow.plan.Plan.check_against`.
+    Raises where plan and workflow differ: see `workflow.plan.Plan.check_against`.
     """
     plan.check_against(workflow)
     found: list[WrapTimeline] = []
-    begin_ms = 0.0 if plan.orchestrator == "client" else predictor.platform.request_ms
+    begin_ms = predictor.request_ms(plan)
     for number, latency_ms in enumerate(predictor.plan_stages_ms(plan, workflow)):
         found += _stage(plan, workflow, predictor, number, begin_ms)
         begin_ms += latency_ms

@@ -11,7 +11,7 @@ from predictor.equations import Caller, call_computing_ms, calls_ms, workflow_la
 from predictor.mechanisms import mechanism_of
 from predictor.simulator import Interpreter, Life, Processes, Simulator, Span, Work, WorkKind
 from workflow.model import Workflow
-from workflow.plan import Plan, Prediction, WrapStage
+from workflow.plan import Plan, Prediction
 from workflow.platform import Platform
 from workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile, Share
 
@@ -115,11 +115,8 @@ class Predictor:
         """
         key = (tuple(parts), mechanism, caller)
         if key not in self._runs:
-            self._runs[key] = [
-                run
-                for group in self._groups(parts, caller)
-                for run in self._group_runs(group, mechanism)
-            ]
+            groups = self._groups(parts, caller)
+            self._runs[key] = [run for each in groups for run in self._group_runs(each, mechanism)]
         return self._runs[key]
 
     def stage_ms(self, parts: Sequence[Part], mechanism: str, caller: Caller) -> float:
@@ -130,11 +127,8 @@ class Predictor:
         self, parts: Sequence[Part], mechanism: str, caller: Caller
     ) -> list[list[Span]]:
         """Who does what when in each wrap of a stage, from when the wrap begins."""
-        return [
-            spans
-            for group in self._groups(parts, caller)
-            for spans in self._group_spans(group, mechanism)
-        ]
+        groups = self._groups(parts, caller)
+        return [spans for group in groups for spans in self._group_spans(group, mechanism)]
 
     def plan_stages_ms(self, plan: Plan, workflow: Workflow) -> list[float]:
         """The latency of every stage of `plan`."""
@@ -145,6 +139,14 @@ class Predictor:
             )
             for number in range(len(workflow.stages))
         ]
+
+    def plan_ms(self, plan: Plan, workflow: Workflow) -> float:
+        """Equation (1): the latency of `plan`."""
+        return workflow_latency_ms(self.plan_stages_ms(plan, workflow), self.request_ms(plan))
+
+    def request_ms(self, plan: Plan) -> float:
+        """What the request itself costs; calls of a client are requests of their own."""
+        return 0.0 if plan.orchestrator == "client" else self.platform.request_ms
 
     def following_ms(self, plan: Plan, stage: int) -> float:
         """What it costs that stage number `stage` comes after another, where a wrap runs both."""
@@ -216,11 +218,8 @@ def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
     and constants at their lower ends or all at their upper ones, and the platform's
     ``prediction_error``. As these are independent, their squares add up.
 
-    Raises
-    ------
-    ChironError
-        ``unknown-function`` where a function has no profile; ``missing-task``,
-        ``repeated-task``, ``unknown-task`` or ``wrong-stage`` where plan and workflow differ.
+    Raises ``unknown-function`` where a function has no profile; ``missing-task``,
+    ``repeated-task``, ``unknown-task`` or ``wrong-stage`` where plan and workflow differ.
     """
     profile.require(workflow.functions)
     plan.check_against(workflow)
@@ -249,12 +248,9 @@ def _predict_one(
     plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
 ) -> Prediction:
     """What `predict` says of a single payload."""
-    stages = Predictor(profile, platform).plan_stages_ms(plan, workflow)
-    latency = _latency_ms(plan, stages, platform)
-    bounds = [latency]
-    for at_end in _ends(profile, platform):
-        stages_then = at_end.plan_stages_ms(plan, workflow)
-        bounds.append(_latency_ms(plan, stages_then, at_end.platform))
+    predictor = Predictor(profile, platform)
+    latency = predictor.plan_ms(plan, workflow)
+    bounds = [latency, *(each.plan_ms(plan, workflow) for each in _ends(profile, platform))]
     error_ms = latency * platform.prediction_error
     low_ms = latency - math.hypot(latency - min(bounds), error_ms)
     high_ms = latency + math.hypot(max(bounds) - latency, error_ms)
@@ -263,7 +259,7 @@ def _predict_one(
         low_ms=round(max(0.0, low_ms), 4),
         high_ms=round(min(high_ms, max(latency, LONGEST_MS)), 4),
         warnings=(*profile.warnings, *platform.warnings),
-        stages_ms=tuple(round(stage, 4) for stage in stages),
+        stages_ms=tuple(round(each, 4) for each in predictor.plan_stages_ms(plan, workflow)),
     )
 
 
@@ -284,15 +280,12 @@ def _ends(profile: Profile, platform: Platform) -> Iterator[Predictor]:
             yield Predictor(profile, place, {name: ends[end] for name, ends in spreads.items()})
 
 
-def _latency_ms(plan: Plan, stages_ms: Sequence[float], platform: Platform) -> float:
-    request_ms = 0.0 if plan.orchestrator == "client" else platform.request_ms
-    return workflow_latency_ms(stages_ms, request_ms)
-
-
 def parts_of(plan: Plan, stage: int, workflow: Workflow) -> list[Part]:
     """What each wrap that takes part in a stage runs there."""
+    uses = workflow.function_of
     return [
-        (_functions_of(part, workflow), plan.wraps[index].cpus) for index, part in plan.stage(stage)
+        (tuple(tuple(map(uses, process)) for process in part.processes), plan.wraps[index].cpus)
+        for index, part in plan.stage(stage)
     ]
 
 
@@ -301,10 +294,6 @@ def caller_of(plan: Plan, stage: int) -> Caller:
     if plan.orchestrator == "client":
         return "client"
     return "first" if plan.stage(stage)[0][0] == 0 else "entry"
-
-
-def _functions_of(stage: WrapStage, workflow: Workflow) -> Processes:
-    return tuple(tuple(map(workflow.function_of, process)) for process in stage.processes)
 
 
 def _work(function: FunctionProfile, scale: float) -> Work:

@@ -74,10 +74,7 @@ def calibrate(
     progress
         Told in a few words what is being done.
 
-    Raises
-    ------
-    ChironError
-        What deploying and invoking raise.
+    Raises what deploying and invoking raise.
 
     References
     ----------

@@ -86,10 +86,7 @@ def platform(
 ) -> Platform:
     """The platform on which no-op plans take so long.
 
-    Parameters
-    ----------
-    seen
-        Each plan of `profiler.noop_shapes`.
+    `seen` has each plan of `profiler.noop_shapes`.
 
     References
     ----------

@@ -71,10 +71,7 @@ def steady(measured: Sequence[Value], uneven: Callable[[Value], float]) -> tuple
     core changed its speed, on when it did; no prediction knows that. What decides is the speed
     beside a measurement, never the measurement.
 
-    Parameters
-    ----------
-    uneven
-        How much the speed differed beside one: see `CpuSpeed`.
+    `uneven` says how much the speed differed beside one: see `CpuSpeed`.
     """
     enough = -(-len(measured) // STEADY_ONE_IN)
     by_evenness = sorted(range(len(measured)), key=lambda index: uneven(measured[index]))

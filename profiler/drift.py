@@ -10,11 +10,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from profiler.periods import Piece, laid_out
-from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Profile, in_a_row
-
-#: Times that no machine's speed changes.
-_BY_CLOCK = {"switch_interval_ms", "cpu_probe_ms"}
 
 
 def run_at(latency_ms: float, waiting_ms: float, then_ms: float | None, now_ms: float) -> float:
@@ -62,21 +58,6 @@ def at_one_speed(
         name: [_rounded(_function_at(each, typical_ms)) for each in profiled]
         for name, profiled in profiles.items()
     }
-
-
-def platform_at(platform: Platform, cpu_probe_ms: float) -> Platform:
-    """`platform` as it would be when the CPU-speed probe takes `cpu_probe_ms`."""
-    factor = slower(platform.cpu_probe_ms, cpu_probe_ms)
-    constants = {
-        name: value * factor
-        for name, value in platform
-        if name.endswith("_ms") and name not in _BY_CLOCK and value is not None
-    }
-    spread = {
-        name: (low_ms * factor, high_ms * factor) if name in constants else (low_ms, high_ms)
-        for name, (low_ms, high_ms) in platform.spread.items()
-    }
-    return platform.model_copy(update={**constants, "spread": spread})
 
 
 def _function_at(function: FunctionProfile, cpu_probe_ms: float) -> FunctionProfile:

@@ -35,10 +35,7 @@ def run_alone(
     Where a function fails, `failures` gets why; so it does for those that come after it and have
     no input, while the others still run. Functions that `failures` has already are not run.
 
-    Raises
-    ------
-    ChironError
-        ``bad-request`` where the request is not text.
+    Raises ``bad-request`` where the request is not text.
     """
     text = request_text(request)
     done = WorkflowRun()
@@ -47,7 +44,11 @@ def run_alone(
             continue
         missing = [name for name in task.predecessors if name not in done.outputs]
         if missing:
-            failures[task.function] = _unreached(task.function, workflow.function_of(missing[0]))
+            message = (
+                f"function {task.function} has no input to be profiled with: "
+                f"{workflow.function_of(missing[0])}, which comes before it, failed"
+            )
+            failures[task.function] = ChironError("no-input", message, functions=[task.function])
             continue
         done.inputs[task.name] = resolve(task.source, text, done.outputs)
         try:
@@ -73,11 +74,3 @@ def inputs_of(workflow: Workflow, runs: Iterable[WorkflowRun]) -> dict[str, list
             if first in run.inputs:
                 requests.setdefault(function, []).append(run.inputs[first].encode())
     return requests
-
-
-def _unreached(function: str, before: str) -> ChironError:
-    message = (
-        f"function {function} has no input to be profiled with: {before}, "
-        "which comes before it, failed"
-    )
-    return ChironError("no-input", message, functions=[function])

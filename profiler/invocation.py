@@ -76,10 +76,7 @@ class Solo:
         cpu_probed
             Whether between two runs of the CPU-speed probe.
 
-        Raises
-        ------
-        ChironError
-            ``function-failed`` or what the gateway raises, always with the function's name.
+        Raises ``function-failed`` or what the gateway raises, always with the function's name.
         """
         try:
             request = self.requests[number % len(self.requests)]

@@ -165,10 +165,11 @@ def profile(
         )
         for number, payload in enumerate(payloads)
     )
-    warnings = _warnings(folder, mean_share(looks))
-    for line in warnings:
-        say(f"warning: {line}")
-    return mix.model_copy(update={"payloads": asked, "warnings": warnings})
+    warnings = []
+    if busy := disturbance(mean_share(looks)):
+        warnings.append(f"profile of {mix.workflow}: {busy} while it was taken: profile again")
+        say(f"warning: {warnings[0]}")
+    return mix.model_copy(update={"payloads": asked, "warnings": tuple(warnings)})
 
 
 def _answer(payload: Payload, outputs: Sequence[str | None], say: Progress) -> ExpectedAnswer:
@@ -192,13 +193,6 @@ def _resident_mib(running: Alone) -> dict[str, float]:
 
 def _profile(folder: WorkflowFolder, functions: dict[str, FunctionProfile]) -> Profile:
     return Profile(format=1, workflow=folder.workflow.name, functions=functions)
-
-
-def _warnings(folder: WorkflowFolder, others: float | None) -> tuple[str, ...]:
-    busy = disturbance(others)
-    if busy is None:
-        return ()
-    return (f"profile of {folder.workflow.name}: {busy} while it was taken: profile again",)
 
 
 class _Failures(dict[str, ChironError]):

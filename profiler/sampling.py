@@ -123,11 +123,8 @@ def sample(
     beside
         Called after every untraced run.
 
-    Raises
-    ------
-    ChironError
-        ``function-failed`` where the function fails; ``no-trace`` where its runs are not to be
-        found in what strace wrote.
+    Raises ``function-failed`` where the function fails; ``no-trace`` where its runs are not to be
+    found in what strace wrote.
     """
     idle_mib = sandbox.resident_mib()
     sandbox.forget_peak()

@@ -149,10 +149,7 @@ def find_sandbox(function: str, gateway_url: str, trace_key: str = "") -> Sandbo
     Of processes without a container only those of the build with `trace_key` count, if it is given:
     the local launcher may run two builds of a function at once.
 
-    Raises
-    ------
-    ChironError
-        ``no-process`` where there is none to be seen, or more than one.
+    Raises ``no-process`` where there is none to be seen, or more than one.
     """
     found = _processes(function, gateway_url, trace_key) or _in_containers(function, gateway_url)
     if len(found) == 1:

@@ -37,23 +37,17 @@ _LARGEST_ERROR, _WIDEST, _FARTHEST = 0.3, 0.5, 0.1
 def warnings(measured: Platform, others: float | None) -> tuple[str, ...]:
     """Why the calibration `measured` is not to be relied on, a line each; nothing where it is.
 
-    Parameters
-    ----------
-    others
-        The share of the cores that other programs had meanwhile, where that is known.
+    `others` is the share of the cores that other programs had meanwhile, where that is known.
     """
-    found = [*_disturbed(others), *_scattered(measured)]
+    busy = disturbance(others)
+    found = [f"{busy} while it was calibrated"] if busy else []
+    found += _scattered(measured)
     if measured.prediction_error > _LARGEST_ERROR:
         wrong = f"{measured.prediction_error:.0%}"
         found.append(f"predictions of known work were {wrong} wrong")
     return tuple(
         f"platform {measured.name}: {line}: calibrate again when it is quiet" for line in found
     )
-
-
-def _disturbed(others: float | None) -> Iterator[str]:
-    if busy := disturbance(others):
-        yield f"{busy} while it was calibrated"
 
 
 def _scattered(measured: Platform) -> Iterator[str]:

@@ -67,15 +67,10 @@ def alone(
 
     Those that cannot be started are added to `failures`, and the others run without them.
 
-    Parameters
-    ----------
-    forked
-        Whether they run in processes that are forked for each request.
+    With `forked` they run in processes that are forked for each request.
 
-    Raises
-    ------
-    ChironError
-        What `launch` raises where it blames no wrap; the first failure where no function is left.
+    Raises what `launch` raises where it blames no wrap; the first failure where no function is
+    left.
     """
     with ExitStack() as stack:
         while True:
@@ -95,7 +90,10 @@ def alone(
                 if not broken:
                     raise
                 for function in broken:
-                    failures[function] = _cannot_start(function, error)
+                    message = f"function {function} cannot be started: {error.message}"
+                    failures[function] = ChironError(
+                        error.code, message, functions=[function], status=error.status
+                    )
         wrap_of = dict(zip(workflow.functions, placed.names, strict=True))
         yield Alone(placed.gateway, placed.trace_key, wrap_of)
 
@@ -119,11 +117,6 @@ def alone_under_strace(
 
         with alone(launch, folder, failures) as running:
             yield running, {name: output(wrap) for name, wrap in running.wrap_of.items()}
-
-
-def _cannot_start(function: str, error: ChironError) -> ChironError:
-    message = f"function {function} cannot be started: {error.message}"
-    return ChironError(error.code, message, functions=[function], status=error.status)
 
 
 def solo_workflow(workflow: Workflow, without: Collection[str] = ()) -> Workflow:

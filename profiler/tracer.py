@@ -34,15 +34,9 @@ _WRITTEN_S, _WRITTEN_POLL_S = 2.0, 0.005
 def require_tracing(variables: Mapping[str, str]) -> str:
     """The path of strace, once it has been seen to work.
 
-    Parameters
-    ----------
-    variables
-        Usually ``os.environ``; strace is looked for on its PATH.
+    `variables` is usually ``os.environ``; strace is looked for on its PATH.
 
-    Raises
-    ------
-    ChironError
-        ``no-strace`` or ``no-ptrace``, with the line that mends it on this machine.
+    Raises ``no-strace`` or ``no-ptrace``, with the line that mends it on this machine.
     """
     search_path = variables.get("PATH", "")
     strace = check_strace(search_path, os_release())
@@ -68,10 +62,7 @@ def tracing(strace: str, pid: int) -> Iterator[Tracing]:
 
     However the block is left, the process is no longer traced afterwards.
 
-    Raises
-    ------
-    ChironError
-        ``no-ptrace``: strace could not attach; its own words are in the message.
+    Raises ``no-ptrace``: strace could not attach; its own words are in the message.
     """
     with tempfile.TemporaryDirectory(prefix="chiron-strace-") as folder:
         output, said = Path(folder) / "trace", Path(folder) / "messages"

@@ -31,10 +31,7 @@ def find_conflicts(
 
     Modules of one name are no conflict, since the wrap runtime gives each function its own.
 
-    Raises
-    ------
-    ChironError
-        ``unknown-function`` where a constraint names none of `functions`; ``bad-requirement``.
+    Raises ``unknown-function`` where a constraint names none of `functions`; ``bad-requirement``.
     """
     names = tuple(sorted(functions))
     constraints.check_functions(names)

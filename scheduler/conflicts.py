@@ -35,10 +35,7 @@ class Conflicts:
         Functions that conflict with many choose first, each the lowest group that it gets on
         with. Group 0, that of the entry wrap, which need not be called, has the most functions.
 
-        Raises
-        ------
-        ChironError
-            ``impossible-constraints`` where functions that have to share a wrap must not.
+        Raises ``impossible-constraints`` where functions that have to share a wrap must not.
         """
         units = self._units()
         unit_of = {function: unit for unit in units for function in unit}

@@ -28,10 +28,7 @@ def explain(
 ) -> tuple[str, ...]:
     """The verdict, the rule, and a line for every wrap, shared process, conflict, secret and limit.
 
-    Parameters
-    ----------
-    fewer_ms
-        What a plan with one CPU less takes at least, where the search tried that in vain.
+    `fewer_ms` is what one CPU less takes at least, where the search tried that in vain.
     """
     lines = [_verdict(plan, job), *_payloads(plan), f"{plan.planner}: {_rule(plan, strategy)}"]
     if fewer_ms is not None and plan.slo_ms is not None:

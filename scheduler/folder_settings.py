@@ -38,15 +38,9 @@ NO_SETTINGS = FolderSettings()
 def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> FolderSettings:
     """The settings in constraints.json and stack.yaml, each of which need not be there.
 
-    Parameters
-    ----------
-    variables
-        What ``${VAR}`` in stack.yaml stands for, usually ``os.environ``.
+    `variables` has what ``${VAR}`` in stack.yaml stands for, usually ``os.environ``.
 
-    Raises
-    ------
-    ChironError
-        What `openfaas.stack.read_stack` and `environment` raise.
+    Raises what `openfaas.stack.read_stack` and `environment` raise.
     """
     constraints = folder.constraints()
     if not folder.stack_file.exists():

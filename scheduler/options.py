@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from predictor.equations import workflow_latency_ms
 from predictor.predict import Predictor, mean_ms, predict
 from scheduler.conflicts import Conflicts
 from scheduler.folder_settings import Secrets
@@ -117,12 +116,9 @@ class Options:
         if job.headroom:
             judged_ms = predict(plan, job.workflow, job.profile, job.platform).high_ms
         else:
-            judged_ms = mean_ms(job.profile.mix, (self._latency_ms(plan, p) for p in self.each))
+            latencies_ms = (each.plan_ms(plan, job.workflow) for each in self.each)
+            judged_ms = mean_ms(job.profile.mix, latencies_ms)
         return Option(plan, judged_ms, fits=not exceeded(plan, job.limits))
-
-    def _latency_ms(self, plan: Plan, predictor: Predictor) -> float:
-        stages_ms = predictor.plan_stages_ms(plan, self.job.workflow)
-        return workflow_latency_ms(stages_ms, self.job.platform.request_ms)
 
     def made(self, candidate: Candidate, below_ms: float = math.inf) -> Option | None:
         """The fastest plan found that has the candidate's shape, if it takes up to `below_ms`."""

@@ -76,10 +76,7 @@ def partition(problem: Problem, functions: Functions, slots: Slots) -> tuple[flo
     Starts from lists of functions dealt out one after another, and improves by Kernighan-Lin
     between the process that ends last and the others.
 
-    Raises
-    ------
-    ValueError
-        If there are more slots than functions.
+    Raises ValueError if there are more slots than functions.
     """
     if len(functions) < len(slots.offsets_ms):
         raise ValueError("more slots than functions")

@@ -61,10 +61,7 @@ class Picture:
 def draw(picture: Picture, path: Path) -> None:
     """Write `picture` to the PNG file `path`.
 
-    Raises
-    ------
-    ChironError
-        ``no-matplotlib`` where that is not installed.
+    Raises ``no-matplotlib`` where that is not installed.
     """
     try:
         from matplotlib.figure import Figure  # loaded on use: it costs more than a search

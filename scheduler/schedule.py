@@ -53,11 +53,8 @@ def schedule(
     headroom
         Whether the high end of the prediction has to stay within the SLO, not its middle.
 
-    Raises
-    ------
-    ChironError
-        ``bad-slo``; ``unknown-function`` where the profile or the workflow lacks a function;
-        ``bad-requirement``; ``impossible-constraints``.
+    Raises ``bad-slo``; ``unknown-function`` where the profile or the workflow lacks a function;
+    ``bad-requirement``; ``impossible-constraints``.
     """
     job = job_of(
         workflow, profile, platform, slo_ms, settings=settings, limits=limits, headroom=headroom

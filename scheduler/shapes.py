@@ -48,10 +48,7 @@ def shapes(
     only where functions that must not share one are too many. Where processes do not wait for one
     another's start, further wraps are of no use to them, save for their memory.
 
-    Parameters
-    ----------
-    stages
-        For every stage the functions of each group.
+    `stages` has for every stage the functions of each group.
     """
     shares = _shares(problem, stages, cpus)
     if shares is None:

@@ -99,10 +99,7 @@ def pair_latency(others_ms: Sequence[float], offsets_ms: Sequence[float]) -> Pai
     Who takes longest has the slot of the least offset. Two more processes push those that are
     faster than one of them one slot further, and those that are faster than both two slots.
 
-    Parameters
-    ----------
-    offsets_ms
-        What each slot adds; there are two more than others.
+    `offsets_ms` is what each slot adds; there are two more than others.
 
     Examples
     --------

@@ -31,12 +31,9 @@ def parse_states(
 
     `names` says which functions its Resources are.
 
-    Raises
-    ------
-    ChironError
-        All faults, each with the path of its state: ``unknown-field``, ``missing-field``,
-        ``bad-field``, ``unsupported-state``, ``unknown-next``, ``cycle``, ``unreachable``,
-        ``duplicate-state``, ``empty-parallel``, ``bad-name``, ``alike-names``.
+    Raises all faults, each with the path of its state: ``unknown-field``, ``missing-field``,
+    ``bad-field``, ``unsupported-state``, ``unknown-next``, ``cycle``, ``unreachable``,
+    ``duplicate-state``, ``empty-parallel``, ``bad-name``, ``alike-names``.
 
     Examples
     --------

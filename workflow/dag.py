@@ -27,11 +27,8 @@ def parse_dag(
     order of the edges. The workflow answers what its last task answers, or the list of all tasks
     with no edge out of them in the order of ``tasks``.
 
-    Raises
-    ------
-    ChironError
-        All faults, each with its path: ``unknown-field``, ``bad-field``, ``unknown-task``,
-        ``duplicate-edge``, ``cycle``, ``bad-name``, ``alike-names``.
+    Raises all faults, each with its path: ``unknown-field``, ``bad-field``, ``unknown-task``,
+    ``duplicate-edge``, ``cycle``, ``bad-name``, ``alike-names``.
 
     Examples
     --------

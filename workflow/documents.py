@@ -37,10 +37,7 @@ LEVELS, VALUES, FILE_LIMIT = 64, 5_000_000, 256 * 1024 * 1024
 def parse_json(text: str | bytes, what: str) -> Any:
     """The value of strict JSON: no duplicate keys, no NaN or Infinity, within limits.
 
-    Raises
-    ------
-    ChironError
-        ``bad-json`` with line and column, ``duplicate-key`` with the key, or ``too-large``.
+    Raises ``bad-json`` with line and column, ``duplicate-key`` with the key, or ``too-large``.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -80,16 +77,12 @@ def _path_to_nan(value: Any) -> tuple[str | int, ...] | None:
     """Where the first NaN of a document stands; None where it has none."""
     if isinstance(value, float):
         return () if math.isnan(value) else None
-    items = value.items() if isinstance(value, dict) else enumerate(_listed(value))
-    for key, item in items:
+    listed = value if isinstance(value, list) else []
+    for key, item in value.items() if isinstance(value, dict) else enumerate(listed):
         path = _path_to_nan(item)
         if path is not None:
             return (key, *path)
     return None
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _check_size(value: Any, what: str) -> None:
@@ -111,10 +104,8 @@ def _check_size(value: Any, what: str) -> None:
 def read_json(path: Path, what: str, limit: int = FILE_LIMIT) -> Any:
     """The strict JSON in the file `path`, which has at most `limit` bytes.
 
-    Raises
-    ------
-    ChironError
-        ``missing-file`` names what the file would have been; ``too-large``; and `parse_json`'s.
+    Raises ``missing-file``, which names what it would have been, ``too-large``, and what
+    `parse_json` raises.
     """
     return parse_json(read_file(path, f"{what} {path}", limit), f"{what} {path}")
 

@@ -143,10 +143,7 @@ def check_links(place: Path, folder: Path, *functions: str) -> None:
     somebody else made may lead to files of the user's. Where stack.yaml itself names a `place`
     elsewhere, as it does with ``../``, links may lead to where that is, too.
 
-    Raises
-    ------
-    ChironError
-        ``bad-link``, with the link, also where one leads nowhere, or to what it is in.
+    Raises ``bad-link``, with the link, also where one leads nowhere, or to what it is in.
     """
     limits = [folder.resolve()]
     if not _lexical(place).is_relative_to(_lexical(folder)):

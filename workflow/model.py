@@ -40,10 +40,7 @@ class Failure:
 class Workflow:
     """A DAG of tasks with distinct names; ``output`` is what the workflow answers.
 
-    Raises
-    ------
-    ChironError
-        ``cycle`` if the tasks' sources form no DAG; the error names the tasks of one cycle.
+    Raises ``cycle`` if the tasks' sources form no DAG; the error names the tasks of one cycle.
     """
 
     name: str

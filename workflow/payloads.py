@@ -24,10 +24,7 @@ class Payload:
 def payload_files(folder: Path, weights: Mapping[str, float]) -> dict[str, Path]:
     """payload.json of `folder`, if it is there, and every ``payloads/*.json``, by name.
 
-    Raises
-    ------
-    ChironError
-        ``missing-file`` where `weights` has a file that is not there.
+    Raises ``missing-file`` where `weights` has a file that is not there.
     """
     files = [folder / PAYLOAD_FILE, *sorted((folder / PAYLOADS_FOLDER).glob("*.json"))]
     found = {str(file.relative_to(folder)): file for file in files if file.exists()}

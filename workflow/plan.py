@@ -134,10 +134,7 @@ class Plan(Document):
     def check_against(self, workflow: Workflow) -> None:
         """Raise unless every task of every stage of `workflow` is in exactly one process.
 
-        Raises
-        ------
-        ChironError
-            ``unknown-task``, ``repeated-task``, ``wrong-stage`` or ``missing-task``.
+        Raises ``unknown-task``, ``repeated-task``, ``wrong-stage`` or ``missing-task``.
         """
         stage_of = {task: i for i, stage in enumerate(workflow.stages) for task in stage}
         seen: set[str] = set()

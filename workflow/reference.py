@@ -66,11 +66,8 @@ def run_reference(
         Variables for all functions, such as ``gateway_url``. Of this process's own they get
         those alone that every program needs: the others may be secrets.
 
-    Raises
-    ------
-    ChironError
-        ``function-failed`` with the function's name; ``bad-request`` where the request is not
-        text; ``timeout``; ``reference-died`` where a handler ended the process.
+    Raises ``function-failed`` with the function's name; ``bad-request`` where the request is not
+    text; ``timeout``; ``reference-died`` where a handler ended the process.
     """
     job = {
         "tasks": [

@@ -42,7 +42,11 @@ class Function:
         """The text that the handler answers to `body`."""
         with self._in_place(), app.test_request_context(method="POST", data=body):
             if self._style == "http":
-                return _http_answer(app, self._handle(_event(body), _context()))
+                event = SimpleNamespace(
+                    body=body.encode(), headers={}, method="POST", query={}, path="/"
+                )
+                context = SimpleNamespace(hostname=socket.gethostname())
+                return _http_answer(app, self._handle(event, context))
             raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
             return _flask_answer(app, self._handle(body.encode() if raw else body))
 
@@ -85,14 +89,6 @@ def _swap_environment(environment: dict[str, str]) -> dict[str, str]:
     os.environ.clear()
     os.environ.update(environment)
     return before
-
-
-def _event(body: str) -> SimpleNamespace:
-    return SimpleNamespace(body=body.encode(), headers={}, method="POST", query={}, path="/")
-
-
-def _context() -> SimpleNamespace:
-    return SimpleNamespace(hostname=socket.gethostname())
 
 
 def _flask_answer(app: Flask, value: Any) -> str:

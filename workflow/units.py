@@ -16,10 +16,7 @@ _GO_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|us|h|m|s)", re.ASCII)
 def parse_duration_ms(text: str, what: str = "duration") -> float:
     """A positive duration such as ``200ms``, ``1.5s`` or ``800us``, in milliseconds.
 
-    Raises
-    ------
-    ChironError
-        ``bad-duration`` where the unit is missing or unknown, or the duration is not positive.
+    Raises ``bad-duration`` where the unit is missing or unknown, or the duration is not positive.
 
     Examples
     --------

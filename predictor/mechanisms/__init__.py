@@ -21,10 +21,7 @@ DEFAULT_MECHANISM = Fork.name
 def mechanism_of(name: str) -> Mechanism:
     """The mechanism called `name`, as plans have it.
 
-    Raises
-    ------
-    ChironError
-        ``unknown-mechanism``.
+    Raises ``unknown-mechanism``.
     """
     if name not in MECHANISMS:
         known = " or ".join(MECHANISMS)

@@ -8,8 +8,7 @@ import pytest
 
 from profiler.chrome_trace import chrome_trace
 from profiler.compare import compare
-from profiler.drift import at_one_speed, latency_at, platform_at, profile_at
-from workflow.platform import Platform
+from profiler.drift import at_one_speed, latency_at, profile_at
 from workflow.profile import FunctionProfile, Period, Profile
 
 
@@ -96,14 +95,3 @@ def test_functions_that_were_profiled_at_several_speeds_are_taken_at_one() -> No
     assert (b.cpu_probe_ms, b.forked_ms, b.spread_ms) == (1.0, 28.0, (23.75, 26.25))
     assert at_one_speed(after) == after
     assert FunctionProfile.model_validate_json(b.model_dump_json()) == b
-
-
-def test_a_platform_at_another_speed_costs_more_but_for_what_a_clock_decides() -> None:
-    names = [name for name, field in Platform.model_fields.items() if field.is_required()]
-    costs = dict.fromkeys((name for name in names if name.endswith("_ms")), 1.0)
-    spread = {"rpc_ms": (0.5, 2.0), "switch_interval_ms": (5.0, 6.0)}
-    before = Platform(format=1, name="p", cpus=2, cpu_probe_ms=1.0, spread=spread, **costs)
-    after = platform_at(before, 1.5)
-    assert (after.rpc_ms, after.switch_interval_ms, after.thread_ready_ms) == (1.5, 5.0, None)
-    assert after.spread == {"rpc_ms": (0.75, 3.0), "switch_interval_ms": (5.0, 6.0)}
-    assert platform_at(before.model_copy(update={"cpu_probe_ms": None}), 1.5).rpc_ms == 1.0
