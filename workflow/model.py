@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 
 from workflow.errors import ChironError
 
@@ -58,7 +57,8 @@ class Workflow:
         A stage's tasks run in parallel; a stage starts when the one before it is complete
         (Chiron §2.1).
         """
-        return tuple(_generations({task.name: task.predecessors for task in self.tasks}))
+        generations = list(_generations({task.name: task.predecessors for task in self.tasks}))
+        return tuple(generations)
 
     @cached_property
     def by_name(self) -> dict[str, Task]:
@@ -83,19 +83,19 @@ def names_in(source: Source) -> tuple[str, ...]:
 
 
 def _generations(predecessors: dict[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
-    order = {task: index for index, task in enumerate(predecessors)}
-    sorter = TopologicalSorter(predecessors)
+    import networkx as nx  # loaded on use: it costs more than all else that a verb imports
+
+    graph: nx.DiGraph = nx.DiGraph()
+    graph.add_nodes_from(predecessors)
+    graph.add_edges_from((before, task) for task, ps in predecessors.items() for before in ps)
     try:
-        sorter.prepare()
-    except CycleError as error:
-        cycle = error.args[1][1:]
-        first = cycle.index(min(cycle, key=order.__getitem__))
-        cycle = cycle[first:] + cycle[:first]
+        order = {task: index for index, task in enumerate(predecessors)}
+        for generation in nx.topological_generations(graph):
+            yield tuple(sorted(generation, key=order.__getitem__))
+    except nx.NetworkXUnfeasible:
+        cycle = [edge[0] for edge in nx.find_cycle(graph)]
         raise ChironError(
             "cycle",
             f"tasks form a cycle: {' -> '.join([*cycle, cycle[0]])}: remove one of these edges",
             functions=cycle,
         ) from None
-    while generation := sorter.get_ready():
-        yield tuple(sorted(generation, key=order.__getitem__))
-        sorter.done(*generation)
