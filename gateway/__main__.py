@@ -20,56 +20,30 @@ from gateway.errors import GatewayError
 from gateway.function_user import DEFAULT
 from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName, ProviderName
 from gateway.provider import GRACE_S, Provider
-from gateway.replica import Times
 from gateway.server import Gateway, Settings
 
 
-def run(
-    settings: Settings,
-    announce: Callable[[str], None],
-    end_with_stdin: bool = False,
-) -> None:
-    """Run a gateway in this process until SIGTERM or SIGINT. Call it from the main thread.
-
-    Args:
-        settings: how to run it.
-        announce: called with the URL once the gateway listens.
-        end_with_stdin: end also when standard input ends, which it does when the process at its
-            other end is gone.
-
-    Raises:
-        GatewayError: the port cannot be had, or the supervisor process was killed.
-    """
-    processes.adopt_orphans()
-    lost = asyncio.run(_serve(settings, announce, end_with_stdin))
-    if lost:
-        processes.kill_descendants()
-        raise GatewayError(
-            "supervisor-lost", "the supervisor of the gateway was killed: restart it"
-        )
-
-
-async def _serve(settings: Settings, announce: Callable[[str], None], end_with_stdin: bool) -> bool:
-    """Serve until told to end; returns whether the supervisor was lost."""
+async def _serve(settings: Settings, end_with_stdin: bool) -> bool:
+    """Serve until SIGTERM, SIGINT or the end of stdin; returns whether the supervisor was lost."""
     loop = asyncio.get_running_loop()
     gateway = Gateway(settings)
-    stop = gateway.supervisor_lost
+    lost = gateway.supervisor_lost
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
-    announce(await gateway.start())
+    print(json.dumps({"url": await gateway.start()}), flush=True)
     if end_with_stdin:
         _on_end_of_stdin(told.set)
     # What lives as long as the gateway need not be looked at by every full collection.
     gc.collect()
     gc.freeze()
-    waits = [asyncio.ensure_future(event.wait()) for event in (stop, told)]
+    waits = [asyncio.ensure_future(event.wait()) for event in (lost, told)]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for wait in waits:
         wait.cancel()
-    lost = stop.is_set()
+    was_lost = lost.is_set()
     await gateway.stop()
-    return lost
+    return was_lost
 
 
 def _on_end_of_stdin(then: Callable[[], None]) -> None:
@@ -96,12 +70,16 @@ def main(arguments: list[str] | None = None) -> int:
             backend=options.backend,
             images=options.images,
             credentials=_credentials(options.with_stdin),
-            times=Times(ready=options.ready_timeout),
+            ready_s=options.ready_timeout,
             idle_s=options.idle_timeout,
             user=options.user,
             provider=Provider.named(options.strict, options.grace),
         )
-        run(settings, lambda url: print(json.dumps({"url": url}), flush=True), options.with_stdin)
+        processes.adopt_orphans()
+        if asyncio.run(_serve(settings, options.with_stdin)):
+            processes.kill_descendants()
+            message = "the supervisor of the gateway was killed: restart it"
+            raise GatewayError("supervisor-lost", message)
     except GatewayError as error:
         print(f"error: {error.message}", file=sys.stderr)
         return 2
@@ -126,7 +104,11 @@ def _parser() -> argparse.ArgumentParser:
         "--images", type=Path, help="image store of processes (default $CHIRON_HOME/images)"
     )
     parser.add_argument(
-        "--ready-timeout", type=float, default=Times.ready, metavar="S", help="seconds to get ready"
+        "--ready-timeout",
+        type=float,
+        default=Settings.ready_s,
+        metavar="S",
+        help="seconds to get ready",
     )
     parser.add_argument(
         "--idle-timeout",
@@ -165,10 +147,8 @@ def _credentials(from_stdin: bool) -> Credentials | None:
     else:
         user, password = os.environ.get(USER_VARIABLE), os.environ.get(PASSWORD_VARIABLE)
     if bool(user) != bool(password):
-        raise GatewayError(
-            "half-credentials",
-            f"credentials need both: set {USER_VARIABLE} and {PASSWORD_VARIABLE}, or neither",
-        )
+        message = f"credentials need both: set {USER_VARIABLE} and {PASSWORD_VARIABLE}, or neither"
+        raise GatewayError("half-credentials", message)
     return Credentials(user, password) if user and password else None
 
 

@@ -181,23 +181,18 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def supervise() -> None:
-    """Remove what the gateway argv[2] leaves: channel (descriptor) argv[1], folder argv[3]."""
+    """Remove what the gateway argv[3] leaves: channel (descriptor) argv[1], folder argv[2]."""
     # When to stop is the gateway's decision, told by its channel.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
+    last_word = b""
     try:
-        if not _all_clear(socket.socket(fileno=int(sys.argv[1]))):
-            _remove_all(sys.argv[2])
+        with contextlib.suppress(ConnectionError):
+            last_word = socket.socket(fileno=int(sys.argv[1])).recv(1)
+        if last_word != ALL_CLEAR:
+            _remove_all(sys.argv[3])
     finally:
-        shutil.rmtree(sys.argv[3], ignore_errors=True)
-
-
-def _all_clear(channel: socket.socket) -> bool:
-    """Wait for the gateway's last word; False if it ended without one."""
-    try:
-        return channel.recv(1) == ALL_CLEAR
-    except ConnectionError:
-        return False
+        shutil.rmtree(sys.argv[2], ignore_errors=True)
 
 
 def _remove_all(owner: str) -> None:

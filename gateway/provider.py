@@ -56,16 +56,13 @@ class Provider:
 class Room:
     """CPU that replicas request, in thousandths of a core; where too little is free they wait."""
 
-    def __init__(self, millicores: int | None) -> None:
+    def __init__(self, millicores: float) -> None:
         self._free = millicores
         self._changed = asyncio.Event()
 
     @asynccontextmanager
     async def taken(self, millicores: int) -> AsyncIterator[None]:
-        """Have so much for the length of a block; without a limit there is always room."""
-        if self._free is None:
-            yield
-            return
+        """Have so much for the length of a block."""
         while millicores > self._free:
             await self._changed.wait()
         self._free -= millicores

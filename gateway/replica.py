@@ -7,17 +7,19 @@ import contextlib
 import secrets
 import signal
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
 from yarl import URL
 
 from gateway.backend import Child, ImageInUse, Order
-from gateway.bodies import READ_AHEAD_BYTES
 from gateway.liveness import await_death
 from gateway.logs import LineReader, Log
 
+#: How much of a body a connection reads ahead of its consumer (aiohttp holds up to twice as much).
+#: With aiohttp's 64 KiB, reading halts and goes on again after every piece of a large one.
+READ_AHEAD_BYTES = 1 << 19
 _POLL_PERIOD_S = 0.02
 # Between the end of its connections and the news of its own; Docker takes a while for that.
 _END_S = 2.0
@@ -29,17 +31,12 @@ _LARGE_CALLS = _CONNECTIONS // 2
 _KEEPALIVE_S = 30.0
 
 
+# How long a replica may take to end once it is told to.
+_STOP_S = 5.0
+
+
 class StartFailedError(Exception):
     """The replica ended, or did not answer in time, before it was ever ready."""
-
-
-@dataclass(frozen=True)
-class Times:
-    """How long, in seconds, to wait for a function to get ready, to drain, and to end."""
-
-    ready: float = 60.0
-    drain: float = 60.0
-    stop: float = 5.0
 
 
 class Replica:
@@ -83,15 +80,16 @@ class Replica:
         self._watch = asyncio.create_task(self._end_when_dead(child, longest_silence_s))
         return child
 
-    def enter(self) -> None:
-        """Count a request in; every `enter` is followed by a `leave`."""
+    @contextlib.contextmanager
+    def busy(self) -> Iterator[None]:
+        """Count a request that it has for the length of a block."""
         self.inflight += 1
-
-    def leave(self) -> None:
-        """Count a request out."""
-        self.inflight -= 1
-        if not self.inflight:
-            self._idle.set()
+        try:
+            yield
+        finally:
+            self.inflight -= 1
+            if not self.inflight:
+                self._idle.set()
 
     async def until_dead(self, child: Child) -> str:
         """Wait until it has ended, or is dead and being ended; returns why, in words."""
@@ -107,26 +105,23 @@ class Replica:
         await asyncio.wait([child.ended], timeout=0 if child.fault else _END_S)
         return await how_it_ended(child) if child.ended.done() else child.fault
 
-    async def stop(self, times: Times) -> None:
+    async def stop(self, drain_s: float) -> None:
         """Let requests in flight end, then end the replica: SIGTERM, after a grace SIGKILL."""
         child = self.child
         if child is not None and not child.ended.done():
-            await self._drain(child, times.drain)
+            self._idle.clear()
+            if self.inflight:
+                idle = asyncio.ensure_future(self._idle.wait())
+                await _first([idle, child.ended], drain_s)
+                idle.cancel()
             child.signal(signal.SIGTERM)
-            await asyncio.wait([child.ended], timeout=times.stop)
+            await asyncio.wait([child.ended], timeout=_STOP_S)
             child.signal(signal.SIGKILL)
             await asyncio.shield(child.ended)
         if self._watch:
             self._watch.cancel()
         if self.url:
             await self.http.close()
-
-    async def _drain(self, child: Child, limit_s: float) -> None:
-        self._idle.clear()
-        if self.inflight:
-            idle = asyncio.ensure_future(self._idle.wait())
-            await _first([idle, child.ended], limit_s)
-            idle.cancel()
 
     async def _end_when_dead(self, child: Child, longest_silence_s: float) -> None:
         """Have the replica ended, and so its calls, when it will never answer again."""
@@ -142,11 +137,10 @@ class Replica:
 
     def _connect(self, child: Child) -> None:
         self.url = URL(f"http://{child.host}:{child.port}/")
-        connector = aiohttp.TCPConnector(
-            limit=_CONNECTIONS, keepalive_timeout=_KEEPALIVE_S, use_dns_cache=False
-        )
         self.http = aiohttp.ClientSession(
-            connector=connector,
+            connector=aiohttp.TCPConnector(
+                limit=_CONNECTIONS, keepalive_timeout=_KEEPALIVE_S, use_dns_cache=False
+            ),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
