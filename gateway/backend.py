@@ -123,6 +123,10 @@ class Backend(Protocol):
     def name(self) -> BackendName:
         """As `--backend` and /system/info call it."""
 
+    @property
+    def door(self) -> socket.socket | None:
+        """A further listener, where replicas cannot reach the gateway's own."""
+
     async def use(self, reference: str) -> ImageInUse:
         """Take the current version of an image into use.
 

@@ -104,8 +104,12 @@ class DockerBackend:
     async def use(self, reference: str) -> ImageInUse:
         """Note the id that `reference` has now; released, it goes if a later build replaced it."""
         image = await asyncio.to_thread(docker_engine.find_image, self.client, reference)
+        variables = image.attrs["Config"]["Env"] or []
+        # of-watchdog's own check would answer before the function is ready.
+        behind_watchdog = any(each.startswith("ready_path=") for each in variables)
+        health_path = _WATCHDOG_READY_PATH if behind_watchdog else HEALTH_PATH
         return ImageInUse(
-            partial(self._start, image.id, _health_path(image)),
+            partial(self._start, image.id, health_path),
             lambda: self._releases.spawn(self._remove_superseded(image.id)),
         )
 
@@ -185,13 +189,6 @@ class DockerBackend:
         with contextlib.suppress(GatewayError):
             return not docker_engine.owned(self.client, self.owner)
         return False
-
-
-def _health_path(image: Any) -> str:
-    """What to ask: of-watchdog's own check would answer before the function is ready."""
-    variables = image.attrs["Config"]["Env"] or []
-    behind_watchdog = any(each.startswith("ready_path=") for each in variables)
-    return _WATCHDOG_READY_PATH if behind_watchdog else HEALTH_PATH
 
 
 def _listen(address: str, port: int) -> socket.socket:

@@ -73,13 +73,19 @@ class EmbeddedGateway:
         try:
             self.url = json.loads(self._first_line())["url"]
         except BaseException:
-            self._stop()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop it and wait until it is gone."""
-        self._stop()
+        with self._process, self._errors:
+            cast(IO[bytes], self._process.stdin).close()
+            try:
+                self._process.wait(_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                # Its supervisor ends the functions when it sees it gone.
+                self._process.kill()
 
     def _first_line(self) -> bytes:
         """What it says when it has got the credentials and listens."""
@@ -100,12 +106,3 @@ class EmbeddedGateway:
             why = said[-1].removeprefix("error: ") if said else "it said nothing"
             raise GatewayError("gateway-not-started", f"the embedded gateway did not start: {why}")
         return line
-
-    def _stop(self) -> None:
-        with self._process, self._errors:
-            cast(IO[bytes], self._process.stdin).close()
-            try:
-                self._process.wait(_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                # Its supervisor ends the functions when it sees it gone.
-                self._process.kill()

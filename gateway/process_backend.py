@@ -61,6 +61,7 @@ class ProcessBackend:
     """Runs the image folders of `images` as `user`, or as this process's own user if None."""
 
     name: BackendName = "process"
+    door = None
 
     def __init__(
         self, launcher: Launcher, images: ImageStore, url: str, user: FunctionUser | None = None
@@ -158,7 +159,6 @@ class _Output(asyncio.Protocol):
         self._pauses = Pauses()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the pipe, to pause it."""
         self._pipe = cast(asyncio.ReadTransport, transport)
 
     def data_received(self, data: bytes) -> None:
@@ -169,7 +169,6 @@ class _Output(asyncio.Protocol):
             asyncio.get_running_loop().call_later(pause_s, self._pipe.resume_reading)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Pass on what has no end."""
         self._lines.end()
 
 

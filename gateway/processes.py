@@ -125,11 +125,6 @@ def snapshot() -> dict[int, Entry]:
     return table
 
 
-def exists(pid: int) -> bool:
-    """Whether there is a process `pid`, be it a zombie."""
-    return (_PROC / str(pid)).exists()
-
-
 def _entry(folder: Path) -> Entry | None:
     try:
         stat = (folder / "stat").read_text(encoding="utf-8", errors="replace")
@@ -248,8 +243,7 @@ class CpuMeter:
             looked, before = self._last.get(pid, (since[pid], 0.0))
             cores += max(0.0, total - before) / max(now - looked, 1e-3)
             self._last[pid] = (now, total)
-        for gone in [pid for pid in self._last if not exists(pid)]:
-            del self._last[gone]
+        self._last = {pid: at for pid, at in self._last.items() if (_PROC / str(pid)).exists()}
         return cores * 1000
 
 

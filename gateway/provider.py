@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from gateway.errors import GatewayError
 from gateway.names import ProviderName
 
 #: Seconds after which faasd and Kubernetes kill what they have told to end.
@@ -45,12 +44,6 @@ class Provider:
             words = "No endpoints available for: {}."
             return cls(name, grace_s, removes_later=True, schedules=True, unreachable=(503, words))
         return cls()
-
-    def check_reachable(self, name: str) -> None:
-        """GatewayError for a call of the function `name`, which has no replica that is ready."""
-        if self.unreachable:
-            status, words = self.unreachable
-            raise GatewayError("not-ready", words.format(name), status)
 
 
 class Room:

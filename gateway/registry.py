@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 
 from gateway.backend import ImageInUse, Tasks
@@ -121,9 +121,11 @@ class Registry:
         self._check_new(name)
         image = await self.host.backend.use(deployment.image)
         log = Log()
-        with _released_on_error(image):
+        with ExitStack() as on_error:
+            on_error.callback(image.release)
             self._check_new(name)  # again, as another client may have been faster
             revision = self._revision(deployment, image, log)
+            on_error.pop_all()
         self._functions[name] = Function(name, log, revision, self._background)
         revision.scale(1 if deployment.min_replicas is None else deployment.min_replicas)
 
@@ -131,11 +133,13 @@ class Registry:
         """Deploy a function anew without losing a request; 404 if there is none of that name."""
         self._present(deployment.service)
         image = await self.host.backend.use(deployment.image)
-        with _released_on_error(image):
+        with ExitStack() as on_error:
+            on_error.callback(image.release)
             if self.host.provider.removes_first:
                 await self._present(deployment.service).newest.end()
             function = self._present(deployment.service)
             revision = self._revision(deployment, image, function.log)
+            on_error.pop_all()
         replicas = deployment.min_replicas
         if replicas is None:
             replicas = function.newest.desired or 1
@@ -201,12 +205,3 @@ class Registry:
         self.host.secrets.check(deployment.secrets)
         folder = self.host.scratch / f"{deployment.service}-{secrets.token_hex(4)}"
         return Revision(deployment, image, self.host, log, folder)
-
-
-@contextmanager
-def _released_on_error(image: ImageInUse) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        image.release()
-        raise

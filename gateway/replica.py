@@ -1,21 +1,18 @@
-"""One replica of a function: started, polled until it answers, drained, ended."""
+"""One replica of a function: polled until it answers, drained, ended."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 import signal
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
 from yarl import URL
 
-from gateway.backend import Child, ImageInUse, Order
+from gateway.backend import Child
 from gateway.liveness import await_death
-from gateway.logs import LineReader, Log
 
 #: How much of a body a connection reads ahead of its consumer (aiohttp holds up to twice as much).
 #: With aiohttp's 64 KiB, reading halts and goes on again after every piece of a large one.
@@ -48,37 +45,42 @@ class Replica:
             its liveness was last in question.
     """
 
-    def __init__(self, name: str, image: ImageInUse, log: Log) -> None:
-        self.instance = f"{name}-{secrets.token_hex(3)}"
+    def __init__(self, child: Child) -> None:
+        self.child = child
         self.inflight = 0
         self.heard = self.unreachable = False
-        self.started = time.monotonic()
         self.url = URL()
         self.http: aiohttp.ClientSession
         self.large = asyncio.Semaphore(_LARGE_CALLS)
-        self._image = image
-        self._log = log
-        self.child: Child | None = None
         self._idle = asyncio.Event()
         self._watch: asyncio.Task[None] | None = None
 
-    async def start(self, order: Order, ready_s: float) -> Child:
-        """Start it; returns its child once it answers its health check.
+    async def become_ready(self, ready_s: float, answer_s: float) -> None:
+        """Wait until it answers its health check.
+
+        Args:
+            ready_s: how long that may take.
+            answer_s: how long its calls may take, which tells when it is dead.
 
         Raises:
             StartFailedError: it could not be started, ended, or was not ready within `ready_s`.
-            OSError: no pipe or socket could be made, or the backend is gone.
         """
-        child = self.child = self._image.start(order, LineReader(self._log, self.instance))
+        child = self.child
         await child.started.wait()
         if child.error:
             raise StartFailedError(f"it cannot be started: {child.error}")
-        self._connect(child)
-        await self._become_ready(child, ready_s)
+        self._connect()
+        polling = asyncio.ensure_future(self._poll(self.url / child.health_path[1:]))
+        try:
+            await _first([polling, child.ended], ready_s)
+            if child.ended.done():
+                raise StartFailedError(await how_it_ended(child))
+            if not polling.done():
+                raise StartFailedError(f"no answer to {child.health_path} within {ready_s:g} s")
+        finally:
+            polling.cancel()
         # It may start again by itself, in the same process.
-        longest_silence_s = max(order.deployment.call_limits().answer_s, ready_s)
-        self._watch = asyncio.create_task(self._end_when_dead(child, longest_silence_s))
-        return child
+        self._watch = asyncio.create_task(self._end_when_dead(max(answer_s, ready_s)))
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
@@ -91,24 +93,22 @@ class Replica:
             if not self.inflight:
                 self._idle.set()
 
-    async def until_dead(self, child: Child) -> str:
+    async def until_dead(self) -> str:
         """Wait until it has ended, or is dead and being ended; returns why, in words."""
         if self._watch:
-            await _first([self._watch, child.ended])
-        return child.fault or await how_it_ended(child)
+            await _first([self._watch, self.child.ended])
+        return self.child.fault or await how_it_ended(self.child)
 
     async def how_it_broke(self) -> str | None:
         """How it ended that broke off a connection, in words; None where it goes on."""
         child = self.child
-        if child is None:
-            return None
         await asyncio.wait([child.ended], timeout=0 if child.fault else _END_S)
         return await how_it_ended(child) if child.ended.done() else child.fault
 
     async def stop(self, drain_s: float) -> None:
         """Let requests in flight end, then end the replica: SIGTERM, after a grace SIGKILL."""
         child = self.child
-        if child is not None and not child.ended.done():
+        if not child.ended.done():
             self._idle.clear()
             if self.inflight:
                 idle = asyncio.ensure_future(self._idle.wait())
@@ -123,11 +123,11 @@ class Replica:
         if self.url:
             await self.http.close()
 
-    async def _end_when_dead(self, child: Child, longest_silence_s: float) -> None:
+    async def _end_when_dead(self, longest_silence_s: float) -> None:
         """Have the replica ended, and so its calls, when it will never answer again."""
-        why = await await_death(child, longest_silence_s, self._doubtful)
-        child.fault = f"killed: {why}"
-        child.signal(signal.SIGKILL)
+        why = await await_death(self.child, longest_silence_s, self._doubtful)
+        self.child.fault = f"killed: {why}"
+        self.child.signal(signal.SIGKILL)
 
     def _doubtful(self) -> bool:
         """Whether calls wait and none was answered since the last look, or could not connect."""
@@ -135,8 +135,8 @@ class Replica:
         self.heard = self.unreachable = False
         return doubtful
 
-    def _connect(self, child: Child) -> None:
-        self.url = URL(f"http://{child.host}:{child.port}/")
+    def _connect(self) -> None:
+        self.url = URL(f"http://{self.child.host}:{self.child.port}/")
         self.http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=_CONNECTIONS, keepalive_timeout=_KEEPALIVE_S, use_dns_cache=False
@@ -147,17 +147,6 @@ class Replica:
             read_bufsize=READ_AHEAD_BYTES,
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         )
-
-    async def _become_ready(self, child: Child, limit_s: float) -> None:
-        polling = asyncio.ensure_future(self._poll(self.url / child.health_path[1:]))
-        try:
-            await _first([polling, child.ended], limit_s)
-            if child.ended.done():
-                raise StartFailedError(await how_it_ended(child))
-            if not polling.done():
-                raise StartFailedError(f"no answer to {child.health_path} within {limit_s:g} s")
-        finally:
-            polling.cancel()
 
     async def _poll(self, url: URL) -> None:
         # A process's socket listens already: the first request waits in its backlog for it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import shutil
 import time
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from gateway.backend import Backend, ImageInUse, Order
 from gateway.deployment import Deployment
 from gateway.errors import GatewayError
-from gateway.logs import Log
+from gateway.logs import LineReader, Log
 from gateway.provider import Provider, Room
 from gateway.replica import Replica, StartFailedError
 from gateway.secret_store import SecretStore
@@ -130,11 +131,13 @@ class Revision:
         Raises:
             GatewayError: 503, the last start failed or the revision is retired; says why.
         """
+        name = self.deployment.service
         while (replica := self.next_ready()) is None:
-            self._host.provider.check_reachable(self.deployment.service)
+            if unreachable := self._host.provider.unreachable:
+                status, words = unreachable
+                raise GatewayError("not-ready", words.format(name), status)
             why = "it is being removed" if self._retired else self.problem
             if why:
-                name = self.deployment.service
                 message = f"function {name} is not ready: {why}; see faas-cli logs {name}"
                 raise GatewayError("not-ready", message, 503)
             if not self.desired:
@@ -160,14 +163,15 @@ class Revision:
         """Run one replica after the other, waiting ever longer while they fail."""
         failures = 0
         while True:
-            replica = Replica(self.deployment.service, self._image, self._log)
+            instance = f"{self.deployment.service}-{secrets.token_hex(3)}"
+            began = time.monotonic()
             try:
-                why = await self._run(replica)
+                why = await self._run(instance)
                 if self._host.provider.removes_first:
                     self.desired, self._keepers = 0, []
-                    self._log.write(replica.instance, f"gateway: {why}".encode())
+                    self._log.write(instance, f"gateway: {why}".encode())
                     return
-                steady = time.monotonic() - replica.started > _STEADY_AFTER_S
+                steady = time.monotonic() - began > _STEADY_AFTER_S
                 failures = 0 if steady else failures + 1
                 delay = backoff_s(failures - 1)
                 if delay > _PATIENCE_S:
@@ -178,26 +182,29 @@ class Revision:
                 delay = backoff_s(failures)
             self._notify()
             said = f"gateway: {why}; next start in {delay:g} s"
-            self._log.write(replica.instance, said.encode())
+            self._log.write(instance, said.encode())
             await asyncio.sleep(delay)
 
-    async def _run(self, replica: Replica) -> str:
+    async def _run(self, instance: str) -> str:
         """One life of a replica; returns how it ended."""
-        folder = self._folder / replica.instance
-        order = Order(replica.instance, self.deployment, folder, self._secrets)
+        folder = self._folder / instance
+        order = Order(instance, self.deployment, folder, self._secrets)
+        replica = None
         try:
             async with self._host.starting:
-                child = await replica.start(order, self._host.ready_s)
+                replica = Replica(self._image.start(order, LineReader(self._log, instance)))
+                await replica.become_ready(self._host.ready_s, self.limits.answer_s)
             self.problem = None
             self.ready.append(replica)
             self._notify()
-            return await replica.until_dead(child)
+            return await replica.until_dead()
         except OSError as error:
             raise StartFailedError(f"it cannot be started: {error}") from error
         finally:
             if replica in self.ready:
                 self.ready.remove(replica)
-            await replica.stop(self._drain_s)
+            if replica is not None:
+                await replica.stop(self._drain_s)
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     def _notify(self) -> None:

@@ -101,7 +101,7 @@ class Gateway:
         self.url = f"http://{address}:{port}"
         scratch = Path(tempfile.mkdtemp(prefix="chiron-gateway-"))
         try:
-            backend, door = await self._open_backend(port, scratch, user)
+            backend = await self._open_backend(port, scratch, user)
         except GatewayError:
             listener.close()
             scratch.rmdir()
@@ -120,8 +120,8 @@ class Gateway:
         metrics = Metrics()
         self._proxy = Proxy(self._registry, metrics)
         await self._serve(self._application(metrics), listener)
-        if door:
-            await self._serve(self._function_urls(), door)
+        if backend.door:
+            await self._serve(self._function_urls(), backend.door)
         return self.url
 
     async def stop(self) -> None:
@@ -134,19 +134,15 @@ class Gateway:
             await runner.cleanup()
         await self._registry.host.backend.close()
 
-    async def _open_backend(
-        self, port: int, scratch: Path, user: FunctionUser | None
-    ) -> tuple[Backend, socket.socket | None]:
-        """The backend, and a further listener if replicas cannot reach the gateway's own."""
+    async def _open_backend(self, port: int, scratch: Path, user: FunctionUser | None) -> Backend:
         lost = self.supervisor_lost.set
         if self._settings.backend == "docker":
-            containers = await DockerBackend.open(self.url, port, scratch, lost)
-            return containers, containers.door
+            return await DockerBackend.open(self.url, port, scratch, lost)
         images = ImageStore(self._settings.images or images_folder())
         if user:
             scratch.chmod(0o711)
         launcher = Launcher.open("gateway.supervisor", scratch, lost)
-        return ProcessBackend(launcher, images, self.url, user), None
+        return ProcessBackend(launcher, images, self.url, user)
 
     async def _serve(self, app: web.Application, listener: socket.socket) -> None:
         """Let connections in: not more than descriptors allow, none that is stuck or idle long."""
@@ -216,7 +212,6 @@ class _Refusal(asyncio.Protocol):
         asyncio.get_running_loop().call_later(_PATIENCE_S, self._transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Answer the first piece."""
         if not self._transport.is_closing():
             self._transport.write(_REFUSAL)
             self._transport.close()

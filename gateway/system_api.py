@@ -80,7 +80,6 @@ class SystemApi:
         return web.json_response(found)
 
     async def create(self, request: web.Request) -> web.Response:
-        """Deploy a function that is not there yet."""
         await self._registry.create(Deployment.parse(await _read_json(request)))
         return web.Response(status=202)
 
@@ -90,7 +89,6 @@ class SystemApi:
         return web.Response(status=202)
 
     async def remove(self, request: web.Request) -> web.Response:
-        """Remove a function."""
         body = await _read_json(request)
         names.check_namespace(body.get("namespace"))
         await self._registry.remove(_text_field(body, "functionName"))
@@ -101,13 +99,12 @@ class SystemApi:
         function = self._registry.get(request.match_info["name"])
         status = self._status(function)
         if request.query.get("usage") in ("1", "true"):
-            children = [replica.child for replica in function.newest.ready if replica.child]
+            children = [replica.child for replica in function.newest.ready]
             usage = await self._registry.host.backend.usage(children)
             status["usage"] = {"cpu": usage.millicores, "totalMemoryBytes": usage.memory_bytes}
         return web.json_response(status)
 
     async def scale(self, request: web.Request) -> web.Response:
-        """Set the number of replicas."""
         replicas = (await _read_json(request)).get("replicas")
         if type(replicas) is not int:
             raise GatewayError("bad-replicas", "replicas: give a whole number")
@@ -115,7 +112,6 @@ class SystemApi:
         return web.Response(status=200)
 
     async def logs(self, request: web.Request) -> web.StreamResponse:
-        """A function's log as NDJSON."""
         name = request.query.get("name")
         if not name:
             raise GatewayError("name-missing", "logs: give the function's name as ?name=")
@@ -138,7 +134,6 @@ class SystemApi:
         )
 
     async def namespaces(self, request: web.Request) -> web.Response:
-        """The one namespace there is."""
         return web.json_response([names.NAMESPACE])
 
     async def list_secrets(self, request: web.Request) -> web.Response:
@@ -155,7 +150,6 @@ class SystemApi:
         return web.Response(status=200)
 
     async def delete_secret(self, request: web.Request) -> web.Response:
-        """Forget a secret."""
         self._registry.host.secrets.delete(_secret_name(await _read_json(request)))
         return web.Response(status=200)
 
