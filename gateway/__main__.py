@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from gateway import processes
 from gateway.access import Credentials
@@ -92,51 +92,24 @@ def _parser() -> argparse.ArgumentParser:
         description="Runs an OpenFaaS-compatible gateway; functions are processes or containers.",
         epilog=f"{USER_VARIABLE} and {PASSWORD_VARIABLE} set the credentials of /system/*.",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address (default %(default)s)")
-    parser.add_argument("--port", type=int, default=8080, help="0 for a free one (default 8080)")
-    parser.add_argument(
-        "--backend",
-        choices=get_args(BackendName),
-        default="process",
-        help="what a replica is (default %(default)s)",
-    )
-    parser.add_argument(
-        "--images", type=Path, help="image store of processes (default $CHIRON_HOME/images)"
-    )
-    parser.add_argument(
-        "--ready-timeout",
-        type=float,
-        default=Settings.ready_s,
-        metavar="S",
-        help="seconds to get ready",
-    )
-    parser.add_argument(
-        "--idle-timeout",
-        type=float,
-        default=Settings.idle_s,
-        metavar="S",
-        help="seconds that a connection may be idle or stuck (default %(default)g)",
-    )
-    parser.add_argument(
-        "--user", default=DEFAULT, help="user that functions run as, for root (default %(default)s)"
-    )
-    parser.add_argument(
-        "--strict",
-        choices=get_args(ProviderName),
-        help="treat functions as this provider does, for tests",
-    )
-    parser.add_argument(
-        "--grace",
-        type=float,
-        default=GRACE_S,
-        metavar="S",
-        help="with --strict, seconds after which it kills what it removes (default %(default)g)",
-    )
-    parser.add_argument(
-        "--with-stdin",
-        action="store_true",
-        help="take [USER, PASSWORD] from the first line of standard input, and end when it ends",
-    )
+    add = parser.add_argument
+    seconds: dict[str, Any] = {"type": float, "metavar": "S"}
+    default = "(default %(default)s)"
+    add("--host", default="127.0.0.1", help=f"address {default}")
+    add("--port", type=int, default=8080, help="0 for a free one (default 8080)")
+    backends = get_args(BackendName)
+    add("--backend", choices=backends, default="process", help=f"what a replica is {default}")
+    add("--images", type=Path, help="image store of processes (default $CHIRON_HOME/images)")
+    add("--ready-timeout", **seconds, default=Settings.ready_s, help="seconds to get ready")
+    idle = "seconds that a connection may be idle or stuck (default %(default)g)"
+    add("--idle-timeout", **seconds, default=Settings.idle_s, help=idle)
+    add("--user", default=DEFAULT, help=f"user that functions run as, for root {default}")
+    strict = "treat functions as this provider does, for tests"
+    add("--strict", choices=get_args(ProviderName), help=strict)
+    grace = "with --strict, seconds after which it kills what it removes (default %(default)g)"
+    add("--grace", **seconds, default=GRACE_S, help=grace)
+    stdin = "take [USER, PASSWORD] from the first line of standard input, and end when it ends"
+    add("--with-stdin", action="store_true", help=stdin)
     return parser
 
 

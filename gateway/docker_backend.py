@@ -259,7 +259,13 @@ class Container(Child):
         self._tell(self.removed.set)
 
     def _run(self, container: Any, output: Any) -> None:
-        self._announce(container)
+        with self._lock:
+            self._container = container
+            unwanted = self._unwanted
+        if unwanted:
+            _kill(container, SIGKILL)
+        network = container.attrs["NetworkSettings"]["Networks"][docker_engine.NETWORK]
+        self._tell(self._started, network["IPAddress"], container.attrs["State"]["Pid"])
         try:
             with engine_errors():
                 with contextlib.closing(output):
@@ -274,16 +280,6 @@ class Container(Child):
         finally:
             with self._lock:
                 self._container = None
-
-    def _announce(self, container: Any) -> None:
-        """Say that it runs, and where; kill it at once if it is not wanted any more."""
-        with self._lock:
-            self._container = container
-            unwanted = self._unwanted
-        if unwanted:
-            _kill(container, SIGKILL)
-        network = container.attrs["NetworkSettings"]["Networks"][docker_engine.NETWORK]
-        self._tell(self._started, network["IPAddress"], container.attrs["State"]["Pid"])
 
     def _pass_on(self, output: Any) -> None:
         """Read the output; the engine holds back, and the container waits, while reading pauses."""

@@ -54,9 +54,8 @@ def connect() -> Any:
     try:
         import docker
     except ImportError:
-        raise GatewayError(
-            "no-docker-py", "docker-py is not installed: pip install 'chiron-openfaas[docker]'"
-        ) from None
+        message = "docker-py is not installed: pip install 'chiron-openfaas[docker]'"
+        raise GatewayError("no-docker-py", message) from None
     with engine_errors():
         return docker.from_env(timeout=_TIMEOUT_S)
 
@@ -115,11 +114,9 @@ def find_image(client: Any, reference: str) -> Any:
         try:
             return client.images.get(names.image_reference(reference))
         except docker.errors.ImageNotFound:
-            raise GatewayError(
-                "image-missing",
-                f"image {reference} not found in Docker: build it with "
-                "chiron build --backend docker, or with faas-cli build",
-            ) from None
+            mend = "build it with chiron build --backend docker, or with faas-cli build"
+            message = f"image {reference} not found in Docker: {mend}"
+            raise GatewayError("image-missing", message) from None
 
 
 def owned(client: Any, owner: str | None = None) -> list[Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator
@@ -207,8 +206,7 @@ def _time(text: str | None) -> datetime | None:
     if not text:
         return None
     try:
-        # Go writes nanoseconds, which datetime does not know.
-        time = datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text))
+        time = datetime.fromisoformat(text)
     except ValueError as error:
         raise GatewayError("bad-time", f"since: {text!r} is not an RFC 3339 time") from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)

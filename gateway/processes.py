@@ -6,13 +6,15 @@ import contextlib
 import ctypes
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: What the gateway and its supervisors take from the process that starts them: where things are.
 _OWN = (
@@ -42,6 +44,8 @@ def start_own(module: str, *arguments: str, **options: Any) -> subprocess.Popen[
     Its environment has no variable that may be a credential: functions can be of the same user,
     who may read every process's first environment.
     """
+    import subprocess  # not in the supervisor of containers, which shall take little memory
+
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         cwd=Path(__file__).resolve().parent.parent,

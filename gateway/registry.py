@@ -102,7 +102,7 @@ class Registry:
 
     def find(self, name: str) -> Function | None:
         """The function called ``NAME`` or ``NAME.openfaas-fn``."""
-        return self._functions.get(name) or self._functions.get(name.removesuffix(f".{NAMESPACE}"))
+        return self._functions.get(name.removesuffix(f".{NAMESPACE}"))
 
     def get(self, name: str) -> Function:
         """As `find`; raises GatewayError (404) if there is none."""
