@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from gateway import processes
 from gateway.backend import (
@@ -57,26 +57,23 @@ class Cores:
             self._load[core] -= 1
 
 
+@dataclass
 class ProcessBackend:
     """Runs the image folders of `images` as `user`, or as this process's own user if None."""
 
-    name: BackendName = "process"
-    door = None
-
-    def __init__(
-        self, launcher: Launcher, images: ImageStore, url: str, user: FunctionUser | None = None
-    ) -> None:
-        self._launcher = launcher
-        self._images = images
-        self._url = url
-        self._user = user
-        self._cores = Cores()
-        self._meter = CpuMeter()
-        self._opening: set[asyncio.Task[object]] = set()
+    launcher: Launcher
+    images: ImageStore
+    url: str
+    user: FunctionUser | None
+    _cores: Cores = field(default_factory=Cores)
+    _meter: CpuMeter = field(default_factory=CpuMeter)
+    _opening: set[asyncio.Task[object]] = field(default_factory=set)
+    name: ClassVar[BackendName] = "process"
+    door: ClassVar[None] = None
 
     async def use(self, reference: str) -> ImageInUse:
         """Lock the image's current folder."""
-        image, lock = self._images.pin(reference)
+        image, lock = self.images.pin(reference)
         return ImageInUse(partial(self._start, image), partial(os.close, lock))
 
     async def usage(self, children: Sequence[Child]) -> Usage:
@@ -87,7 +84,7 @@ class ProcessBackend:
 
     async def close(self) -> None:
         """Have the supervisor end what is left."""
-        await self._launcher.close()
+        await self.launcher.close()
 
     def _start(self, image: Image, order: Order, output: LineReader) -> Process:
         user = self._user_for(image)
@@ -97,7 +94,7 @@ class ProcessBackend:
                 listener.bind(("127.0.0.1", 0))
                 listener.listen(BACKLOG)
                 what = {**self._what(image, order, user), "cores": cores}
-                child = self._launcher.start(what, listener, writer.fileno())
+                child = self.launcher.start(what, listener, writer.fileno())
         except BaseException:
             self._cores.give_back(cores)
             raise
@@ -117,7 +114,7 @@ class ProcessBackend:
     def _user_for(self, image: Image) -> FunctionUser | None:
         """The user to run it as: root itself, with a warning, where the user cannot get at it."""
         python, folder = image.python, image.folder
-        user = self._user
+        user = self.user
         barrier = user and user.barred(folder, folder / "function", python, python.resolve())
         if user and barrier:
             message = "image %s runs as root, since %s may not enter %s"
@@ -144,7 +141,7 @@ class ProcessBackend:
                 "LANG": "C.UTF-8",
                 "PYTHONUNBUFFERED": "1",
                 **image.env,
-                **order.deployment.environment(str(order.secrets), self._url),
+                **order.deployment.environment(str(order.secrets), self.url),
             },
             "memory": memory or 0,
             "user": (user.uid, user.gid) if user else None,
