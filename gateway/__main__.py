@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from gateway import processes
 from gateway.access import Credentials
@@ -20,56 +20,30 @@ from gateway.errors import GatewayError
 from gateway.function_user import DEFAULT
 from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName, ProviderName
 from gateway.provider import GRACE_S, Provider
-from gateway.replica import Times
 from gateway.server import Gateway, Settings
 
 
-def run(
-    settings: Settings,
-    announce: Callable[[str], None],
-    end_with_stdin: bool = False,
-) -> None:
-    """Run a gateway in this process until SIGTERM or SIGINT. Call it from the main thread.
-
-    Args:
-        settings: how to run it.
-        announce: called with the URL once the gateway listens.
-        end_with_stdin: end also when standard input ends, which it does when the process at its
-            other end is gone.
-
-    Raises:
-        GatewayError: the port cannot be had, or the supervisor process was killed.
-    """
-    processes.adopt_orphans()
-    lost = asyncio.run(_serve(settings, announce, end_with_stdin))
-    if lost:
-        processes.kill_descendants()
-        raise GatewayError(
-            "supervisor-lost", "the supervisor of the gateway was killed: restart it"
-        )
-
-
-async def _serve(settings: Settings, announce: Callable[[str], None], end_with_stdin: bool) -> bool:
-    """Serve until told to end; returns whether the supervisor was lost."""
+async def _serve(settings: Settings, end_with_stdin: bool) -> bool:
+    """Serve until SIGTERM, SIGINT or the end of stdin; returns whether the supervisor was lost."""
     loop = asyncio.get_running_loop()
     gateway = Gateway(settings)
-    stop = gateway.supervisor_lost
+    lost = gateway.supervisor_lost
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
-    announce(await gateway.start())
+    print(json.dumps({"url": await gateway.start()}), flush=True)
     if end_with_stdin:
         _on_end_of_stdin(told.set)
     # What lives as long as the gateway need not be looked at by every full collection.
     gc.collect()
     gc.freeze()
-    waits = [asyncio.ensure_future(event.wait()) for event in (stop, told)]
+    waits = [asyncio.ensure_future(event.wait()) for event in (lost, told)]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for wait in waits:
         wait.cancel()
-    lost = stop.is_set()
+    was_lost = lost.is_set()
     await gateway.stop()
-    return lost
+    return was_lost
 
 
 def _on_end_of_stdin(then: Callable[[], None]) -> None:
@@ -96,12 +70,16 @@ def main(arguments: list[str] | None = None) -> int:
             backend=options.backend,
             images=options.images,
             credentials=_credentials(options.with_stdin),
-            times=Times(ready=options.ready_timeout),
+            ready_s=options.ready_timeout,
             idle_s=options.idle_timeout,
             user=options.user,
             provider=Provider.named(options.strict, options.grace),
         )
-        run(settings, lambda url: print(json.dumps({"url": url}), flush=True), options.with_stdin)
+        processes.adopt_orphans()
+        if asyncio.run(_serve(settings, options.with_stdin)):
+            processes.kill_descendants()
+            message = "the supervisor of the gateway was killed: restart it"
+            raise GatewayError("supervisor-lost", message)
     except GatewayError as error:
         print(f"error: {error.message}", file=sys.stderr)
         return 2
@@ -114,47 +92,24 @@ def _parser() -> argparse.ArgumentParser:
         description="Runs an OpenFaaS-compatible gateway; functions are processes or containers.",
         epilog=f"{USER_VARIABLE} and {PASSWORD_VARIABLE} set the credentials of /system/*.",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address (default %(default)s)")
-    parser.add_argument("--port", type=int, default=8080, help="0 for a free one (default 8080)")
-    parser.add_argument(
-        "--backend",
-        choices=get_args(BackendName),
-        default="process",
-        help="what a replica is (default %(default)s)",
-    )
-    parser.add_argument(
-        "--images", type=Path, help="image store of processes (default $CHIRON_HOME/images)"
-    )
-    parser.add_argument(
-        "--ready-timeout", type=float, default=Times.ready, metavar="S", help="seconds to get ready"
-    )
-    parser.add_argument(
-        "--idle-timeout",
-        type=float,
-        default=Settings.idle_s,
-        metavar="S",
-        help="seconds that a connection may be idle or stuck (default %(default)g)",
-    )
-    parser.add_argument(
-        "--user", default=DEFAULT, help="user that functions run as, for root (default %(default)s)"
-    )
-    parser.add_argument(
-        "--strict",
-        choices=get_args(ProviderName),
-        help="treat functions as this provider does, for tests",
-    )
-    parser.add_argument(
-        "--grace",
-        type=float,
-        default=GRACE_S,
-        metavar="S",
-        help="with --strict, seconds after which it kills what it removes (default %(default)g)",
-    )
-    parser.add_argument(
-        "--with-stdin",
-        action="store_true",
-        help="take [USER, PASSWORD] from the first line of standard input, and end when it ends",
-    )
+    add = parser.add_argument
+    seconds: dict[str, Any] = {"type": float, "metavar": "S"}
+    default = "(default %(default)s)"
+    add("--host", default="127.0.0.1", help=f"address {default}")
+    add("--port", type=int, default=8080, help="0 for a free one (default 8080)")
+    backends = get_args(BackendName)
+    add("--backend", choices=backends, default="process", help=f"what a replica is {default}")
+    add("--images", type=Path, help="image store of processes (default $CHIRON_HOME/images)")
+    add("--ready-timeout", **seconds, default=Settings.ready_s, help="seconds to get ready")
+    idle = "seconds that a connection may be idle or stuck (default %(default)g)"
+    add("--idle-timeout", **seconds, default=Settings.idle_s, help=idle)
+    add("--user", default=DEFAULT, help=f"user that functions run as, for root {default}")
+    strict = "treat functions as this provider does, for tests"
+    add("--strict", choices=get_args(ProviderName), help=strict)
+    grace = "with --strict, seconds after which it kills what it removes (default %(default)g)"
+    add("--grace", **seconds, default=GRACE_S, help=grace)
+    stdin = "take [USER, PASSWORD] from the first line of standard input, and end when it ends"
+    add("--with-stdin", action="store_true", help=stdin)
     return parser
 
 
@@ -165,10 +120,8 @@ def _credentials(from_stdin: bool) -> Credentials | None:
     else:
         user, password = os.environ.get(USER_VARIABLE), os.environ.get(PASSWORD_VARIABLE)
     if bool(user) != bool(password):
-        raise GatewayError(
-            "half-credentials",
-            f"credentials need both: set {USER_VARIABLE} and {PASSWORD_VARIABLE}, or neither",
-        )
+        message = f"credentials need both: set {USER_VARIABLE} and {PASSWORD_VARIABLE}, or neither"
+        raise GatewayError("half-credentials", message)
     return Credentials(user, password) if user and password else None
 
 

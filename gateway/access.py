@@ -76,7 +76,8 @@ def refuse_cross_site(
     # Whoever may call functions chooses where to and, by an echo, what the gateway itself posts.
     if header("X-Function-Status") is not None:
         raise GatewayError("callback", "the answer of an asynchronous call may not do this", 403)
-    if method == "POST" and _has_body(header):
+    empty = header("Content-Length") in (None, "0") and header("Transfer-Encoding") is None
+    if method == "POST" and not empty:
         media_type = (header("Content-Type") or "").partition(";")[0].strip().lower()
         if media_type not in types:
             message = f"the body has to be {' or '.join(types)}, by its Content-Type"
@@ -97,7 +98,3 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
-
-
-def _has_body(header: Callable[[str], str | None]) -> bool:
-    return header("Content-Length") not in (None, "0") or header("Transfer-Encoding") is not None

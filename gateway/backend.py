@@ -1,27 +1,46 @@
-"""What runs replicas: the interface that local processes and Docker containers have in common.
+"""What runs replicas: what local processes and Docker containers have in common.
 
 A backend takes an image into use; an image in use starts replicas; a replica listens somewhere,
 can be signalled, and ends. All else (readiness, draining, restarts, scaling) is the gateway's and
-is the same for all backends.
+is the same for all backends. Each has a supervisor, a process that ends what a killed gateway left.
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
+import socket
+import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, Self
 
+from gateway import processes
 from gateway.deployment import Deployment
 from gateway.logs import LineReader
 from gateway.names import BackendName
-from gateway.processes import Usage
+from gateway.supervisor import MAX_MESSAGE
 
 HEALTH_PATH = "/_/health"
+#: Connections that may wait for being accepted.
+BACKLOG = 1024
+#: Exit status of what could not be started, as in a shell.
+NOT_STARTED = 127
+
+
+class Tasks(set[asyncio.Task[None]]):
+    """Tasks that run in the background: the event loop itself forgets those that nobody holds."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run `work`, and hold it until it is done."""
+        task = asyncio.create_task(work)
+        self.add(task)
+        task.add_done_callback(self.discard)
+        return task
 
 
 @dataclass(frozen=True)
@@ -82,20 +101,19 @@ def above_limit(limit: int) -> str:
     return f"above its memory limit of {limit >> 20} MiB"
 
 
-class ImageInUse(Protocol):
-    """A version of an image that stays what it is until `release`, whatever is built meanwhile."""
+@dataclass(frozen=True)
+class ImageInUse:
+    """A version of an image that stays what it is until `release`, whatever is built meanwhile.
 
-    def start(self, order: Order, output: LineReader) -> Child:
-        """Have a replica started that writes its log to `output`; returns at once.
+    Attributes:
+        start: starts a replica that writes its log to the LineReader. It returns at once, so that
+            a caller who is cancelled still knows the child to end; OSError if no pipe or socket
+            could be made, or the backend is gone.
+        release: lets later builds remove this version. May be called once.
+    """
 
-        So a caller who is cancelled still knows the child to end.
-
-        Raises:
-            OSError: no pipe or socket could be made, or the backend is gone.
-        """
-
-    def release(self) -> None:
-        """Let later builds remove this version. May be called once."""
+    start: Callable[[Order, LineReader], Child]
+    release: Callable[[], object]
 
 
 class Backend(Protocol):
@@ -105,6 +123,10 @@ class Backend(Protocol):
     def name(self) -> BackendName:
         """As `--backend` and /system/info call it."""
 
+    @property
+    def door(self) -> socket.socket | None:
+        """A further listener, where replicas cannot reach the gateway's own."""
+
     async def use(self, reference: str) -> ImageInUse:
         """Take the current version of an image into use.
 
@@ -112,8 +134,62 @@ class Backend(Protocol):
             GatewayError: there is no such image, or nothing to ask.
         """
 
-    async def usage(self, children: Sequence[Child]) -> Usage:
+    async def usage(self, children: Sequence[Child]) -> processes.Usage:
         """What `children` and all that they started use now."""
 
     async def close(self) -> None:
         """End every replica that is left, and wait until none is."""
+
+
+@dataclass
+class Supervision:
+    """The channel to a supervisor, which ends all that is the gateway's when it closes.
+
+    Attributes:
+        scratch: folder of the gateway's temporary files, which the supervisor removes.
+        on_lost: called if the supervisor ends by itself.
+    """
+
+    channel: socket.socket
+    process: subprocess.Popen[bytes]
+    scratch: Path
+    on_lost: Callable[[], None]
+
+    @classmethod
+    def open(cls, module: str, scratch: Path, on_lost: Callable[[], None], *arguments: str) -> Self:
+        """Start the supervisor `module`, in a running event loop; it ends when this one does."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * MAX_MESSAGE)
+        with theirs:
+            process = processes.start_own(
+                *(module, str(theirs.fileno()), str(scratch), *arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+            )
+        opened = cls(ours, process, scratch, on_lost)
+        asyncio.get_running_loop().add_reader(ours, opened.receive)
+        return opened
+
+    def receive(self) -> None:
+        """Take what comes: here, that the supervisor has ended."""
+        asyncio.get_running_loop().remove_reader(self.channel)
+        self.on_lost()
+
+    def leave(self) -> None:
+        """Close the channel, and leave the rest to the supervisor."""
+        asyncio.get_running_loop().remove_reader(self.channel)
+        self.channel.close()
+        self.resume()
+
+    def resume(self) -> None:
+        """Have the supervisor go on: a function of the same user may have stopped it."""
+        self.process.send_signal(signal.SIGCONT)
+
+    async def close(self) -> None:
+        """Have the supervisor end what is left, and wait until it has."""
+        self.leave()
+        await asyncio.to_thread(self.process.wait)
+        # The supervisor has removed it, unless it was killed.
+        await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)

@@ -17,36 +17,14 @@ from gateway import docker_engine, names, requirements
 from gateway.docker_engine import engine_errors, one_line
 from gateway.errors import GatewayError
 from gateway.handler_folder import STYLES, bindings
-from gateway.images import Image, ImageStore, venvs_folder
+from gateway.images import Image, ImageStore, home
 
 #: What tools leave beside code, perhaps while it is copied.
 _SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git")
 #: The stage of a template's Dockerfile that runs index.py without of-watchdog.
 DOCKER_STAGE = "bare"
 _LINES_SHOWN = 3
-
-
-def check_handler(function: str, folder: Path, name: str) -> None:
-    """Raise GatewayError unless ``folder/handler.py`` defines `name` at its top level."""
-    path = folder / "handler.py"
-    if not path.is_file():
-        raise GatewayError(
-            "handler-missing",
-            f"function {function}: no handler.py in {folder}: create it with a {name}",
-        )
-    try:
-        module = ast.parse(path.read_bytes(), filename=str(path))
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None) or 1
-        reason = getattr(error, "msg", str(error))
-        raise GatewayError(
-            "handler-syntax", f"function {function}: {path}:{line} is not valid Python: {reason}"
-        ) from error
-    if not {bound for bound, _ in bindings(module)} & {name, "*"}:
-        raise GatewayError(
-            "handler-without-entry",
-            f"function {function}: {path} defines no {name} at its top level: add one",
-        )
+_WRAP = "python3-wrap"
 
 
 @dataclass(frozen=True)
@@ -59,19 +37,9 @@ class FunctionSource:
     handler: Path
     env: Mapping[str, str] = field(default_factory=dict)
 
-
-@dataclass(frozen=True)
-class Language:
-    """How a `lang` of stack.yaml is run: its template, what it tells it, the name it calls."""
-
-    template: str
-    env: Mapping[str, str]
-    entry: str
-
-
-LANGUAGES = {
-    lang: Language("plain", {"handler_style": style}, "handle") for lang, style in STYLES.items()
-} | {"python3-wrap": Language("python3-wrap", {}, "WRAP")}
+    def fault(self, code: str, message: str) -> GatewayError:
+        """What is wrong with it, said with its name."""
+        return GatewayError(code, f"function {self.name}: {message}")
 
 
 def build(
@@ -94,15 +62,15 @@ def build(
         GatewayError: unknown lang, missing template or handler, requirements pip cannot install.
     """
     checked = check(function, templates)
-    cache = venv_cache or venvs_folder()
+    cache = venv_cache or home() / "venvs"
     python = requirements.interpreter(function.name, checked.requirements, cache, say)
     with store.new_version(checked.reference) as folder:
         compose(function, checked.template, folder)
         image = Image(
             name=checked.reference,
-            template=checked.language.template,
+            template=checked.template.name,
             python=python,
-            env={**checked.language.env, **function.env},
+            env=checked.env,
             created=datetime.now(UTC).isoformat(),
             folder=folder,
         )
@@ -112,11 +80,11 @@ def build(
 
 @dataclass(frozen=True)
 class Checked:
-    """What a good function comes to: its image's full reference, its template, its requirements."""
+    """What a good function comes to: its image's full reference, its template, what it gets."""
 
     reference: str
-    language: Language
     template: Path
+    env: dict[str, str]
     requirements: tuple[str, ...]
 
 
@@ -124,27 +92,38 @@ def check(function: FunctionSource, templates: Path) -> Checked:
     """Look at a function before anything is built of it; raises GatewayError as `build` does."""
     names.function_name(function.name)
     reference = names.image_reference(function.image)
-    language = _language(function)
-    template = templates / language.template
-    if not (template / "index.py").is_file():
-        raise GatewayError(
-            "template-missing",
-            f"function {function.name}: template {language.template} has no index.py in {template}",
+    style = STYLES.get(function.lang)
+    if style is None and function.lang != _WRAP:
+        known = ", ".join([*STYLES, _WRAP])
+        raise function.fault(
+            "unknown-lang", f"lang {function.lang!r} is unknown: use one of {known}"
         )
-    check_handler(function.name, function.handler, language.entry)
+    template = templates / ("plain" if style else _WRAP)
+    if not (template / "index.py").is_file():
+        said = f"template {template.name} has no index.py in {template}"
+        raise function.fault("template-missing", said)
+    _check_handler(function, "handle" if style else "WRAP")
     files = [folder / "requirements.txt" for folder in (template, function.handler)]
-    return Checked(reference, language, template, requirements.union(function.name, *files))
+    env = {**({"handler_style": style} if style else {}), **function.env}
+    return Checked(reference, template, env, requirements.union(function.name, *files))
 
 
-def _language(function: FunctionSource) -> Language:
+def _check_handler(function: FunctionSource, entry: str) -> None:
+    """Raise GatewayError unless its handler.py defines `entry` at its top level."""
+    path = function.handler / "handler.py"
+    if not path.is_file():
+        said = f"no handler.py in {function.handler}: create it with a {entry}"
+        raise function.fault("handler-missing", said)
     try:
-        return LANGUAGES[function.lang]
-    except KeyError:
-        raise GatewayError(
-            "unknown-lang",
-            f"function {function.name}: lang {function.lang!r} is unknown: "
-            f"use one of {', '.join(LANGUAGES)}",
-        ) from None
+        module = ast.parse(path.read_bytes(), filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        reason = getattr(error, "msg", str(error))
+        said = f"{path}:{line} is not valid Python: {reason}"
+        raise function.fault("handler-syntax", said) from error
+    if not {bound for bound, _ in bindings(module)} & {entry, "*"}:
+        said = f"{path} defines no {entry} at its top level: add one"
+        raise function.fault("handler-without-entry", said)
 
 
 def compose(function: FunctionSource, template: Path, folder: Path) -> None:
@@ -158,9 +137,8 @@ def compose(function: FunctionSource, template: Path, folder: Path) -> None:
         shutil.copytree(template, folder, ignore=skipped, dirs_exist_ok=True)
         shutil.copytree(function.handler, folder / "function", ignore=skipped)
     except (OSError, shutil.Error) as error:
-        raise GatewayError(
-            "copy-failed", f"function {function.name}: cannot copy {function.handler}: {error}"
-        ) from error
+        said = f"cannot copy {function.handler}: {error}"
+        raise function.fault("copy-failed", said) from error
     # Docker's template does the same, so that `from function import handler` finds a package.
     (folder / "function" / "__init__.py").touch()
 
@@ -189,10 +167,15 @@ def build_in_docker(
         # What pip gets is what was looked at.
         asked = "".join(f"{line}\n" for line in checked.requirements)
         (context / "function" / "requirements.txt").write_text(asked, encoding="utf-8")
-        environment = {**checked.language.env, **function.env}
-        return _build_in_engine(
-            client, function, checked.reference, context, environment | dict(arguments or {})
+        before = None
+        with contextlib.suppress(GatewayError):
+            before = docker_engine.find_image(client, checked.reference).id
+        built = _build_in_engine(
+            client, function, checked.reference, context, checked.env | dict(arguments or {})
         )
+        if before is not None:
+            docker_engine.remove_superseded(client, before)
+        return built
 
 
 def _build_in_engine(
@@ -200,7 +183,6 @@ def _build_in_engine(
 ) -> str:
     import docker
 
-    before = _ident(client, tag)
     with engine_errors():
         try:
             image, _ = client.images.build(
@@ -214,24 +196,9 @@ def _build_in_engine(
             )
         except docker.errors.BuildError as error:
             base = arguments.get("BASE_IMAGE", "the template's base image")
-            raise GatewayError(
-                "build-failed",
-                f"function {function.name}: Docker cannot build it on {base}: {_said(error)}",
-            ) from error
-    if before is not None:
-        docker_engine.remove_superseded(client, before)
+            # The end of what the failing step wrote, and the engine's verdict.
+            wrote = [one_line(entry.get("stream", "")) for entry in error.build_log]
+            shown = [*[line for line in wrote if line][-_LINES_SHOWN:], one_line(error.msg)]
+            said = f"Docker cannot build it on {base}: {' | '.join(shown)}"
+            raise function.fault("build-failed", said) from error
     return str(image.id)
-
-
-def _ident(client: Any, tag: str) -> str | None:
-    """The id of the image that has the name `tag`; None where none has."""
-    with contextlib.suppress(GatewayError):
-        return str(docker_engine.find_image(client, tag).id)
-    return None
-
-
-def _said(error: Any) -> str:
-    """The end of what the failing step wrote, and the engine's verdict."""
-    lines = [entry["stream"].strip() for entry in error.build_log if entry.get("stream")]
-    shown = [one_line(line) for line in lines if line][-_LINES_SHOWN:]
-    return " | ".join([*shown, one_line(error.msg)])

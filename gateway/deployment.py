@@ -27,7 +27,7 @@ _MEMORY = re.compile(_NUMBER + r"([A-Za-z]*)")
 _CPU = re.compile(_NUMBER + r"(m?)")
 _TIME_PART = re.compile(_NUMBER + r"(ns|us|µs|ms|s|m|h)")
 _DURATION = re.compile(f"(?:{_TIME_PART.pattern})+")
-_DEFAULT_TIMEOUT_S = 60.0
+_DEFAULT_TIMEOUT = "60s"
 _MAX_REPLICAS = 64
 _MIN_SCALE_LABEL = "com.openfaas.scale.min"
 
@@ -146,10 +146,21 @@ class Deployment(_Body):
         requested = self.requests.cpu if self.requests else None
         return math.ceil(1000 * cpu_cores(requested)) if requested else 0
 
+    def environment(self, secrets_dir: str, gateway_url: str) -> dict[str, str]:
+        """The variables that a function gets wherever it runs."""
+        return {
+            **self.env_vars,
+            "OPENFAAS_NAME": self.service,
+            "OPENFAAS_NAMESPACE": names.NAMESPACE,
+            "gateway_url": gateway_url,
+            "secrets_dir": secrets_dir,
+        }
+
     def call_limits(self) -> CallLimits:
         """The limits that the watchdog's variables set; a timeout of 0 is none."""
+        timeouts = ("read_timeout", "write_timeout", "exec_timeout")
         read, write, execution = (
-            self._timeout(name) for name in ("read_timeout", "write_timeout", "exec_timeout")
+            duration_s(self.env_vars.get(name, _DEFAULT_TIMEOUT)) or math.inf for name in timeouts
         )
         inflight = _whole_number("max_inflight", self.env_vars.get("max_inflight", "0"))
         interval = self.env_vars.get("healthcheck_interval")
@@ -162,18 +173,12 @@ class Deployment(_Body):
         text = self.labels.get(_MIN_SCALE_LABEL)
         return None if text is None else _whole_number(_MIN_SCALE_LABEL, text)
 
-    def _timeout(self, name: str) -> float:
-        text = self.env_vars.get(name)
-        seconds = _DEFAULT_TIMEOUT_S if text is None else duration_s(text)
-        return seconds or math.inf
-
 
 def check_replicas(service: str, replicas: int) -> None:
     """Raise unless this gateway would run that many replicas of a function."""
     if not 0 <= replicas <= _MAX_REPLICAS:
-        raise GatewayError(
-            "bad-replicas", f"function {service}: replicas must be 0 to {_MAX_REPLICAS}"
-        )
+        message = f"function {service}: replicas must be 0 to {_MAX_REPLICAS}"
+        raise GatewayError("bad-replicas", message)
 
 
 def _whole_number(name: str, text: str) -> int:

@@ -9,90 +9,72 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
-import signal
 import socket
-import subprocess
+import threading
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from signal import SIGKILL, Signals
+from typing import Any, ClassVar
 
 from gateway import docker_engine, processes
-from gateway.backend import HEALTH_PATH, Child, Order
-from gateway.docker_container import Container, Origin, container_settings, container_usage
-from gateway.docker_engine import ALL_CLEAR
-from gateway.environment import start_supervisor
+from gateway.backend import (
+    BACKLOG,
+    HEALTH_PATH,
+    NOT_STARTED,
+    Child,
+    ImageInUse,
+    Order,
+    Supervision,
+    Tasks,
+    above_limit,
+)
+from gateway.docker_engine import engine_errors
 from gateway.errors import GatewayError
-from gateway.logs import LineReader
+from gateway.logs import LineReader, Pauses
 from gateway.names import BackendName
 from gateway.processes import CpuMeter, Usage
 
 #: What of-watchdog hands on to the function, where the image's variable `ready_path` says so.
 _WATCHDOG_READY_PATH = "/_/ready"
-_BACKLOG = 1024
+_SECRETS_FOLDER = "/var/openfaas/secrets"
+#: How often the kernel renews a container's share of CPU time.
+_PERIOD_US = 100_000
+#: Processes and threads of a container: far more than a wrap has, far less than a machine bears.
+_MOST_TASKS = 4096
+#: `docker logs` shows the end of the log too; the gateway keeps its own.
+_LOG = {"type": "json-file", "config": {"max-size": "1m"}}
+#: Where every image of the templates listens: of-watchdog, or index.py itself.
+_PORT = 8080
+_READ_BYTES = 1 << 16
+_FRAME_HEAD = 8
+_LOST = 255
+_NS_PER_S = 1e9
 
 
 @dataclass
-class Supervision:
-    """Holds the channel to the supervisor; closing it has the gateway's containers removed."""
-
-    channel: socket.socket
-    process: subprocess.Popen[bytes]
-    scratch: Path
-    on_lost: Callable[[], None]
-
-    @classmethod
-    def open(cls, owner: str, scratch: Path, on_lost: Callable[[], None]) -> Supervision:
-        """Start the supervisor of the gateway `owner`. Needs a running event loop.
-
-        Args:
-            owner: what the label of its containers says.
-            scratch: folder of the gateway's temporary files, which the supervisor removes.
-            on_lost: called if the supervisor ends by itself.
-        """
-        ours, theirs = socket.socketpair()
-        with theirs:
-            process = start_supervisor("gateway.docker_engine", theirs, owner, str(scratch))
-        supervision = cls(ours, process, scratch, on_lost)
-        asyncio.get_running_loop().add_reader(ours, supervision._lost)
-        return supervision
-
-    async def dismiss(self, *, all_clear: bool) -> None:
-        """Let the supervisor end: at once if no container is left, else once it removed them."""
-        asyncio.get_running_loop().remove_reader(self.channel)
-        with self.channel:
-            if all_clear and self.process.poll() is None:
-                self.channel.send(ALL_CLEAR)
-        if all_clear:
-            await asyncio.to_thread(self.process.wait)
-            # The supervisor has removed it, unless it was killed.
-            await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
-
-    def _lost(self) -> None:
-        asyncio.get_running_loop().remove_reader(self.channel)
-        self.on_lost()
-
-
 class DockerBackend:
     """Runs images of the Docker engine; made by `open`.
 
     Attributes:
+        client: docker-py's.
         door: a listening socket at the bridge's address, where containers reach the gateway.
+        url, inner_url: where the gateway listens, and where containers reach it.
+        owner: the gateway process, as `processes.identity` says it.
     """
 
-    name: BackendName = "docker"
-
-    def __init__(
-        self, client: Any, door: socket.socket, origin: Origin, supervision: Supervision
-    ) -> None:
-        self.door = door
-        self._client = client
-        self._origin = origin
-        self._supervision = supervision
-        self._containers: set[Container] = set()
-        self._releases: set[asyncio.Task[None]] = set()
-        self._meter = CpuMeter()
+    client: Any
+    door: socket.socket
+    url: str
+    inner_url: str
+    owner: str
+    supervision: Supervision
+    _containers: set[Container] = field(default_factory=set)
+    _releases: Tasks = field(default_factory=Tasks)
+    _meter: CpuMeter = field(default_factory=CpuMeter)
+    name: ClassVar[BackendName] = "docker"
 
     @classmethod
     async def open(
@@ -115,32 +97,73 @@ class DockerBackend:
         door = _listen(address, port)
         await asyncio.to_thread(docker_engine.remove_abandoned, client)
         inner_url = f"http://{address}:{door.getsockname()[1]}"
-        origin = Origin(processes.identity(), url, inner_url)
-        return cls(client, door, origin, Supervision.open(origin.owner, scratch, on_lost))
+        owner = processes.identity()
+        supervision = Supervision.open(docker_engine.__name__, scratch, on_lost, owner)
+        return cls(client, door, url, inner_url, owner, supervision)
 
-    async def use(self, reference: str) -> _EngineImage:
-        """Note the id that `reference` has now."""
-        image = await asyncio.to_thread(docker_engine.find_image, self._client, reference)
-        return _EngineImage(self, image.id, _health_path(image))
+    async def use(self, reference: str) -> ImageInUse:
+        """Note the id that `reference` has now; released, it goes if a later build replaced it."""
+        image = await asyncio.to_thread(docker_engine.find_image, self.client, reference)
+        variables = image.attrs["Config"]["Env"] or []
+        # of-watchdog's own check would answer before the function is ready.
+        behind_watchdog = any(each.startswith("ready_path=") for each in variables)
+        health_path = _WATCHDOG_READY_PATH if behind_watchdog else HEALTH_PATH
+        return ImageInUse(
+            partial(self._start, image.id, health_path),
+            lambda: self._releases.spawn(self._remove_superseded(image.id)),
+        )
 
-    def start(self, image: str, health_path: str, order: Order, output: LineReader) -> Container:
-        """As `ImageInUse.start`, for the image with the id `image`."""
-        settings = container_settings(order, image, self._origin)
+    def _start(self, image: str, health_path: str, order: Order, output: LineReader) -> Container:
+        settings = self._settings(order, image)
         self._containers = {one for one in self._containers if not one.removed.is_set()}
-        container = Container(self._client, settings, health_path, output)
+        container = Container(self.client, settings, health_path, output)
         self._containers.add(container)
         return container
 
-    def release(self, image: str) -> None:
-        """Have the image with the id `image` removed, once it runs nowhere, if it was rebuilt."""
-        task = asyncio.create_task(self._remove_superseded(image))
-        self._releases.add(task)
-        task.add_done_callback(self._releases.discard)
+    def _settings(self, order: Order, image: str) -> dict[str, Any]:
+        """The arguments of docker-py's `containers.create` for a replica.
+
+        The function runs as the image's user without capabilities, with a copy of the image's
+        files, to change unless the deployment says read-only, and reads its secrets.
+        """
+        deployment = order.deployment
+        environment = deployment.environment(_SECRETS_FOLDER, self.inner_url)
+        if deployment.env_process:
+            environment["fprocess"] = deployment.env_process
+        settings: dict[str, Any] = {
+            "image": image,
+            "name": order.instance,
+            "environment": environment,
+            "labels": {
+                **deployment.labels,
+                docker_engine.FUNCTION_LABEL: deployment.service,
+                docker_engine.GATEWAY_URL_LABEL: self.url,
+                docker_engine.OWNER_LABEL: self.owner,
+            },
+            "volumes": {str(order.secrets): {"bind": _SECRETS_FOLDER, "mode": "ro"}},
+            "network_mode": docker_engine.NETWORK,
+            "cap_drop": ["ALL"],
+            "security_opt": ["no-new-privileges"],
+            "pids_limit": _MOST_TASKS,
+            "log_config": _LOG,
+            # The gateway asks itself; an image's own check would start a process every few seconds.
+            "healthcheck": {"test": ["NONE"]},
+        }
+        if deployment.memory:
+            # The same limit for memory and swap: no swap, as on Kubernetes.
+            settings |= {"mem_limit": deployment.memory, "memswap_limit": deployment.memory}
+        if deployment.cpus:
+            # Not nano_cpus, which Docker refuses above the number of cores, unlike Kubernetes.
+            settings |= {"cpu_period": _PERIOD_US, "cpu_quota": round(deployment.cpus * _PERIOD_US)}
+        if deployment.read_only_root_filesystem:
+            settings |= {"read_only": True, "tmpfs": {"/tmp": ""}}  # noqa: S108 (the container's)
+        return settings
 
     async def _remove_superseded(self, image: str) -> None:
+        """Remove the image with the id `image`, once it runs nowhere, if it was rebuilt."""
         for container in [one for one in self._containers if one.image == image]:
             await container.removed.wait()
-        await asyncio.to_thread(docker_engine.remove_superseded, self._client, image)
+        await asyncio.to_thread(docker_engine.remove_superseded, self.client, image)
 
     async def usage(self, children: Sequence[Child]) -> Usage:
         """CPU time and memory of the containers' control groups."""
@@ -150,46 +173,192 @@ class DockerBackend:
     async def close(self) -> None:
         """Wait until every container is removed, and let the supervisor end."""
         for container in self._containers:
-            container.signal(signal.SIGKILL)
+            container.signal(SIGKILL)
             await container.removed.wait()
         await asyncio.gather(*self._releases)
-        await self._supervision.dismiss(all_clear=await asyncio.to_thread(self._nothing_left))
-        self._client.close()
+        if await asyncio.to_thread(self._nothing_left):
+            with contextlib.suppress(OSError):  # the supervisor is gone
+                self.supervision.channel.send(docker_engine.ALL_CLEAR)
+            await self.supervision.close()
+        else:
+            self.supervision.leave()  # it removes them when the engine answers again
+        self.client.close()
 
     def _nothing_left(self) -> bool:
         """Whether no container of this gateway is left: not if the engine is gone."""
         with contextlib.suppress(GatewayError):
-            return not docker_engine.owned(self._client, self._origin.owner)
+            return not docker_engine.owned(self.client, self.owner)
         return False
-
-
-class _EngineImage:
-    """An image of the engine, by its id."""
-
-    def __init__(self, backend: DockerBackend, ident: str, health_path: str) -> None:
-        self._backend = backend
-        self._ident = ident
-        self._health_path = health_path
-
-    def start(self, order: Order, output: LineReader) -> Container:
-        """Run a container of it."""
-        return self._backend.start(self._ident, self._health_path, order, output)
-
-    def release(self) -> None:
-        """Let it go: a version that a later build has replaced is removed."""
-        self._backend.release(self._ident)
-
-
-def _health_path(image: Any) -> str:
-    """What to ask: of-watchdog's own check would answer before the function is ready."""
-    variables = image.attrs["Config"]["Env"] or []
-    behind_watchdog = any(each.startswith("ready_path=") for each in variables)
-    return _WATCHDOG_READY_PATH if behind_watchdog else HEALTH_PATH
 
 
 def _listen(address: str, port: int) -> socket.socket:
     """A listener at the bridge's address of this machine, at `port` if that is free."""
     try:
-        return socket.create_server((address, port), backlog=_BACKLOG)
+        return socket.create_server((address, port), backlog=BACKLOG)
     except OSError:
-        return socket.create_server((address, 0), backlog=_BACKLOG)
+        return socket.create_server((address, 0), backlog=BACKLOG)
+
+
+class Container(Child):
+    """A container that runs as long as its first process does, and is removed then.
+
+    Attributes:
+        image: the id of its image.
+        removed: set once it is.
+    """
+
+    def __init__(
+        self, client: Any, settings: dict[str, Any], health_path: str, output: LineReader
+    ) -> None:
+        super().__init__()
+        self.port = _PORT
+        self.health_path = health_path
+        self._client = client
+        self._settings = settings
+        self.image: str = settings["image"]
+        self._lines = output
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._container: Any = None
+        self._unwanted = False
+        self.removed = asyncio.Event()
+        threading.Thread(target=self._live, daemon=True, name=settings["name"]).start()
+
+    @property
+    def running(self) -> Any:
+        """docker-py's object of it while it runs, else None."""
+        with self._lock:
+            return self._container
+
+    def signal(self, number: Signals) -> None:
+        """Signal the container's first process, or have it end as soon as it has started."""
+        if not self.ended.done():
+            self._loop.run_in_executor(None, self._signal, number)
+
+    def _signal(self, number: Signals) -> None:
+        with self._lock:
+            self._unwanted = True
+            container = self._container
+        if container is not None:
+            _kill(container, number)
+
+    def _live(self) -> None:
+        container = None
+        try:
+            with engine_errors():
+                container = self._client.containers.create(**self._settings)
+                output = container.attach_socket(params={"stdout": 1, "stderr": 1, "stream": 1})
+                container.start()
+                container.reload()
+        except GatewayError as error:
+            self._tell(self.end, NOT_STARTED, error.message)
+        else:
+            self._run(container, output)
+        if container is not None:
+            docker_engine.remove(container)
+        self._tell(self.removed.set)
+
+    def _run(self, container: Any, output: Any) -> None:
+        with self._lock:
+            self._container = container
+            unwanted = self._unwanted
+        if unwanted:
+            _kill(container, SIGKILL)
+        network = container.attrs["NetworkSettings"]["Networks"][docker_engine.NETWORK]
+        self._tell(self._started, network["IPAddress"], container.attrs["State"]["Pid"])
+        try:
+            with engine_errors():
+                with contextlib.closing(output):
+                    self._pass_on(output)
+                # It may also have closed its output and go on.
+                code = container.wait(timeout=None)["StatusCode"]
+                container.reload()
+            self._conclude(code, container.attrs["State"]["OOMKilled"])
+        except GatewayError as error:
+            self.fault = error.message
+            self._tell(self.end, _LOST)
+        finally:
+            with self._lock:
+                self._container = None
+
+    def _pass_on(self, output: Any) -> None:
+        """Read the output; the engine holds back, and the container waits, while reading pauses."""
+        from docker.utils.socket import read
+
+        pauses = Pauses()
+        rest = b""
+        while received := read(output, _READ_BYTES):
+            text, rest = unframed(rest + received)
+            self._tell(self._lines.feed, text)
+            time.sleep(pauses.after_reading_s())
+        self._tell(self._lines.end)
+
+    def _conclude(self, status: int, out_of_memory: bool) -> None:
+        # A shell's convention, and Docker's: 128 + the signal's number.
+        code = 128 - status if status > 128 else status
+        limit = self._settings.get("mem_limit")
+        if out_of_memory and limit and code == -SIGKILL:
+            self.fault = f"killed: it went {above_limit(limit)}"
+        elif out_of_memory and limit:
+            # Its first process lived on for a while: a watchdog, or a wrap that lost another one.
+            self.fault = f"ended after a process of it was killed {above_limit(limit)}"
+        self._tell(self.end, code)
+
+    def _started(self, host: str, pid: int) -> None:
+        self.host = host
+        self.pid = pid or None
+        self.started.set()
+
+    def _tell(self, what: Callable[..., object], *arguments: object) -> None:
+        """Call `what` in the event loop; nothing if the loop has ended."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(what, *arguments)
+
+
+def unframed(stream: bytes) -> tuple[bytes, bytes]:
+    """What is in the engine's frames: the contents of those that are whole, and the rest.
+
+    A frame is eight bytes, of which the last four are the length of what follows.
+    """
+    contents = []
+    at = 0
+    while (start := at + _FRAME_HEAD) <= len(stream):
+        end = start + int.from_bytes(stream[start - 4 : start])
+        if end > len(stream):
+            break
+        contents.append(stream[start:end])
+        at = end
+    return b"".join(contents), stream[at:]
+
+
+def _kill(container: Any, number: Signals) -> None:
+    # It may have ended by itself, or the engine may be gone: both end it as it is.
+    with contextlib.suppress(GatewayError), engine_errors():
+        container.kill(signal=int(number))
+
+
+def container_usage(containers: Sequence[Container], meter: CpuMeter) -> Usage:
+    """CPU time and memory of containers; one that has just ended counts nothing."""
+    cpu_s: dict[int, float] = {}
+    since: dict[int, float] = {}
+    memory = 0
+    for child in containers:
+        running, pid = child.running, child.pid
+        if running is None or pid is None:
+            continue
+        with contextlib.suppress(GatewayError), engine_errors():
+            now = running.stats(stream=False, one_shot=True)
+            cpu_s[pid] = now["cpu_stats"]["cpu_usage"]["total_usage"] / _NS_PER_S
+            since[pid] = child.since
+            memory += cgroup_memory_bytes(now["memory_stats"])
+    return Usage(meter.millicores(cpu_s, since), memory)
+
+
+def cgroup_memory_bytes(stats: dict[str, Any]) -> int:
+    """Memory of a control group without the page cache that the kernel can drop at once.
+
+    As `docker stats` does: the field has one name in version 1 and another in version 2.
+    """
+    detail = stats.get("stats", {})
+    droppable = detail.get("total_inactive_file", detail.get("inactive_file", 0))
+    return max(0, int(stats.get("usage", 0)) - int(droppable))

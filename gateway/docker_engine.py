@@ -54,9 +54,8 @@ def connect() -> Any:
     try:
         import docker
     except ImportError:
-        raise GatewayError(
-            "no-docker-py", "docker-py is not installed: pip install 'chiron-openfaas[docker]'"
-        ) from None
+        message = "docker-py is not installed: pip install 'chiron-openfaas[docker]'"
+        raise GatewayError("no-docker-py", message) from None
     with engine_errors():
         return docker.from_env(timeout=_TIMEOUT_S)
 
@@ -115,11 +114,9 @@ def find_image(client: Any, reference: str) -> Any:
         try:
             return client.images.get(names.image_reference(reference))
         except docker.errors.ImageNotFound:
-            raise GatewayError(
-                "image-missing",
-                f"image {reference} not found in Docker: build it with "
-                "chiron build --backend docker, or with faas-cli build",
-            ) from None
+            mend = "build it with chiron build --backend docker, or with faas-cli build"
+            message = f"image {reference} not found in Docker: {mend}"
+            raise GatewayError("image-missing", message) from None
 
 
 def owned(client: Any, owner: str | None = None) -> list[Any]:
@@ -181,23 +178,18 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def supervise() -> None:
-    """Remove what the gateway argv[2] leaves: channel (descriptor) argv[1], folder argv[3]."""
+    """Remove what the gateway argv[3] leaves: channel (descriptor) argv[1], folder argv[2]."""
     # When to stop is the gateway's decision, told by its channel.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
+    last_word = b""
     try:
-        if not _all_clear(socket.socket(fileno=int(sys.argv[1]))):
-            _remove_all(sys.argv[2])
+        with contextlib.suppress(ConnectionError):
+            last_word = socket.socket(fileno=int(sys.argv[1])).recv(1)
+        if last_word != ALL_CLEAR:
+            _remove_all(sys.argv[3])
     finally:
-        shutil.rmtree(sys.argv[3], ignore_errors=True)
-
-
-def _all_clear(channel: socket.socket) -> bool:
-    """Wait for the gateway's last word; False if it ended without one."""
-    try:
-        return channel.recv(1) == ALL_CLEAR
-    except ConnectionError:
-        return False
+        shutil.rmtree(sys.argv[2], ignore_errors=True)
 
 
 def _remove_all(owner: str) -> None:

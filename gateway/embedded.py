@@ -6,18 +6,17 @@ import contextlib
 import json
 import select
 import subprocess
-import sys
 import tempfile
+from itertools import chain
 from pathlib import Path
 from typing import IO, cast
 
-from gateway.environment import own_environment
+from gateway import processes
 from gateway.errors import GatewayError
 from gateway.images import images_folder
 from gateway.names import BackendName, ProviderName
 
-_START_TIMEOUT_S = 30.0
-_STOP_TIMEOUT_S = 30.0
+_TIMEOUT_S = 30.0
 
 
 class EmbeddedGateway:
@@ -48,17 +47,17 @@ class EmbeddedGateway:
     ) -> None:
         self.url = ""
         self.pid = 0
-        self._command = [sys.executable, "-m", "gateway", "--with-stdin", "--port", str(port)]
-        self._command += ["--backend", backend]
-        if ready_timeout_s is not None:
-            self._command += ["--ready-timeout", str(ready_timeout_s)]
-        if idle_timeout_s is not None:
-            self._command += ["--idle-timeout", str(idle_timeout_s)]
-        if strict:
-            self._command += ["--strict", strict]
-        if grace_s is not None:
-            self._command += ["--grace", str(grace_s)]
-        self._command += ["--images", str((images or images_folder()).absolute())]
+        options = {
+            "--port": port,
+            "--backend": backend,
+            "--images": (images or images_folder()).absolute(),
+            "--ready-timeout": ready_timeout_s,
+            "--idle-timeout": idle_timeout_s,
+            "--strict": strict,
+            "--grace": grace_s,
+        }
+        given = [(name, str(value)) for name, value in options.items() if value is not None]
+        self._arguments = ["--with-stdin", *chain(*given)]
         self._credentials = [user, password]
         self._process: subprocess.Popen[bytes]
         self._errors: IO[bytes]
@@ -66,38 +65,38 @@ class EmbeddedGateway:
     def __enter__(self) -> EmbeddedGateway:
         """Start it; raises GatewayError if it cannot listen."""
         self._errors = tempfile.TemporaryFile()
-        self._process = subprocess.Popen(
-            self._command,
-            cwd=Path(__file__).resolve().parent.parent,
-            env=own_environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            start_new_session=True,  # ^C is for the client, which then stops the gateway
+        pipe = subprocess.PIPE
+        self._process = processes.start_own(
+            "gateway", *self._arguments, stdin=pipe, stdout=pipe, stderr=self._errors
         )
         self.pid = self._process.pid
         try:
-            self._tell_credentials()
             self.url = json.loads(self._first_line())["url"]
         except BaseException:
-            self._stop()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop it and wait until it is gone."""
-        self._stop()
+        with self._process, self._errors:
+            cast(IO[bytes], self._process.stdin).close()
+            try:
+                self._process.wait(_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                # Its supervisor ends the functions when it sees it gone.
+                self._process.kill()
 
-    def _tell_credentials(self) -> None:
-        """Send them through the pipe: an environment would show them to other processes."""
-        stdin = cast(IO[bytes], self._process.stdin)
+    def _first_line(self) -> bytes:
+        """What it says when it has got the credentials and listens."""
+        stdin, stdout = (
+            cast(IO[bytes], each) for each in (self._process.stdin, self._process.stdout)
+        )
+        # Through the pipe: an environment would show them to other processes.
         with contextlib.suppress(BrokenPipeError):  # it has ended: its own words say why
             stdin.write(json.dumps(self._credentials).encode() + b"\n")
             stdin.flush()
-
-    def _first_line(self) -> bytes:
-        stdout = cast(IO[bytes], self._process.stdout)
-        ready, _, _ = select.select([stdout], [], [], _START_TIMEOUT_S)
+        ready, _, _ = select.select([stdout], [], [], _TIMEOUT_S)
         line = stdout.readline() if ready else b""
         if not line:
             self._process.kill()
@@ -107,12 +106,3 @@ class EmbeddedGateway:
             why = said[-1].removeprefix("error: ") if said else "it said nothing"
             raise GatewayError("gateway-not-started", f"the embedded gateway did not start: {why}")
         return line
-
-    def _stop(self) -> None:
-        with self._process, self._errors:
-            cast(IO[bytes], self._process.stdin).close()
-            try:
-                self._process.wait(_STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                # Its supervisor ends the functions when it sees it gone.
-                self._process.kill()

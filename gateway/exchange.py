@@ -3,21 +3,69 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from gateway.bodies import Pieces
 from gateway.errors import GatewayError
-from gateway.function import Function
+from gateway.registry import Function
 from gateway.replica import Replica
 
+#: The largest body that a function may be sent.
+LARGEST_BYTES = 64 << 20
 _CONNECT_ATTEMPTS = 5
 _BETWEEN_ATTEMPTS_S = 0.02
+
+
+def too_large() -> GatewayError:
+    """The refusal (413) of a body above `LARGEST_BYTES`."""
+    message = f"the request's body is larger than {LARGEST_BYTES >> 20} MiB"
+    return GatewayError("too-large", message, 413)
+
+
+class Pieces:
+    """A body that is passed on while it comes, up to `LARGEST_BYTES`.
+
+    Args:
+        limit_s: how long the caller may be waited for, all pieces together, in seconds.
+        late: the refusal (408) of one that does not send it in time.
+
+    Attributes:
+        refused: why it was broken off, once it was.
+    """
+
+    def __init__(self, source: aiohttp.StreamReader, limit_s: float, late: GatewayError) -> None:
+        self.refused: GatewayError | None = None
+        self._source = source
+        self._limit_s = limit_s
+        self._late = late
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Its pieces; GatewayError (408, 413) in place of one that is late or beyond the limit."""
+        size = 0
+        left_s = self._limit_s
+        while True:
+            # What the function takes its time over is not the caller's.
+            asked = time.monotonic()
+            try:
+                async with asyncio.timeout(left_s):
+                    piece = await self._source.readany()
+            except TimeoutError:
+                self.refused = self._late
+                raise self.refused from None
+            left_s -= time.monotonic() - asked
+            if not piece:
+                return
+            size += len(piece)
+            if size > LARGEST_BYTES:
+                self.refused = too_large()
+                raise self.refused
+            yield piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +76,6 @@ class Outgoing:
     target: str
     headers: CIMultiDict[str]
     body: bytes | Pieces | None
-
-    @property
-    def refused(self) -> GatewayError | None:
-        """Why the body was broken off, if it was."""
-        return self.body.refused if isinstance(self.body, Pieces) else None
 
 
 @asynccontextmanager
@@ -46,41 +89,32 @@ async def exchange(function: Function, outgoing: Outgoing) -> AsyncIterator[aioh
         GatewayError: 503 no replica gets ready, 429 none has room, 504 the answer took too long,
             502 the process broke off the connection, 413 the request's body is too large.
     """
+    limit_s = function.limits.answer_s
+    large = outgoing.body if isinstance(outgoing.body, Pieces) else None
     with function.admit():
-        async with _exchange(function, outgoing) as response:
-            yield response
-
-
-@asynccontextmanager
-async def _exchange(
-    function: Function, outgoing: Outgoing
-) -> AsyncIterator[aiohttp.ClientResponse]:
-    limit = function.limits.answer_s
-    send = _send_large if isinstance(outgoing.body, Pieces) else _send
-    for attempt in range(1, _CONNECT_ATTEMPTS + 1):
-        replica = await function.wait_ready()
-        replica.enter()
-        try:
-            async with asyncio.timeout(limit), send(replica, outgoing) as response:
-                replica.heard = True
-                yield response
-                return
-        except TimeoutError as error:
-            raise GatewayError(
-                "timeout", f"function {function.name}: no answer within {limit:g} s", 504
-            ) from error
-        except aiohttp.ClientError as error:
-            if outgoing.refused:
-                raise outgoing.refused from error
-            # Nothing was sent if its process ended before it took the connection: go on to another.
-            refused = isinstance(error, aiohttp.ClientConnectorError)
-            replica.unreachable |= refused
-            if attempt == _CONNECT_ATTEMPTS or not refused:
-                why = await replica.how_it_broke() or f"its process broke off: {error}"
-                raise GatewayError("broken-off", f"function {function.name}: {why}", 502) from error
-        finally:
-            replica.leave()
-        await asyncio.sleep(_BETWEEN_ATTEMPTS_S)
+        for attempt in range(1, _CONNECT_ATTEMPTS + 1):
+            replica = await function.wait_ready()
+            room = replica.large if large else nullcontext()
+            with replica.busy():
+                try:
+                    async with asyncio.timeout(limit_s), room, _send(replica, outgoing) as response:
+                        replica.heard = True
+                        yield response
+                        return
+                except TimeoutError as error:
+                    message = f"function {function.name}: no answer within {limit_s:g} s"
+                    raise GatewayError("timeout", message, 504) from error
+                except aiohttp.ClientError as error:
+                    if large and large.refused:
+                        raise large.refused from error
+                    # Nothing was sent if its process ended before it took the connection.
+                    refused = isinstance(error, aiohttp.ClientConnectorError)
+                    replica.unreachable |= refused
+                    if attempt == _CONNECT_ATTEMPTS or not refused:
+                        why = await replica.how_it_broke() or f"its process broke off: {error}"
+                        message = f"function {function.name}: {why}"
+                        raise GatewayError("broken-off", message, 502) from error
+            await asyncio.sleep(_BETWEEN_ATTEMPTS_S)
 
 
 def _send(
@@ -96,11 +130,3 @@ def _send(
         data=outgoing.body,
         allow_redirects=False,
     )
-
-
-@asynccontextmanager
-async def _send_large(
-    replica: Replica, outgoing: Outgoing
-) -> AsyncIterator[aiohttp.ClientResponse]:
-    async with replica.large, _send(replica, outgoing) as response:
-        yield response

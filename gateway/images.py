@@ -18,8 +18,8 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gateway import names
@@ -52,11 +52,6 @@ def images_folder() -> Path:
     return home() / "images"
 
 
-def venvs_folder() -> Path:
-    """The folder of the cached virtual environments."""
-    return home() / "venvs"
-
-
 @contextmanager
 def exclusive_lock(path: Path) -> Iterator[None]:
     """Hold the lock file `path` (created if need be), waiting for the process that holds it now.
@@ -67,25 +62,6 @@ def exclusive_lock(path: Path) -> Iterator[None]:
     with open(descriptor, "a") as file:  # noqa: PTH123  (a descriptor)
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def shared_lock(folder: Path) -> int:
-    """Take a shared lock on `folder`; returns the descriptor to close to give it back."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
-    return descriptor
-
-
-def is_unused(folder: Path) -> bool:
-    """Whether no process holds a shared lock on `folder`."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
 
 
 @dataclass(frozen=True)
@@ -101,28 +77,10 @@ class Image:
 
     def write(self) -> None:
         """Write image.json into the image's folder."""
-        metadata = {
-            "format": 1,
-            "name": self.name,
-            "template": self.template,
-            "python": str(self.python),
-            "env": self.env,
-            "created": self.created,
-        }
-        text = json.dumps(metadata, indent=2) + "\n"
+        metadata = {"format": 1, **asdict(self)}
+        del metadata["folder"]
+        text = json.dumps(metadata, indent=2, default=str) + "\n"
         (self.folder / _METADATA).write_text(text, encoding="utf-8")
-
-
-class PinnedImage:
-    """An image version in use: it stays on disk until `release`, or until the process ends."""
-
-    def __init__(self, image: Image, descriptor: int) -> None:
-        self.image = image
-        self._descriptor = descriptor
-
-    def release(self) -> None:
-        """Let later builds remove this version. May be called once."""
-        os.close(self._descriptor)
 
 
 class ImageStore:
@@ -139,30 +97,27 @@ class ImageStore:
             metadata = json.loads((version / _METADATA).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        return Image(
-            name=metadata["name"],
-            template=metadata["template"],
-            python=Path(metadata["python"]),
-            env=metadata["env"],
-            created=metadata["created"],
-            folder=version,
-        )
+        del metadata["format"]
+        metadata["python"] = Path(metadata["python"])
+        return Image(**metadata, folder=version)
 
-    def pin(self, reference: str) -> PinnedImage:
-        """Take the current version into use; raises GatewayError if there is none."""
+    def pin(self, reference: str) -> tuple[Image, int]:
+        """Take the current version into use; raises GatewayError if there is none.
+
+        It stays on disk until the descriptor, which is returned too, is closed.
+        """
         while (image := self.find(reference)) is not None:
             try:
-                descriptor = shared_lock(image.folder)
+                descriptor = os.open(image.folder, os.O_RDONLY | os.O_DIRECTORY)
             except FileNotFoundError:
                 continue
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
             if (image.folder / _METADATA).exists():
-                return PinnedImage(image, descriptor)
+                return image, descriptor
             # A build removed it between our look and our lock: look again.
             os.close(descriptor)
-        raise GatewayError(
-            "image-missing",
-            f"image {reference} not found in {self.root}: build it with chiron build",
-        )
+        message = f"image {reference} not found in {self.root}: build it with chiron build"
+        raise GatewayError("image-missing", message)
 
     @contextmanager
     def new_version(self, reference: str) -> Iterator[Path]:
@@ -192,5 +147,8 @@ def _remove_unused(folder: Path) -> None:
     for version in folder.iterdir():
         if version.is_symlink() or not version.is_dir() or version.name == current:
             continue
-        if is_unused(version):
+        descriptor = os.open(version, os.O_RDONLY | os.O_DIRECTORY)
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(version)
+        os.close(descriptor)

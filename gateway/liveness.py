@@ -96,9 +96,6 @@ class _Suspect:
         self._looks_stopped = self._looks_stopped + 1 if first.state == _STOPPED else 0
         if self._looks_stopped >= _MOST_LOOKS_STOPPED:
             return "it is stopped"
-        return self._is_idle(table)
-
-    def _is_idle(self, table: dict[int, processes.Entry]) -> str | None:
         now = time.monotonic()
         pids = processes.descendants([self._child.pid or 0], table)
         cpu_s = sum(table[pid].cpu_s for pid in pids)

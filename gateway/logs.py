@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator
@@ -69,7 +68,8 @@ class Log:
     def __init__(self) -> None:
         self._pieces: deque[_Piece] = deque()
         self._least = 0
-        self._written = 0
+        #: How often there was ever written: where a `follow` that is to miss nothing starts.
+        self.written = 0
         self._closed = False
         self._news = asyncio.Event()
 
@@ -80,7 +80,7 @@ class Log:
             data, lines = b"\n".join(data.rsplit(b"\n", _LINES_KEPT)[1:]), _LINES_KEPT
         least = max(lines, ceil(len(data) / (_LONGEST_LINE + 1)))
         self._pieces.append(_Piece(datetime.now(UTC), instance, data, least))
-        self._written += 1
+        self.written += 1
         self._least += least
         while self._least - self._pieces[0].least >= _LINES_KEPT:
             self._least -= self._pieces.popleft().least
@@ -101,11 +101,6 @@ class Log:
         ]
         return wanted if tail is None else wanted[max(0, len(wanted) - tail) :]
 
-    @property
-    def written(self) -> int:
-        """How often there was ever written: where a `follow` that is to miss nothing starts."""
-        return self._written
-
     async def follow(self, start: int, instance: str | None) -> AsyncIterator[list[Line]]:
         """What `instance` writes from number `start` on, in order, until the function is removed.
 
@@ -113,8 +108,8 @@ class Log:
         """
         while True:
             news, closed = self._news, self._closed
-            fresh = list(islice(reversed(self._pieces), self._written - start))
-            start = self._written
+            fresh = list(islice(reversed(self._pieces), self.written - start))
+            start = self.written
             for piece in reversed(fresh):
                 if not instance or piece.instance == instance:
                     yield piece.lines()
@@ -211,8 +206,7 @@ def _time(text: str | None) -> datetime | None:
     if not text:
         return None
     try:
-        # Go writes nanoseconds, which datetime does not know.
-        time = datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text))
+        time = datetime.fromisoformat(text)
     except ValueError as error:
         raise GatewayError("bad-time", f"since: {text!r} is not an RFC 3339 time") from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)

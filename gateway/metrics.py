@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    generate_latest,
-)
+from collections import Counter
+
+import prometheus_client as prometheus
 
 from gateway.names import NAMESPACE
 from gateway.registry import Registry
@@ -18,37 +14,29 @@ class Metrics:
     """Counts invocations; `record` is on the way of every request."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        self._invocations = Counter(
-            "gateway_function_invocation",
-            "Function invocations.",
-            ["function_name", "code"],
-            registry=self._registry,
+        own = self._registry = prometheus.CollectorRegistry()
+        name = "function_name"
+        self._invocations = prometheus.Counter(
+            "gateway_function_invocation", "Function invocations.", [name, "code"], registry=own
         )
-        self._seconds = Histogram(
-            "gateway_functions_seconds",
-            "Seconds a function took to answer.",
-            ["function_name"],
-            registry=self._registry,
+        self._seconds = prometheus.Histogram(
+            "gateway_functions_seconds", "Seconds a function took to answer.", [name], registry=own
         )
-        self._services = Gauge(
-            "gateway_service_count",
-            "Replicas of a function.",
-            ["function_name"],
-            registry=self._registry,
+        self._services = prometheus.Gauge(
+            "gateway_service_count", "Replicas of a function.", [name], registry=own
         )
-        self._totals: dict[str, int] = {}
+        self._totals: Counter[str] = Counter()
 
     def record(self, function: str, code: int, seconds: float) -> None:
         """Count one answered request."""
         label = f"{function}.{NAMESPACE}"
         self._invocations.labels(label, str(code)).inc()
         self._seconds.labels(label).observe(seconds)
-        self._totals[function] = self._totals.get(function, 0) + 1
+        self._totals[function] += 1
 
     def invocations(self, function: str) -> float:
         """Requests answered for a function of that name since the gateway started."""
-        return float(self._totals.get(function, 0))
+        return float(self._totals[function])
 
     def render(self, functions: Registry) -> bytes:
         """The text that Prometheus scrapes."""
@@ -56,4 +44,4 @@ class Metrics:
         for function in functions.all():
             label = f"{function.name}.{NAMESPACE}"
             self._services.labels(label).set(len(function.newest.ready))
-        return generate_latest(self._registry)
+        return prometheus.generate_latest(self._registry)

@@ -24,19 +24,16 @@ _IMAGE = re.compile(r"[A-Za-z0-9][-._/:@A-Za-z0-9]{0,254}")
 def function_name(name: str) -> str:
     """Return `name` if it is a DNS label, as OpenFaaS demands of a service."""
     if not _LABEL.fullmatch(name):
-        raise GatewayError(
-            "bad-name",
-            f"function name {name!r}: use 1 to 63 lower-case letters, digits and hyphens",
-        )
+        message = f"function name {name!r}: use 1 to 63 lower-case letters, digits and hyphens"
+        raise GatewayError("bad-name", message)
     return name
 
 
 def secret_name(name: str) -> str:
     """Return `name` if it can be the name of a secret's file."""
     if not _SECRET.fullmatch(name):
-        raise GatewayError(
-            "bad-name", f"secret name {name!r}: use letters, digits, '-', '_' and '.'"
-        )
+        message = f"secret name {name!r}: use letters, digits, '-', '_' and '.'"
+        raise GatewayError("bad-name", message)
     return name
 
 
@@ -48,14 +45,8 @@ def image_reference(reference: str) -> str:
     return reference if tagged else f"{reference}:latest"
 
 
-def without_namespace(name: str) -> str:
-    """``NAME`` and ``NAME.openfaas-fn`` are the same function; faas-cli sends the second."""
-    return name.removesuffix("." + NAMESPACE)
-
-
 def check_namespace(namespace: str | None) -> None:
     """Raise unless `namespace` is absent or the only one there is."""
     if namespace and namespace != NAMESPACE:
-        raise GatewayError(
-            "unknown-namespace", f"namespace {namespace} not found: this gateway has {NAMESPACE}"
-        )
+        message = f"namespace {namespace} not found: this gateway has {NAMESPACE}"
+        raise GatewayError("unknown-namespace", message)

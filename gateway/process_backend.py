@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
+import json
 import logging
 import os
+import signal
 import socket
 from collections.abc import Sequence
-from typing import cast
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Any, ClassVar, cast
 
-from gateway.backend import Child, Order
-from gateway.environment import Sandbox, process_environment
+from gateway import processes
+from gateway.backend import (
+    BACKLOG,
+    NOT_STARTED,
+    Child,
+    ImageInUse,
+    Order,
+    Supervision,
+    above_limit,
+)
 from gateway.function_user import FunctionUser
-from gateway.images import ImageStore, PinnedImage
-from gateway.launcher import Command, Launcher, Process
+from gateway.images import Image, ImageStore
 from gateway.logs import LineReader, Pauses
 from gateway.names import BackendName
-from gateway.processes import CpuMeter, Usage, usage_of_trees
+from gateway.processes import CpuMeter, Usage
+from gateway.supervisor import MAX_MESSAGE
 
-_BACKLOG = 1024
 _log = logging.getLogger(__name__)
 
 
@@ -29,16 +42,11 @@ class Cores:
     def __init__(self, available: set[int] | None = None) -> None:
         self._load = dict.fromkeys(sorted(available or os.sched_getaffinity(0)), 0)
 
-    @property
-    def count(self) -> int:
-        """How many cores there are to use."""
-        return len(self._load)
-
-    def take(self, count: int | None) -> list[int] | None:
-        """The `count` least loaded cores; None, for all of them, without a limit."""
-        if count is None:
+    def take(self, number: int | None) -> list[int] | None:
+        """The `number` least loaded cores; None, for all of them, without a limit."""
+        if number is None:
             return None
-        taken = sorted(self._load, key=lambda core: (self._load[core], core))[:count]
+        taken = sorted(self._load, key=lambda core: (self._load[core], core))[:number]
         for core in taken:
             self._load[core] += 1
         return taken
@@ -49,47 +57,44 @@ class Cores:
             self._load[core] -= 1
 
 
+@dataclass
 class ProcessBackend:
     """Runs the image folders of `images` as `user`, or as this process's own user if None."""
 
-    name: BackendName = "process"
+    launcher: Launcher
+    images: ImageStore
+    url: str
+    user: FunctionUser | None
+    _cores: Cores = field(default_factory=Cores)
+    _meter: CpuMeter = field(default_factory=CpuMeter)
+    _opening: set[asyncio.Task[object]] = field(default_factory=set)
+    name: ClassVar[BackendName] = "process"
+    door: ClassVar[None] = None
 
-    def __init__(
-        self, launcher: Launcher, images: ImageStore, url: str, user: FunctionUser | None = None
-    ) -> None:
-        self._launcher = launcher
-        self._images = images
-        self._url = url
-        self._user = user
-        self._cores = Cores()
-        self._meter = CpuMeter()
-        self._opening: set[asyncio.Task[object]] = set()
-
-    async def use(self, reference: str) -> _FolderInUse:
-        """Pin the image's current folder."""
-        return _FolderInUse(self, self._images.pin(reference))
+    async def use(self, reference: str) -> ImageInUse:
+        """Lock the image's current folder."""
+        image, lock = self.images.pin(reference)
+        return ImageInUse(partial(self._start, image), partial(os.close, lock))
 
     async def usage(self, children: Sequence[Child]) -> Usage:
         """CPU time and proportional set size of the process trees."""
         started = [child for child in children if isinstance(child, Process) and child.init]
         roots = {child.init: child.since for child in started}
-        return await asyncio.to_thread(usage_of_trees, roots, self._meter)
+        return await asyncio.to_thread(processes.usage_of_trees, roots, self._meter)
 
     async def close(self) -> None:
         """Have the supervisor end what is left."""
-        await self._launcher.close()
+        await self.launcher.close()
 
-    def start(self, image: PinnedImage, order: Order, output: LineReader) -> Process:
-        """As `ImageInUse.start`."""
+    def _start(self, image: Image, order: Order, output: LineReader) -> Process:
         user = self._user_for(image)
         cores = self._cores.take(order.deployment.cores)
         try:
             with socket.socket() as listener, self._pipe_into(output) as writer:
                 listener.bind(("127.0.0.1", 0))
-                listener.listen(_BACKLOG)
-                child = self._launcher.start(
-                    self._command(image, order, cores, user), listener, writer.fileno()
-                )
+                listener.listen(BACKLOG)
+                what = {**self._what(image, order, user), "cores": cores}
+                child = self.launcher.start(what, listener, writer.fileno())
         except BaseException:
             self._cores.give_back(cores)
             raise
@@ -106,38 +111,41 @@ class ProcessBackend:
         opening.add_done_callback(self._opening.discard)
         return io.FileIO(writer, "w")
 
-    def _user_for(self, pinned: PinnedImage) -> FunctionUser | None:
+    def _user_for(self, image: Image) -> FunctionUser | None:
         """The user to run it as: root itself, with a warning, where the user cannot get at it."""
-        python, folder = pinned.image.python, pinned.image.folder
-        user = self._user
+        python, folder = image.python, image.folder
+        user = self.user
         barrier = user and user.barred(folder, folder / "function", python, python.resolve())
         if user and barrier:
             message = "image %s runs as root, since %s may not enter %s"
-            _log.warning(message, pinned.image.name, user.name, barrier)
+            _log.warning(message, image.name, user.name, barrier)
             return None
         return user
 
-    def _command(
-        self,
-        pinned: PinnedImage,
-        order: Order,
-        cores: list[int] | None,
-        user: FunctionUser | None,
-    ) -> Command:
-        image = pinned.image
-        sandbox = Sandbox(order.folder / "home", order.folder / "tmp", order.secrets)
-        for private in (sandbox.home, sandbox.temporary):
+    def _what(self, image: Image, order: Order, user: FunctionUser | None) -> dict[str, Any]:
+        """What to start, with private folders; the deployment's variables win over the image's."""
+        home, temporary = order.folder / "home", order.folder / "tmp"
+        for private in (home, temporary):
             private.mkdir(mode=0o700, parents=True)
             if user:
                 user.own(private)
-        return Command(
-            command=[str(image.python), "index.py"],
-            folder=image.folder,
-            env=process_environment(order.deployment, image, sandbox, self._url),
-            cores=cores,
-            memory=order.deployment.memory,
-            user=(user.uid, user.gid) if user else None,
-        )
+        memory = order.deployment.memory
+        return {
+            "command": [str(image.python), "index.py"],
+            "folder": str(image.folder),
+            "env": {
+                **({"MEMORY_LIMIT_BYTES": str(memory)} if memory else {}),
+                "PATH": f"{image.python.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+                "HOME": str(home),
+                "TMPDIR": str(temporary),
+                "LANG": "C.UTF-8",
+                "PYTHONUNBUFFERED": "1",
+                **image.env,
+                **order.deployment.environment(str(order.secrets), self.url),
+            },
+            "memory": memory or 0,
+            "user": (user.uid, user.gid) if user else None,
+        }
 
 
 class _Output(asyncio.Protocol):
@@ -148,7 +156,6 @@ class _Output(asyncio.Protocol):
         self._pauses = Pauses()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the pipe, to pause it."""
         self._pipe = cast(asyncio.ReadTransport, transport)
 
     def data_received(self, data: bytes) -> None:
@@ -159,21 +166,98 @@ class _Output(asyncio.Protocol):
             asyncio.get_running_loop().call_later(pause_s, self._pipe.resume_reading)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Pass on what has no end."""
         self._lines.end()
 
 
-class _FolderInUse:
-    """A pinned image folder."""
+class Process(Child):
+    """A function process; the supervisor knows it by `ident`.
 
-    def __init__(self, backend: ProcessBackend, pinned: PinnedImage) -> None:
-        self._backend = backend
-        self._pinned = pinned
+    Attributes:
+        init: the process above it, below which all is that it starts; 0 until it has started.
+        kills: how many processes the kernel had killed for want of memory before.
+    """
 
-    def start(self, order: Order, output: LineReader) -> Process:
-        """Start its index.py."""
-        return self._backend.start(self._pinned, order, output)
+    def __init__(self, launcher: Launcher, ident: int) -> None:
+        super().__init__()
+        self.ident = ident
+        self.init = 0
+        self.kills = processes.killed_for_memory()
+        self._launcher = launcher
 
-    def release(self) -> None:
-        """Unlock the folder."""
-        self._pinned.release()
+    def signal(self, number: signal.Signals) -> None:
+        """Have the supervisor signal it."""
+        if not self.ended.done():
+            self._launcher.signal(self.ident, number)
+
+
+@dataclass
+class Launcher(Supervision):
+    """Holds the channel to the supervisor; closing it ends every process the supervisor started."""
+
+    _children: dict[int, Process] = field(default_factory=dict)
+    _idents: count[int] = field(default_factory=count)
+
+    def start(self, what: dict[str, Any], listener: socket.socket, output: int) -> Process:
+        """Order a process that inherits `listener` and writes to `output`; returns at once.
+
+        Args:
+            what: its `command`, `folder` and `env`; the `cores` it is bound to, or None for all;
+                its `memory` limit in bytes, 0 for none; the uid and gid of its `user`, or None for
+                the gateway's own.
+
+        Raises:
+            OSError: it is too much for a message, or the supervisor is gone.
+        """
+        child = Process(self, next(self._idents))
+        child.port = listener.getsockname()[1]
+        message = json.dumps({"do": "start", "id": child.ident, **what}).encode()
+        if len(message) > MAX_MESSAGE:
+            raise OSError(f"its environment is larger than {MAX_MESSAGE // 1024} KiB")
+        self._children[child.ident] = child
+        socket.send_fds(self.channel, [message], [listener.fileno(), output])
+        self.resume()
+        return child
+
+    def signal(self, ident: int, number: signal.Signals) -> None:
+        """Signal a process; SIGKILL reaches everything it started."""
+        message = {"do": "signal", "id": ident, "signal": int(number)}
+        with contextlib.suppress(OSError):  # supervisor gone, and its processes with it
+            self.channel.send(json.dumps(message).encode())
+        self.resume()
+
+    def receive(self) -> None:
+        """Take one message, or the end of the supervisor."""
+        try:
+            data = self.channel.recv(MAX_MESSAGE, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            data = b""
+        if not data:
+            for lost in list(self._children.values()):
+                self._end(lost, -signal.SIGKILL, "the supervisor process is gone")
+            super().receive()
+            return
+        message = json.loads(data)
+        child = self._children.get(message["id"])
+        if child is None:
+            return  # it was told already that it ended
+        match message:
+            case {"pid": pid, "init": init}:
+                child.pid, child.init = pid, init
+                child.started.set()
+            case {"error": error}:
+                self._end(child, NOT_STARTED, error)
+            case {"memory": used, "limit": limit}:
+                child.fault = f"killed: it used {used >> 20} MiB, {above_limit(limit)}"
+            case {"exit": code}:
+                self._end(child, code)
+
+    def _end(self, child: Process, code: int, error: str | None = None) -> None:
+        del self._children[child.ident]
+        killed = code == -signal.SIGKILL and not (error or child.fault)
+        if killed and processes.killed_for_memory() > child.kills:
+            child.fault = (
+                "killed by SIGKILL; the kernel has killed for want of memory since it began"
+            )
+        child.end(code, error)

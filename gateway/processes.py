@@ -1,4 +1,4 @@
-"""Processes of this machine: identity, descendants, usage, kills, and prctl(2) for their lives."""
+"""Processes of this machine: identity, descendants, usage, kills; those of the gateway's own."""
 
 from __future__ import annotations
 
@@ -6,10 +6,22 @@ import contextlib
 import ctypes
 import os
 import signal
+import sys
 import time
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import subprocess
+
+#: What the gateway and its supervisors take from the process that starts them: where things are.
+_OWN = (
+    *("PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "HOME", "CHIRON_HOME", "TMPDIR"),
+    *("LANG", "LC_ALL", "LC_CTYPE", "TZ"),
+    *("DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"),
+)
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -24,6 +36,23 @@ _PROC = Path("/proc")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _POLL_S = 0.001
+
+
+def start_own(module: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    """Start a process of the gateway's own, with further `options` of Popen.
+
+    Its environment has no variable that may be a credential: functions can be of the same user,
+    who may read every process's first environment.
+    """
+    import subprocess  # not in the supervisor of containers, which shall take little memory
+
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        cwd=Path(__file__).resolve().parent.parent,
+        env={name: os.environ[name] for name in _OWN if name in os.environ},
+        start_new_session=True,  # ^C is for the client, which then stops the gateway
+        **options,
+    )
 
 
 def _prctl(option: int, value: int) -> None:
@@ -100,11 +129,6 @@ def snapshot() -> dict[int, Entry]:
     return table
 
 
-def exists(pid: int) -> bool:
-    """Whether there is a process `pid`, be it a zombie."""
-    return (_PROC / str(pid)).exists()
-
-
 def _entry(folder: Path) -> Entry | None:
     try:
         stat = (folder / "stat").read_text(encoding="utf-8", errors="replace")
@@ -170,37 +194,28 @@ def kill_descendants() -> None:
 
 def resident_bytes(pids: Iterable[int]) -> int:
     """Resident memory of `pids`, pages shared between them counted once for each."""
-    return sum(_resident_bytes(pid) for pid in pids)
-
-
-def _resident_bytes(pid: int) -> int:
-    try:
-        return int((_PROC / str(pid) / "statm").read_text().split()[1]) * _PAGE_BYTES
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
+    used = 0
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            used += int((_PROC / str(pid) / "statm").read_text().split()[1]) * _PAGE_BYTES
+    return used
 
 
 def proportional_bytes(pids: Iterable[int]) -> int:
     """Proportional set size of `pids`: a page shared by n processes counts 1/n in each."""
-    return sum(_proportional_bytes(pid) for pid in pids)
-
-
-def _proportional_bytes(pid: int) -> int:
-    try:
-        rollup = (_PROC / str(pid) / "smaps_rollup").read_text()
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return 0
-    for line in rollup.splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024
-    return 0
+    return 1024 * sum(_field(_PROC / str(pid) / "smaps_rollup", "Pss:") for pid in pids)
 
 
 def killed_for_memory() -> int:
     """How many processes of this machine the kernel has killed for want of memory so far."""
+    return _field(_PROC / "vmstat", "oom_kill")
+
+
+def _field(path: Path, name: str) -> int:
+    """The number after `name` in a table of /proc; 0 where that cannot be read or has no such."""
     with contextlib.suppress(OSError):
-        for line in (_PROC / "vmstat").read_text().splitlines():
-            if line.startswith("oom_kill "):
+        for line in path.read_text().splitlines():
+            if line.startswith(f"{name} "):
                 return int(line.split()[1])
     return 0
 
@@ -232,8 +247,7 @@ class CpuMeter:
             looked, before = self._last.get(pid, (since[pid], 0.0))
             cores += max(0.0, total - before) / max(now - looked, 1e-3)
             self._last[pid] = (now, total)
-        for gone in [pid for pid in self._last if not exists(pid)]:
-            del self._last[gone]
+        self._last = {pid: at for pid, at in self._last.items() if (_PROC / str(pid)).exists()}
         return cores * 1000
 
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from gateway.errors import GatewayError
 from gateway.names import ProviderName
 
 #: Seconds after which faasd and Kubernetes kill what they have told to end.
@@ -46,26 +45,17 @@ class Provider:
             return cls(name, grace_s, removes_later=True, schedules=True, unreachable=(503, words))
         return cls()
 
-    def check_reachable(self, name: str) -> None:
-        """GatewayError for a call of the function `name`, which has no replica that is ready."""
-        if self.unreachable:
-            status, words = self.unreachable
-            raise GatewayError("not-ready", words.format(name), status)
-
 
 class Room:
     """CPU that replicas request, in thousandths of a core; where too little is free they wait."""
 
-    def __init__(self, millicores: int | None) -> None:
+    def __init__(self, millicores: float) -> None:
         self._free = millicores
         self._changed = asyncio.Event()
 
     @asynccontextmanager
     async def taken(self, millicores: int) -> AsyncIterator[None]:
-        """Have so much for the length of a block; without a limit there is always room."""
-        if self._free is None:
-            yield
-            return
+        """Have so much for the length of a block."""
         while millicores > self._free:
             await self._changed.wait()
         self._free -= millicores

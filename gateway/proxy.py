@@ -1,8 +1,12 @@
-"""The function URL: passes a request on to the function and its answer back. The hot path."""
+"""The function URLs: pass a request on to the function and its answer back. The hot path.
+
+An asynchronous call is accepted at once and runs in the background; its answer goes to a callback.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
 from collections.abc import Mapping
@@ -13,38 +17,32 @@ import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict
 
-from gateway.bodies import LARGEST_BYTES, Pieces, too_large
+from gateway.backend import Tasks
 from gateway.errors import GatewayError
-from gateway.exchange import Outgoing, exchange
-from gateway.function import Function
+from gateway.exchange import LARGEST_BYTES, Outgoing, Pieces, exchange, too_large
 from gateway.metrics import Metrics
-from gateway.registry import Registry
+from gateway.registry import Function, Registry
 
 PROVIDER = "chiron-embedded"
 VERSION = metadata.version("chiron-openfaas")
 _SERVED_BY = f"{PROVIDER}/{VERSION}"
 # RFC 9110, section 7.6.1, and what aiohttp sets for its own side of each connection.
 _NOT_FORWARDED = frozenset(
-    {
-        "connection",
-        "content-length",
-        "date",
-        "expect",
-        "host",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
+    (
+        *("connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding"),
+        *("upgrade", "proxy-authenticate", "proxy-authorization"),
+        *("content-length", "date", "expect", "host"),
+    )
 )
 # Up to here a body is held whole, which costs less than to pass it on piece by piece.
 WHOLE_BODY_BYTES = 1 << 20
 #: How a call is counted whose client hung up before the answer: this status is never sent.
 _CLIENT_GONE = 499
+#: Asynchronous calls that run at once, and that wait or run.
+_AT_ONCE = 16
+_QUEUED = 1000
+_CALLBACK_TIMEOUT_S = 30.0
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -85,11 +83,16 @@ def forwarded(headers: Mapping[str, str]) -> CIMultiDict[str]:
 
 
 class Proxy:
-    """Serves ``/function/NAME`` and what is below."""
+    """Serves ``/function/NAME`` and ``/async-function/NAME``, and what is below.
+
+    Asynchronous calls that are queued are lost when the gateway ends.
+    """
 
     def __init__(self, registry: Registry, metrics: Metrics) -> None:
         self._registry = registry
         self._metrics = metrics
+        self._running = asyncio.Semaphore(_AT_ONCE)
+        self._calls = Tasks()
 
     async def invoke(self, request: web.Request) -> web.StreamResponse:
         """Answer with the function's answer, or 404, 408, 413, 429, 502, 503, 504 in plain text."""
@@ -97,20 +100,82 @@ class Proxy:
         name = request.match_info["name"]
         function = self._registry.find(name)
         if function is None:
-            return refusal(call, 404, f"function {name} not found")
-        relay = _Relay(request, call)
-        answer: web.StreamResponse
+            return _refusal(call, 404, f"function {name} not found")
+        answer: web.StreamResponse | None = None
         try:
             outgoing = await _outgoing(request, call, function)
             async with exchange(function, outgoing) as response:
-                answer = await relay.answer(response)
+                answer = await _begin(request, call, response)
+                if not isinstance(answer, web.Response):
+                    async for piece in response.content.iter_any():
+                        await answer.write(piece)
+                    await answer.write_eof()
         except GatewayError as error:
-            answer = relay.broken_off() or refusal(call, error.status, error.message)
+            if answer is None or isinstance(answer, web.Response):
+                answer = _refusal(call, error.status, error.message)
+            elif request.transport is not None:
+                # Only a broken connection still tells the caller that the body is not whole.
+                request.transport.abort()
         except asyncio.CancelledError:
             self._metrics.record(function.name, _CLIENT_GONE, call.seconds())
             raise
         self._metrics.record(function.name, answer.status, call.seconds())
         return answer
+
+    async def accept(self, request: web.Request) -> web.Response:
+        """Queue the call: 202 and its id. 404 for an unknown function, 429 if the queue is full."""
+        call = Call.of(request)
+        name = request.match_info["name"]
+        function = self._registry.find(name)
+        if function is None:
+            return _refusal(call, 404, f"function {name} not found")
+        if len(self._calls) >= _QUEUED:
+            return _refusal(call, 429, f"{_QUEUED} asynchronous calls are queued already")
+        try:
+            body = await _read_body(request, function)
+        except GatewayError as error:
+            return _refusal(call, error.status, error.message)
+        headers = forwarded(request.headers)
+        callback = headers.pop("X-Callback-Url", None)
+        headers["X-Call-Id"] = call.ident
+        outgoing = Outgoing(request.method, _target(request), headers, body)
+        self._calls.spawn(self._run(call, function, outgoing, callback))
+        return web.Response(status=202, headers=call.mark(CIMultiDict()))
+
+    async def close(self) -> None:
+        """Drop all asynchronous calls, also those that run."""
+        for task in self._calls:
+            task.cancel()
+        await asyncio.gather(*self._calls, return_exceptions=True)
+
+    async def _run(
+        self, call: Call, function: Function, outgoing: Outgoing, callback: str | None
+    ) -> None:
+        async with self._running:
+            try:
+                async with exchange(function, outgoing) as response:
+                    status, headers = response.status, forwarded(response.headers)
+                    body = await response.read()
+            except GatewayError as error:
+                headers = CIMultiDict({"Content-Type": "text/plain"})
+                status, body = error.status, error.message.encode()
+        self._metrics.record(function.name, status, call.seconds())
+        if callback:
+            headers["X-Function-Name"] = function.name
+            headers["X-Function-Status"] = str(status)
+            await _deliver(callback, call.mark(headers), body)
+
+
+async def _deliver(callback: str, headers: CIMultiDict[str], body: bytes) -> None:
+    timeout = aiohttp.ClientTimeout(total=_CALLBACK_TIMEOUT_S)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as http,
+            http.post(callback, headers=headers, data=body),
+        ):
+            pass
+    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        _log.warning("callback %s: %s: %s", callback, type(error).__name__, error)
 
 
 async def _outgoing(request: web.Request, call: Call, function: Function) -> Outgoing:
@@ -122,15 +187,15 @@ async def _outgoing(request: web.Request, call: Call, function: Function) -> Out
     if length is not None and length > LARGEST_BYTES:
         raise too_large()
     if length is not None and length <= WHOLE_BODY_BYTES:
-        body = await read_body(request, function)
+        body = await _read_body(request, function)
     elif request.body_exists:
         body = Pieces(request.content, function.limits.read_s, _late(function))
         if length is not None:
             headers["Content-Length"] = str(length)
-    return Outgoing(request.method, target(request), headers, body)
+    return Outgoing(request.method, _target(request), headers, body)
 
 
-async def read_body(request: web.Request, function: Function) -> bytes:
+async def _read_body(request: web.Request, function: Function) -> bytes:
     """The whole body of a request; GatewayError (408) if it does not come in time."""
     try:
         async with asyncio.timeout(function.limits.read_s):
@@ -144,7 +209,7 @@ def _late(function: Function) -> GatewayError:
     return GatewayError("request-timeout", message, 408)
 
 
-def target(request: web.Request) -> str:
+def _target(request: web.Request) -> str:
     """What follows ``/function/NAME/`` in the request's URL, its query included."""
     url = request.rel_url
     path = url.raw_path.split("/", 3)[3:]
@@ -152,52 +217,27 @@ def target(request: web.Request) -> str:
     return f"{rest}?{url.raw_query_string}" if url.raw_query_string else rest
 
 
-def refusal(call: Call, status: int, message: str) -> web.Response:
+def _refusal(call: Call, status: int, message: str) -> web.Response:
     """The gateway's own answer to a call, in plain text."""
     return web.Response(status=status, text=message + "\n", headers=call.mark(CIMultiDict()))
 
 
-class _Relay:
-    """Turns a function's answer into the gateway's."""
-
-    def __init__(self, request: web.Request, call: Call) -> None:
-        self._request = request
-        self._call = call
-        self._streamed: web.StreamResponse | None = None
-
-    async def answer(self, response: aiohttp.ClientResponse) -> web.StreamResponse:
-        """Pass the answer on, whole if it is small, else while it comes."""
-        length = response.content_length
-        if self._request.method == "HEAD" or (length is not None and length <= WHOLE_BODY_BYTES):
-            body = await response.read()
-            headers = self._headers(response)
-            if self._request.method == "HEAD" and length is not None:
-                headers["Content-Length"] = str(length)
-            return web.Response(
-                status=response.status, reason=response.reason, body=body, headers=headers
-            )
-        return await self._stream(response)
-
-    async def _stream(self, response: aiohttp.ClientResponse) -> web.StreamResponse:
-        answer = web.StreamResponse(
-            status=response.status, reason=response.reason, headers=self._headers(response)
+async def _begin(
+    request: web.Request, call: Call, response: aiohttp.ClientResponse
+) -> web.StreamResponse:
+    """The function's answer, whole if it is small; else its head, sent, for the body to follow."""
+    length = response.content_length
+    headers = forwarded(response.headers)
+    if request.method == "HEAD" and length is not None:
+        headers["Content-Length"] = str(length)
+    if request.method == "HEAD" or (length is not None and length <= WHOLE_BODY_BYTES):
+        body = await response.read()
+        return web.Response(
+            status=response.status, reason=response.reason, body=body, headers=call.mark(headers)
         )
-        answer.content_length = response.content_length
-        await answer.prepare(self._request)
-        self._streamed = answer
-        async for piece in response.content.iter_any():
-            await answer.write(piece)
-        await answer.write_eof()
-        return answer
-
-    def broken_off(self) -> web.StreamResponse | None:
-        """End an answer whose head is sent already; None if there is none.
-
-        Only a broken connection still tells the caller that the body is not whole.
-        """
-        if self._streamed is not None and self._request.transport is not None:
-            self._request.transport.abort()
-        return self._streamed
-
-    def _headers(self, response: aiohttp.ClientResponse) -> CIMultiDict[str]:
-        return self._call.mark(forwarded(response.headers))
+    answer = web.StreamResponse(
+        status=response.status, reason=response.reason, headers=call.mark(headers)
+    )
+    answer.content_length = length
+    await answer.prepare(request)
+    return answer

@@ -4,18 +4,90 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 
-from gateway.backend import ImageInUse
-from gateway.deployment import Deployment, check_replicas
+from gateway.backend import ImageInUse, Tasks
+from gateway.deployment import CallLimits, Deployment, check_replicas
 from gateway.errors import GatewayError
-from gateway.function import Function
 from gateway.logs import Log
-from gateway.names import without_namespace
-from gateway.replica import Times
-from gateway.revision import Host, Revision
+from gateway.names import NAMESPACE
+from gateway.replica import Replica
+from gateway.revision import DRAIN_S, Host, Revision
+
+#: Calls of a function at once, those included that wait for a replica or a connection to one.
+_MOST_CALLS = 2048
+
+
+class Function:
+    """A name with at most two revisions behind it, one of which may still be getting ready."""
+
+    def __init__(self, name: str, log: Log, revision: Revision, background: Tasks) -> None:
+        self.name = name
+        self.log = log
+        self.created = datetime.now(UTC)
+        self.newest = revision
+        self._serving = revision
+        self._background = background
+        self._switch: asyncio.Task[None] | None = None
+        self._calls = 0
+
+    def update(self, revision: Revision, replicas: int) -> None:
+        """Replace the newest revision; the serving one stays until the new one is ready."""
+        if self._switch:
+            self._switch.cancel()
+        if self.newest is not self._serving:
+            self._background.spawn(self.newest.retire())
+        self.newest = revision
+        self.created = datetime.now(UTC)
+        revision.scale(replicas)
+        self._switch = self._background.spawn(self._switch_when_ready(revision))
+
+    @property
+    def limits(self) -> CallLimits:
+        """What a call may take."""
+        return self._serving.limits
+
+    @contextmanager
+    def admit(self) -> Iterator[None]:
+        """Take a call in; GatewayError (429) if there are too many already."""
+        if self._calls >= _MOST_CALLS:
+            message = f"function {self.name}: {_MOST_CALLS} calls are running or waiting already"
+            raise GatewayError("too-many-requests", message, 429)
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+
+    async def wait_ready(self) -> Replica:
+        """Wait for a replica that can take a request.
+
+        Raises:
+            GatewayError: 503 if none gets ready, 429 if all have as many requests as they take.
+        """
+        while True:
+            revision = self._serving
+            try:
+                return await revision.wait_ready()
+            except GatewayError:
+                if revision is self._serving:
+                    raise
+
+    async def retire(self, drain_s: float = DRAIN_S) -> None:
+        """Drain and end all revisions."""
+        if self._switch:
+            self._switch.cancel()
+        revisions = {self._serving, self.newest}
+        await asyncio.gather(*(revision.retire(drain_s) for revision in revisions))
+        self.log.close()
+
+    async def _switch_when_ready(self, revision: Revision) -> None:
+        if self._serving.ready:
+            await revision.all_ready()
+        old, self._serving = self._serving, revision
+        self._background.spawn(old.retire())
 
 
 class Registry:
@@ -26,11 +98,11 @@ class Registry:
         self._functions: dict[str, Function] = {}
         self._leaving: set[str] = set()
         self._closing = asyncio.Event()
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = Tasks()
 
     def find(self, name: str) -> Function | None:
         """The function called ``NAME`` or ``NAME.openfaas-fn``."""
-        return self._functions.get(name) or self._functions.get(without_namespace(name))
+        return self._functions.get(name.removesuffix(f".{NAMESPACE}"))
 
     def get(self, name: str) -> Function:
         """As `find`; raises GatewayError (404) if there is none."""
@@ -49,21 +121,25 @@ class Registry:
         self._check_new(name)
         image = await self.host.backend.use(deployment.image)
         log = Log()
-        with _released_on_error(image):
+        with ExitStack() as on_error:
+            on_error.callback(image.release)
             self._check_new(name)  # again, as another client may have been faster
             revision = self._revision(deployment, image, log)
-        self._functions[name] = Function(name, log, revision, self._spawn)
+            on_error.pop_all()
+        self._functions[name] = Function(name, log, revision, self._background)
         revision.scale(1 if deployment.min_replicas is None else deployment.min_replicas)
 
     async def update(self, deployment: Deployment) -> None:
         """Deploy a function anew without losing a request; 404 if there is none of that name."""
         self._present(deployment.service)
         image = await self.host.backend.use(deployment.image)
-        with _released_on_error(image):
+        with ExitStack() as on_error:
+            on_error.callback(image.release)
             if self.host.provider.removes_first:
                 await self._present(deployment.service).newest.end()
             function = self._present(deployment.service)
             revision = self._revision(deployment, image, function.log)
+            on_error.pop_all()
         replicas = deployment.min_replicas
         if replicas is None:
             replicas = function.newest.desired or 1
@@ -86,18 +162,18 @@ class Registry:
             function = self._present(name)
         if self.host.provider.removes_later:
             self._leaving.add(function.name)
-            self._spawn(self._forget_when_ended(function))
+            self._background.spawn(self._forget_when_ended(function))
             return
         del self._functions[function.name]
-        self._spawn(function.retire())
+        self._background.spawn(function.retire())
 
-    async def close(self, times: Times) -> None:
+    async def close(self, drain_s: float) -> None:
         """End every function's replicas, and wait until they have ended."""
         self._closing.set()
         for function in self.all():
             if function.name not in self._leaving:
                 del self._functions[function.name]
-                self._spawn(function.retire(times))
+                self._background.spawn(function.retire(drain_s))
         while self._background:
             await asyncio.wait(self._background)
 
@@ -119,34 +195,13 @@ class Registry:
 
     def _check_new(self, name: str) -> None:
         if name in self._leaving:
-            raise GatewayError(
-                "being-removed",
-                "unable create Deployment: object is being deleted: "
-                f'deployments.apps "{name}" already exists',
-                500,
-            )
+            why = f'object is being deleted: deployments.apps "{name}" already exists'
+            raise GatewayError("being-removed", f"unable create Deployment: {why}", 500)
         if name in self._functions:
-            raise GatewayError(
-                "service-exists",
-                f"service {name} already exists: deploy with --update to change it",
-            )
+            message = f"service {name} already exists: deploy with --update to change it"
+            raise GatewayError("service-exists", message)
 
     def _revision(self, deployment: Deployment, image: ImageInUse, log: Log) -> Revision:
         self.host.secrets.check(deployment.secrets)
         folder = self.host.scratch / f"{deployment.service}-{secrets.token_hex(4)}"
         return Revision(deployment, image, self.host, log, folder)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-        return task
-
-
-@contextmanager
-def _released_on_error(image: ImageInUse) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        image.release()
-        raise

@@ -1,23 +1,22 @@
-"""One replica of a function: started, polled until it answers, drained, ended."""
+"""One replica of a function: polled until it answers, drained, ended."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 import signal
-import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
 from yarl import URL
 
-from gateway.backend import Child, ImageInUse, Order
-from gateway.bodies import READ_AHEAD_BYTES
+from gateway.backend import Child
 from gateway.liveness import await_death
-from gateway.logs import LineReader, Log
 
+#: How much of a body a connection reads ahead of its consumer (aiohttp holds up to twice as much).
+#: With aiohttp's 64 KiB, reading halts and goes on again after every piece of a large one.
+READ_AHEAD_BYTES = 1 << 19
 _POLL_PERIOD_S = 0.02
 # Between the end of its connections and the news of its own; Docker takes a while for that.
 _END_S = 2.0
@@ -29,17 +28,12 @@ _LARGE_CALLS = _CONNECTIONS // 2
 _KEEPALIVE_S = 30.0
 
 
+# How long a replica may take to end once it is told to.
+_STOP_S = 5.0
+
+
 class StartFailedError(Exception):
     """The replica ended, or did not answer in time, before it was ever ready."""
-
-
-@dataclass(frozen=True)
-class Times:
-    """How long, in seconds, to wait for a function to get ready, to drain, and to end."""
-
-    ready: float = 60.0
-    drain: float = 60.0
-    stop: float = 5.0
 
 
 class Replica:
@@ -51,69 +45,77 @@ class Replica:
             its liveness was last in question.
     """
 
-    def __init__(self, name: str, image: ImageInUse, log: Log) -> None:
-        self.instance = f"{name}-{secrets.token_hex(3)}"
+    def __init__(self, child: Child) -> None:
+        self.child = child
         self.inflight = 0
         self.heard = self.unreachable = False
-        self.started = time.monotonic()
         self.url = URL()
         self.http: aiohttp.ClientSession
         self.large = asyncio.Semaphore(_LARGE_CALLS)
-        self._image = image
-        self._log = log
-        self.child: Child | None = None
         self._idle = asyncio.Event()
         self._watch: asyncio.Task[None] | None = None
 
-    async def start(self, order: Order, ready_s: float) -> Child:
-        """Start it; returns its child once it answers its health check.
+    async def become_ready(self, ready_s: float, answer_s: float) -> None:
+        """Wait until it answers its health check.
+
+        Args:
+            ready_s: how long that may take.
+            answer_s: how long its calls may take, which tells when it is dead.
 
         Raises:
             StartFailedError: it could not be started, ended, or was not ready within `ready_s`.
-            OSError: no pipe or socket could be made, or the backend is gone.
         """
-        child = self.child = self._image.start(order, LineReader(self._log, self.instance))
+        child = self.child
         await child.started.wait()
         if child.error:
             raise StartFailedError(f"it cannot be started: {child.error}")
-        self._connect(child)
-        await self._become_ready(child, ready_s)
+        self._connect()
+        polling = asyncio.ensure_future(self._poll(self.url / child.health_path[1:]))
+        try:
+            await _first([polling, child.ended], ready_s)
+            if child.ended.done():
+                raise StartFailedError(await how_it_ended(child))
+            if not polling.done():
+                raise StartFailedError(f"no answer to {child.health_path} within {ready_s:g} s")
+        finally:
+            polling.cancel()
         # It may start again by itself, in the same process.
-        longest_silence_s = max(order.deployment.call_limits().answer_s, ready_s)
-        self._watch = asyncio.create_task(self._end_when_dead(child, longest_silence_s))
-        return child
+        self._watch = asyncio.create_task(self._end_when_dead(max(answer_s, ready_s)))
 
-    def enter(self) -> None:
-        """Count a request in; every `enter` is followed by a `leave`."""
+    @contextlib.contextmanager
+    def busy(self) -> Iterator[None]:
+        """Count a request that it has for the length of a block."""
         self.inflight += 1
+        try:
+            yield
+        finally:
+            self.inflight -= 1
+            if not self.inflight:
+                self._idle.set()
 
-    def leave(self) -> None:
-        """Count a request out."""
-        self.inflight -= 1
-        if not self.inflight:
-            self._idle.set()
-
-    async def until_dead(self, child: Child) -> str:
+    async def until_dead(self) -> str:
         """Wait until it has ended, or is dead and being ended; returns why, in words."""
         if self._watch:
-            await _first([self._watch, child.ended])
-        return child.fault or await how_it_ended(child)
+            await _first([self._watch, self.child.ended])
+        return self.child.fault or await how_it_ended(self.child)
 
     async def how_it_broke(self) -> str | None:
         """How it ended that broke off a connection, in words; None where it goes on."""
         child = self.child
-        if child is None:
-            return None
         await asyncio.wait([child.ended], timeout=0 if child.fault else _END_S)
         return await how_it_ended(child) if child.ended.done() else child.fault
 
-    async def stop(self, times: Times) -> None:
+    async def stop(self, drain_s: float) -> None:
         """Let requests in flight end, then end the replica: SIGTERM, after a grace SIGKILL."""
         child = self.child
-        if child is not None and not child.ended.done():
-            await self._drain(child, times.drain)
+        if not child.ended.done():
+            self._idle.clear()
+            if self.inflight:
+                idle = asyncio.ensure_future(self._idle.wait())
+                await _first([idle, child.ended], drain_s)
+                idle.cancel()
             child.signal(signal.SIGTERM)
-            await asyncio.wait([child.ended], timeout=times.stop)
+            await asyncio.wait([child.ended], timeout=_STOP_S)
             child.signal(signal.SIGKILL)
             await asyncio.shield(child.ended)
         if self._watch:
@@ -121,18 +123,11 @@ class Replica:
         if self.url:
             await self.http.close()
 
-    async def _drain(self, child: Child, limit_s: float) -> None:
-        self._idle.clear()
-        if self.inflight:
-            idle = asyncio.ensure_future(self._idle.wait())
-            await _first([idle, child.ended], limit_s)
-            idle.cancel()
-
-    async def _end_when_dead(self, child: Child, longest_silence_s: float) -> None:
+    async def _end_when_dead(self, longest_silence_s: float) -> None:
         """Have the replica ended, and so its calls, when it will never answer again."""
-        why = await await_death(child, longest_silence_s, self._doubtful)
-        child.fault = f"killed: {why}"
-        child.signal(signal.SIGKILL)
+        why = await await_death(self.child, longest_silence_s, self._doubtful)
+        self.child.fault = f"killed: {why}"
+        self.child.signal(signal.SIGKILL)
 
     def _doubtful(self) -> bool:
         """Whether calls wait and none was answered since the last look, or could not connect."""
@@ -140,30 +135,18 @@ class Replica:
         self.heard = self.unreachable = False
         return doubtful
 
-    def _connect(self, child: Child) -> None:
-        self.url = URL(f"http://{child.host}:{child.port}/")
-        connector = aiohttp.TCPConnector(
-            limit=_CONNECTIONS, keepalive_timeout=_KEEPALIVE_S, use_dns_cache=False
-        )
+    def _connect(self) -> None:
+        self.url = URL(f"http://{self.child.host}:{self.child.port}/")
         self.http = aiohttp.ClientSession(
-            connector=connector,
+            connector=aiohttp.TCPConnector(
+                limit=_CONNECTIONS, keepalive_timeout=_KEEPALIVE_S, use_dns_cache=False
+            ),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             read_bufsize=READ_AHEAD_BYTES,
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         )
-
-    async def _become_ready(self, child: Child, limit_s: float) -> None:
-        polling = asyncio.ensure_future(self._poll(self.url / child.health_path[1:]))
-        try:
-            await _first([polling, child.ended], limit_s)
-            if child.ended.done():
-                raise StartFailedError(await how_it_ended(child))
-            if not polling.done():
-                raise StartFailedError(f"no answer to {child.health_path} within {limit_s:g} s")
-        finally:
-            polling.cancel()
 
     async def _poll(self, url: URL) -> None:
         # A process's socket listens already: the first request waits in its backlog for it.

@@ -20,6 +20,7 @@ from gateway.images import exclusive_lock
 _PIP_LINES_SHOWN = 3
 #: Lists every version that another Python could take.
 _NOISE = re.compile(r"Ignored the following")
+#: Of all versions that there are the last few are shown.
 _VERSIONS = re.compile(r"\(from versions: .*, ([^,]+, [^,]+, [^,]+)\)")
 
 
@@ -91,7 +92,8 @@ def interpreter(
     if satisfied(lines):
         return Path(sys.executable)
     cache.mkdir(parents=True, exist_ok=True)
-    venv = cache / _key(lines)
+    key = hashlib.sha256("\n".join((sys.version, *lines)).encode()).hexdigest()
+    venv = cache / key[:24]
     with exclusive_lock(venv.with_suffix(".lock")):
         # The mark is written last, so a venv without it is one whose build was cut short.
         complete = venv / "complete"
@@ -101,11 +103,6 @@ def interpreter(
             _create(function, lines, venv)
             complete.touch()
     return venv / "bin" / "python"
-
-
-def _key(lines: tuple[str, ...]) -> str:
-    text = "\n".join((sys.version, *lines))
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def _create(function: str, lines: tuple[str, ...], venv: Path) -> None:
@@ -123,15 +120,11 @@ def _create(function: str, lines: tuple[str, ...], venv: Path) -> None:
 def _run_pip(function: str, command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = [_shortened(line) for line in (done.stdout + done.stderr).splitlines()]
+        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines()]
+        said = [_VERSIONS.sub(r"(from versions: ..., \1)", line) for line in lines]
         told = [line for line in said if line and not _NOISE.search(line)]
         raise GatewayError(
             "requirements-failed",
             f"function {function}: its requirements cannot be installed: mend its "
             f"requirements.txt; pip says: {' | '.join(told[-_PIP_LINES_SHOWN:])}",
         )
-
-
-def _shortened(line: str) -> str:
-    """`line` with the last few versions of those that there are."""
-    return _VERSIONS.sub(r"(from versions: ..., \1)", line.strip())

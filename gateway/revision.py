@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.backend import Backend, Child, ImageInUse, Order
+from gateway.backend import Backend, ImageInUse, Order
 from gateway.deployment import Deployment
 from gateway.errors import GatewayError
-from gateway.logs import Log
+from gateway.logs import LineReader, Log
 from gateway.provider import Provider, Room
-from gateway.replica import Replica, StartFailedError, Times
+from gateway.replica import Replica, StartFailedError
 from gateway.secret_store import SecretStore
 
 _FIRST_DELAY_S = 0.25
@@ -21,6 +22,8 @@ _FIRST_DELAY_S = 0.25
 _PATIENCE_S = 1.0
 _LONGEST_DELAY_S = 30.0
 _STEADY_AFTER_S = 10.0
+#: How long calls that run may take until they end, when their replica has to.
+DRAIN_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Host:
     backend: Backend
     secrets: SecretStore
     scratch: Path
-    times: Times
+    ready_s: float
     # Starting Python takes a core: functions that all start at once would all start late.
     starting: asyncio.Semaphore
     provider: Provider
@@ -56,7 +59,7 @@ class Revision:
         self._leaving: set[asyncio.Task[None]] = set()
         self._turn = 0
         self._retired = False
-        self._times = host.times
+        self._drain_s = DRAIN_S
         self._changed = asyncio.Event()
         host.secrets.mount(self._secrets, deployment.secrets)
 
@@ -93,10 +96,10 @@ class Revision:
         """How long of-watchdog sleeps at the end of a replica, in seconds, if it is let."""
         return min(self._host.provider.grace_s, self.limits.asleep_s)
 
-    async def retire(self, times: Times | None = None) -> None:
-        """Drain and end every replica and give back what they held; `times` may be shorter."""
+    async def retire(self, drain_s: float = DRAIN_S) -> None:
+        """Drain and end every replica and give back what they held."""
         self._retired = True
-        self._times = times or self._times
+        self._drain_s = drain_s
         self.scale(0)
         self._notify()
         while self._leaving:
@@ -117,11 +120,9 @@ class Revision:
             if self.limits.inflight is None or replica.inflight < self.limits.inflight:
                 return replica
         if self.ready:
-            raise GatewayError(
-                "too-many-requests",
-                f"function {self.deployment.service}: max_inflight requests are running already",
-                429,
-            )
+            name = self.deployment.service
+            message = f"function {name}: max_inflight requests are running already"
+            raise GatewayError("too-many-requests", message, 429)
         return None
 
     async def wait_ready(self) -> Replica:
@@ -130,16 +131,15 @@ class Revision:
         Raises:
             GatewayError: 503, the last start failed or the revision is retired; says why.
         """
+        name = self.deployment.service
         while (replica := self.next_ready()) is None:
-            self._host.provider.check_reachable(self.deployment.service)
+            if unreachable := self._host.provider.unreachable:
+                status, words = unreachable
+                raise GatewayError("not-ready", words.format(name), status)
             why = "it is being removed" if self._retired else self.problem
             if why:
-                name = self.deployment.service
-                raise GatewayError(
-                    "not-ready",
-                    f"function {name} is not ready: {why}; see faas-cli logs {name}",
-                    503,
-                )
+                message = f"function {name} is not ready: {why}; see faas-cli logs {name}"
+                raise GatewayError("not-ready", message, 503)
             if not self.desired:
                 self.scale(1)
             await self._changed.wait()
@@ -163,14 +163,15 @@ class Revision:
         """Run one replica after the other, waiting ever longer while they fail."""
         failures = 0
         while True:
-            replica = Replica(self.deployment.service, self._image, self._log)
+            instance = f"{self.deployment.service}-{secrets.token_hex(3)}"
+            began = time.monotonic()
             try:
-                why = await self._run(replica)
+                why = await self._run(instance)
                 if self._host.provider.removes_first:
                     self.desired, self._keepers = 0, []
-                    self._log.write(replica.instance, f"gateway: {why}".encode())
+                    self._log.write(instance, f"gateway: {why}".encode())
                     return
-                steady = time.monotonic() - replica.started > _STEADY_AFTER_S
+                steady = time.monotonic() - began > _STEADY_AFTER_S
                 failures = 0 if steady else failures + 1
                 delay = backoff_s(failures - 1)
                 if delay > _PATIENCE_S:
@@ -181,31 +182,30 @@ class Revision:
                 delay = backoff_s(failures)
             self._notify()
             said = f"gateway: {why}; next start in {delay:g} s"
-            self._log.write(replica.instance, said.encode())
+            self._log.write(instance, said.encode())
             await asyncio.sleep(delay)
 
-    async def _run(self, replica: Replica) -> str:
+    async def _run(self, instance: str) -> str:
         """One life of a replica; returns how it ended."""
-        folder = self._folder / replica.instance
-        order = Order(replica.instance, self.deployment, folder, self._secrets)
+        folder = self._folder / instance
+        order = Order(instance, self.deployment, folder, self._secrets)
+        replica = None
         try:
-            child = await self._start(replica, order)
+            async with self._host.starting:
+                replica = Replica(self._image.start(order, LineReader(self._log, instance)))
+                await replica.become_ready(self._host.ready_s, self.limits.answer_s)
             self.problem = None
             self.ready.append(replica)
             self._notify()
-            return await replica.until_dead(child)
+            return await replica.until_dead()
+        except OSError as error:
+            raise StartFailedError(f"it cannot be started: {error}") from error
         finally:
             if replica in self.ready:
                 self.ready.remove(replica)
-            await replica.stop(self._times)
+            if replica is not None:
+                await replica.stop(self._drain_s)
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-
-    async def _start(self, replica: Replica, order: Order) -> Child:
-        async with self._host.starting:
-            try:
-                return await replica.start(order, self._times.ready)
-            except OSError as error:
-                raise StartFailedError(f"it cannot be started: {error}") from error
 
     def _notify(self) -> None:
         self._changed.set()

@@ -1,10 +1,12 @@
-"""The gateway: puts the parts together, listens, and ends them in order."""
+"""The gateway: puts the parts together, lets connections in, and ends all of them in order."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import math
 import os
+import resource
 import socket
 import tempfile
 from dataclasses import dataclass, field
@@ -14,28 +16,34 @@ from typing import cast
 from aiohttp import web
 
 from gateway.access import Credentials, is_loopback, refuse_cross_site
-from gateway.backend import Backend
-from gateway.background import AsyncCalls
-from gateway.bodies import READ_AHEAD_BYTES
+from gateway.backend import BACKLOG, Backend
 from gateway.docker_backend import DockerBackend
-from gateway.entrance import BACKLOG, open_entrance
 from gateway.errors import GatewayError
 from gateway.function_user import DEFAULT, FunctionUser
 from gateway.images import ImageStore, images_folder
-from gateway.launcher import Launcher
 from gateway.metrics import Metrics
 from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName
-from gateway.process_backend import ProcessBackend
+from gateway.process_backend import Launcher, ProcessBackend
 from gateway.provider import Provider, Room
 from gateway.proxy import WHOLE_BODY_BYTES, Proxy
 from gateway.registry import Registry
-from gateway.replica import Times
+from gateway.replica import READ_AHEAD_BYTES
 from gateway.revision import Host
 from gateway.secret_store import SecretStore
 from gateway.system_api import system_app
 
 _STARTS_PER_CORE = 2
-_LAST_TIMES = Times(drain=5.0, stop=5.0)
+#: How long calls may still take when the gateway ends.
+_LAST_DRAIN_S = 5.0
+#: Most connections at once: each may hold a whole body, and one more descriptor at its function.
+_MOST_CONNECTIONS = 4096
+#: How long a connection that is not let in may take to say what it wants.
+_PATIENCE_S = 1.0
+_FULL = b"the gateway has as many connections as it can take: try again later\n"
+_REFUSAL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nRetry-After: 1\r\n"
+    b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(_FULL), _FULL)
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,7 @@ class Settings:
         backend: what a replica is.
         images: folder of the image store; ``$CHIRON_HOME/images`` if None.
         credentials: what /system/* asks for; nothing if None.
+        ready_s: how long a function may take to get ready, in seconds.
         idle_s: after how long without a request, or with half of one's head, a connection is
             closed, and one whose client takes no more of its answer; in seconds.
         user: the user that functions run as where root runs the gateway.
@@ -58,7 +67,7 @@ class Settings:
     backend: BackendName = "process"
     images: Path | None = None
     credentials: Credentials | None = None
-    times: Times = field(default_factory=Times)
+    ready_s: float = 60.0
     idle_s: float = 60.0
     user: str = DEFAULT
     provider: Provider = field(default_factory=Provider)
@@ -74,7 +83,7 @@ class Gateway:
         self._runners: list[web.AppRunner] = []
         self._entrances: list[asyncio.Server] = []
         self._registry: Registry
-        self._calls: AsyncCalls
+        self._proxy: Proxy
 
     async def start(self) -> str:
         """Listen; returns the URL.
@@ -87,10 +96,12 @@ class Gateway:
         user = FunctionUser.choose(settings.user) if settings.backend == "process" else None
         listener = listen(settings.host, settings.port, settings.credentials)
         port = listener.getsockname()[1]
-        self.url = f"http://{_reachable(settings.host)}:{port}"
+        # A host that stands for all addresses is also loopback.
+        address = "127.0.0.1" if settings.host in ("", "0.0.0.0") else settings.host  # noqa: S104
+        self.url = f"http://{address}:{port}"
         scratch = Path(tempfile.mkdtemp(prefix="chiron-gateway-"))
         try:
-            backend, door = await self._open_backend(port, scratch, user)
+            backend = await self._open_backend(port, scratch, user)
         except GatewayError:
             listener.close()
             scratch.rmdir()
@@ -100,49 +111,46 @@ class Gateway:
             backend=backend,
             secrets=SecretStore(shared=backend.name == "docker", user=user),
             scratch=scratch,
-            times=settings.times,
+            ready_s=settings.ready_s,
             starting=asyncio.Semaphore(_STARTS_PER_CORE * cores),
             provider=settings.provider,
-            room=Room(1000 * cores if settings.provider.schedules else None),
+            room=Room(1000 * cores if settings.provider.schedules else math.inf),
         )
         self._registry = Registry(host)
         metrics = Metrics()
-        proxy = Proxy(self._registry, metrics)
-        self._calls = AsyncCalls(self._registry, metrics)
-        await self._serve(self._application(proxy, metrics), listener)
-        if door:
-            await self._serve(self._function_urls(proxy), door)
+        self._proxy = Proxy(self._registry, metrics)
+        await self._serve(self._application(metrics), listener)
+        if backend.door:
+            await self._serve(self._function_urls(), backend.door)
         return self.url
 
     async def stop(self) -> None:
         """Take no more connections, let calls end, end every function's replicas."""
         for entrance in self._entrances:
             entrance.close()
-        await self._registry.close(_LAST_TIMES)
-        await self._calls.close()
+        await self._registry.close(_LAST_DRAIN_S)
+        await self._proxy.close()
         for runner in self._runners:
             await runner.cleanup()
         await self._registry.host.backend.close()
 
-    async def _open_backend(
-        self, port: int, scratch: Path, user: FunctionUser | None
-    ) -> tuple[Backend, socket.socket | None]:
-        """The backend, and a further listener if replicas cannot reach the gateway's own."""
+    async def _open_backend(self, port: int, scratch: Path, user: FunctionUser | None) -> Backend:
         lost = self.supervisor_lost.set
         if self._settings.backend == "docker":
-            containers = await DockerBackend.open(self.url, port, scratch, lost)
-            return containers, containers.door
+            return await DockerBackend.open(self.url, port, scratch, lost)
         images = ImageStore(self._settings.images or images_folder())
         if user:
             scratch.chmod(0o711)
-        return ProcessBackend(Launcher.open(scratch, lost), images, self.url, user), None
+        launcher = Launcher.open("gateway.supervisor", scratch, lost)
+        return ProcessBackend(launcher, images, self.url, user)
 
     async def _serve(self, app: web.Application, listener: socket.socket) -> None:
+        """Let connections in: not more than descriptors allow, none that is stuck or idle long."""
         idle_s = self._settings.idle_s
         runner = web.AppRunner(
             app,
             access_log=None,
-            shutdown_timeout=_LAST_TIMES.drain,
+            shutdown_timeout=_LAST_DRAIN_S,
             keepalive_timeout=idle_s,
             read_bufsize=READ_AHEAD_BYTES,
             # Bodies pass as they came, under the headers that they came with.
@@ -153,18 +161,28 @@ class Gateway:
         await runner.setup()
         self._runners.append(runner)
         server = cast(web.Server, runner.server)
-        self._entrances.append(await open_entrance(server, listener, idle_s))
+        # The sockets that it accepts inherit when the kernel ends one whose client takes no more.
+        stuck_ms = math.ceil(1000 * idle_s)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stuck_ms)
+        _, descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+        most = min(_MOST_CONNECTIONS, descriptors // 2)
 
-    def _function_urls(self, proxy: Proxy) -> web.Application:
+        def let_in() -> asyncio.BaseProtocol:
+            return server() if len(server.connections) < most else _Refusal()
+
+        loop = asyncio.get_running_loop()
+        self._entrances.append(await loop.create_server(let_in, sock=listener, backlog=BACKLOG))
+
+    def _function_urls(self) -> web.Application:
         """What functions may call."""
         app = web.Application(client_max_size=WHOLE_BODY_BYTES)
-        app.router.add_route("*", "/function/{name}", proxy.invoke)
-        app.router.add_route("*", "/function/{name}/{path:.*}", proxy.invoke)
-        app.router.add_post("/async-function/{name}", self._calls.accept)
-        app.router.add_post("/async-function/{name}/{path:.*}", self._calls.accept)
+        for below in ("", "/{path:.*}"):
+            app.router.add_route("*", "/function/{name}" + below, self._proxy.invoke)
+            app.router.add_post("/async-function/{name}" + below, self._proxy.accept)
         return app
 
-    def _application(self, proxy: Proxy, metrics: Metrics) -> web.Application:
+    def _application(self, metrics: Metrics) -> web.Application:
         registry = self._registry
 
         async def healthy(request: web.Request) -> web.Response:
@@ -178,11 +196,25 @@ class Gateway:
             text = metrics.render(registry)
             return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4"})
 
-        app = self._function_urls(proxy)
+        app = self._function_urls()
         app.router.add_get("/healthz", healthy)
         app.router.add_get("/metrics", scrape)
         app.add_subapp("/system", system_app(registry, metrics, self._settings.credentials))
         return app
+
+
+class _Refusal(asyncio.Protocol):
+    """Answers whatever comes with 503 and ends the connection."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Give it a moment: a client that is cut off while sending does not see the answer."""
+        self._transport = cast(asyncio.Transport, transport)
+        asyncio.get_running_loop().call_later(_PATIENCE_S, self._transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(_REFUSAL)
+            self._transport.close()
 
 
 def listen(host: str, port: int, credentials: Credentials | None) -> socket.socket:
@@ -204,8 +236,3 @@ def listen(host: str, port: int, credentials: Credentials | None) -> socket.sock
             raise GatewayError("port-in-use", message) from error
         message = f"cannot listen on {host}:{port}: {error.strerror or error}"
         raise GatewayError("cannot-listen", message) from error
-
-
-def _reachable(host: str) -> str:
-    """The address to give to functions: a host that stands for all of them is also loopback."""
-    return "127.0.0.1" if host in ("", "0.0.0.0") else host  # noqa: S104

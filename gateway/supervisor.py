@@ -1,11 +1,12 @@
 """The supervisor: a small single-threaded process that starts the functions and ends them all.
 
-Each function has an init process, whose child it is and which all that it starts stays below. The
-supervisor is the parent of those, and adopts what one that was killed has left. When the gateway
-goes away, even by SIGKILL, the channel between the two closes and the supervisor kills what is
-left; should it be killed itself, the init processes do so, each for its function. Nothing below
-can gain a privilege by a set-user-ID program. It also watches memory limits, away from the
-gateway's event loop.
+Each function has an init process, whose child it is and which all that it starts stays below,
+however often that forks or starts a session: what tini is in a container. The supervisor forks it
+and it runs no other program, which costs 2.6 MiB (PSS) and no start of an interpreter. The
+supervisor adopts what one that was killed has left. When the gateway goes away, even by SIGKILL,
+the channel between the two closes and the supervisor kills what is left; should it be killed
+itself, the init processes do so, each for its function. Nothing below can gain a privilege by a
+set-user-ID program. It also watches memory limits, away from the gateway's event loop.
 
 Why resident memory is watched: RLIMIT_AS and RLIMIT_DATA count address space (a thread's stack
 is 8 MB of it) and hold for each process alone, whereas a container's limit is on what all of
@@ -14,31 +15,25 @@ its processes occupy. The price: a burst between two looks is seen late.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from gateway import init_process, processes
-from gateway.init_process import tell
+from gateway import processes
 
 MAX_MESSAGE = 1 << 18
 _WATCH_PERIOD_S = 0.25
-
-
-@dataclass(frozen=True)
-class _Function:
-    """A started function."""
-
-    ident: int
-    memory: int  # limit in bytes, 0 for none
+#: Sent to init processes by the kernel when the supervisor ends.
+_SUPERVISOR_ENDED = signal.SIGHUP
+_AWAITED = (signal.SIGCHLD, signal.SIGTERM, _SUPERVISOR_ENDED)
 
 
 class Supervisor:
@@ -46,7 +41,8 @@ class Supervisor:
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
-        self._functions: dict[int, _Function] = {}  # by the pid of their init process
+        #: Each function's `id` and limit of `memory`, by the pid of its init process.
+        self._functions: dict[int, dict[str, Any]] = {}
 
     def serve(self) -> None:
         """Start, signal, reap and watch, until the channel closes; then kill what is left."""
@@ -56,7 +52,9 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         next_look = 0.0
         while True:
-            readable, _, _ = select.select([self._channel, wakeup], [], [], self._timeout())
+            limited = any(function["memory"] for function in self._functions.values())
+            wait_s = _WATCH_PERIOD_S if limited else None
+            readable, _, _ = select.select([self._channel, wakeup], [], [], wait_s)
             if wakeup in readable:
                 wakeup.recv(4096)
                 self._reap()
@@ -66,10 +64,6 @@ class Supervisor:
                 self._watch_memory()
                 next_look = time.monotonic() + _WATCH_PERIOD_S
         processes.kill_descendants()
-
-    def _timeout(self) -> float | None:
-        limited = any(function.memory for function in self._functions.values())
-        return _WATCH_PERIOD_S if limited else None
 
     def _receive(self) -> bool:
         """Serve one message; False if the gateway has closed the channel."""
@@ -83,7 +77,9 @@ class Supervisor:
         if message["do"] == "start":
             self._start(message, *descriptors)
         else:
-            self._signal(message["id"], message["signal"])
+            for pid, function in self._functions.items():
+                if function["id"] == message["id"]:
+                    os.kill(pid, message["signal"])
         return True
 
     def _start(self, message: dict[str, Any], listener: int, output: int) -> None:
@@ -91,22 +87,16 @@ class Supervisor:
         try:
             pid = os.fork()
         except OSError as error:
-            tell(self._channel, {"id": message["id"], "error": str(error)})
+            _tell(self._channel, message, error=str(error))
         else:
             if not pid:
                 try:
-                    init_process.run(here, self._channel, message, listener, output)
+                    _init_process(here, self._channel, message, listener, output)
                 finally:
                     os._exit(0)
-            self._functions[pid] = _Function(message["id"], message["memory"])
+            self._functions[pid] = {"id": message["id"], "memory": message["memory"]}
         os.close(listener)
         os.close(output)
-
-    def _signal(self, ident: int, number: int) -> None:
-        """Signal a function's first process; SIGKILL ends all that it started."""
-        for pid, function in self._functions.items():
-            if function.ident == ident:
-                os.kill(pid, number)
 
     def _reap(self) -> None:
         """Reap what has ended, and kill what was left behind.
@@ -119,21 +109,95 @@ class Supervisor:
         processes.kill_children(spared=self._functions)
         for function in functions:
             # Only one that was killed has not told yet, with the status of its function.
-            tell(self._channel, {"id": function.ident, "exit": -signal.SIGKILL})
+            _tell(self._channel, function, exit=-signal.SIGKILL)
 
     def _watch_memory(self) -> None:
-        limited = {pid: each for pid, each in self._functions.items() if each.memory}
+        limited = {pid: each for pid, each in self._functions.items() if each["memory"]}
         table = processes.snapshot() if limited else {}
         for init, function in limited.items():
             pids = processes.descendants([init], table) - {init}
             # Resident memory bounds the proportional one from above and costs far less to read.
-            if processes.resident_bytes(pids) <= function.memory:
+            if processes.resident_bytes(pids) <= function["memory"]:
                 continue
             used = processes.proportional_bytes(pids)
-            if used > function.memory:
-                told = {"id": function.ident, "memory": used, "limit": function.memory}
-                tell(self._channel, told)
+            if used > function["memory"]:
+                _tell(self._channel, function, memory=used, limit=function["memory"])
                 os.kill(init, signal.SIGKILL)
+
+
+def _tell(channel: socket.socket, function: dict[str, Any], **news: Any) -> None:
+    """Send the gateway news of a function; that the gateway is gone is noticed elsewhere."""
+    with contextlib.suppress(ConnectionError):
+        channel.send(json.dumps({"id": function["id"], **news}).encode())
+
+
+def _init_process(
+    supervisor: int, channel: socket.socket, message: dict[str, Any], listener: int, output: int
+) -> None:
+    """Start a function, and return when it has ended and all that it started with it.
+
+    Args:
+        supervisor: the pid of the process that forked this one.
+        channel: where to say what became of it: its pids or why it has none; its exit status.
+        message: what to start, from `Launcher.start`.
+        listener, output: descriptors for the function alone, closed here.
+    """
+    # Those that come before they are awaited wait for that.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+    processes.adopt_orphans()
+    processes.signal_at_parents_end(_SUPERVISOR_ENDED)
+    if os.getppid() != supervisor:
+        return
+    try:
+        function = _start(message, listener, output).pid
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        _tell(channel, message, error=str(error))
+        return
+    finally:
+        os.close(listener)
+        os.close(output)
+    _tell(channel, message, pid=function, init=os.getpid())
+    code = _await_end(function)
+    processes.kill_descendants()
+    _tell(channel, message, exit=code)
+
+
+def _start(message: dict[str, Any], listener: int, output: int) -> subprocess.Popen[bytes]:
+    cores = message["cores"]
+    uid, gid = message["user"] or (None, None)
+
+    def before_exec() -> None:
+        # Called after the change of user, which would undo it.
+        processes.signal_at_parents_end(signal.SIGKILL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        if cores:
+            os.sched_setaffinity(0, cores)
+
+    return subprocess.Popen(
+        message["command"],
+        cwd=message["folder"],
+        env={**message["env"], "LISTEN_FD": str(listener)},
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        pass_fds=(listener,),
+        start_new_session=True,
+        user=uid,
+        group=gid,
+        extra_groups=None if uid is None else (),
+        preexec_fn=before_exec,  # safe: this process has one thread
+    )
+
+
+def _await_end(function: int) -> int:
+    """Wait for the function's first process, passing SIGTERM on; returns its exit status."""
+    while (code := processes.reap().get(function)) is None:
+        number = signal.sigwait(_AWAITED)
+        if number == signal.SIGTERM:
+            os.kill(function, number)
+        elif number == _SUPERVISOR_ENDED:
+            return -signal.SIGKILL
+    return code
 
 
 def main() -> None:
@@ -148,7 +212,7 @@ def main() -> None:
     try:
         Supervisor(socket.socket(fileno=int(sys.argv[1]))).serve()
     finally:
-        shutil.rmtree(Path(sys.argv[2]), ignore_errors=True)
+        shutil.rmtree(sys.argv[2], ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import json
 import platform
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from gateway import names
 from gateway.access import Credentials, refuse_cross_site
-from gateway.bodies import read_json, text_field
 from gateway.deployment import Deployment
 from gateway.errors import GatewayError
-from gateway.function import Function
 from gateway.logs import stream_logs
 from gateway.metrics import Metrics
 from gateway.proxy import PROVIDER, VERSION
-from gateway.registry import Registry
-from gateway.secret_store import secret_routes
+from gateway.registry import Function, Registry
 
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_BODY_TIMEOUT_S = 30.0
 
 
 def system_app(
     registry: Registry, metrics: Metrics, credentials: Credentials | None
 ) -> web.Application:
     """The application to mount at /system/."""
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """No web pages, nobody without the credentials; errors are plain text."""
+        try:
+            refuse_cross_site(request.method, request.headers.get, secret=credentials is not None)
+            if credentials and not credentials.admit(request.headers.get("Authorization")):
+                ask = {"WWW-Authenticate": 'Basic realm="Restricted"'}
+                return web.Response(status=401, text="invalid credentials\n", headers=ask)
+            return await handler(request)
+        except GatewayError as error:
+            return web.Response(status=error.status, text=error.message + "\n")
+
     api = SystemApi(registry, metrics)
-    checks = [_plain_text_errors, _no_web_pages(credentials), _basic_auth(credentials)]
-    app = web.Application(middlewares=checks)
+    app = web.Application(middlewares=[guard])
     app.add_routes(
         [
             web.get("/functions", api.list),
@@ -41,7 +53,10 @@ def system_app(
             web.get("/logs", api.logs),
             web.get("/info", api.info),
             web.get("/namespaces", api.namespaces),
-            *secret_routes(registry.host.secrets),
+            web.get("/secrets", api.list_secrets),
+            web.post("/secrets", api.keep_secret),
+            web.put("/secrets", api.keep_secret),
+            web.delete("/secrets", api.delete_secret),
         ]
     )
     return app
@@ -65,20 +80,18 @@ class SystemApi:
         return web.json_response(found)
 
     async def create(self, request: web.Request) -> web.Response:
-        """Deploy a function that is not there yet."""
-        await self._registry.create(Deployment.parse(await read_json(request)))
+        await self._registry.create(Deployment.parse(await _read_json(request)))
         return web.Response(status=202)
 
     async def update(self, request: web.Request) -> web.Response:
         """Deploy a function anew; 404 makes faas-cli create it."""
-        await self._registry.update(Deployment.parse(await read_json(request)))
+        await self._registry.update(Deployment.parse(await _read_json(request)))
         return web.Response(status=202)
 
     async def remove(self, request: web.Request) -> web.Response:
-        """Remove a function."""
-        body = await read_json(request)
+        body = await _read_json(request)
         names.check_namespace(body.get("namespace"))
-        await self._registry.remove(text_field(body, "functionName"))
+        await self._registry.remove(_text_field(body, "functionName"))
         return web.Response(status=202)
 
     async def describe(self, request: web.Request) -> web.Response:
@@ -86,21 +99,19 @@ class SystemApi:
         function = self._registry.get(request.match_info["name"])
         status = self._status(function)
         if request.query.get("usage") in ("1", "true"):
-            children = [replica.child for replica in function.newest.ready if replica.child]
+            children = [replica.child for replica in function.newest.ready]
             usage = await self._registry.host.backend.usage(children)
             status["usage"] = {"cpu": usage.millicores, "totalMemoryBytes": usage.memory_bytes}
         return web.json_response(status)
 
     async def scale(self, request: web.Request) -> web.Response:
-        """Set the number of replicas."""
-        replicas = (await read_json(request)).get("replicas")
+        replicas = (await _read_json(request)).get("replicas")
         if type(replicas) is not int:
             raise GatewayError("bad-replicas", "replicas: give a whole number")
         self._registry.scale(request.match_info["name"], replicas)
         return web.Response(status=200)
 
     async def logs(self, request: web.Request) -> web.StreamResponse:
-        """A function's log as NDJSON."""
         name = request.query.get("name")
         if not name:
             raise GatewayError("name-missing", "logs: give the function's name as ?name=")
@@ -123,8 +134,24 @@ class SystemApi:
         )
 
     async def namespaces(self, request: web.Request) -> web.Response:
-        """The one namespace there is."""
         return web.json_response([names.NAMESPACE])
+
+    async def list_secrets(self, request: web.Request) -> web.Response:
+        """The secrets' names, without their values."""
+        secrets = self._registry.host.secrets.names()
+        return web.json_response([{"name": each, "namespace": names.NAMESPACE} for each in secrets])
+
+    async def keep_secret(self, request: web.Request) -> web.Response:
+        """Add a secret by POST, change one by PUT."""
+        body = await _read_json(request)
+        secrets = self._registry.host.secrets
+        keep = secrets.create if request.method == "POST" else secrets.update
+        keep(_secret_name(body), _secret_value(body))
+        return web.Response(status=200)
+
+    async def delete_secret(self, request: web.Request) -> web.Response:
+        self._registry.host.secrets.delete(_secret_name(await _read_json(request)))
+        return web.Response(status=200)
 
     def _status(self, function: Function) -> dict[str, Any]:
         revision = function.newest
@@ -144,32 +171,45 @@ class SystemApi:
         return present
 
 
-@web.middleware
-async def _plain_text_errors(request: web.Request, handler: _Handler) -> web.StreamResponse:
+async def _read_json(request: web.Request) -> dict[str, Any]:
+    """The request's JSON object; GatewayError: 400 if it is none, 408 if it does not come."""
     try:
-        return await handler(request)
-    except GatewayError as error:
-        return web.Response(status=error.status, text=error.message + "\n")
+        async with asyncio.timeout(_BODY_TIMEOUT_S):
+            body = json.loads(await request.read())
+        json.dumps(body, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+    except TimeoutError as error:
+        message = f"the request's body did not come within {_BODY_TIMEOUT_S:g} s"
+        raise GatewayError("request-timeout", message, 408) from error
+    except ValueError as error:
+        raise GatewayError("bad-json", f"request body is not JSON: {error}") from error
+    except RecursionError as error:
+        raise GatewayError("bad-json", "request body is nested too deep") from error
+    if not isinstance(body, dict):
+        raise GatewayError("bad-json", "request body is not a JSON object")
+    return body
 
 
-def _no_web_pages(credentials: Credentials | None) -> Any:
-    @web.middleware
-    async def check(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        refuse_cross_site(request.method, request.headers.get, secret=credentials is not None)
-        return await handler(request)
+def _text_field(body: dict[str, Any], name: str) -> str:
+    """A field that must be there and be text; raises GatewayError (400)."""
+    value = body.get(name)
+    if not isinstance(value, str) or not value:
+        raise GatewayError("bad-field", f"{name}: missing, or not text")
+    return value
 
-    return check
+
+def _secret_name(body: dict[str, Any]) -> str:
+    names.check_namespace(body.get("namespace"))
+    return names.secret_name(_text_field(body, "name"))
 
 
-def _basic_auth(credentials: Credentials | None) -> Any:
-    @web.middleware
-    async def check(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        if credentials and not credentials.admit(request.headers.get("Authorization")):
-            return web.Response(
-                status=401,
-                text="invalid credentials\n",
-                headers={"WWW-Authenticate": 'Basic realm="Restricted"'},
-            )
-        return await handler(request)
-
-    return check
+def _secret_value(body: dict[str, Any]) -> bytes:
+    """The secret's bytes: `rawValue` in base64, as Go writes bytes, or `value` as text."""
+    if body.get("rawValue"):
+        try:
+            return base64.b64decode(_text_field(body, "rawValue"), validate=True)
+        except ValueError as error:
+            raise GatewayError("bad-field", "rawValue: not base64") from error
+    value = body.get("value", "")
+    if not isinstance(value, str):
+        raise GatewayError("bad-field", "value: not text")
+    return value.encode()

@@ -77,5 +77,5 @@ def test_shipped_portfolio_is_rejected_for_its_planted_faults_only(
 
 
 def test_payload_is_what_its_generator_makes(benchmarks: Path, functions: SimpleNamespace) -> None:
-    made = functions.load(benchmarks / "finra", "portfolio").portfolio(300)
+    made = functions.load(benchmarks / "finra", "payload").portfolio(300)
     assert json.loads((benchmarks / "finra" / "payload.json").read_text()) == made

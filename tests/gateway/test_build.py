@@ -159,13 +159,13 @@ def test_a_version_in_use_outlives_later_builds_and_one_that_is_not_goes(
     source, minimal_templates, empty_store
 ):
     first = build(source("handle = 1"), minimal_templates, empty_store)
-    pinned = empty_store.pin(first.name)
+    pinned, lock = empty_store.pin(first.name)
     second = build(source("handle = 2"), minimal_templates, empty_store)
     third = build(source("handle = 3"), minimal_templates, empty_store)
-    assert pinned.image == first
+    assert pinned == first
     assert first.folder.is_dir()
     assert not second.folder.exists()
-    pinned.release()
+    os.close(lock)
     build(source("handle = 4"), minimal_templates, empty_store)
     assert not first.folder.exists()
     assert not third.folder.exists()

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from gateway import docker_engine, processes
-from gateway.docker_container import cgroup_memory_bytes
+from gateway.docker_backend import cgroup_memory_bytes
 from gateway.embedded import EmbeddedGateway
 from gateway.errors import GatewayError
 

@@ -16,7 +16,7 @@ import requests
 
 from gateway import processes
 from gateway.embedded import EmbeddedGateway
-from gateway.launcher import Command, Launcher
+from gateway.process_backend import Launcher
 
 CRASHER = """
     import os
@@ -100,9 +100,8 @@ def test_a_process_that_the_kernel_kills_for_memory_is_told_from_others(monkeypa
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours, theirs, socket.create_server(("127.0.0.1", 0)) as listener:
             launcher = Launcher(ours, Mock(), Path(), lambda: None)
-            asyncio.get_running_loop().add_reader(ours, launcher._receive)
-            order = Command(["true"], Path(), {})
-            children = [launcher.start(order, listener, 1) for _ in range(2)]
+            asyncio.get_running_loop().add_reader(ours, launcher.receive)
+            children = [launcher.start({"command": ["true"]}, listener, 1) for _ in range(2)]
             for child in children:
                 theirs.send(json.dumps({"id": child.ident, "exit": -signal.SIGKILL}).encode())
                 await asyncio.wait_for(child.ended, 10)

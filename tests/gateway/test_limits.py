@@ -20,10 +20,10 @@ import aiohttp
 import pytest
 import requests
 
-from gateway.bodies import LARGEST_BYTES, Pieces
 from gateway.embedded import EmbeddedGateway
 from gateway.errors import GatewayError
-from gateway.function import Function
+from gateway.exchange import LARGEST_BYTES, Pieces
+from gateway.registry import Function
 from gateway.revision import backoff_s
 
 TIMEOUT_S = 30
@@ -134,7 +134,7 @@ def test_a_body_in_pieces_that_gets_too_large_is_413(deploy):
 
 
 def test_a_body_in_pieces_is_broken_off_at_the_limit(monkeypatch):
-    monkeypatch.setattr("gateway.bodies.LARGEST_BYTES", 8)
+    monkeypatch.setattr("gateway.exchange.LARGEST_BYTES", 8)
 
     async def read():
         source = aiohttp.StreamReader(Mock(), limit=8)
@@ -230,7 +230,7 @@ def test_a_head_that_is_too_large_is_400(gateway, head):
 
 
 def test_calls_above_what_a_function_takes_are_429(monkeypatch):
-    monkeypatch.setattr("gateway.function._MOST_CALLS", 1)
+    monkeypatch.setattr("gateway.registry._MOST_CALLS", 1)
     function = Function("busy", Mock(), Mock(), Mock())
 
     with ExitStack() as calls:

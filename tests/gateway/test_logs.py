@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 import requests
 
-from gateway.docker_container import unframed
+from gateway.docker_backend import unframed
 from gateway.logs import LineReader, Log
 
 TIMEOUT_S = 60
