@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean, median, quantiles
 from typing import TypeVar, get_args
@@ -108,8 +108,8 @@ def _typical_kinds(runs: Sequence[ProbeRun]) -> ProbeRun:
     )[0]
 
 
-def with_forks(function: FunctionProfile, solo: Solo) -> FunctionProfile:
-    """`function` with its latency in forked processes, in which `solo` runs it.
+def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, FunctionProfile]:
+    """`function` with its latency in forked processes, in which `solo` runs it in turn with others.
 
     The machine may be faster or slower in each run than when the function was profiled: what counts
     is how much longer it takes than it would in a main process at that speed.
@@ -120,10 +120,11 @@ def with_forks(function: FunctionProfile, solo: Solo) -> FunctionProfile:
         int(_FORKED_BUDGET_MS / function.latency_ms) if function.latency_ms else _FORKED_RUNS
     )
     rounds = range(max(_FEWEST_FORKED, min(_FORKED_RUNS, affordable)))
-    further_ms = median(
-        _further_ms(function, solo.invoke(number, cpu_probed=True)) for number in rounds
-    )
-    forked_ms = round(max(0.0, function.latency_ms + further_ms), 3)
+    further_ms = list[float]()
+    for number in rounds:
+        yield
+        further_ms.append(_further_ms(function, solo.invoke(number, cpu_probed=True)))
+    forked_ms = round(max(0.0, function.latency_ms + median(further_ms)), 3)
     return function.model_copy(update={"forked_ms": forked_ms})
 
 

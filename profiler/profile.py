@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from profiler.drift import at_one_speed
 from profiler.function_profile import function_profile, mixed, with_forks
 from profiler.inputs import WorkflowRun, inputs_of, run_alone
 from profiler.invocation import Solo
-from profiler.sampling import FEWEST_ROUNDS, Beside, sample
+from profiler.sampling import FEWEST_ROUNDS, Beside, in_turn, sample
 from profiler.sandbox import Sandbox, find_sandbox
 from profiler.solo import Alone, alone, alone_under_strace
 from profiler.tracer import Attached, Launched, Tracer, require_tracing
@@ -93,8 +93,6 @@ def profile(
         say(f"warning: {warning}")
     handlers = _handlers(folder)
     failures = _Failures(say)
-    #: By function, and of each with every payload in turn.
-    profiles: dict[str, list[FunctionProfile]] = {}
     say(f"deploying {len(handlers)} functions, each alone")
     with ExitStack() as stack:
         running = stack.enter_context(alone(launcher.launch, folder, failures))
@@ -119,36 +117,43 @@ def profile(
         # With several payloads a function takes about as long to profile as with one.
         count = max(FEWEST_ROUNDS, -(-samples // len(payloads)))
         further_s = min(_FURTHER_EACH_S, _FURTHER_S / len(solos)) / len(payloads)
-        looks = [others_share(LONG_LOOK_S)]
-        for function, solo in solos.items():
-            if function in failures:
-                continue
-            say(f"profiling {function}")
-            with failures.of(function):
-                sandbox = find_sandbox(solo.wrap, solo.gateway.url, solo.trace_key)
-                for one in solo.each():
-                    taken = sample(
-                        one,
-                        sandbox,
-                        tracers(one, sandbox),
-                        min(samples, count),
-                        fresh_mib=fresh_mib.get(function),
-                        further_s=further_s,
-                        beside=beside,
-                    )
-                    known = function_profile(taken, sandbox.runtime(), handlers[function])
-                    profiles.setdefault(function, []).append(known)
+
+        def runs_of(solo: Solo) -> Generator[None, None, list[FunctionProfile]]:
+            sandbox = find_sandbox(solo.wrap, solo.gateway.url, solo.trace_key)
+            known = list[FunctionProfile]()
+            for one in solo.each():
+                taken = yield from sample(
+                    one,
+                    sandbox,
+                    tracers(one, sandbox),
+                    min(samples, count),
+                    fresh_mib=fresh_mib.get(solo.function),
+                    further_s=further_s,
+                    beside=beside,
+                )
+                known.append(function_profile(taken, sandbox.runtime(), handlers[solo.function]))
             looks.append(others_share(LONG_LOOK_S))
+            say(f"profiled {solo.function}")
+            return known
+
+        looks = [others_share(LONG_LOOK_S)]
+        going = {name: runs_of(solo) for name, solo in solos.items() if name not in failures}
+        profiles = in_turn(going, failures.of)
         if not (failures or slow):
             runs.append(run_all())  # clocks have gone on since
     if profiles:
         say("running them in forked processes")
         # Only when the others are gone, since the Community Edition holds 15 functions.
         with alone(launcher.launch, folder, failures, forked=True) as running:
-            for function, solo in running.solos(inputs).items():
-                with failures.of(function):
-                    pairs = zip(profiles[function], solo.each(), strict=True)
-                    profiles[function] = [with_forks(known, one) for known, one in pairs]
+
+            def forks_of(solo: Solo) -> Generator[None, None, list[FunctionProfile]]:
+                known = list[FunctionProfile]()
+                for each, one in zip(profiles[solo.function], solo.each(), strict=True):
+                    known.append((yield from with_forks(each, one)))
+                return known
+
+            solos = running.solos(inputs)
+            profiles |= in_turn({name: forks_of(solo) for name, solo in solos.items()}, failures.of)
     measured = at_one_speed({name: each for name, each in profiles.items() if name not in failures})
     weights = [payload.weight for payload in payloads]
     mix = _profile(folder, {name: mixed(each, weights) for name, each in measured.items()})

@@ -9,9 +9,9 @@ strace's periods stay where they are, and the probe says what each that it can s
   and ``block`` where tracing only made it seem to compute;
 - a wait becomes ``native`` in the parts in which its CPU clock went on (the kernel copies 5 MB
   into its page cache), and ``cpu`` where the GIL was kept throughout; the call's name stays;
-- a row of periods that each are too short for it is computing in its eyes where it saw less waiting
-  than computing without the GIL: the kernel copies to and from its page cache, for example. That
-  has the name of the call that took most of the row.
+- of a row of periods that each are too short for it the calls are ``native`` where it saw less
+  waiting than computing without the GIL: the kernel copies to and from its page cache, for example.
+  They stay calls of their own, as the function has to get the GIL back after each.
 
 The two are of different runs. Their clocks are laid over each other by the waits that both saw.
 """
@@ -98,25 +98,23 @@ def _told(period: Period, run: ProbeRun, anchors: Sequence[Anchor]) -> Iterable[
 
 
 def _row(periods: Sequence[Period], run: ProbeRun, anchors: Sequence[Anchor]) -> list[Piece]:
-    """Periods in a row that are too short for the probe, which sees what most of the row is."""
+    """Periods in a row that are too short for the probe, which sees what the calls in it are."""
     start_ms, end_ms = periods[0].start_ms, periods[-1].start_ms + periods[-1].duration_ms
     pieces = _between(start_ms, end_ms, run, anchors)
-    if _time_ms(pieces, "native") > _time_ms(pieces, "block"):
-        whole = Period(kind="cpu", start_ms=start_ms, duration_ms=end_ms - start_ms)
-        if whole.duration_ms >= SHORTEST_SEEN_MS:
-            call = _longest_call(periods)
-            told = _computing(whole, pieces)
-            return [p._replace(syscall=call if p.kind == "native" else None) for p in told]
-    return [Piece(period.kind, period.duration_ms, period.syscall) for period in periods]
-
-
-def _longest_call(periods: Sequence[Period]) -> str | None:
-    """The system call in which most of the row went by, none where it had none."""
-    times_ms: dict[str, float] = {}
-    for period in periods:
-        if period.syscall:
-            times_ms[period.syscall] = times_ms.get(period.syscall, 0.0) + period.duration_ms
-    return max(times_ms, key=times_ms.__getitem__, default=None)
+    found = [Piece(period.kind, period.duration_ms, period.syscall) for period in periods]
+    native_ms, held_ms = _time_ms(pieces, "native"), _time_ms(pieces, "cpu")
+    if end_ms - start_ms < SHORTEST_SEEN_MS or native_ms <= _time_ms(pieces, "block"):
+        return found
+    calls_ms, between_ms = _time_ms(found, "block"), _time_ms(found, "cpu")
+    whole_ms, share = calls_ms + between_ms, native_ms / (native_ms + held_ms)
+    if not calls_ms or not between_ms:
+        return _computing(Period(kind="cpu", start_ms=start_ms, duration_ms=whole_ms), pieces)
+    return [
+        piece._replace(kind="native", duration_ms=piece.duration_ms * whole_ms * share / calls_ms)
+        if piece.kind == "block"
+        else piece._replace(duration_ms=piece.duration_ms * whole_ms * (1 - share) / between_ms)
+        for piece in found
+    ]
 
 
 def _computing(period: Period, pieces: Sequence[Piece]) -> list[Piece]:

@@ -70,7 +70,7 @@ def test_slapp_shows_who_computes_and_who_waits_and_leaves_nothing(
         assert function.output_bytes > 90
         assert function.sources == ("probe", "strace")
         assert function.forked_ms is not None and function.forked_ms > 0
-    assert "profiling pi" in said
+    assert "profiled pi" in said
     assert launcher.gateway.functions() == []
     assert tracers() == []
 
