@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from predictor.mechanisms import mechanism_of
 from predictor.predict import Predictor, caller_of, parts_of
 from predictor.simulator import Span
 from workflow.model import Workflow
@@ -60,7 +59,9 @@ def _stage(
     following_ms = predictor.following_ms(plan, number)
     runs = predictor.stage_runs(parts, mechanism, caller)
     spans = predictor.stage_spans(parts, mechanism, caller)
-    for (index, part), run, done in zip(plan.stage(number), runs, spans, strict=True):
+    for (index, part), (processes, _), run, done in zip(
+        plan.stage(number), parts, runs, spans, strict=True
+    ):
         wrap = plan.wraps[index]
         yield WrapTimeline(
             wrap=wrap.name,
@@ -70,7 +71,7 @@ def _stage(
             network_ms=following_ms + run.call_ms,
             gather_ms=run.gathering_ms,
             tasks=part.processes,
-            starts_ms=tuple(mechanism_of(mechanism).starts_ms(len(part.processes), platform)),
+            starts_ms=tuple(predictor.starts_ms(processes, mechanism)),
             ends_ms=run.ends_ms,
             spans=tuple(done),
         )

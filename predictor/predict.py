@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from statistics import fmean
 from typing import NamedTuple
 
@@ -87,6 +88,15 @@ class Predictor:
             if function.further_ms:
                 self._forked[name] = f"{name} forked"  # no function has a space in its name
                 works[self._forked[name]] = (("cpu", function.further_ms), *works[name])
+        #: How long each function computes before it waits for the first time.
+        self._leading_ms = {
+            name: sum(
+                ms
+                for kind, ms in takewhile(lambda part: part[0] != "block", work)
+                if kind != "helper"
+            )
+            for name, work in works.items()
+        }
         interpreter = Interpreter(
             platform.switch_interval_ms,
             platform.switch_cost_ms,
@@ -96,6 +106,21 @@ class Predictor:
         )
         self._simulator = Simulator(works, interpreter, platform.contention_overhead)
         self._runs: dict[tuple[tuple[Part, ...], str, Caller], list[Run]] = {}
+
+    def starts_ms(self, processes: Processes, mechanism: str) -> list[float]:
+        """When each process of a wrap's stage can run its functions: see `Mechanism.starts_ms`.
+
+        The main process and one that it wakes wait for each other while both compute.
+        """
+        costs = mechanism_of(mechanism)
+        starts = costs.starts_ms(len(processes), self.platform)
+        wait_ms = costs.core_wait_ms(self.platform)
+        if not wait_ms or len(processes) < 2:
+            return starts
+        main_ms, *further_ms = (
+            max((self._leading_ms[name] for name in process), default=0.0) for process in processes
+        )
+        return [start + min(wait_ms, main_ms, max(further_ms)) for start in starts]
 
     def simulate(self, processes: Processes, cpus: int, mechanism: str) -> list[float]:
         """Equation (4) for all processes of a wrap's stage together: when each one ends."""
@@ -202,7 +227,7 @@ class Predictor:
     def _lives(self, processes: Processes, mechanism: str) -> list[Life]:
         """The processes of a wrap's stage; what runs in a new one takes longer there."""
         count, costs = len(processes), mechanism_of(mechanism)
-        starts = costs.starts_ms(count, self.platform)
+        starts = self.starts_ms(processes, mechanism)
         computing = costs.computing_ms(count, self.platform)
         forking = costs.forking_ms(count, self.platform)
         further = processes[1:]

@@ -53,6 +53,9 @@ class Platform(Document):
         paper.
     pool_dispatch_ms
         The same for mechanism ``pool``: handing out the jobs to workers that wait.
+    pool_core_wait_ms
+        How long the main process and a worker that it wakes on its own core keep each other from
+        computing, at most, whether another core is free or not.
     thread_startup_ms
         What starting one thread costs the thread that starts it, while it holds the GIL.
     thread_ready_ms
@@ -101,6 +104,7 @@ class Platform(Document):
     process_compute_ms: Milliseconds = 0.0
     main_wait_ms: Milliseconds | None = None
     pool_dispatch_ms: Milliseconds
+    pool_core_wait_ms: Milliseconds = 0.0
     thread_startup_ms: Milliseconds
     thread_ready_ms: Milliseconds | None = None
     switch_interval_ms: Annotated[float, Field(ge=0.001, le=10_000)] = 5.0

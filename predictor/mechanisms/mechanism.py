@@ -65,6 +65,10 @@ class Mechanism(ABC):
         """What each process computes itself before it can run its functions."""
         return [0.0] * count
 
+    def core_wait_ms(self, platform: Platform) -> float:
+        """How long the main process and a further one keep each other from computing, at most."""
+        return 0.0
+
     def delays_ms(self, count: int, platform: Platform) -> list[float]:
         """When each process can run its functions where each has its own core."""
         starts = self.starts_ms(count, platform)

@@ -20,6 +20,9 @@ class Pool(Mechanism):
     def starts_ms(self, count: int, platform: Platform) -> list[float]:
         return [0.0] if count < 2 else [platform.pool_dispatch_ms] * count
 
+    def core_wait_ms(self, platform: Platform) -> float:
+        return platform.pool_core_wait_ms
+
     def start_in_words(self, platform: Platform) -> str:
         return f"a dispatch of {platform.pool_dispatch_ms:.1f} ms"
 
@@ -30,5 +33,9 @@ class Pool(Mechanism):
     def constants(
         self, one: NoopTimes, few: NoopTimes, many: NoopTimes, further: int, ipc_ms: float
     ) -> Mapping[str, float]:
-        """Dispatch takes until the last of two processes begins that compute at once."""
-        return {"pool_dispatch_ms": max(few.working_begins_ms) - one.begins_ms[0]}
+        """Until the last of two processes begins; and how much later where both compute at once."""
+        last_ms = max(few.begins_ms)
+        return {
+            "pool_dispatch_ms": last_ms - one.begins_ms[0],
+            "pool_core_wait_ms": max(few.working_begins_ms) - last_ms,
+        }

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from evaluation.scheduling.command import artefacts, run_schedule
+from evaluation.scheduling.command import Case, artefacts, run_schedule, schedule_large
 from evaluation.scheduling.exhaustive import (
     PLATFORM,
     compare_small_stages,
@@ -88,6 +88,13 @@ def test_the_whole_command_is_timed_with_its_own_memory():
         run = run_schedule(folder, 50.0, samples=1)
     assert 0 < run.search_s < run.cpu_s and run.wall_s > 0
     assert 10 < run.peak_mib < 2000
+
+
+@pytest.mark.slow
+def test_a_large_workflow_beyond_any_slo_is_timed_too():
+    found = list(schedule_large([Case(6, 2)], seed=1))
+    assert [each.meets_slo for each in found[2::3]] == [False, False]
+    assert all(each.command.wall_s > 0 for each in found)
 
 
 def test_a_command_that_fails_says_why():

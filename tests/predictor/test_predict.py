@@ -126,6 +126,19 @@ def test_workers_of_a_pool_are_dispatched_not_forked(costs, profile):
     assert prediction.stages_ms == (12.0, 2.0)  # c decides; wrap 1 takes 0.25 + 10 + 0.5
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "waited_ms"),
+    [("cpu 5", "native 9", 3.0), ("cpu 5", "cpu 1 block 7", 1.0), ("block 5 cpu 9", "cpu 9", 0.0)],
+)
+def test_the_main_process_and_a_worker_wait_for_each_other_while_both_compute(
+    platform, profile, first, second, waited_ms
+):
+    found = Predictor(profile(a=first, b=second), platform(pool_core_wait_ms=3.0))
+    assert found.starts_ms((("a",), ("b",)), "pool") == [waited_ms] * 2
+    assert found.starts_ms((("a", "b"),), "pool") == [0.0]
+    assert found.starts_ms(((), ("a",), ("b",)), "pool") == [0.0] * 3
+
+
 def test_threads_of_one_process_take_turns(costs, profile):
     prediction = predict(plan([{0: ["abc"], 1: ["d"]}]), WORKFLOW, profile(**FUNCTIONS), costs)
     assert prediction.stages_ms == (14.0, 2.0)

@@ -42,7 +42,7 @@ def _seen(each: Shape, measured: Platform) -> Seen:
         latency_ms=predicted,
         brief_ms=predict(each.plan, each.workflow, _profile("cpu", NOOP_MS), measured).latency_ms,
         begins_ms=tuple(begins),
-        working_begins_ms=tuple(begins),
+        working_begins_ms=tuple(begin + measured.pool_core_wait_ms for begin in begins),
         last_ms=PAUSE_MS * len(each.workflow.stages),
         tail_ms=predicted - max(begins) - PAUSE_MS,
     )
@@ -101,6 +101,7 @@ def platform_of() -> Platform:
         process_compute_ms=3.0,
         main_wait_ms=0.7,
         pool_dispatch_ms=0.4,
+        pool_core_wait_ms=2.1,
         thread_startup_ms=0.05,
         switch_interval_ms=5.0,
         switch_cost_ms=0.01,
