@@ -76,8 +76,8 @@ class Platform(Document):
     cpu_probe_ms
         What the CPU-speed probe took meanwhile, a fixed loop: how fast the machine was.
     prediction_error
-        The largest error of predictions here of plans whose work is known, relative to what was
-        measured. Predicted ranges are that much wider.
+        What nine of ten predictions here of plans whose work is known stayed within, relative to
+        what was measured. Predicted ranges are that much wider.
     spread
         Constant -> its quartiles when it is measured on several parts of the samples.
     assumed
