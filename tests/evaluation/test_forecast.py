@@ -23,7 +23,7 @@ from workflow.profile import Profile
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 #: A run on two cores.
-STORED = Path(__file__).parents[2] / "evaluation" / "results" / "full"
+STORED = Path(__file__).parents[2] / "evaluation" / "results" / "quick"
 SETTINGS = Settings(
     planners=("one-to-one", "sand", "faastlane", "pgp"), mechanisms=("fork", "pool")
 )
@@ -73,7 +73,8 @@ def stored_profile(workflow):
     return read_document(Profile, STORED / workflow.name / "profile.json", "profile")
 
 
-def test_windows_of_the_stored_run_are_forecast_within_a_quarter_from_its_profiles(workflows):
+def test_windows_of_the_stored_run_took_no_more_than_forecast_from_its_profiles(workflows):
+    """But a quarter; and, on a machine that is twice as fast as the forecast's, not less than 0.4."""
     for workflow in workflows:
         rounds = by_label(CLOSED.journal(STORED / workflow.name).rows())
         windows_s = [
@@ -85,8 +86,8 @@ def test_windows_of_the_stored_run_are_forecast_within_a_quarter_from_its_profil
         ]
         chosen = variants(SETTINGS.planners, SETTINGS.mechanisms)
         scale = scale_of(workflow, stored_profile(workflow), chosen, QUICK, cores=2)
-        expected_s = closed_window_s(scale)
-        assert expected_s == pytest.approx(statistics.fmean(windows_s), rel=0.25), workflow.name
+        share = statistics.fmean(windows_s) / closed_window_s(scale)
+        assert 0.4 < share < 1.25, workflow.name
 
 
 def test_what_is_there_already_is_not_charged(workflows):
