@@ -74,7 +74,7 @@ def stored_profile(workflow):
 
 
 def test_windows_of_the_stored_run_took_no_more_than_forecast_from_its_profiles(workflows):
-    """But a quarter; and, on a machine that is twice as fast as the forecast's, not less than 0.4."""
+    """But a quarter; and where machines are twice as fast as the forecast's, not below 0.4."""
     for workflow in workflows:
         rounds = by_label(CLOSED.journal(STORED / workflow.name).rows())
         windows_s = [
