@@ -29,9 +29,11 @@ _CALIBRATION_S, _PROFILE_S, _SANDBOX_S, _BASELINE_S = 35.0, 2.2, 0.7, 0.12
 #: registry on the same machine), and how many of them calibrating has.
 _PULLED_S, _CALIBRATION_SANDBOXES = 6.0, 14
 #: What a request takes besides its functions, in milliseconds of the busier of cores and clients:
-#: with a function to a sandbox, with a process forked for each function, and else. With these the
-#: stored runs are met within a quarter.
-_ALONE_MS, _FORKED_MS, _TOGETHER_MS = 15.0, 42.0, 8.0
+#: with a function to a sandbox, with a process forked for each function, and else; where the
+#: CPU-speed probe takes `_PROBE_MS`. With these the stored run is met within a quarter.
+_ALONE_MS, _FORKED_MS, _TOGETHER_MS, _PROBE_MS = 15.0, 42.0, 8.0, 1.75
+#: By what computing takes longer where all cores are busy: calibrations have 0.2 to 0.4.
+_CONTENTION_OVERHEAD = 0.3
 #: From how many seconds on they are said in minutes.
 _IN_MINUTES_S = 120.0
 
@@ -84,15 +86,20 @@ def scale_of(
     """`scale` with the throughput to be expected of the variants of a workflow with that profile.
 
     A client waits for the slowest function of each stage, and the cores compute all of them: either
-    is what bounds the requests per second.
+    is what bounds the requests per second. What is around functions is computing.
     """
     if profile is None or not set(workflow.functions) <= profile.functions.keys():
         return scale
     functions = {task.name: profile.functions[task.function] for task in workflow.tasks}
     waiting_ms = sum(max(functions[t].latency_ms for t in stage) for stage in workflow.stages)
     core_ms = sum(function.core_ms for function in functions.values())
-    around_ms = statistics.fmean(map(_around_ms, chosen))
-    request_ms = around_ms + max(waiting_ms / scale.clients[0], core_ms / cores)
+    busy_ms = core_ms * (1 + _CONTENTION_OVERHEAD) / cores
+    probes_ms = [each.cpu_probe_ms for each in functions.values() if each.cpu_probe_ms]
+    slower = statistics.median(probes_ms) / _PROBE_MS if probes_ms else 1.0
+    request_ms = statistics.fmean(
+        max((waiting_ms + around_ms) / scale.clients[0], busy_ms + around_ms)
+        for around_ms in (_around_ms(each) * slower for each in chosen)
+    )
     return replace(scale, per_s=1000 / request_ms)
 
 
