@@ -24,11 +24,17 @@ from evaluation.bench.setup import PLATFORM_FILE, Place, place_of, require_profi
 from evaluation.optional import PICTURES, missing
 from evaluation.prediction import comparison, published
 from evaluation.prediction.baselines.learning import BASELINES, BaselineReport, HeldOut
-from evaluation.prediction.comparison import MeasuredComparison, compare_stored
+from evaluation.prediction.comparison import MeasuredComparison, compare_stored, slos_kept
 from evaluation.prediction.errors import Distribution, by_place, error_boxes
 from evaluation.prediction.plans import measure_batch, missing_batches, random_plans
 from evaluation.prediction.published import PublishedComparison, compare_with_testbed
-from evaluation.prediction.rows import MeasuredRow, RowSettings, keep_workflow, profile_file
+from evaluation.prediction.rows import (
+    MeasuredRow,
+    PredictedRow,
+    RowSettings,
+    keep_workflow,
+    profile_file,
+)
 from evaluation.testbed import read_platform as read_testbed_platform
 from gateway.names import BackendName as Backend
 from predictor.mechanisms import MECHANISMS
@@ -148,7 +154,7 @@ _COLUMNS = [
 
 
 def _show_ranges(comparison: MeasuredComparison) -> None:
-    """What the predicted ranges are worth, how much of the errors is drift, what disturbed."""
+    """What ranges and headroom are worth, how much of the errors is drift, what disturbed."""
     table(
         "predicted ranges, and the errors had the speed beside the requests been known before",
         ["workflow", "mechanism", "medians inside", "half-width", "mean |error|", "bias"],
@@ -162,6 +168,25 @@ def _show_ranges(comparison: MeasuredComparison) -> None:
                 f"{each.errors_at_speed.bias:+.2%}",
             ]
             for each in comparison.workflows
+        ],
+    )
+    rows_of: dict[str, list[PredictedRow]] = {}
+    for each in comparison.workflows:
+        rows_of.setdefault(each.workflow, []).extend(each.rows)
+    table(
+        "SLOs for which the cheapest of these plans is taken that is predicted to meet them",
+        ["workflow", "", "have a plan", "kept by its median", "missed by at most"],
+        [
+            [
+                name,
+                "with headroom" if headroom else "without",
+                f"{found.met:.0%}",
+                "" if found.kept is None else f"{found.kept:.0%}",
+                f"{found.missed_by:.0%}",
+            ]
+            for name, rows in rows_of.items()
+            for headroom in (False, True)
+            for found in [slos_kept(rows, headroom=headroom)]
         ],
     )
     for each in comparison.workflows:

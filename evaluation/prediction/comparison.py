@@ -6,7 +6,7 @@ import json
 import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from deployment.background_load import mean_share
 from evaluation.prediction.baselines.features import sample_of
@@ -17,6 +17,8 @@ from evaluation.report.tables import csv_of
 from predictor.mechanisms import MECHANISMS
 from workflow.documents import Document
 from workflow.platform import Platform
+
+_SLOS = 200
 
 
 class MeasuredWorkflow(Document):
@@ -72,6 +74,42 @@ class MeasuredComparison(Document):
         """The errors of the predictor and of every baseline that ran."""
         learned = self.baselines.distributions if self.baselines else ()
         return [*(each.distribution() for each in self.workflows), *learned]
+
+
+class SlosKept(NamedTuple):
+    """What becomes of SLOs for which the cheapest plan is taken that is predicted to meet them.
+
+    Attributes
+    ----------
+    met
+        The share of the SLOs that a plan is predicted to meet.
+    kept
+        Of these, the share that the plan kept by its measured median; None where there are none.
+    missed_by
+        By what part of the SLO the slowest was above it, at most.
+    """
+
+    met: float
+    kept: float | None
+    missed_by: float
+
+
+def slos_kept(rows: Sequence[PredictedRow], *, headroom: bool) -> SlosKept:
+    """For SLOs at equal distances from the fastest prediction to the slowest high end."""
+    first = min(row.predicted.latency_ms for row in rows)
+    step = (max(row.predicted.high_ms for row in rows) - first) / (_SLOS - 1)
+    over = []
+    for slo_ms in (first + number * step for number in range(_SLOS)):
+        meeting = [row for row in rows if _judged_ms(row, headroom) <= slo_ms]
+        if meeting:
+            taken = min(meeting, key=lambda row: (row.plan.cpus, _judged_ms(row, headroom)))
+            over.append(taken.measured_ms / slo_ms - 1)
+    kept = statistics.fmean(share <= 0 for share in over) if over else None
+    return SlosKept(len(over) / _SLOS, kept, max(0.0, *over, 0.0))
+
+
+def _judged_ms(row: PredictedRow, headroom: bool) -> float:
+    return row.predicted.high_ms if headroom else row.predicted.latency_ms
 
 
 def compare_stored(

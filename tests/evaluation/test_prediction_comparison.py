@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.evaluate_prediction import command
-from evaluation.prediction.comparison import as_csv, compare_stored
+from evaluation.prediction.comparison import as_csv, compare_stored, slos_kept
 from evaluation.prediction.errors import OURS, Distribution, by_place, error_boxes
 from evaluation.prediction.plans import random_plans
 from evaluation.prediction.rows import MeasuredRow, TimedRequest, keep_workflow, read_rows
@@ -55,6 +55,26 @@ def test_what_was_stored_is_read_back(stored, platform):
     assert (four.name, three.name) == ("four", "three")
     assert [row.plan.mechanism for row in four.rows] == ["fork"] * 4 + ["pool"] * 4
     assert len(four.workflow.tasks) == 4
+
+
+def test_headroom_keeps_slos_that_the_prediction_alone_misses_and_has_fewer_plans(stored):
+    (four, *_) = compare_stored(stored, silent, held_out=None).workflows
+    rows = [
+        row.model_copy(
+            update={
+                "predicted": row.predicted.model_copy(
+                    update={"high_ms": 2 * row.predicted.latency_ms}
+                )
+            }
+        )
+        for row in four.rows
+    ]
+    without, with_headroom = (slos_kept(rows, headroom=each) for each in (False, True))
+    assert without.met == 1
+    assert without.kept is not None and 0 < without.kept < 1
+    assert without.missed_by == pytest.approx(0.5)  # the first SLO is the fastest prediction
+    assert with_headroom.met < 1
+    assert (with_headroom.kept, with_headroom.missed_by) == (1, 0)
 
 
 def test_a_workflow_is_profiled_once(stored, tmp_path):
