@@ -137,7 +137,8 @@ class Plan(Document):
 
     def parts(self, tasks: Collection[str]) -> list[tuple[int, Processes]]:
         """The wraps that have some of `tasks`, as those of a stage: index and `Wrap.part`."""
-        parts = ((index, wrap.part(tasks)) for index, wrap in enumerate(self.wraps))
+        wanted = frozenset(tasks)
+        parts = ((index, wrap.part(wanted)) for index, wrap in enumerate(self.wraps))
         return [(index, processes) for index, processes in parts if processes]
 
     def check_against(self, workflow: Workflow) -> None:
