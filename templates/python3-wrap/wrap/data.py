@@ -1,4 +1,4 @@
-"""The texts of one request: which task gets what, put together from what others gave.
+"""The objects of one execution in one process, and the inputs that are made of them.
 
 A text that parses as strict JSON is JSON, else a string. One predecessor's output is passed on
 byte for byte; several become a JSON list joined from their texts, so that no number or key
@@ -8,45 +8,41 @@ changes on the way.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from wrap.declaration import Source
+from wrap.engine import Key, Source
 
 #: Answers up to this many characters are parsed for their content type.
 _PARSED = 1 << 16
 
 
 class Data:
-    """The request's text and the outputs so far; joined texts are made once."""
+    """Objects by the tasks that gave them, None for the request; joined texts are made once."""
 
-    def __init__(self, request: str) -> None:
-        self._request = request
-        self._outputs: dict[int, str] = {}
-        self._fragments: dict[int, str] = {}
+    def __init__(self, objects: Mapping[Key, str]) -> None:
+        self._objects = dict(objects)
+        self._fragments: dict[Key, str] = {}
         self._joined: dict[tuple[int, ...], str] = {}
 
-    def add(self, outputs: Mapping[int, str]) -> None:
-        """Take in the outputs of a stage."""
-        self._outputs.update(outputs)
+    def add(self, objects: Mapping[Key, str]) -> None:
+        """Take in more of them."""
+        self._objects.update(objects)
 
-    def inputs(self, sources: Mapping[int, Source], tasks: Iterable[int]) -> dict[int, str]:
-        """Task -> its input. Tasks with the same source get the same object."""
-        return {task: self.resolve(sources[task]) for task in tasks}
+    def __getitem__(self, key: Key) -> str:
+        return self._objects[key]
 
     def resolve(self, source: Source) -> str:
-        """The text that `source` stands for."""
-        if source is None:
-            return self._request
-        if isinstance(source, int):
-            return self._outputs[source]
+        """The text that `source` stands for. Tasks with the same source get the same object."""
+        if not isinstance(source, list):
+            return self._objects[source]
         key = tuple(source)
         if key not in self._joined:
             self._joined[key] = "[" + ",".join(map(self._fragment, key)) + "]"
         return self._joined[key]
 
-    def _fragment(self, task: int) -> str:
+    def _fragment(self, task: Key) -> str:
         if task not in self._fragments:
-            text = self._outputs[task]
+            text = self._objects[task]
             quoted = text.strip() if is_json(text) else json.dumps(text, ensure_ascii=False)
             self._fragments[task] = quoted
         return self._fragments[task]

@@ -1,6 +1,6 @@
-"""What processes and wraps say to each other: a job (tasks and their inputs) and its results.
+"""What processes and wraps say to each other: calls (tasks and objects) and results.
 
-The same frames cross the socket to a further process and the HTTP body to a remote wrap. Texts
+The same frames cross the socket to a further process and the HTTP body to another wrap. Texts
 travel as UTF-8 frames of their own, never inside JSON and never as pickles.
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
-from wrap.errors import TaskError
+from wrap.engine import Key
 from wrap.frames import Frame, Unsent, unsent
 from wrap.probe import Tick
 
@@ -39,79 +39,93 @@ class Watch(NamedTuple):
 
 #: As usual.
 UNWATCHED = Watch()
-#: What jobs are numbered with: another server's begin elsewhere.
+#: What executions are numbered with: another server's begin elsewhere.
 _NUMBERS = count(int.from_bytes(os.urandom(7), "big"))
 
 
 @dataclass(frozen=True)
-class Job:
-    """Tasks of one stage with their inputs; tasks that share an input share its text.
+class Ident:
+    """An execution in one wrap.
 
-    The results of a job, and of its parts, say its number: no other is taken for one of them.
-    `execution` is what the lines that are printed meanwhile are marked with; empty for nothing.
+    Its results say its `number`: no other is taken for one of them. `mark` is what the lines that
+    are printed meanwhile begin with; empty for nothing.
     """
 
-    stage: int
-    inputs: dict[int, str]
-    process: int = 0
     watch: Watch = UNWATCHED
+    mark: str = ""
     number: int = field(default_factory=partial(next, _NUMBERS))
-    execution: str = ""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Tasks that a process or a wrap is to run for an execution.
+
+    Attributes
+    ----------
+    tasks
+        A group: what runs when among them, the place sees for itself.
+    objects
+        What they need from elsewhere that the place has not got yet; None is the request's.
+    gives
+        The tasks whose objects are to be sent back.
+    rest
+        How many tasks the place will be called for later in this execution.
+    process
+        The number of the process.
+    """
+
+    ident: Ident
+    tasks: Sequence[int]
+    objects: dict[Key, str]
+    gives: frozenset[int] = frozenset()
+    rest: int = 0
+    process: int = 0
 
     def frames(self) -> list[Unsent]:
-        """A header, then every distinct input once."""
-        texts: list[str] = []
-        index_of: dict[int, int] = {}
-        tasks = []
-        for task, text in self.inputs.items():
-            if id(text) not in index_of:
-                index_of[id(text)] = len(texts)
-                texts.append(text)
-            tasks.append((task, index_of[id(text)]))
+        """A header, then every distinct object once."""
         header = {
-            "stage": self.stage,
+            "watch": self.ident.watch,
+            "mark": self.ident.mark,
+            "number": self.ident.number,
+            "tasks": self.tasks,
+            "objects": list(self.objects),
+            "gives": list(self.gives),
+            "rest": self.rest,
             "process": self.process,
-            "watch": self.watch,
-            "number": self.number,
-            "execution": self.execution,
-            "tasks": tasks,
-            "texts": len(texts),
         }
-        return [json.dumps(header), *map(unsent, texts)]
+        return [json.dumps(header), *map(unsent, self.objects.values())]
 
     @classmethod
-    def read(cls, frames: Iterator[Frame]) -> Job | None:
-        """The next job of a stream of frames; None at its end, or where it breaks off."""
+    def read(cls, frames: Iterator[Frame]) -> Request | None:
+        """The next one of a stream of frames; None at its end, or where it breaks off."""
         try:
             header = json.loads(str(next(frames), "utf-8"))
-            texts = [str(next(frames), "utf-8") for _ in range(header["texts"])]
+            objects = {
+                None if key is None else int(key): str(next(frames), "utf-8")
+                for key in header["objects"]
+            }
         except StopIteration:
             return None
-        inputs = {int(task): texts[index] for task, index in header["tasks"]}
-        watch = Watch(*header["watch"])
-        stage, process, number = (int(header[name]) for name in ("stage", "process", "number"))
-        return cls(stage, inputs, process, watch, number, str(header["execution"]))
-
-    def part(self, tasks: Iterable[int], process: int = 0) -> Job:
-        """The job of some of the tasks, for process number `process`."""
-        inputs = {task: self.inputs[task] for task in tasks}
-        return Job(self.stage, inputs, process, self.watch, self.number, self.execution)
+        ident = Ident(Watch(*header["watch"]), str(header["mark"]), int(header["number"]))
+        tasks, gives = (list(map(int, header[name])) for name in ("tasks", "gives"))
+        rest, process = int(header["rest"]), int(header["process"])
+        return cls(ident, tasks, objects, frozenset(gives), rest, process)
 
 
 @dataclass
 class Result:
-    """How one task of a job went: its output, or its error.
+    """How one task went: its output where that is wanted, or its error.
 
     Times are in seconds of the monotonic clock.
 
-    `asked` is when its process was asked for and `ready` when that process had its job; both are
-    None in the main process. `delayed` is for how many seconds the handler's thread had no core,
-    `cpu` the CPU time of its process and of those that it started and that ended, `ticks` are those
-    of the probe, and `cpu_probe` is what the CPU-speed probe took right before and right after it;
-    where these were asked for.
+    `asked` is when its process was asked for and `ready` when that process had the request; both
+    are None for what was not the process's first in the execution. `delayed` is for how many
+    seconds the handler's thread had no core, `cpu` the CPU time of its process and of those that it
+    started and that ended, `ticks` are those of the probe, and `cpu_probe` is what the CPU-speed
+    probe took right before and right after it; where these were asked for.
     """
 
-    job: int
+    number: int
     task: int
     function: str
     wrap: str
@@ -128,7 +142,7 @@ class Result:
     cpu_probe: tuple[float, float] | None = None
 
     def frames(self) -> list[Unsent]:
-        """A header and the output (empty after an error)."""
+        """A header and the output, empty where there is none."""
         header = {name: value for name, value in vars(self).items() if value is not None}
         text = header.pop("output", "")
         return [json.dumps(header), unsent(text)]
@@ -143,20 +157,9 @@ class Result:
             results.append(result)
         return results
 
-    def text(self) -> str:
-        """The output. Raises TaskError where the task failed."""
-        if self.error is not None:
-            raise TaskError.from_dict(self.error, status=500)
-        return self.output or ""
-
     def shifted(self, seconds: float) -> None:
         """Move all its times, from another machine's clock to this one's."""
         self.started += seconds
         self.ended += seconds
         self.asked = None if self.asked is None else self.asked + seconds
         self.ready = None if self.ready is None else self.ready + seconds
-
-
-def outputs(results: Iterable[Result]) -> Mapping[int, str]:
-    """Task -> output. Raises TaskError for the first that failed."""
-    return {result.task: result.text() for result in results}

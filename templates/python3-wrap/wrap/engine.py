@@ -1,0 +1,206 @@
+"""What runs next in an execution: a pure state machine over buckets and their triggers.
+
+Events go in (the execution began, a task ended), steps come out (these tasks begin, these places
+are to be called). It knows no socket, clock or thread, and nothing of what the objects are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from wrap.triggers import Bucket, Group, groups
+
+#: Where an input comes from: the request, one task's object, or a JSON list of several.
+Source = int | list[int] | None
+#: An object by the task that gives it; None is the request.
+Key = int | None
+#: A process of this wrap by its number, 0 for the main one; or another wrap by its name.
+Place = int | str
+MAIN: Place = 0
+
+
+class Call(NamedTuple):
+    """Tasks that a place is to run, and what goes there and comes back.
+
+    Attributes
+    ----------
+    tasks
+        A group, of which the place itself sees what runs next.
+    needs
+        The objects from elsewhere that these need.
+    gives
+        The tasks whose objects are needed elsewhere.
+    """
+
+    place: Place
+    tasks: tuple[int, ...]
+    needs: tuple[Key, ...]
+    gives: frozenset[int]
+
+
+class Step(NamedTuple):
+    """What an event leads to: the tasks that begin, here or in a place that was called for them,
+    and the calls that are to be made now.
+    """
+
+    begins: list[int]
+    calls: list[Call]
+
+
+class Graph:
+    """The tasks that are known here.
+
+    Parameters
+    ----------
+    buckets
+        ``(awaits, starts)``, each after those whose tasks it awaits.
+    sources
+        For every task that a bucket starts, where its input comes from.
+    """
+
+    def __init__(
+        self, buckets: Iterable[tuple[Iterable[int], Iterable[int]]], sources: Mapping[int, Source]
+    ) -> None:
+        self._buckets = [Bucket(tuple(awaits), tuple(starts)) for awaits, starts in buckets]
+        self._bucket_of = {
+            task: index for index, bucket in enumerate(self._buckets) for task in bucket.starts
+        }
+        self.sources = sources
+
+    def part(
+        self,
+        place_of: Mapping[int, Place],
+        gives: Collection[int],
+    ) -> Part:
+        """What is to be run of the tasks in `place_of`, where objects of `gives` are wanted.
+
+        Raises KeyError for a task that is not known.
+        """
+        found = sorted({self._bucket_of[task] for task in place_of})
+        mine = [
+            Bucket(
+                tuple(task for task in self._buckets[index].awaits if task in place_of),
+                tuple(task for task in self._buckets[index].starts if task in place_of),
+            )
+            for index in found
+        ]
+        return Part(mine, self.sources, place_of, frozenset(gives))
+
+
+class Part:
+    """Some tasks that belong together, the same for every execution that runs them.
+
+    What these need from others is there from the beginning.
+    """
+
+    def __init__(
+        self,
+        buckets: Sequence[Bucket[int]],
+        sources: Mapping[int, Source],
+        place_of: Mapping[int, Place],
+        gives: frozenset[int],
+    ) -> None:
+        self.buckets = buckets
+        self.place_of = place_of
+        self.gives = gives
+        self._sources = sources
+        self._group_of = groups(buckets, place_of)
+        self.awaiting: dict[int, list[int]] = {}
+        for index, bucket in enumerate(buckets):
+            for task in bucket.awaits:
+                self.awaiting.setdefault(task, []).append(index)
+
+    @cached_property
+    def calls(self) -> Mapping[int, list[Call]]:
+        """Bucket -> the calls that it makes: other wraps first, the main process last."""
+        members: dict[Group[Place], list[int]] = {}
+        for task, group in self._group_of.items():
+            members.setdefault(group, []).append(task)
+        users = self._users()
+        found: dict[int, list[Call]] = {}
+        for group, tasks in members.items():
+            found.setdefault(group.bucket, []).append(self._call(group.place, tasks, users))
+        for calls in found.values():
+            calls.sort(key=lambda call: _turn(call.place))
+        return found
+
+    def tasks_at(self, place: Place) -> list[int]:
+        """The tasks that run there."""
+        return [task for task, where in self.place_of.items() if where == place]
+
+    @cached_property
+    def processes(self) -> frozenset[int]:
+        """The further processes that run some of the tasks."""
+        places = self.place_of.values()
+        return frozenset(place for place in places if isinstance(place, int) and place != MAIN)
+
+    def _users(self) -> dict[Key, list[int]]:
+        users: dict[Key, list[int]] = {}
+        for task in self.place_of:
+            for key in keys(self._sources[task]):
+                users.setdefault(key, []).append(task)
+        return users
+
+    def _call(self, place: Place, tasks: list[int], users: Mapping[Key, list[int]]) -> Call:
+        """A process keeps what it gives for its own later calls; another wrap forgets it."""
+        inside = frozenset(tasks)
+        needed = dict.fromkeys(key for task in tasks for key in keys(self._sources[task]))
+        gives = frozenset(
+            task
+            for task in tasks
+            if task in self.gives
+            or any(
+                user not in inside and (isinstance(place, str) or self.place_of[user] != place)
+                for user in users.get(task, ())
+            )
+        )
+        return Call(place, tuple(tasks), tuple(key for key in needed if key not in inside), gives)
+
+
+class Engine:
+    """One execution of a part."""
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        self._triggers = [bucket.trigger() for bucket in part.buckets]
+        self._left = set(part.place_of)
+
+    @property
+    def left(self) -> Collection[int]:
+        """The tasks that have not ended."""
+        return self._left
+
+    def start(self) -> Step:
+        """What begins with the execution."""
+        step = Step([], [])
+        for index, trigger in enumerate(self._triggers):
+            if not self._part.buckets[index].awaits and trigger.on_object(None):
+                self._fire(index, step)
+        return step
+
+    def ended(self, task: int) -> Step:
+        """What begins when `task` has ended, which it does once."""
+        step = Step([], [])
+        self._left.remove(task)
+        for index in self._part.awaiting.get(task, ()):
+            if self._triggers[index].on_object(task):
+                self._fire(index, step)
+        return step
+
+    def _fire(self, bucket: int, step: Step) -> None:
+        step.begins.extend(self._part.buckets[bucket].starts)
+        step.calls.extend(self._part.calls.get(bucket, ()))
+
+
+def keys(source: Source) -> Sequence[Key]:
+    """The objects that `source` is made of."""
+    return source if isinstance(source, list) else (source,)
+
+
+def _turn(place: Place) -> tuple[int, int]:
+    """What is far away is called first; what is here begins last, as it keeps this process busy."""
+    if isinstance(place, str):
+        return 0, 0
+    return (2, 0) if place == MAIN else (1, place)
