@@ -1,53 +1,122 @@
-"""What a further process does: it reads a job, runs its tasks as threads, sends the results.
+"""What a further process does: it runs what it is called for and sends each result as it comes.
 
-It goes on until the other end of its socket is closed: after one job where the mechanism is
-fork, after many where it is pool.
+It goes on until the other end of its socket is closed: after one execution where the mechanism is
+fork, after many where it is pool. It has one execution at a time, of which it keeps the objects
+until the last of its tasks has ended.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
-from queue import SimpleQueue
+from collections.abc import Callable
+from functools import lru_cache, partial
 
 from wrap import frames
-from wrap.messages import Job, Result
-from wrap.threads import ThreadPool
+from wrap.data import Data
+from wrap.engine import MAIN, Engine, Graph, Part
+from wrap.messages import Ident, Request, Result
+from wrap.threads import ThreadPool, run_in_turn
 
-RunTask = Callable[[int, Job], Result]
+#: Runs a task with its input, for an execution, in the process of that number.
+RunTask = Callable[[int, str, Ident, int], Result]
+#: How many different groups of tasks are remembered.
+_PARTS = 1024
 
 
-def serve(channel: socket.socket, run_task: RunTask) -> None:
-    """Serve jobs from `channel` until it ends."""
-    ready = time.monotonic()
+def serve(channel: socket.socket, graph: Graph, run_task: RunTask) -> None:
+    """Serve what `channel` asks for until it ends."""
+    ready: float | None = time.monotonic()
     os.register_at_fork(after_in_child=channel.close)  # our end, and not also a handler's child's
-    threads = ThreadPool()
+    child = _Child(channel, graph, run_task)
     incoming = frames.read(channel)
-    served = False
-    while job := Job.read(incoming):
-        if served:
-            ready = time.monotonic()
-        served = True
-        for result in _results(job, run_task, threads):
-            result.ready = ready
-            frames.write(channel, result.frames())
+    number = None
+    while request := Request.read(incoming):
+        if request.ident.number != number:
+            number = request.ident.number
+            child.begin(ready or time.monotonic(), len(request.tasks) + request.rest)
+            ready = None
+        child.run(request)
 
 
-def _results(job: Job, run_task: RunTask, threads: ThreadPool) -> Iterator[Result]:
-    """The results as they come. A task that is alone runs here: a process can be killed."""
-    if len(job.inputs) == 1:
-        (task,) = job.inputs
-        yield run_task(task, job)
-        return
-    done: SimpleQueue[Result] = SimpleQueue()
-    for task in job.inputs:
-        threads.start(partial(_put, done, run_task, task, job))
-    for _ in job.inputs:
-        yield done.get()
+class _Child:
+    """A further process."""
+
+    def __init__(self, channel: socket.socket, graph: Graph, run_task: RunTask) -> None:
+        self._channel = channel
+        self._graph = graph
+        self._run_task = run_task
+        self._threads = ThreadPool()
+        self._sending = threading.Lock()
+        self._part = lru_cache(_PARTS)(self._part_of)
+        self._data = Data({})
+        self._left = 0
+        self._ready: float | None = None
+
+    def begin(self, ready: float, tasks: int) -> None:
+        """Begin with another execution, in which it is to run so many tasks.
+
+        The first request was there at `ready`.
+        """
+        self._data = Data({})
+        self._ready, self._left = ready, tasks
+
+    def run(self, request: Request) -> None:
+        """Run a group of tasks, in this thread where nothing else can come meanwhile."""
+        self._data.add(request.objects)
+        group = _Group(self._part(tuple(request.tasks)), request, self._data)
+        first, *others = group.start()
+        if others or request.rest:
+            for task in (first, *others):
+                self._threads.start(partial(self._work, group, task))
+        else:
+            self._work(group, first)
+
+    def _part_of(self, tasks: tuple[int, ...]) -> Part:
+        return self._graph.part(dict.fromkeys(tasks, MAIN), ())
+
+    def _work(self, group: _Group, first: int) -> None:
+        def run(task: int) -> list[int]:
+            request, data = group.request, group.data
+            text = data.resolve(self._graph.sources[task])
+            result = self._run_task(task, text, request.ident, request.process)
+            return self._answer(group, result)
+
+        run_in_turn(first, run, lambda task: self._threads.start(partial(self._work, group, task)))
+
+    def _answer(self, group: _Group, result: Result) -> list[int]:
+        """Send the result; which tasks begin now."""
+        begins = group.ended(result)
+        if result.task not in group.request.gives:
+            result.output = None
+        with self._sending:
+            result.ready, self._ready = self._ready, None
+            frames.write(self._channel, result.frames())
+            self._left -= 1
+            if not self._left:
+                self._data = Data({})
+        return begins
 
 
-def _put(done: SimpleQueue[Result], run_task: RunTask, task: int, job: Job) -> None:
-    done.put(run_task(task, job))
+class _Group:
+    """The tasks of one request."""
+
+    def __init__(self, part: Part, request: Request, data: Data) -> None:
+        self.request = request
+        self.data = data
+        self._engine = Engine(part)
+        self._lock = threading.Lock()
+
+    def start(self) -> list[int]:
+        """The tasks that begin now."""
+        return self._engine.start().begins
+
+    def ended(self, result: Result) -> list[int]:
+        """The tasks that begin when one has ended; none after one that failed."""
+        with self._lock:
+            if result.error is not None:
+                return []
+            self.data.add({result.task: result.output or ""})
+            return self._engine.ended(result.task).begins

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
-#: Where a text comes from: the request, one task's output, or a JSON list of several outputs.
-Source = int | list[int] | None
+from wrap.engine import Graph, Key, Place, Source, keys
 
 STYLES = ("flask", "http")
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -20,32 +20,26 @@ def is_name(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Entry:
-    """The whole workflow, as the one wrap knows it that receives its requests.
+    """What the one wrap knows beside its own tasks that receives the workflow's requests.
 
     Parameters
     ----------
-    inputs
-        For every task of the workflow, where its input comes from.
     output
         Where the workflow's output comes from.
-    stages
-        Per stage: remote wrap -> the tasks that it runs, in plan order.
+    remotes
+        Other wrap -> the tasks that run there, and their functions, by which errors name them.
     fail
         (error, cause) where the workflow ends in a Fail state.
-    functions
-        The functions of the tasks that remote wraps run, by which errors name them.
     """
 
-    inputs: dict[int, Source]
     output: Source
-    stages: list[dict[str, list[int]]]
+    remotes: dict[str, dict[int, str]] = field(default_factory=dict)
     fail: tuple[str, str] | None = None
-    functions: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Wrap:
-    """One wrap: its functions, its tasks, and the processes of each stage.
+    """One wrap: its functions, its tasks, and the processes that these run in.
 
     Parameters
     ----------
@@ -55,9 +49,14 @@ class Wrap:
         Function -> handler style; its code is in ``function/functions/NAME``.
     tasks
         Task number -> function.
-    stages
-        Stage number -> processes -> task numbers. The first is the main process: its tasks are
-        threads of the server.
+    processes
+        The tasks of each process. The first is the main process: its tasks are threads of the
+        server.
+    inputs
+        Where the input of each task comes from; in the entry wrap, of each task of the workflow.
+    buckets
+        ``(awaits, starts)``: tasks that start when others have given their objects, each pair
+        after those whose tasks it awaits; of the tasks that `inputs` has.
     timeout_s
         Seconds from the arrival of a request to its answer.
     timeouts_s
@@ -74,7 +73,9 @@ class Wrap:
     mechanism: str
     functions: dict[str, str]
     tasks: dict[int, str]
-    stages: dict[int, list[list[int]]]
+    processes: list[list[int]]
+    inputs: dict[int, Source]
+    buckets: list[tuple[list[int], list[int]]]
     timeout_s: float
     entry: Entry | None = None
     timeouts_s: dict[str, float] = field(default_factory=dict)
@@ -85,20 +86,40 @@ class Wrap:
 
     def names(self, tasks: Iterable[int]) -> str:
         """The functions of some tasks, its own or remote ones, in one word of an error."""
-        known = self.tasks if self.entry is None else self.entry.functions | self.tasks
+        known = self.tasks | self._remote_tasks
         return ", ".join(sorted({known[task] for task in tasks if task in known}))
 
     @property
+    def _remote_tasks(self) -> dict[int, str]:
+        remotes = self.entry.remotes.values() if self.entry else ()
+        return {task: function for tasks in remotes for task, function in tasks.items()}
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The tasks that it knows."""
+        return Graph(self.buckets, self.inputs)
+
+    @cached_property
+    def process_of(self) -> dict[int, Place]:
+        """Its own tasks, each with the number of its process."""
+        return {task: number for number, tasks in enumerate(self.processes) for task in tasks}
+
+    @cached_property
+    def place_of(self) -> dict[int, Place]:
+        """All tasks of the workflow, as the entry wrap knows them."""
+        remotes = self.entry.remotes if self.entry else {}
+        return self.process_of | {task: name for name, its in remotes.items() for task in its}
+
+    @property
     def threads(self) -> int:
-        """The tasks in the main process of the stage that has the most."""
-        return max(
-            (len(processes[0]) for processes in self.stages.values() if processes), default=0
-        )
+        """The tasks in the main process, which may all run at once."""
+        return len(self.processes[0])
 
     @property
     def slots(self) -> int:
-        """The number of further processes of the stage that has the most."""
-        return max((len(processes) - 1 for processes in self.stages.values()), default=0)
+        """The number of further processes."""
+        return len(self.processes) - 1
+
 
 
 def _problems(wrap: Wrap) -> Iterator[str]:
@@ -110,39 +131,40 @@ def _problems(wrap: Wrap) -> Iterator[str]:
     for task, function in wrap.tasks.items():
         if function not in wrap.functions:
             yield f"task {task}: function {function!r} is not declared"
-    placed = [task for task, _ in _placed(wrap)]
-    if sorted(placed) != sorted(wrap.tasks):
+    if sorted(task for tasks in wrap.processes for task in tasks) != sorted(wrap.tasks):
         yield "every task has to be in exactly one process"
+    if not wrap.processes:
+        yield "there is no main process"
     if not all(seconds > 0 for seconds in (wrap.timeout_s, *wrap.timeouts_s.values())):
         yield f"timeouts are {wrap.timeout_s}, {wrap.timeouts_s}, but have to be above 0"
+    if wrap.inputs.keys() != wrap.place_of.keys():
+        yield "the inputs are not those of the tasks that run here or are called"
+    yield from _order_problems(wrap)
+
+
+def _order_problems(wrap: Wrap) -> Iterator[str]:
+    before: set[Key] = {None}
+    started: list[int] = []
+    for awaits, starts in wrap.buckets:
+        if not before.issuperset(awaits):
+            yield f"tasks {starts} await {awaits}, of which some do not run before"
+        before.update(starts)
+        started += starts
+    if sorted(started) != sorted(wrap.inputs):
+        yield "every task has to be started by exactly one bucket"
     if wrap.entry is not None:
-        yield from _entry_problems(wrap, wrap.entry)
+        yield from _source_problems(wrap, wrap.entry)
 
 
-def _placed(wrap: Wrap) -> Iterator[tuple[int, int]]:
-    for stage, processes in wrap.stages.items():
-        for tasks in processes:
-            yield from ((task, stage) for task in tasks)
-
-
-def _entry_problems(wrap: Wrap, entry: Entry) -> Iterator[str]:
-    stage_of = dict(_placed(wrap))
-    for stage, remotes in enumerate(entry.stages):
-        stage_of |= {task: stage for tasks in remotes.values() for task in tasks}
-    if stage_of.keys() != entry.inputs.keys():
-        yield "the entry's inputs and stages do not have the same tasks"
-    if max(stage_of.values(), default=-1) >= len(entry.stages):
-        yield "a stage of the wrap is not a stage of the entry"
-    for task, source in entry.inputs.items():
-        for needed in _tasks_of(source):
-            if needed not in stage_of or stage_of[needed] >= stage_of.get(task, 0):
-                yield f"task {task} needs task {needed}, which is in no earlier stage"
-    for needed in _tasks_of(entry.output):
-        if needed not in stage_of:
+def _source_problems(wrap: Wrap, entry: Entry) -> Iterator[str]:
+    before: dict[int, set[int]] = {}
+    for awaits, starts in wrap.buckets:
+        known = set(awaits).union(*(before.get(task, ()) for task in awaits))
+        before |= dict.fromkeys(starts, known)
+    for task, source in wrap.inputs.items():
+        for needed in keys(source):
+            if needed is not None and needed not in before.get(task, ()):
+                yield f"task {task} needs task {needed}, which it does not await"
+    for needed in keys(entry.output):
+        if needed is not None and needed not in wrap.inputs:
             yield f"the output needs task {needed}, which nothing runs"
-
-
-def _tasks_of(source: Source) -> list[int]:
-    if source is None:
-        return []
-    return [source] if isinstance(source, int) else source

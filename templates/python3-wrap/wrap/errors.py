@@ -16,8 +16,8 @@ class TaskError(Exception):
         A stable word for programs: ``raised``, ``exited``, ``timeout``, ``process-died``, ...
     message
         One line for people.
-    function, stage, wrap
-        The functions of the task; `located` fills them in where they are known.
+    function, wrap
+        Of the task; `located` fills them in where they are known.
     status
         The HTTP status of the answer: 504 where time ran out, else 500; 4xx where the request
         itself was wrong.
@@ -29,7 +29,6 @@ class TaskError(Exception):
         message: str,
         *,
         function: str | None = None,
-        stage: int | None = None,
         wrap: str | None = None,
         status: int = 500,
     ) -> None:
@@ -37,24 +36,21 @@ class TaskError(Exception):
         self.code = code
         self.message = message
         self.function = function
-        self.stage = stage
         self.wrap = wrap
         self.status = status
 
-    def located(self, function: str | None, stage: int | None, wrap: str) -> TaskError:
+    def located(self, function: str | None, wrap: str) -> TaskError:
         """The same error, with the places filled in that are not known yet."""
         self.function = function if self.function is None else self.function
-        self.stage = stage if self.stage is None else self.stage
         self.wrap = wrap if self.wrap is None else self.wrap
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """The body of the answer: code, message without secrets, function, stage, wrap."""
+        """The body of the answer: code, message without secrets, function, wrap."""
         return {
             "code": self.code,
             "message": redacted(self.message),
             "function": self.function,
-            "stage": self.stage,
             "wrap": self.wrap,
         }
 
@@ -65,7 +61,6 @@ class TaskError(Exception):
             str(fields.get("code", "failed")),
             str(fields.get("message", "")),
             function=fields.get("function"),
-            stage=fields.get("stage"),
             wrap=fields.get("wrap"),
             status=status,
         )

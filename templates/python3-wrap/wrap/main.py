@@ -21,15 +21,15 @@ from wrap import child, log, memory, sandbox, serving, task
 from wrap.declaration import Wrap
 from wrap.exits import contain
 from wrap.loader import Function, load
+from wrap.loop import Loop
 from wrap.mechanisms import Mechanism, mechanism_of
-from wrap.messages import Job, Result
 from wrap.remote import Gateway
 from wrap.route import Route
 from wrap.runtime import Runtime
 from wrap.server import PROBES, create_app
 from wrap.settings import GATEWAY_URL, TRACE_KEY, Settings
 from wrap.spawner import Spawner
-from wrap.threads import Canceller, ThreadPool
+from wrap.threads import ThreadPool
 from wrap.transport import GRACE_S
 from wrap.zygote import Zygote
 
@@ -90,7 +90,7 @@ def _serve(
         wrap,
         functions,
         ThreadPool(max(_LOST, 2 * wrap.threads)),
-        Canceller(),
+        Loop(),
         mechanism,
         Gateway(settings.gateway_url, settings.trace_key),
         route,
@@ -131,8 +131,4 @@ def _be_zygote(wrap: Wrap, functions: dict[str, Function], control: socket.socke
 
 
 def _be_child(wrap: Wrap, functions: dict[str, Function], channel: socket.socket) -> None:
-    child.serve(channel, partial(_run_task, wrap, functions))
-
-
-def _run_task(wrap: Wrap, functions: dict[str, Function], number: int, job: Job) -> Result:
-    return task.run(number, job, wrap, functions)
+    child.serve(channel, wrap.graph, partial(task.run, wrap=wrap, functions=functions))

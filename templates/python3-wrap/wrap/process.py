@@ -1,4 +1,4 @@
-"""The server's end of a further process: jobs go out, results come in, piece by piece."""
+"""The server's end of a further process: requests go out, results come in, piece by piece."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import socket
 from collections.abc import Callable
 
 from wrap.frames import Inflow, Outflow
-from wrap.messages import Job, Result
+from wrap.messages import Request, Result
 
 
 class ProcessDiedError(Exception):
-    """A process ended, or talks nonsense, before it had answered; the message says how."""
+    """A process ended, or talks nonsense (as the message says), before it had answered."""
 
 
 class Process:
@@ -27,10 +27,10 @@ class Process:
 
     Attributes
     ----------
-    jobs
-        How many it has been handed.
+    executions
+        How many it has served.
     owed
-        The tasks of the last one that it has not answered.
+        The tasks of the last one that it was called for and has not answered.
     """
 
     def __init__(self, channel: socket.socket, end: Callable[[], str], longest: int) -> None:
@@ -40,9 +40,9 @@ class Process:
         self._inflow = Inflow(longest)
         self._outflow = Outflow()
         self._frames: list[bytearray] = []
-        self._job: int | None = None
+        self._number: int | None = None
         self.owed: set[int] = set()
-        self.jobs = 0
+        self.executions = 0
 
     def fileno(self) -> int:
         """The descriptor to wait on."""
@@ -53,11 +53,13 @@ class Process:
         """Whether there is more to send when the socket takes it."""
         return bool(self._outflow)
 
-    def post(self, job: Job) -> None:
-        """Hand it a job: what does not fit into the socket now goes out with `flush`."""
-        self.jobs += 1
-        self._job, self.owed = job.number, set(job.inputs)
-        self._outflow.push(job.frames())
+    def post(self, request: Request) -> None:
+        """Call it: what does not fit into the socket now goes out with `flush`."""
+        if request.ident.number != self._number:
+            self._number = request.ident.number
+            self.executions += 1
+        self.owed.update(request.tasks)
+        self._outflow.push(request.frames())
         self.flush()
 
     def flush(self) -> None:
@@ -82,14 +84,14 @@ class Process:
         except OSError:
             frames = None
         if frames is None:
-            raise ProcessDiedError(self.end())
+            raise ProcessDiedError
         self._frames += frames
         whole = len(self._frames) // 2 * 2
         results = Result.read(self._frames[:whole])
         del self._frames[:whole]
         for result in results:
-            if result.job != self._job or result.task not in self.owed:
-                raise ProcessDiedError("sent the result of another job")
+            if result.number != self._number or result.task not in self.owed:
+                raise ProcessDiedError("sent the result of another execution")
             self.owed.discard(result.task)
         return results
 

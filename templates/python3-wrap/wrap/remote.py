@@ -1,4 +1,4 @@
-"""How data gets to remote wraps today: over HTTP through the OpenFaaS gateway."""
+"""How objects get to other wraps: over HTTP through the OpenFaaS gateway."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import urllib3
 
 from wrap import frames
 from wrap.errors import TaskError
-from wrap.messages import Job, Result
+from wrap.messages import Request, Result
 from wrap.redaction import redacted
 from wrap.transport import GRACE_S
 
 CONTENT_TYPE = "application/x-chiron-frames"
-STAGE_HEADER = "X-Chiron-Stage"
+#: Says that the body is a request of another wrap's.
+CALL_HEADER = "X-Chiron-Call"
 TIMEOUT_HEADER = "X-Chiron-Timeout"
 #: Its value is the key of the build, perhaps with what else is to be told behind it.
 TRACE_HEADER = "X-Chiron-Trace"
@@ -35,7 +36,7 @@ class Gateway:
     url
         The gateway's URL.
     trace_key
-        What wraps of the same build want to see before they trace a job.
+        What wraps of the same build want to see before they trace a request.
     """
 
     def __init__(self, url: str, trace_key: str) -> None:
@@ -43,8 +44,10 @@ class Gateway:
         self._trace_key = trace_key
         self._connections = urllib3.PoolManager(maxsize=_CONNECTIONS, retries=_RETRIES)
 
-    def call(self, wrap: str, job: Job, deadline: float, sent: Callable[[], None]) -> list[Result]:
-        """The results of `job` in `wrap`, with times on this machine's clock.
+    def call(
+        self, wrap: str, request: Request, deadline: float, sent: Callable[[], None]
+    ) -> list[Result]:
+        """The results of `request` in `wrap`, with times on this machine's clock.
 
         Raises
         ------
@@ -53,7 +56,7 @@ class Gateway:
         """
         asked = time.monotonic()
         remaining = max(0.001, deadline - asked)
-        status, body = self._post(wrap, job, remaining, sent)
+        status, body = self._post(wrap, request, remaining, sent)
         answered = time.monotonic()
         if status != 200:
             raise _failure(wrap, status, body)
@@ -63,10 +66,10 @@ class Gateway:
             results = Result.read(rest)
         except (ValueError, TypeError) as error:
             raise TaskError("remote", f"wrap {wrap} sent something that is no result") from error
-        if sorted((result.job, result.task) for result in results) != sorted(
-            (job.number, task) for task in job.inputs
+        if sorted((result.number, result.task) for result in results) != sorted(
+            (request.ident.number, task) for task in request.tasks
         ):
-            raise TaskError("remote", f"wrap {wrap} sent the results of another job")
+            raise TaskError("remote", f"wrap {wrap} sent the results of another execution")
         # Clocks of two machines differ; the time on the way is taken to be equal both ways.
         shift = (asked + answered) / 2 - (arrived + left) / 2
         for result in results:
@@ -74,15 +77,15 @@ class Gateway:
         return results
 
     def _post(
-        self, wrap: str, job: Job, seconds: float, sent: Callable[[], None]
+        self, wrap: str, request: Request, seconds: float, sent: Callable[[], None]
     ) -> tuple[int, bytes]:
-        unsent = job.frames()
+        unsent = request.frames()
         headers = {
             "Content-Length": str(frames.length(unsent)),
             "Content-Type": CONTENT_TYPE,
-            STAGE_HEADER: str(job.stage),
+            CALL_HEADER: "1",
         }
-        if job.watch.traced:
+        if request.ident.watch.traced:
             headers[TRACE_HEADER] = self._trace_key
         response = self._request(wrap, _Body(unsent, sent), headers, seconds)
         return response.status, response.data
@@ -150,7 +153,7 @@ def _told(body: bytes) -> dict[str, Any] | None:
 
 
 def answer(results: list[Result], arrived: float) -> list[bytes]:
-    """The pieces of a remote wrap's answer to a stage call that arrived at `arrived`."""
+    """The pieces of a wrap's answer to another one's request that arrived at `arrived`."""
     clock = json.dumps([arrived, time.monotonic()])
     answered = [frame for result in results for frame in result.frames()]
     return list(frames.pieces([clock, *answered]))

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 from wrap.declaration import Wrap
 from wrap.loader import Function
+from wrap.loop import Loop
 from wrap.mechanisms import Mechanism
 from wrap.route import Route
 from wrap.sandbox import MemoryKills
-from wrap.threads import Canceller, ThreadPool
+from wrap.threads import ThreadPool
 from wrap.transport import Transport
 
 
@@ -23,7 +24,7 @@ class Runtime:
     wrap: Wrap
     functions: dict[str, Function]
     threads: ThreadPool
-    canceller: Canceller
+    loop: Loop
     mechanism: Mechanism
     transport: Transport
     route: Route

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import io
-import logging
 import os
 import select
 import signal
@@ -35,12 +34,16 @@ from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.receiver import FixedStreamReceiver
 from waitress.server import TcpWSGIServer
-from waitress.task import ThreadedTaskDispatcher, WSGITask
+from waitress.task import WSGITask
 from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
 
 #: Where a WSGI environment has the time, of the monotonic clock, at which the request was whole.
 #: It may have waited for a thread since then.
 ARRIVED = "chiron.arrived"
+#: Where it has what an application calls that answers later, by any thread: no thread waits for it.
+#: It gets a function that takes the answer, a WSGI application; what it returns itself is dropped.
+LATER = "chiron.later"
+_REQUEST_OF = "chiron.request"
 #: How long requests in flight may take after SIGTERM, where the caller does not say.
 _DRAIN_S = 5.0
 #: Read from a connection at once; waitress would take 8 KiB, each with a round of its loop.
@@ -109,8 +112,9 @@ def listen(environment: Mapping[str, str]) -> list[socket.socket]:
 def serve(
     app: Callable[..., Iterable[bytes]],
     sockets: Sequence[socket.socket],
-    threads: Callable[[], int],
+    most: Callable[[], int],
     memory_bytes: int,
+    start: Callable[[Callable[[], None]], object],
     *,
     probes: Collection[str] = ("/_/health",),
     drain_s: float = _DRAIN_S,
@@ -123,10 +127,12 @@ def serve(
     ----------
     sockets
         What `listen` gave.
-    threads
+    most
         How many requests may be in hand at once; asked again whenever something happens.
     memory_bytes
         What the replica may take.
+    start
+        Has a thread do something.
     probes
         Paths of which a GET is answered at once, whatever the threads do; `app` must be quick.
     drain_s
@@ -137,11 +143,10 @@ def serve(
         Whether the program is to begin anew, in this process, as soon as nothing is in flight.
         Connections stay: requests that come meanwhile wait in them.
     """
-    # A queue that is used is no news, and a line a request is what it would cost.
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     listener, *kept = sockets
-    server = _Server(app, listener, memory_bytes // _SHARE, probes)
-    server.have_threads(threads())
+    turns = _Turns(start)
+    server = _Server(app, listener, memory_bytes // _SHARE, probes, turns)
+    turns.set_thread_count(most())
     # A process that a handler forks may be told to end before it has begun: that waits.
     os.register_at_fork(
         before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, _STOP),
@@ -162,7 +167,7 @@ def serve(
     looked, lost, wearing = time.monotonic(), False, 0.0
     while not stopping:
         server.turn(_ENDING_S if wearing else 1)
-        server.have_threads(threads())
+        turns.set_thread_count(most())
         if time.monotonic() > looked + _LISTENER_LOOK_S:
             looked, lost = time.monotonic(), _identity(listener) != own
         if lost or worn():
@@ -238,11 +243,12 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         listener: socket.socket,
         most: int,
         probes: Collection[str],
+        turns: _Turns,
     ) -> None:
         self.channel_class = _Channel
         self.most = most
         self.held = 0
-        self._threads = 0
+        self._app = app
         self._counting = threading.Lock()
         self._relieved = threading.Event()
         self._probes = frozenset(probes)
@@ -260,20 +266,24 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         )
         family, kind, protocol = listener.family, listener.type, listener.proto
         super().__init__(
-            app,
+            self._apply,
             {},
             _sock=listener,
-            dispatcher=ThreadedTaskDispatcher(),
+            dispatcher=turns,
             adj=settings,
             sockinfo=(family, kind, protocol, listener.getsockname()),
             bind_socket=False,
         )
 
-    def have_threads(self, count: int) -> None:
-        """Serve so many requests at once."""
-        if count != self._threads:
-            self._threads = count
-            self.task_dispatcher.set_thread_count(count)
+    def _apply(self, environment: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """The answer that has been given; else ask the application, which may give it later."""
+        request: _Parser = environment[_REQUEST_OF]
+        if request.answer is not None:
+            return request.answer(environment, start_response)
+        body = self._app(environment, start_response)
+        if request.later:
+            raise _LaterError
+        return body
 
     def turn(self, patience_s: float) -> None:
         """Do what there is to do on the connections; wait for that no longer than `patience_s`."""
@@ -405,11 +415,58 @@ def _end(error: BaseException | None) -> NoReturn:
         _leave(code & 0xFF if isinstance(code, int) else int(code is not None))
 
 
+class _LaterError(BaseException):
+    """The request is not answered yet."""
+
+
+class _Turns:
+    """Has threads serve requests, of which some wait for their turn where there are many.
+
+    It is waitress's task dispatcher. A turn ends with the answer, whichever thread gives it.
+    """
+
+    def __init__(self, start: Callable[[Callable[[], None]], object]) -> None:
+        self.lock = threading.Lock()
+        self.queue: deque[_Channel] = deque()
+        self.active_count = 0
+        self._start = start
+        self._most = 0
+
+    def set_thread_count(self, count: int) -> None:
+        """Serve so many requests at once."""
+        if count != self._most:
+            self._most = count
+            self._begin()
+
+    def add_task(self, channel: _Channel) -> None:
+        """Have the first request of `channel` served when its turn comes."""
+        with self.lock:
+            self.queue.append(channel)
+        self._begin()
+
+    def end(self) -> None:
+        """Note that a request has been answered."""
+        with self.lock:
+            self.active_count -= 1
+        self._begin()
+
+    def _begin(self) -> None:
+        while True:
+            with self.lock:
+                if not self.queue or self.active_count >= self._most:
+                    return
+                self.active_count += 1
+                channel = self.queue.popleft()
+            self._start(channel.take_turn)
+
+
 class _Task(WSGITask):  # type: ignore[misc]
     def get_environment(self) -> dict[str, Any]:
-        """WSGI's, and when the request arrived."""
+        """WSGI's, and when the request arrived, and what it can be answered with later."""
         environment: dict[str, Any] = super().get_environment()
         environment[ARRIVED] = self.channel.arrived
+        environment[_REQUEST_OF] = self.request
+        environment[LATER] = self.channel.answer_later
         return environment
 
     def build_response_header(self) -> bytes:
@@ -496,6 +553,8 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
     refusal
         The answer that it gets when it is whole; what comes of it until then is dropped, as only
         a client that has sent all looks at its answer.
+    later, answer
+        Whether it is answered later, and the answer when it is there.
     """
 
     completed: bool
@@ -505,6 +564,8 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
         super().__init__(adj)
         self.size = _REQUEST
         self.refusal: Error | None = None
+        self.later = False
+        self.answer: Callable[..., Iterable[bytes]] | None = None
 
     @property
     def in_body(self) -> bool:
@@ -644,11 +705,30 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
         self.server.count(self)
         return took
 
+    def take_turn(self) -> None:
+        """Serve a request in this thread, and end the turn if it is answered then."""
+        try:
+            self.service()
+        except _LaterError:
+            return
+        self.server.task_dispatcher.end()
+
     def service(self) -> None:
-        """Serve a request in this thread."""
+        """Serve a request in this thread. Raises `_LaterError` where it will be answered later."""
         with OneProcess() as self._process:
             super().service()
         self.server.count(self)
+
+    def answer_later(self) -> Callable[[Callable[..., Iterable[bytes]]], None]:
+        """Keep the request until what is returned here is called, with the answer."""
+        request = self.requests[0]
+        request.later = True
+
+        def answer(application: Callable[..., Iterable[bytes]]) -> None:
+            request.answer = application
+            self.take_turn()
+
+        return answer
 
     def write_soon(self, data: bytes) -> int:
         """Send `data` once the connection takes it."""

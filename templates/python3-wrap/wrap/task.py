@@ -15,7 +15,7 @@ from wrap.declaration import Wrap
 from wrap.errors import TaskError
 from wrap.exits import Ended
 from wrap.loader import Function
-from wrap.messages import Job, Result
+from wrap.messages import Ident, Result, Watch
 from wrap.probe import Probe
 from wrap.redaction import redacted
 from wrap.serving import OneProcess
@@ -25,22 +25,29 @@ from wrap.threads import Cancelled
 _SHOWN = 1000
 
 
-def run(task: int, job: Job, wrap: Wrap, functions: dict[str, Function]) -> Result:
-    """Run task number `task` of `job` in this thread.
+def run(
+    task: int,
+    text: str,
+    ident: Ident,
+    process: int,
+    wrap: Wrap,
+    functions: dict[str, Function],
+) -> Result:
+    """Run task number `task` in this thread, in process number `process`, with the input `text`.
 
     Never raises but for `Cancelled`: that the task was given up is no answer to anybody.
     """
     function = functions[wrap.tasks[task]]
-    log.mark(job.execution)
+    log.mark(ident.mark)
     begun = time.monotonic()
-    result = Result(job.number, task, function.name, wrap.name, job.process, begun, 0.0)
+    result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)
     try:
-        result.output = _call(function, task, job, result)
+        result.output = _call(function, text, ident.watch, result)
     except Cancelled:
         raise
     except BaseException as error:
         failure = _failure(error, function.name)
-        result.error = failure.located(function.name, job.stage, wrap.name).as_dict()
+        result.error = failure.located(function.name, wrap.name).as_dict()
     finally:
         log.end_lines()
     if not result.ended:
@@ -48,29 +55,28 @@ def run(task: int, job: Job, wrap: Wrap, functions: dict[str, Function]) -> Resu
     return result
 
 
-def _call(function: Function, task: int, job: Job, result: Result) -> str:
-    text = job.inputs[task]
+def _call(function: Function, text: str, watch: Watch, result: Result) -> str:
     arguments = styles.arguments(function, text)
     with OneProcess(), styles.surroundings(function, text):
-        if job.watch.traced:
-            value = _watched(function, arguments, task, job, result)
+        if watch.traced:
+            value = _watched(function, arguments, watch, result)
         else:
             value = _timed(function, arguments, result)
         return styles.output(function, value)
 
 
 def _watched(
-    function: Function, arguments: tuple[Any, ...], task: int, job: Job, result: Result
+    function: Function, arguments: tuple[Any, ...], watch: Watch, result: Result
 ) -> Any:
-    """What the handler answers; `result` also has what else `job` wants to know of it.
+    """What the handler answers; `result` also has what else `watch` wants to know of it.
 
     Nothing but the handler runs under the probe, which would see it let go of the GIL.
     """
-    before = cpu_speed.cpu_probe_s() if job.watch.cpu_probed else None
+    before = cpu_speed.cpu_probe_s() if watch.cpu_probed else None
     kept_waiting, computed = cpu_speed.waited_s(), _cpu_s()
     try:
-        if not job.watch.probed:
-            with _marked(task):
+        if not watch.probed:
+            with _marked(result.task):
                 return _timed(function, arguments, result)
         with Probe() as probe:
             value = _timed(function, arguments, result)

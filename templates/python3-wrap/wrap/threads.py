@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import heapq
 import threading
-import time
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 
 #: Idle threads that are kept; more, after a burst, end.
@@ -135,34 +132,21 @@ class ThreadPool:
             return  # it may arrive at any bytecode: a thread that was cancelled is not reused
 
 
-class Canceller:
-    """Cancels each run at its time; its thread is there only while one is left."""
+def run_in_turn(
+    first: int, run: Callable[[int], Iterable[int]], start: Callable[[int], object]
+) -> None:
+    """Run tasks in this thread, one after another, as long as the end of one begins another.
 
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._due: list[tuple[float, int, Run]] = []
-        self._numbers = count()
-        self._thread: threading.Thread | None = None
-
-    def cancel_at(self, run: Run, when: float) -> None:
-        """Cancel `run` at `when`, in seconds of the monotonic clock, unless it has ended then."""
-        with self._changed:
-            heapq.heappush(self._due, (when, next(self._numbers), run))
-            if self._thread is None:
-                thread = threading.Thread(target=self._serve, name="canceller", daemon=True)
-                thread.start()
-                self._thread = thread
-            else:
-                self._changed.notify()
-
-    def _serve(self) -> None:
-        with self._changed:
-            while self._due:
-                when, _, run = self._due[0]
-                patience = when - time.monotonic()
-                if run.ended or patience <= 0:
-                    heapq.heappop(self._due)
-                    run.cancel()
-                else:
-                    self._changed.wait(patience)
-            self._thread = None
+    Parameters
+    ----------
+    run
+        Runs a task and says which begin at its end.
+    start
+        Has another thread begin one where there are several.
+    """
+    following = [first]
+    while following:
+        task, *others = following
+        for other in others:
+            start(other)
+        following = list(run(task))

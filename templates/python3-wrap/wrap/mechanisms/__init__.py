@@ -24,13 +24,22 @@ class Mechanism(Protocol):
     def start(self, spawner: Spawner) -> None:
         """Get processes from `spawner` from now on. Raises OSError where there are none."""
 
-    def take(self, slot: int, deadline: float) -> Process:
-        """A process for the further process number `slot` of a stage.
+    #: Why an execution was never admitted.
+    full: str
 
-        Raises
-        ------
-        TaskError
-            ``timeout``: none was free before `deadline` (seconds of the monotonic clock).
+    def admit(self, begin: Callable[[], bool]) -> None:
+        """Call `begin` when an execution may take a process of each slot: now, or by a `leave`.
+
+        It answers whether the execution still wants to.
+        """
+
+    def leave(self) -> None:
+        """Note that an execution that was admitted takes no more processes."""
+
+    def take(self, slot: int) -> Process:
+        """A process for the further process number `slot`, for an execution that was admitted.
+
+        Raises OSError where there is none.
         """
 
     def give(self, slot: int, process: Process, sound: bool) -> None:
@@ -44,7 +53,7 @@ _MECHANISMS: dict[str, Callable[[int, Mapping[str, str]], Mechanism]] = {
 
 
 def mechanism_of(name: str, slots: int, environment: Mapping[str, str]) -> Mechanism:
-    """The mechanism called `name` for so many slots, further processes of the widest stage.
+    """The mechanism called `name` for a wrap of so many slots, its further processes.
 
     Raises ValueError where there is none, or where a setting of it in `environment` is none.
     """

@@ -1,18 +1,19 @@
-"""Mechanism ``fork``: a fresh process for each further process of each request."""
+"""Mechanism ``fork``: a fresh process for each further process of each execution."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from wrap.process import Process
 from wrap.spawner import Spawner
 
 
 class Fork:
-    """Processes that serve one job."""
+    """Processes that serve one execution."""
 
     kind = "fork"
     lasting = 0
+    full = "it was not begun in time"
 
     def __init__(self, slots: int, environment: Mapping[str, str]) -> None:
         self._spawner: Spawner
@@ -21,8 +22,15 @@ class Fork:
         """Get processes from `spawner` from now on."""
         self._spawner = spawner
 
-    def take(self, slot: int, deadline: float) -> Process:
-        """A process for one job."""
+    def admit(self, begin: Callable[[], bool]) -> None:
+        """Call `begin`: there are as many processes as are wanted."""
+        begin()
+
+    def leave(self) -> None:
+        """Nothing waits for that."""
+
+    def take(self, slot: int) -> Process:
+        """A process for one execution."""
         return self._spawner.spawn()
 
     def give(self, slot: int, process: Process, sound: bool) -> None:

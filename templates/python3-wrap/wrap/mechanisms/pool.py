@@ -1,36 +1,28 @@
 """Mechanism ``pool``: long-lived workers, each with a place in the plan.
 
-A slot is the position of a further process in its stage. A slot has its own workers, so that
-what a function keeps in module globals is found again. Every request takes slots in the same
-order and gives them back when its stage ends, so requests that wait for workers cannot wait
-for each other in a circle.
+A slot is a further process of the plan. It has its own workers, so that what a function keeps in
+module globals is found again. An execution is admitted when each slot has a worker for it, and
+keeps those that it takes until their tasks have ended: so no two executions wait for workers of
+each other.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Mapping
 
-from wrap.errors import TaskError
 from wrap.process import Process
 from wrap.settings import count
 from wrap.spawner import Spawner
 
 
-@dataclass
-class _Slot:
-    changed: threading.Condition = field(default_factory=threading.Condition)
-    idle: list[Process] = field(default_factory=list)
-    workers: int = 0
-
-
 class Pool:
-    """Processes that serve job after job.
+    """Processes that serve execution after execution.
 
-    Its settings are ``pool_concurrency``: workers of a slot, which is how many requests may be in
-    it at the same time; and ``pool_requests``: after how many requests a worker makes way for a
+    Its settings are ``pool_concurrency``: workers of a slot, which is how many executions may be
+    here at the same time; and ``pool_requests``: after how many executions a worker makes way for a
     new one, so that what handlers leave behind does not pile up.
     """
 
@@ -40,59 +32,68 @@ class Pool:
         self._spawner: Spawner
         self._limit = count(environment, "pool_concurrency", 2)
         self._requests = count(environment, "pool_requests", 1000)
-        self._slots = [_Slot() for _ in range(slots)]
+        self._idle: list[list[Process]] = [[] for _ in range(slots)]
+        self._lock = threading.Lock()
+        self._admitted = 0
+        self._waiting: deque[Callable[[], bool]] = deque()
+        self.full = f"all {self._limit} workers are busy: raise pool_concurrency"
 
     @property
     def lasting(self) -> int:
-        """The workers that it has for one request.
+        """The workers that it has for one execution.
 
-        It gets more of them when there are more requests at once. These needed the memory that they
-        then keep, and the next request takes the worker that was free last.
+        It gets more of them when there are more at once. These needed the memory that they then
+        keep, and the next execution takes the worker that was free last.
         """
-        return len(self._slots)
+        return len(self._idle)
 
     def start(self, spawner: Spawner) -> None:
         """Get workers from `spawner` from now on, one of each slot at once."""
         self._spawner = spawner
-        for slot in self._slots:
-            slot.idle, slot.workers = [spawner.spawn()], 1
+        for idle in self._idle:
+            idle.append(spawner.spawn())
 
-    def take(self, slot: int, deadline: float) -> Process:
-        """An idle worker of `slot`, or a new one; waits where the limit is reached.
+    def admit(self, begin: Callable[[], bool]) -> None:
+        """Call `begin` when there is a worker of each slot for one more execution."""
+        with self._lock:
+            if self._admitted == self._limit:
+                self._waiting.append(begin)
+                return
+            self._admitted += 1
+        if not begin():
+            self.leave()
 
-        Raises
-        ------
-        TaskError
-            ``timeout``: none was free before `deadline` (seconds of the monotonic clock).
-        """
-        place = self._slots[slot]
-        with place.changed:
-            while True:
-                while place.idle:
-                    worker = place.idle.pop()
-                    if worker.alive():
-                        return worker
-                    worker.end()
-                    place.workers -= 1
-                if place.workers < self._limit:
-                    worker = self._spawner.spawn()
-                    place.workers += 1
-                    return worker
-                if not place.changed.wait(max(0.0, deadline - time.monotonic())):
-                    message = f"all {self._limit} workers are busy: raise pool_concurrency"
-                    raise TaskError("timeout", message, status=504)
+    def leave(self) -> None:
+        """Admit the next execution that still wants to begin."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._admitted -= 1
+                    return
+                begin = self._waiting.popleft()
+            if begin():
+                return
+
+    def take(self, slot: int) -> Process:
+        """An idle worker of `slot`, or a new one. Raises OSError where none can be had."""
+        idle = self._idle[slot]
+        while True:
+            try:
+                worker = idle.pop()
+            except IndexError:
+                return self._spawner.spawn()
+            if worker.alive():
+                return worker
+            worker.end()
 
     def give(self, slot: int, process: Process, sound: bool) -> None:
-        """Give a worker back; another takes the place of one that is not `sound`, or worn."""
-        fresh = sound and process.jobs < self._requests
-        if not sound:
-            process.end()
-        elif not fresh:
+        """Give a worker back; one that is not `sound`, or worn, makes way for another."""
+        if sound and process.executions < self._requests:
+            self._idle[slot].append(process)
+            return
+        if sound:
             process.close()
-        place = self._slots[slot]
-        with place.changed:
-            try:
-                place.idle.append(process if fresh else self._spawner.spawn())
-            except OSError:
-                place.workers -= 1
-            place.changed.notify()
+        else:
+            process.end()
+        with contextlib.suppress(OSError):
+            self._idle[slot].append(self._spawner.spawn())

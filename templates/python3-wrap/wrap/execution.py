@@ -1,0 +1,348 @@
+"""One execution in this wrap: does what the engine says, and tells it what happens.
+
+It has no thread. Whatever thread an event comes in handles it: that of the request, of a task that
+has ended, of a call to another wrap, or the loop, which waits for processes and times. The first
+failure fails the execution. What is still running then is stopped: processes are killed, as they
+share nothing with us; threads are left to end by themselves until the deadline, and only then
+interrupted, as that can hurt what they share.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from wrap import task as tasks
+from wrap.data import Data
+from wrap.engine import MAIN, Call, Engine, Key, Part, Step
+from wrap.errors import TaskError
+from wrap.loop import Timer
+from wrap.messages import Ident, Request, Result
+from wrap.process import Process, ProcessDiedError
+from wrap.runtime import Runtime
+from wrap.threads import Run, run_in_turn
+from wrap.transport import GRACE_S
+
+#: How long tasks of this process wait until the calls of other wraps are sent, in seconds;
+#: connecting, or a large input, can take longer. A thread that computes keeps the GIL for a switch
+#: interval, and sending needs it several times.
+_SENDING_S = 0.02
+
+#: What becomes of an execution: its results, or why there are none.
+Outcome = list[Result] | TaskError
+
+
+@dataclass
+class _Taken:
+    """A further process that works for the execution.
+
+    Attributes
+    ----------
+    rest
+        How many of its tasks it has not been called for.
+    has
+        The objects that it has got.
+    """
+
+    process: Process
+    asked: float
+    rest: int
+    has: set[Key] = field(default_factory=set)
+
+
+class Execution:
+    """A request of the workflow's, or what another wrap has this one do for one.
+
+    Parameters
+    ----------
+    part
+        What is to be run.
+    objects
+        What the part needs from elsewhere.
+    deadline
+        Seconds of the monotonic clock.
+    reply
+        Called once, with the outcome, by a thread that may take its time.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        part: Part,
+        objects: dict[Key, str],
+        ident: Ident,
+        deadline: float,
+        reply: Callable[[Outcome], None],
+    ) -> None:
+        self.data = Data(objects)
+        self._runtime = runtime
+        self._part = part
+        self._ident = ident
+        self._deadline = deadline
+        self._reply = reply
+        self._engine = Engine(part)
+        self._lock = threading.RLock()
+        self._results: list[Result] = []
+        self._taken: dict[int, _Taken] = {}
+        self._runs: dict[int, Run] = {}
+        #: Until when each task may run that has begun.
+        self._limits: dict[int, float] = {}
+        self._timer: Timer | None = None
+        self._due = math.inf
+        self._admitted = False
+        self._outcome: Outcome | Callable[[], Outcome] | None = None
+
+    def start(self) -> None:
+        """Begin, as soon as there are processes for it."""
+        self._wake_at(self._deadline)
+        if self._part.processes:
+            self._runtime.mechanism.admit(self._admit)
+        else:
+            self._event(self._begin)
+
+    def _admit(self) -> bool:
+        """Begin now; whether it still wants to."""
+        with self._lock:
+            if self._outcome is not None:
+                return False
+            self._admitted = True
+        self._event(self._begin)
+        return True
+
+    def _begin(self) -> None:
+        if self._part.tasks_at(MAIN):
+            self._check_threads()
+        self._start_here(self._follow(self._engine.start()))
+
+    def _event(self, handle: Callable[[], None]) -> None:
+        """Handle an event; answer if nothing is left to be done after it."""
+        with self._lock:
+            if self._outcome is not None:
+                return
+            try:
+                handle()
+            except TaskError as error:
+                self._outcome = error
+            except Exception as error:  # no thread, descriptor or memory could be had
+                self._outcome = TaskError("wrap-failed", f"{type(error).__name__}: {error}")
+            if self._outcome is None:
+                if self._engine.left:
+                    return
+                self._outcome = self._results
+            if self._timer is not None:
+                self._timer.cancel()
+            for taken in self._taken.values():
+                self._runtime.loop.forget(taken.process)
+        if self._runtime.loop.is_here:  # to end a process takes time, and so may an answer
+            self._runtime.threads.start(self._finish)
+        else:
+            self._finish()
+
+    def _finish(self) -> None:
+        """End what is still running, give back what was taken, and answer."""
+        outcome = self._outcome() if callable(self._outcome) else self._outcome
+        for number, taken in self._taken.items():
+            self._give(number, taken.process)
+        now = time.monotonic()
+        for number, run in self._runs.items():
+            self._runtime.threads.give_up(run)
+            if self._limits[number] <= now:
+                run.cancel()
+            else:
+                self._runtime.loop.call_at(self._limits[number], run.cancel)
+        if self._admitted:
+            self._runtime.mechanism.leave()
+        if outcome is not None:
+            self._reply(outcome)
+
+    def _follow(self, step: Step) -> list[int]:
+        """Do what `step` says, but for the tasks that begin in this process: these it returns."""
+        now = time.monotonic()
+        for number in step.begins:
+            self._limits[number] = self._limit(number, now)
+        if step.begins:
+            self._wake_at(min(self._limits[number] for number in step.begins))
+        sent = [self._call_wrap(call) for call in step.calls if isinstance(call.place, str)]
+        for event in sent:
+            event.wait(max(0.0, now + _SENDING_S - time.monotonic()))
+        for call in step.calls:
+            if isinstance(call.place, int) and call.place != MAIN:
+                self._call_process(call.place, call)
+        return [number for number in step.begins if self._part.place_of[number] == MAIN]
+
+    def _limit(self, number: int, now: float) -> float:
+        """Until when a task may run that begins `now`: its function may have a limit of its own."""
+        wrap = self._runtime.wrap
+        if isinstance(self._part.place_of[number], str):
+            return self._deadline + GRACE_S
+        return min(self._deadline, now + wrap.timeouts_s.get(wrap.tasks[number], math.inf))
+
+    def _wake_at(self, when: float) -> None:
+        if when < self._due:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._due = when
+            self._timer = self._runtime.loop.call_at(when, partial(self._event, self._look))
+
+    def _look(self) -> None:
+        """See whether a task, or all, take too long."""
+        now, limits = time.monotonic(), self._limits
+        late = [number for number, limit in limits.items() if limit <= now]
+        own = [number for number in late if not isinstance(self._part.place_of[number], str)]
+        if own:
+            raise self._located(_late(self._names(own)), own)
+        if late:
+            wraps = sorted({str(self._part.place_of[number]) for number in late})
+            raise _late(", ".join(wraps)).located(self._names(late) or None, wraps[0])
+        if not limits and now >= self._deadline:
+            raise TaskError("timeout", self._runtime.mechanism.full, status=504)
+        self._due, self._timer = math.inf, None
+        self._wake_at(min(limits.values(), default=self._deadline))
+
+    def _ended(self, results: Iterable[Result]) -> list[int]:
+        """Take in results; which tasks begin in this process."""
+        begins = list[int]()
+        for result in results:
+            del self._limits[result.task]
+            if result.error is not None:
+                raise TaskError.from_dict(result.error, status=500)
+            if result.task in self._part.sent:
+                self.data.add({result.task: result.output or ""})
+            self._results.append(result)
+            begins += self._follow(self._engine.ended(result.task))
+        return begins
+
+    def _call_wrap(self, call: Call) -> threading.Event:
+        """Have another wrap run a group; the event is set when the call is on its way."""
+        sent = threading.Event()
+        objects = {key: self.data[key] for key in call.needs}
+        request = Request(self._ident, call.tasks, objects, call.gives)
+        self._runtime.threads.start(partial(self._await_wrap, str(call.place), request, sent))
+        return sent
+
+    def _await_wrap(self, wrap: str, request: Request, sent: threading.Event) -> None:
+        try:
+            results = self._runtime.transport.call(wrap, request, self._deadline, sent.set)
+        except Exception as cause:
+            error = (
+                cause if isinstance(cause, TaskError) else TaskError("remote", f"{wrap}: {cause}")
+            )
+            self._event(partial(_raise, error.located(self._names(request.tasks) or None, wrap)))
+        else:
+            self._event(lambda: self._start_here(self._ended(results)))
+        finally:
+            sent.set()
+
+    def _call_process(self, number: int, call: Call) -> None:
+        taken = self._taken.get(number) or self._take(number, call)
+        needs = [key for key in call.needs if key not in taken.has]
+        taken.has.update(needs)
+        taken.rest -= len(call.tasks)
+        objects = {key: self.data[key] for key in needs}
+        process = taken.process
+        process.post(Request(self._ident, call.tasks, objects, call.gives, taken.rest, number))
+        if process.sending:
+            self._runtime.loop.renew(process)
+
+    def _take(self, number: int, call: Call) -> _Taken:
+        asked = time.monotonic()
+        try:
+            process = self._runtime.mechanism.take(number - 1)
+        except OSError as error:
+            failure = TaskError("process-died", f"no process could be had: {error}")
+            raise self._located(failure, call.tasks) from error
+        taken = _Taken(process, asked, len(self._part.tasks_at(number)))
+        self._taken[number] = taken
+        ready = partial(self._process_ready, number)
+        self._runtime.loop.watch(process, lambda *how: self._event(partial(ready, *how)))
+        return taken
+
+    def _process_ready(self, number: int, writable: bool, readable: bool) -> None:
+        taken = self._taken.get(number)
+        if taken is None:
+            return
+        process = taken.process
+        if writable:
+            process.flush()
+            self._runtime.loop.renew(process)
+        if not readable:
+            return
+        try:
+            results = process.receive()
+        except ProcessDiedError as error:
+            process.owed.update(process.owed or self._part.tasks_at(number))
+            self._outcome = partial(self._died, process, error)
+            return
+        for result in results:
+            if result.ready is not None:
+                result.asked = taken.asked
+            taken.has.add(result.task)
+        begins = self._ended(results)
+        if not process.owed and not taken.rest:
+            del self._taken[number]
+            self._runtime.loop.forget(process)
+            self._give(number, process)
+        self._start_here(begins)
+
+    def _give(self, number: int, process: Process) -> None:
+        self._runtime.mechanism.give(number - 1, process, sound=not process.owed)
+
+    def _died(self, process: Process, error: ProcessDiedError) -> TaskError:
+        """What became of a process; to ask for it can take a while."""
+        message = f"the process of {self._names(process.owed)} {error.args[0] if error.args else process.end()}"
+        return self._located(TaskError("process-died", message), process.owed)
+
+    def _start_here(self, numbers: Iterable[int]) -> None:
+        """Run tasks as threads of this process."""
+        for number in numbers:
+            work = partial(run_in_turn, number, self._run_here, lambda n: self._start_here([n]))
+            self._runs[number] = self._runtime.threads.start(work, self._runtime.wrap.tasks[number])
+
+    def _run_here(self, number: int) -> list[int]:
+        """Run a task in this thread; the one that its end has begin here, if any."""
+        runtime, begins = self._runtime, list[int]()
+        try:
+            text = self.data.resolve(runtime.wrap.inputs[number])
+            result = tasks.run(number, text, self._ident, MAIN, runtime.wrap, runtime.functions)
+        except Exception as error:  # no memory for the input
+            self._event(partial(_raise, error))
+        else:
+            self._event(partial(self._ended_here, result, begins))
+        return begins
+
+    def _ended_here(self, result: Result, begins: list[int]) -> None:
+        run = self._runs.pop(result.task)
+        first, *others = self._ended([result]) or [None]
+        if first is not None:
+            run.name = self._runtime.wrap.tasks[first]
+            self._runs[first] = run
+            begins.append(first)
+        self._start_here(others)
+
+    def _check_threads(self) -> None:
+        """Start nothing where too many threads have not come back."""
+        lost = self._runtime.threads.too_many()
+        if lost:
+            names = ", ".join(sorted({run.name for run in lost}))
+            message = (
+                f"{len(lost)} threads of {names} go on past their time: mend what they wait for"
+            )
+            raise TaskError("threads-lost", message, function=names, status=503)
+
+    def _names(self, numbers: Iterable[int]) -> str:
+        return self._runtime.wrap.names(numbers)
+
+    def _located(self, error: TaskError, numbers: Iterable[int]) -> TaskError:
+        return error.located(self._names(numbers) or None, self._runtime.wrap.name)
+
+
+def _late(what: str) -> TaskError:
+    return TaskError("timeout", f"{what} did not answer in time", status=504)
+
+
+def _raise(error: Exception) -> None:
+    raise error

@@ -1,0 +1,133 @@
+"""The event loop of a wrap: one thread that waits for all channels and times."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from itertools import count
+
+from wrap.process import Process
+
+#: Called by the loop, with whether the channel takes more and whether there is something to read.
+OnReady = Callable[[bool, bool], None]
+#: Cancelled times are thrown away when there are more than so many, and more than others.
+_CANCELLED = 100
+
+
+class Timer:
+    """Something that is to be done at a time, unless it is cancelled before."""
+
+    def __init__(self, action: Callable[[], None], cancelled: Callable[[], None]) -> None:
+        self.action: Callable[[], None] | None = action
+        self._cancelled = cancelled
+
+    def cancel(self) -> None:
+        """Do nothing, and keep nothing of what was to be done."""
+        if self.action is not None:
+            self.action = None
+            self._cancelled()
+
+
+class Loop:
+    """Its methods may be called by any thread; what it calls has to be done soon."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._wake, select.EPOLLIN)
+        self._ready: dict[int, OnReady] = {}
+        self._lock = threading.Lock()
+        self._times: list[tuple[float, int, Timer]] = []
+        self._numbers = count()
+        self._cancelled = 0
+        self._waits_until = 0.0
+        self._thread: threading.Thread | None = None
+        os.register_at_fork(after_in_child=self._let_go)
+
+    def _let_go(self) -> None:
+        """In a process that a handler has forked: keep nothing of it."""
+        with contextlib.suppress(OSError):
+            self._epoll.close()
+            os.close(self._wake)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the calling thread is the loop's."""
+        return threading.current_thread() is self._thread
+
+    def watch(self, process: Process, on_ready: OnReady) -> None:
+        """Call `on_ready` when there is something to read from `process`, or it takes more."""
+        self._begin()
+        self._ready[process.fileno()] = on_ready
+        self._epoll.register(process.fileno(), _events(process))
+
+    def renew(self, process: Process) -> None:
+        """Note that `process` has something to send now, or nothing more."""
+        self._epoll.modify(process.fileno(), _events(process))
+
+    def forget(self, process: Process) -> None:
+        """Watch `process` no longer; it still has its descriptor."""
+        del self._ready[process.fileno()]
+        self._epoll.unregister(process.fileno())
+
+    def call_at(self, when: float, action: Callable[[], None]) -> Timer:
+        """Call `action` at `when`, in seconds of the monotonic clock."""
+        timer = Timer(action, self._note_cancelled)
+        with self._lock:
+            heapq.heappush(self._times, (when, next(self._numbers), timer))
+            sooner = when < self._waits_until
+        self._begin()
+        if sooner:
+            os.eventfd_write(self._wake, 1)
+        return timer
+
+    def _note_cancelled(self) -> None:
+        with self._lock:
+            self._cancelled += 1
+            if self._cancelled > max(_CANCELLED, len(self._times) // 2):
+                self._times = [each for each in self._times if each[2].action is not None]
+                heapq.heapify(self._times)
+                self._cancelled = 0
+
+    def _begin(self) -> None:
+        """Start the thread, once: a wrap has none before the zygote is forked."""
+        if self._thread is None:
+            with self._lock:
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="loop", daemon=True)
+                    self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            for descriptor, events in self._epoll.poll(self._patience_s()):
+                if descriptor == self._wake:
+                    with contextlib.suppress(BlockingIOError):
+                        os.eventfd_read(self._wake)
+                elif on_ready := self._ready.get(descriptor):
+                    on_ready(bool(events & select.EPOLLOUT), bool(events & ~select.EPOLLOUT))
+            for timer in self._due():
+                if action := timer.action:
+                    timer.action = None
+                    action()
+
+    def _patience_s(self) -> float | None:
+        with self._lock:
+            self._waits_until = self._times[0][0] if self._times else float("inf")
+            return max(0.0, self._waits_until - time.monotonic()) if self._times else None
+
+    def _due(self) -> list[Timer]:
+        now, due = time.monotonic(), []
+        with self._lock:
+            while self._times and self._times[0][0] <= now:
+                due.append(heapq.heappop(self._times)[2])
+            self._waits_until = 0.0
+        return due
+
+
+def _events(process: Process) -> int:
+    return int(select.EPOLLIN | (select.EPOLLOUT if process.sending else 0))
