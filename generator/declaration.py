@@ -12,6 +12,7 @@ from types import MappingProxyType
 from workflow.model import Source, Workflow
 from workflow.plan import Plan, Wrap
 from workflow.reference import HandlerStyle
+from workflow.triggers import Bucket, buckets
 
 #: A source with numbers for names: the runtime's form.
 NumberedSource = int | list[int] | None
@@ -19,13 +20,11 @@ NumberedSource = int | list[int] | None
 
 @dataclass(frozen=True)
 class EntryDeclaration:
-    """The workflow as the wrap knows it that receives its requests."""
+    """The fields of the runtime's ``Entry``, in its order."""
 
-    inputs: dict[int, NumberedSource]
     output: NumberedSource
-    stages: list[dict[str, list[int]]]
+    remotes: dict[str, dict[int, str]]
     fail: tuple[str, str] | None
-    functions: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,9 @@ class WrapDeclaration:
     mechanism: str
     functions: dict[str, HandlerStyle]
     tasks: dict[int, str]
-    stages: dict[int, list[list[int]]]
+    processes: list[list[int]]
+    inputs: dict[int, NumberedSource]
+    buckets: list[tuple[list[int], list[int]]]
     timeout_s: float
     entry: EntryDeclaration | None
     timeouts_s: dict[str, float] = field(default_factory=dict)
@@ -78,30 +79,39 @@ def declare(
     wrap = plan.wraps[index]
     numbers = task_numbers(workflow)
     functions = functions_in(wrap, workflow)
-    stages = {
-        stage: [[numbers[task] for task in process] for process in processes]
-        for stage, processes in enumerate(map(wrap.part, workflow.stages))
-        if processes
-    }
-    tasks = {numbers[task]: workflow.function_of(task) for task in wrap.tasks}
-    entry = None
+    tasks = sorted(wrap.tasks, key=numbers.__getitem__)
+    entry, known = None, set(tasks)
+    sources = {name: numbered(workflow.by_name[name].source, numbers) for name in tasks}
     if plan.orchestrator == "client":
-        stages = {0: next(iter(stages.values()))}
-        task = next(iter(tasks))
-        entry = EntryDeclaration(inputs={task: None}, output=task, stages=[{}], fail=None)
+        entry = EntryDeclaration(output=numbers[tasks[0]], remotes={}, fail=None)
+        sources = {tasks[0]: None}
     elif index == 0:
         entry = _entry(plan, workflow, numbers)
+        known = set(numbers)
+        sources = {task.name: numbered(task.source, numbers) for task in workflow.tasks}
     return WrapDeclaration(
         workflow=workflow.name,
         name=wrap.name,
         mechanism=wrap.mechanism,
         functions={name: styles[name] for name in functions},
-        tasks=dict(sorted(tasks.items())),
-        stages=stages,
+        tasks={numbers[task]: workflow.function_of(task) for task in tasks},
+        processes=[[numbers[task] for task in process] for process in wrap.processes],
+        inputs={numbers[task]: source for task, source in sources.items()},
+        buckets=[
+            ([numbers[t] for t in awaits if t in known], [numbers[t] for t in starts if t in known])
+            for awaits, starts in buckets_of(plan, workflow)
+            if not known.isdisjoint(starts)
+        ],
         timeout_s=timeout_s,
         entry=entry,
         timeouts_s={name: timeouts_s[name] for name in functions if name in timeouts_s},
     )
+
+
+def buckets_of(plan: Plan, workflow: Workflow) -> list[Bucket[str]]:
+    """What the tasks of a workflow wait for, with the plan's trigger."""
+    predecessors = {task.name: task.predecessors for task in workflow.tasks}
+    return buckets(predecessors, workflow.stages, plan.trigger)
 
 
 def functions_in(wrap: Wrap, workflow: Workflow) -> list[str]:
@@ -110,23 +120,12 @@ def functions_in(wrap: Wrap, workflow: Workflow) -> list[str]:
 
 
 def _entry(plan: Plan, workflow: Workflow, numbers: Mapping[str, int]) -> EntryDeclaration:
-    remote: list[dict[str, list[int]]] = [
-        {
-            plan.wraps[index].name: [numbers[task] for process in processes for task in process]
-            for index, processes in plan.parts(stage)
-            if index > 0
-        }
-        for stage in workflow.stages
-    ]
     failure = workflow.failure
     return EntryDeclaration(
-        inputs={numbers[task.name]: numbered(task.source, numbers) for task in workflow.tasks},
         output=numbered(workflow.output, numbers),
-        stages=remote,
-        fail=(failure.error, failure.cause) if failure else None,
-        functions={
-            numbers[task]: workflow.function_of(task)
+        remotes={
+            wrap.name: {numbers[task]: workflow.function_of(task) for task in wrap.tasks}
             for wrap in plan.wraps[1:]
-            for task in wrap.tasks
         },
+        fail=(failure.error, failure.cause) if failure else None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import fields
+from itertools import chain
 from typing import Any
 
 from generator.declaration import EntryDeclaration, WrapDeclaration
@@ -34,8 +35,8 @@ def render_handler(wrap: WrapDeclaration) -> str:
     """
     check_name(wrap.workflow, "workflow", "workflow")
     check_name(wrap.name, "wrap", "wraps.name")
-    remote = wrap.entry.functions.values() if wrap.entry else ()
-    for function in (*wrap.functions, *remote):
+    remotes = wrap.entry.remotes.values() if wrap.entry else ()
+    for function in (*wrap.functions, *chain.from_iterable(each.values() for each in remotes)):
         check_name(function, "function", "functions")
     source = _HANDLER.format(name=wrap.name, workflow=wrap.workflow, wrap=_source(wrap, ""))
     compile(source, f"{wrap.name}/handler.py", "exec")

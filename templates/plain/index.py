@@ -2,6 +2,7 @@
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import memory
@@ -23,7 +24,7 @@ def main() -> None:
         sys.exit(f"{type(error).__name__}: {error}")
     memory.keep_freed(limit, processes=1)
     threads = int(os.environ.get("WAITRESS_THREADS", "4"))
-    serving.serve(app, sockets, lambda: threads, limit)
+    serving.serve(app, sockets, lambda: threads, limit, ThreadPoolExecutor(threads).submit)
 
 
 if __name__ == "__main__":

@@ -121,7 +121,6 @@ class Wrap:
         return len(self.processes) - 1
 
 
-
 def _problems(wrap: Wrap) -> Iterator[str]:
     for function, style in wrap.functions.items():
         if not is_name(function):

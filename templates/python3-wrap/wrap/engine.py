@@ -18,7 +18,7 @@ Source = int | list[int] | None
 Key = int | None
 #: A process of this wrap by its number, 0 for the main one; or another wrap by its name.
 Place = int | str
-MAIN: Place = 0
+MAIN = 0
 
 
 class Call(NamedTuple):

@@ -81,7 +81,7 @@ class Execution:
         self.data = Data(objects)
         self._runtime = runtime
         self._part = part
-        self._ident = ident
+        self.ident = ident
         self._deadline = deadline
         self._reply = reply
         self._engine = Engine(part)
@@ -220,7 +220,7 @@ class Execution:
         """Have another wrap run a group; the event is set when the call is on its way."""
         sent = threading.Event()
         objects = {key: self.data[key] for key in call.needs}
-        request = Request(self._ident, call.tasks, objects, call.gives)
+        request = Request(self.ident, call.tasks, objects, call.gives)
         self._runtime.threads.start(partial(self._await_wrap, str(call.place), request, sent))
         return sent
 
@@ -244,7 +244,7 @@ class Execution:
         taken.rest -= len(call.tasks)
         objects = {key: self.data[key] for key in needs}
         process = taken.process
-        process.post(Request(self._ident, call.tasks, objects, call.gives, taken.rest, number))
+        process.post(Request(self.ident, call.tasks, objects, call.gives, taken.rest, number))
         if process.sending:
             self._runtime.loop.renew(process)
 
@@ -293,7 +293,8 @@ class Execution:
 
     def _died(self, process: Process, error: ProcessDiedError) -> TaskError:
         """What became of a process; to ask for it can take a while."""
-        message = f"the process of {self._names(process.owed)} {error.args[0] if error.args else process.end()}"
+        ending = str(error) or process.end()
+        message = f"the process of {self._names(process.owed)} {ending}"
         return self._located(TaskError("process-died", message), process.owed)
 
     def _start_here(self, numbers: Iterable[int]) -> None:
@@ -307,7 +308,7 @@ class Execution:
         runtime, begins = self._runtime, list[int]()
         try:
             text = self.data.resolve(runtime.wrap.inputs[number])
-            result = tasks.run(number, text, self._ident, MAIN, runtime.wrap, runtime.functions)
+            result = tasks.run(number, text, self.ident, MAIN, runtime.wrap, runtime.functions)
         except Exception as error:  # no memory for the input
             self._event(partial(_raise, error))
         else:
@@ -316,12 +317,12 @@ class Execution:
 
     def _ended_here(self, result: Result, begins: list[int]) -> None:
         run = self._runs.pop(result.task)
-        first, *others = self._ended([result]) or [None]
-        if first is not None:
-            run.name = self._runtime.wrap.tasks[first]
-            self._runs[first] = run
-            begins.append(first)
-        self._start_here(others)
+        begins += self._ended([result])
+        self._start_here(begins[1:])
+        del begins[1:]
+        for number in begins:
+            run.name = self._runtime.wrap.tasks[number]
+            self._runs[number] = run
 
     def _check_threads(self) -> None:
         """Start nothing where too many threads have not come back."""

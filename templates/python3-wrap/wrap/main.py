@@ -102,6 +102,7 @@ def _serve(
         sockets,
         lambda: route.threads,
         settings.memory_bytes,
+        runtime.threads.start,
         probes=PROBES,
         drain_s=wrap.timeout_s + GRACE_S,
         close=spawner.close,

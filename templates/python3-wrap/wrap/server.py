@@ -1,4 +1,4 @@
-"""The wrap's HTTP face: the workflow's requests, stage calls of other wraps, health."""
+"""The wrap's HTTP face: the workflow's requests, calls of other wraps, health."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ import json
 import math
 import sys
 import time
+import traceback
+from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache, partial
 
 from flask import Flask, Response, request
 
 from wrap import frames
 from wrap.data import reads_as_json
-from wrap.entry import run_workflow
+from wrap.declaration import Entry
+from wrap.engine import Key, Part, keys
 from wrap.errors import TaskError
-from wrap.messages import UNWATCHED, Job, Watch
-from wrap.remote import CONTENT_TYPE, STAGE_HEADER, TIMEOUT_HEADER, TRACE_HEADER, answer
+from wrap.execution import Execution, Outcome
+from wrap.messages import UNWATCHED, Ident, Request, Result, Watch
+from wrap.remote import CALL_HEADER, CONTENT_TYPE, TIMEOUT_HEADER, TRACE_HEADER, answer
 from wrap.runtime import Runtime
-from wrap.serving import ARRIVED, LargeBody
-from wrap.stage import run_stage
+from wrap.serving import ARRIVED, LATER, LargeBody
 from wrap.timeline import timeline
 
 #: What the header of a trace may ask for behind the key: a probe beside each handler, whose ticks
@@ -31,19 +35,32 @@ _SERVER_FAULT = 500
 PROBES = ("/_/health", "/_/wrap")
 _ID_HEADER = "X-Call-Id"
 #: Where a WSGI environment has the headers; to look there takes a fifth of the time of Flask's way.
-_STAGE, _TIMEOUT, _TRACE, _CALL_ID = (
+_CALL, _TIMEOUT, _TRACE, _CALL_ID = (
     "HTTP_" + name.upper().replace("-", "_")
-    for name in (STAGE_HEADER, TIMEOUT_HEADER, TRACE_HEADER, _ID_HEADER)
+    for name in (CALL_HEADER, TIMEOUT_HEADER, TRACE_HEADER, _ID_HEADER)
 )
 #: The headers of a request that another wrap answers in this one's place.
 _PASSED_ON = ("Content-Type", TRACE_HEADER, _ID_HEADER)
 #: Characters of an id that log lines have: of random ones, enough to tell those of a log apart.
 _SHOWN_OF_ID = 8
+#: How many different requests of other wraps are remembered.
+_PARTS = 256
 
 
 def create_app(runtime: Runtime) -> Flask:
     """The application of a wrap that is ready to run."""
     app = Flask("wrap")
+
+    @lru_cache(_PARTS)
+    def part_of(tasks: tuple[int, ...], gives: frozenset[int]) -> Part:
+        process_of = runtime.wrap.process_of
+        return runtime.wrap.graph.part({task: process_of[task] for task in tasks}, gives)
+
+    entry = runtime.wrap.entry
+    whole = None
+    if entry is not None:
+        gives = {key for key in keys(entry.output) if key is not None}
+        whole = runtime.wrap.graph.part(runtime.wrap.place_of, gives)
 
     @app.get(PROBES[0])
     def health() -> str:
@@ -73,15 +90,13 @@ def create_app(runtime: Runtime) -> Flask:
             deadline = arrived + min(runtime.wrap.timeout_s, seconds)
             if time.monotonic() >= deadline:
                 raise TaskError("timeout", "no thread was free: add replicas", status=504)
-            if runtime.wrap.entry is None and _STAGE in request.environ:
-                return _stage(runtime, arrived, deadline)
-            return _workflow(runtime, arrived, deadline)
+            if runtime.wrap.entry is None and _CALL in request.environ:
+                return _call(runtime, part_of, arrived, deadline)
+            return _workflow(runtime, whole, arrived, deadline)
         except TaskError as error:
             return _failed(runtime, error, arrived)
         except Exception as error:  # no thread, descriptor or memory could be had
-            app.logger.exception("wrap %s", runtime.wrap.name)
-            failure = TaskError("wrap-failed", f"{type(error).__name__}: {error}")
-            return _failed(runtime, failure, arrived)
+            return _failed(runtime, _lack(error), arrived)
 
     return app
 
@@ -91,22 +106,64 @@ def _failed(runtime: Runtime, error: TaskError, arrived: float) -> Response:
     if cause:
         error.message = f"wrap {runtime.wrap.name}: {cause}: {error.message}"
         print(f"wrap {runtime.wrap.name}: {cause}", file=sys.stderr)
-    body = json.dumps(error.located(None, None, runtime.wrap.name).as_dict())
+    body = json.dumps(error.located(None, runtime.wrap.name).as_dict())
     return Response(body, error.status, mimetype="application/json")
 
 
-def _workflow(runtime: Runtime, arrived: float, deadline: float) -> Response:
+def _lack(error: Exception) -> TaskError:
+    traceback.print_exception(error)
+    return TaskError("wrap-failed", f"{type(error).__name__}: {error}")
+
+
+def _execute(
+    runtime: Runtime,
+    part: Part,
+    objects: dict[Key, str],
+    ident: Ident,
+    arrived: float,
+    deadline: float,
+    respond: Callable[[Execution, list[Result]], Response],
+) -> Response:
+    """Begin an execution, whose answer `respond` makes when it has ended."""
+
+    def reply(outcome: Outcome) -> None:
+        try:
+            if isinstance(outcome, TaskError):
+                raise outcome
+            response = respond(execution, outcome)
+        except TaskError as error:
+            response = _failed(runtime, error, arrived)
+        except Exception as error:  # no memory for the answer
+            response = _failed(runtime, _lack(error), arrived)
+        later(response)
+
+    later = request.environ[LATER]()
+    execution = Execution(runtime, part, objects, ident, deadline, reply)
+    execution.start()
+    return Response()
+
+
+def _workflow(runtime: Runtime, whole: Part | None, arrived: float, deadline: float) -> Response:
     entry = runtime.wrap.entry
-    if entry is None:
-        message = f"this wrap only runs stages of {runtime.wrap.workflow}: call its entry wrap"
+    if entry is None or whole is None:
+        message = f"this wrap only runs a part of {runtime.wrap.workflow}: call its entry wrap"
         raise TaskError("not-an-entry", message, status=400)
     if target := runtime.route.target:
         return _forwarded(runtime, target, deadline)
-    watch = _watch(runtime.trace_key)
     text = _text(_bounded(_body(), runtime.most_request))
-    execution = _execution(request.environ.get(_CALL_ID, ""))
-    output, results = run_workflow(runtime, entry, text, deadline, watch, execution)
-    if watch.traced:
+    ident = Ident(_watch(runtime.trace_key), _mark(request.environ.get(_CALL_ID, "")))
+    respond = partial(_answer, runtime, entry, arrived)
+    return _execute(runtime, whole, {None: text}, ident, arrived, deadline, respond)
+
+
+def _answer(
+    runtime: Runtime, entry: Entry, arrived: float, execution: Execution, results: list[Result]
+) -> Response:
+    """What the client gets of the workflow."""
+    if entry.fail is not None:
+        raise TaskError("workflow-failed", ": ".join(entry.fail))
+    output = execution.data.resolve(entry.output)
+    if execution.ident.watch.traced:
         rows = timeline(results, arrived, runtime.mechanism.kind)
         return _json(json.dumps({"output": output, "timeline": rows}))
     known = isinstance(entry.output, list)  # several outputs are joined to a JSON list
@@ -129,25 +186,39 @@ def _watch(trace_key: str) -> Watch:
     return Watch(traced=True, probed=more == _PROBE, cpu_probed=more == _CPU_SPEED)
 
 
-def _execution(ident: str) -> str:
+def _mark(ident: str) -> str:
     """The beginning of a call's id, by which the log names it; empty for what could forge lines."""
     shown = ident[:_SHOWN_OF_ID]
     return shown if shown.isascii() and shown.replace("-", "").isalnum() else ""
 
 
-def _stage(runtime: Runtime, arrived: float, deadline: float) -> Response:
-    job = _job(_body())
-    job = replace(job, execution=_execution(job.execution))
+def _call(
+    runtime: Runtime,
+    part_of: Callable[[tuple[int, ...], frozenset[int]], Part],
+    arrived: float,
+    deadline: float,
+) -> Response:
+    """Run what another wrap asks for."""
+    asked = _asked(_body())
+    ident = replace(asked.ident, mark=_mark(asked.ident.mark))
     if not _watch(runtime.trace_key).traced:
-        job = replace(job, watch=UNWATCHED)
-    processes = runtime.wrap.stages.get(job.stage, [])
-    if sorted(job.inputs) != sorted(task for tasks in processes for task in tasks):
-        message = f"stage {job.stage} has other tasks here: deploy all wraps of one plan"
-        raise TaskError("other-plan", message, stage=job.stage, status=400)
-    results = run_stage(runtime, job, processes, {}, deadline)
-    body = answer(results, arrived)
-    length = {"Content-Length": str(sum(map(len, body)))}
-    return Response(body, headers=length, content_type=CONTENT_TYPE)
+        ident = replace(ident, watch=UNWATCHED)
+    try:
+        part = part_of(tuple(asked.tasks), asked.gives)
+        needed = {key for call in part.calls.values() for each in call for key in each.needs}
+        missing = needed.difference(asked.tasks, asked.objects)
+    except KeyError as error:
+        missing = {error.args[0]}
+    if missing or not asked.tasks:
+        message = "this wrap runs other tasks: deploy all wraps of one plan"
+        raise TaskError("other-plan", message, status=400)
+
+    def respond(execution: Execution, results: list[Result]) -> Response:
+        body = answer(results, arrived)
+        length = {"Content-Length": str(sum(map(len, body)))}
+        return Response(body, headers=length, content_type=CONTENT_TYPE)
+
+    return _execute(runtime, part, asked.objects, ident, arrived, deadline, respond)
 
 
 def _body() -> bytes | bytearray:
@@ -166,14 +237,16 @@ def _bounded(body: bytes | bytearray, most: int | None) -> bytes | bytearray:
     return body
 
 
-def _job(body: bytes | bytearray) -> Job:
+def _asked(body: bytes | bytearray) -> Request:
     try:
-        job = Job.read(iter(frames.split(body)))
+        asked = Request.read(iter(frames.split(body)))
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
-        raise TaskError("bad-frames", f"not the frames of a job: {error}", status=400) from error
-    if job is None:
-        raise TaskError("bad-frames", "the frames of a job are missing", status=400)
-    return job
+        message = f"not the frames of a wrap's request: {error}"
+        raise TaskError("bad-frames", message, status=400) from error
+    if asked is None:
+        message = "the frames of a wrap's request are missing"
+        raise TaskError("bad-frames", message, status=400)
+    return asked
 
 
 def _text(body: bytes | bytearray) -> str:

@@ -65,9 +65,7 @@ def _call(function: Function, text: str, watch: Watch, result: Result) -> str:
         return styles.output(function, value)
 
 
-def _watched(
-    function: Function, arguments: tuple[Any, ...], watch: Watch, result: Result
-) -> Any:
+def _watched(function: Function, arguments: tuple[Any, ...], watch: Watch, result: Result) -> Any:
     """What the handler answers; `result` also has what else `watch` wants to know of it.
 
     Nothing but the handler runs under the probe, which would see it let go of the GIL.
