@@ -9,7 +9,7 @@ from workflow.model import Failure, Task, Workflow
 
 STYLES = {"split": "flask", "wave": "flask", "mirror": "http", "join": "flask"}
 LAST = "Zusammenfügen"
-# Two wraps: the first is the entry, the second has a part of two stages.
+# Two wraps: the first is the entry.
 WRAPS = {
     "small-a": [["Split it", "Wave", LAST]],
     "small-b": [["M2", "M1"], ["M3"]],
@@ -46,24 +46,33 @@ def test_a_source_is_the_request_a_task_or_a_list_of_tasks(numbers):
     assert numbered(("M3", "Wave"), numbers) == [4, 1]
 
 
-def test_the_entry_knows_every_task_and_the_wraps_of_every_stage(workflow, plan_by_hand):
+def test_the_entry_knows_every_task_and_where_it_runs(workflow, plan_by_hand):
     declared = declare(plan_by_hand(WRAPS), 0, workflow, STYLES, 7.0)
-    assert declared.stages == {0: [[0]], 1: [[1]], 3: [[5]]}
+    assert declared.processes == [[0, 1, 5]]
     assert declared.tasks == {0: "split", 1: "wave", 5: "join"}
     assert declared.functions == {"join": "flask", "split": "flask", "wave": "flask"}
     assert (declared.workflow, declared.name, declared.timeout_s) == ("small", "small-a", 7.0)
     entry = declared.entry
-    assert entry.inputs == {0: None, 1: 0, 2: 1, 3: 0, 4: 3, 5: [2, 4]}
+    assert declared.inputs == {0: None, 1: 0, 2: 1, 3: 0, 4: 3, 5: [2, 4]}
+    assert declared.buckets == [([], [0]), ([0], [1, 3]), ([1, 3], [2, 4]), ([2, 4], [5])]
     assert entry.output == 5
-    assert entry.stages == [{}, {"small-b": [3]}, {"small-b": [2, 4]}, {}]
+    assert entry.remotes == {"small-b": {3: "mirror", 2: "mirror", 4: "mirror"}}
     assert entry.fail is None
-    assert entry.functions == {2: "mirror", 3: "mirror", 4: "mirror"}
 
 
-def test_a_remote_wrap_knows_its_own_stages_alone(workflow, plan_by_hand):
+def test_with_the_other_trigger_tasks_wait_for_what_they_need_alone(workflow, plan_by_hand):
+    declared = declare(plan_by_hand(WRAPS, trigger="data"), 0, workflow, STYLES, 7.0)
+    assert declared.buckets == [([], [0]), ([0], [1, 3]), ([1], [2]), ([3], [4]), ([2, 4], [5])]
+    remote = declare(plan_by_hand(WRAPS, trigger="data"), 1, workflow, STYLES, 7.0)
+    assert remote.buckets == [([], [3]), ([], [2]), ([3], [4])]
+
+
+def test_a_remote_wrap_knows_its_own_tasks_alone(workflow, plan_by_hand):
     declared = declare(plan_by_hand(WRAPS, mechanism="pool"), 1, workflow, STYLES, 7.0)
     assert declared.entry is None
-    assert declared.stages == {1: [[3]], 2: [[2], [4]]}
+    assert declared.processes == [[3, 2], [4]]
+    assert declared.inputs == {2: 1, 3: 0, 4: 3}
+    assert declared.buckets == [([], [3]), ([3], [2, 4])]
     assert declared.tasks == {2: "mirror", 3: "mirror", 4: "mirror"}
     assert declared.functions == {"mirror": "http"}
     assert declared.mechanism == "pool"
@@ -73,10 +82,11 @@ def test_where_the_client_calls_all_wraps_each_is_the_entry_of_its_one_task(work
     plan = plan_by_hand(ONE_EACH, planner="one-to-one", orchestrator="client")
     for index, number in enumerate([0, 1, 2, 3, 4, 5]):
         declared = declare(plan, index, workflow, STYLES, 7.0)
-        assert declared.stages == {0: [[number]]}
-        assert declared.entry.inputs == {number: None}
+        assert declared.processes == [[number]]
+        assert declared.inputs == {number: None}
+        assert declared.buckets == [([], [number])]
         assert declared.entry.output == number
-        assert declared.entry.stages == [{}]
+        assert declared.entry.remotes == {}
 
 
 def test_the_code_of_a_function_with_several_tasks_is_needed_once(workflow, plan_by_hand):

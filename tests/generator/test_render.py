@@ -22,11 +22,11 @@ PLAIN = WrapDeclaration(
     mechanism="fork",
     functions={"side": "flask", "volume": "http"},
     tasks={0: "side", 1: "volume"},
-    stages={0: [[0], [1]]},
+    processes=[[0], [1]],
+    inputs={0: None, 1: [0], 3: None, 4: 3},
+    buckets=[([], [0, 3]), ([0, 3], [1, 4])],
     timeout_s=10.5,
-    entry=EntryDeclaration(
-        {0: None, 1: [0]}, [0, 1], [{"small-wrap2": [3, 4]}, {}], None, {3: "near", 4: "far"}
-    ),
+    entry=EntryDeclaration([0, 1], {"small-wrap2": {3: "near", 4: "far"}}, None),
     timeouts_s={"side": 0.25},
 )
 HOSTILE = [
@@ -95,7 +95,7 @@ def test_hostile_text_in_any_other_field_stays_text(field, text):
     wrap = {
         "mechanism": replace(PLAIN, mechanism=text),
         "style": replace(PLAIN, functions={"side": text}),
-        "remote": replace(PLAIN, entry=replace(PLAIN.entry, stages=[{text: [1]}])),
+        "remote": replace(PLAIN, entry=replace(PLAIN.entry, remotes={text: {1: "far"}})),
     }[field]
     assert declared(render_handler(wrap)) == asdict(wrap)
 
@@ -105,7 +105,7 @@ def test_hostile_text_in_any_other_field_stays_text(field, text):
 def test_names_outside_the_allow_list_are_refused(field, name):
     value = {name: "flask"} if field == "functions" else name
     if field == "remote":
-        field, value = "entry", replace(PLAIN.entry, functions={3: name})
+        field, value = "entry", replace(PLAIN.entry, remotes={"small-wrap2": {3: name}})
     with pytest.raises(ChironError) as refused:
         render_handler(replace(PLAIN, **{field: value}))
     assert refused.value.code == "bad-name"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -193,11 +194,14 @@ def plain_image(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def wrap_image(tmp_path: Path) -> Callable[..., Path]:
-    """Composes the image of a wrap from the fields of its declaration and handlers' sources."""
+    """Composes the image of a wrap from the fields of its declaration and handlers' sources.
+
+    Without `inputs` every task gets the request; without `buckets` each waits for what it needs.
+    """
 
     def compose(
         handlers: dict[str, str | dict[str, str]],
-        stages: dict[int, list[list[int]]] | None = None,
+        processes: list[list[int]] | None = None,
         *,
         tasks: dict[int, str] | None = None,
         styles: dict[str, str] | None = None,
@@ -205,17 +209,22 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
         mechanism: str = "fork",
         timeout_s: float = 20.0,
         timeouts_s: dict[str, float] | None = None,
+        inputs: dict[int, Any] | None = None,
+        buckets: list[tuple[list[int], list[int]]] | None = None,
         entry: dict[str, Any] | None = None,
     ) -> Path:
         image = tmp_path / name
         shutil.copytree(TEMPLATES / "python3-wrap", image)
         tasks = dict(enumerate(handlers)) if tasks is None else tasks
-        stages = {0: [list(tasks)]} if stages is None else stages
+        processes = [list(tasks)] if processes is None else processes
+        remotes = (entry or {}).get("remotes", {}).values()
+        inputs = dict.fromkeys([*tasks, *chain(*remotes)]) if inputs is None else inputs
+        buckets = _buckets(inputs) if buckets is None else buckets
         styles = dict.fromkeys(handlers, "flask") | (styles or {})
         fields = (
             f"workflow='test', name={name!r}, mechanism={mechanism!r}, functions={styles!r}, "
-            f"tasks={tasks!r}, stages={stages!r}, timeout_s={timeout_s!r}, "
-            f"timeouts_s={timeouts_s or {}!r}"
+            f"tasks={tasks!r}, processes={processes!r}, inputs={inputs!r}, buckets={buckets!r}, "
+            f"timeout_s={timeout_s!r}, timeouts_s={timeouts_s or {}!r}"
         )
         entry_text = f", entry=Entry(**{entry!r})" if entry is not None else ""
         (image / "function" / "handler.py").write_text(
@@ -227,6 +236,16 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
         return image
 
     return compose
+
+
+def _buckets(inputs: dict[int, Any]) -> list[tuple[list[int], list[int]]]:
+    """Those of the trigger ``data``, where each task comes after those that it needs."""
+    from wrap.engine import keys
+    from wrap.triggers import buckets
+
+    needs = {task: [key for key in keys(of) if key in inputs] for task, of in inputs.items()}
+    found = buckets(needs, [[task] for task in inputs], "data")
+    return [(list(bucket.awaits), list(bucket.starts)) for bucket in found]
 
 
 def _paths(files: dict[str, str]) -> dict[str, str]:

@@ -118,13 +118,12 @@ def place(start: Any, wrap_image: Any, plain_image: Any) -> Iterator[Place]:
         tasks = [0, 1] if several else [0]
         processes = [tasks] if where.endswith("main") else [[], tasks]
         handlers = {"one": FLASK, "other": "def handle(req):\n    return 'other'\n"}
-        entry = {"inputs": dict.fromkeys(tasks), "output": 0, "stages": [{}]}
         names = list(handlers)[: len(tasks)]
         image = wrap_image(
             {name: handlers[name] for name in names},
-            {0: processes},
+            processes,
             mechanism=mechanism,
-            entry=entry,
+            entry={"output": 0},
         )
         servers.append(start(image, pool_concurrency="2"))
         return servers[-1]
@@ -180,7 +179,7 @@ def test_a_module_that_forks_while_it_is_imported_is_served_once(
     runner: str, start: Any, wrap_image: Any, plain_image: Any, eventually: Any
 ) -> None:
     forks = "import os\nos.fork()\ndef handle(req):\n    return str(os.getpid())\n"
-    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    entry = {"output": 0}
     image = plain_image(forks) if runner == "plain" else wrap_image({"one": forks}, entry=entry)
     server = start(image)
     assert {server.request().text for _ in range(20)} == {str(server.process.pid)}
@@ -191,8 +190,8 @@ def test_what_a_forked_process_leaves_unwaited_for_is_reaped(
     start: Any, wrap_image: Any, eventually: Any
 ) -> None:
     leaves = "import os\ndef handle(req):\n    return str(os.fork() or os._exit(0))\n"
-    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
-    server = start(wrap_image({"one": leaves}, {0: [[], [0]]}, entry=entry))
+    entry = {"output": 0}
+    server = start(wrap_image({"one": leaves}, [[], [0]], entry=entry))
     left = [int(server.request().text) for _ in range(5)]
     assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in left))
 
@@ -201,19 +200,19 @@ class Sent:
     """The two ends of the socket to a further process, which the test is."""
 
     def __init__(self) -> None:
-        from wrap.messages import Job
+        from wrap.messages import Ident, Request
         from wrap.process import Process
 
         ours, self.theirs = socket.socketpair()
         self.process = Process(ours, lambda: "was killed", 1 << 20)
-        self.job = Job(0, {0: "x", 1: "x"})
-        self.process.post(self.job)
+        self.number = 5
+        self.process.post(Request(Ident(number=self.number), [0, 1], {None: "x"}))
 
-    def receive(self, job: int, task: int) -> list[Any]:
+    def receive(self, number: int, task: int) -> list[Any]:
         from wrap import frames
         from wrap.messages import Result
 
-        result = Result(job, task, "one", "wrap", 1, 0.0, 0.0, output="an answer")
+        result = Result(number, task, "one", "wrap", 1, 0.0, 0.0, output="an answer")
         frames.write(self.theirs, result.frames())
         return self.process.receive()
 
@@ -226,21 +225,21 @@ def sent() -> Iterator[Sent]:
     ends.process.close()
 
 
-def test_the_results_of_a_job_are_taken_once(sent: Sent) -> None:
+def test_the_results_of_an_execution_are_taken_once(sent: Sent) -> None:
     from wrap.process import ProcessDiedError
 
-    assert [result.task for result in sent.receive(sent.job.number, 1)] == [1]
+    assert [result.task for result in sent.receive(sent.number, 1)] == [1]
     assert sent.process.owed == {0}
-    with pytest.raises(ProcessDiedError, match="another job"):
-        sent.receive(sent.job.number, 1)
+    with pytest.raises(ProcessDiedError, match="another execution"):
+        sent.receive(sent.number, 1)
 
 
 @pytest.mark.parametrize(("later", "task"), [(-1, 0), (1, 0), (0, 7)])
-def test_the_result_of_another_job_is_none(sent: Sent, later: int, task: int) -> None:
+def test_the_result_of_another_execution_is_none(sent: Sent, later: int, task: int) -> None:
     from wrap.process import ProcessDiedError
 
-    with pytest.raises(ProcessDiedError, match="another job"):
-        sent.receive(sent.job.number + later, task)
+    with pytest.raises(ProcessDiedError, match="another execution"):
+        sent.receive(sent.number + later, task)
     assert sent.process.owed == {0, 1}
 
 
@@ -258,7 +257,7 @@ FORGER = """
             except OSError:
                 continue
             times = {"started": 0, "ended": 0, "process": 1}
-            result = {"job": 1, "task": 0, "function": "one", "wrap": "w", **times}
+            result = {"number": 1, "task": 0, "function": "one", "wrap": "w", **times}
             for frame in (json.dumps(result).encode(), b"forged"):
                 channel.sendall(struct.pack("!I", len(frame)) + frame)
         return "right"
@@ -266,34 +265,34 @@ FORGER = """
 
 
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
-def test_a_process_that_answers_another_job_is_replaced(
+def test_a_process_that_answers_another_execution_is_replaced(
     mechanism: str, start: Any, wrap_image: Any
 ) -> None:
-    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
-    image = wrap_image({"one": FORGER}, {0: [[], [0]]}, mechanism=mechanism, entry=entry)
+    entry = {"output": 0}
+    image = wrap_image({"one": FORGER}, [[], [0]], mechanism=mechanism, entry=entry)
     server = start(image, pool_concurrency="1")
     for number in range(5):
         assert server.request(body="forges").json["code"] == "process-died"
         assert server.request(body=f"{number}").text == f"{number}"
 
 
-def test_a_remote_wrap_that_answers_another_job_is_not_believed(
+def test_a_remote_wrap_that_answers_another_execution_is_not_believed(
     start: Any, wrap_image: Any, gateway: Any
 ) -> None:
-    entry = {"inputs": {1: None}, "output": 1, "stages": [{"test-wrap2": [1]}]}
-    server = start(wrap_image({}, {}, entry=entry), gateway_url=gateway.url)
+    entry = {"output": 1, "remotes": {"test-wrap2": {1: "one"}}}
+    server = start(wrap_image({}, entry=entry), gateway_url=gateway.url)
     liar = wrap_image(
         {"one": "def handle(req):\n    return req\n"}, tasks={1: "one"}, name="test-wrap2"
     )
     remote = liar / "wrap" / "remote.py"
     told = "    answered = [frame"
     remote.write_text(
-        remote.read_text().replace(told, "    for each in results:\n        each.job -= 1\n" + told)
+        remote.read_text().replace(told, "    for each in results:\n        each.number -= 1\n" + told)
     )
     gateway.ports["test-wrap2"] = start(liar).port
     answer = server.request()
     assert (answer.status, answer.json["code"]) == (500, "remote")
-    assert "another job" in answer.json["message"]
+    assert "another execution" in answer.json["message"]
 
 
 def test_a_body_that_forks_while_it_is_sent_is_sent_once(
@@ -357,8 +356,8 @@ def test_a_worker_that_dies_is_noticed_though_its_child_stays(
             print("child", pid, flush=True)
             os._exit(3)
     """
-    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
-    image = wrap_image({"one": handler}, {0: [[], [0]]}, mechanism=where, entry=entry)
+    entry = {"output": 0}
+    image = wrap_image({"one": handler}, [[], [0]], mechanism=where, entry=entry)
     server = start(image)
     answer = server.request()
     child = int(server.log.read_text().split("child ")[1].split()[0])

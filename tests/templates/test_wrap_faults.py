@@ -27,7 +27,7 @@ BAD = """
 GOOD = "def handle(req):\n    return req.upper()\n"
 TIMEOUT_S = 30.0
 HANDLERS = {"good": GOOD, "bad": BAD}
-ENTRY: dict[str, Any] = {"inputs": {0: None, 1: None}, "output": [0, 1]}
+ENTRY: dict[str, Any] = {"output": [0, 1]}
 
 
 @dataclass
@@ -65,14 +65,13 @@ def deploy(start: Any, wrap_image: Any, gateway: Any, eventually: Any) -> Deploy
         mechanism = "pool" if place == "pool" else "fork"
         if place != "remote":
             processes = [[0, 1]] if place == "main" else [[0], [1]]
-            entry = ENTRY | {"stages": [{}]}
-            image = wrap_image(HANDLERS, {0: processes}, mechanism=mechanism, entry=entry, **fields)
+            image = wrap_image(HANDLERS, processes, mechanism=mechanism, entry=ENTRY, **fields)
             servers = [start(image)]
         else:
-            entry = ENTRY | {"stages": [{"test-wrap2": [1]}]}
-            image = wrap_image({"good": GOOD}, {0: [[0]]}, entry=entry, **fields)
+            entry = ENTRY | {"remotes": {"test-wrap2": {1: "bad"}}}
+            image = wrap_image({"good": GOOD}, [[0]], entry=entry, **fields)
             fields["name"] = "test-wrap2"
-            remote = wrap_image({"bad": BAD}, {0: [[1]]}, tasks={1: "bad"}, **fields)
+            remote = wrap_image({"bad": BAD}, [[1]], tasks={1: "bad"}, **fields)
             servers = [start(image, gateway_url=gateway.url), start(remote)]
             gateway.ports["test-wrap2"] = servers[1].port
         deployment = Deployment(servers[0], servers, fields["name"])
@@ -198,8 +197,8 @@ def test_no_call_of_a_handler_ends_the_wrap(
         "import time\nfrom pathlib import Path\n"
         "def handle(req):\n    Path('began').touch()\n    time.sleep(1)\n    return 'slept'\n"
     )
-    entry = {"inputs": {0: None, 1: None}, "output": 0, "stages": [{}, {}]}
-    image = wrap_image({"ender": ENDER, "other": sleeper}, {0: [[0]], 1: [[1]]}, entry=entry)
+    handlers = {"ender": ENDER, "other": sleeper}
+    image = wrap_image(handlers, buckets=[([], [0]), ([0], [1])], entry={"output": 0})
     server = start(image)
     other = in_background(server.request, body="1 + 1")
     assert eventually((image / "began").exists)
@@ -214,8 +213,8 @@ def test_no_call_of_a_handler_ends_the_wrap(
 def test_in_further_processes_they_end_their_process(
     mechanism: str, start: Any, wrap_image: Any
 ) -> None:
-    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
-    image = wrap_image({"ender": ENDER}, {0: [[], [0]]}, mechanism=mechanism, entry=entry)
+    entry = {"output": 0}
+    image = wrap_image({"ender": ENDER}, [[], [0]], mechanism=mechanism, entry=entry)
     server = start(image, pool_concurrency="1")
     for ending in ("posix_exit(3)", "os.abort()", "os.kill(os.getpid(), signal.SIGTERM)"):
         assert server.request(body=ending).json["code"] == "process-died"
@@ -223,7 +222,7 @@ def test_in_further_processes_they_end_their_process(
 
 
 def test_what_ends_nothing_does_as_ever(start: Any, wrap_image: Any) -> None:
-    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    entry = {"output": 0}
     server = start(wrap_image({"ender": ENDER}, entry=entry))
     for call in HARMLESS:
         assert server.request(body=call).text == "still here"
@@ -249,13 +248,13 @@ def test_a_remote_wrap_that_is_not_there_is_named(deploy: Deploy, gateway: Any) 
     gateway.ports.clear()
     answer = deployment.entry.request(body="ok")
     assert (answer.status, answer.json["code"]) == (500, "remote")
-    assert (answer.json["wrap"], answer.json["stage"]) == ("test-wrap2", 0)
+    assert (answer.json["wrap"], answer.json["function"]) == ("test-wrap2", "bad")
     assert "404: no such function" in answer.json["message"]
 
 
 def test_a_gateway_that_is_not_there_is_named(start: Any, wrap_image: Any) -> None:
-    entry = {"inputs": {1: None}, "output": 1, "stages": [{"test-wrap2": [1]}]}
-    server = start(wrap_image({}, {}, entry=entry), gateway_url="http://127.0.0.1:9")
+    entry = {"output": 1, "remotes": {"test-wrap2": {1: "far"}}}
+    server = start(wrap_image({}, entry=entry), gateway_url="http://127.0.0.1:9")
     answer = server.request()
     assert (answer.status, answer.json["code"]) == (500, "remote")
     assert "http://127.0.0.1:9" in answer.json["message"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-TWO: dict[str, Any] = {"inputs": {0: None, 1: None}, "output": [0, 1], "stages": [{}]}
-ONE: dict[str, Any] = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+TWO: dict[str, Any] = {"output": [0, 1]}
+ONE: dict[str, Any] = {"output": 0}
 PLACES = {"main": [[0, 1]], "further": [[], [0, 1]], "apart": [[0], [1]]}
 
 
@@ -27,7 +27,7 @@ def test_every_line_names_its_function(
             return "1"
     """
     handlers = {name: handler.replace("{name}", name) for name in ("one", "the-other")}
-    image = wrap_image(handlers, {0: PLACES[place]}, mechanism=mechanism, entry=TWO)
+    image = wrap_image(handlers, PLACES[place], mechanism=mechanism, entry=TWO)
     server = start(image)
     assert server.request().status == 200
     expected = {f"[{name}] line {n} of {name} !" for name in handlers for n in range(50)}
@@ -68,7 +68,7 @@ def test_however_it_is_printed(
             {code}
             return "ok"
     """
-    server = start(wrap_image({"one": handler}, {0: processes}, entry=ONE))
+    server = start(wrap_image({"one": handler}, processes, entry=ONE))
     assert [server.request(body=body).text for body in ("first", "second")] == ["ok", "ok"]
     assert eventually(lambda: server.log.read_text().splitlines() == lines * 2), (
         server.log.read_text()
@@ -93,7 +93,7 @@ def test_the_traceback_of_an_exception_is_in_the_log(
             error.add_note("ask again")
             raise error
     """
-    server = start(wrap_image({"one": handler}, {0: processes}, entry=ONE))
+    server = start(wrap_image({"one": handler}, processes, entry=ONE))
     told = server.request().json["message"]
     assert re.fullmatch(r"ValueError: no such share \(handler\.py:\d+\)", told)
     assert eventually(lambda: "[one] ask again\n" in server.log.read_text())
@@ -107,7 +107,7 @@ def test_lines_say_which_execution_they_are_of_where_the_request_does(
     place: str, mechanism: str, start: Any, wrap_image: Any, eventually: Any
 ) -> None:
     handlers = dict.fromkeys(("one", "two"), "def handle(req):\n    print(req)\n    return req\n")
-    server = start(wrap_image(handlers, {0: PLACES[place]}, mechanism=mechanism, entry=TWO))
+    server = start(wrap_image(handlers, PLACES[place], mechanism=mechanism, entry=TWO))
     for ident in ("1a2b3c4d-5e6f-7081", "short", "] forged", ""):
         headers = {"X_Call_Id": ident} if ident else {}
         assert server.request(body=f'"{ident}"', **headers).status == 200

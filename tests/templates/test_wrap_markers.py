@@ -53,9 +53,9 @@ def test_begin_and_end_surround_the_handler(
 ) -> None:
     image = wrap_image(
         {"one": "import os\ndef handle(req):\n    os.getppid()\n    return req\n"},
-        {0: processes},
+        processes,
         tasks={7: "one"},
-        entry={"inputs": {7: None}, "output": 7, "stages": [{}]},
+        entry={"output": 7},
     )
     server = start(image, chiron_trace_key="key")
     seen = trace(server.process.pid if processes == [[7]] else server.zygote().pid)

@@ -112,19 +112,18 @@ class Deployment:
 @pytest.fixture
 def deploy(start: Any, wrap_image: Any, gateway: Any) -> Callable[[str, str], Deployment]:
     """Deploys the workflow with the bad function in some place."""
-    base: dict[str, Any] = {"inputs": {0: None, 1: None}, "output": [0, 1]}
+    base: dict[str, Any] = {"output": [0, 1]}
 
     def local(mechanism: str, place: str) -> list[Any]:
         processes = [[1], [0]] if place == "main" else [[0], [1]]
-        entry = base | {"stages": [{}]}
-        return [wrap_image(HANDLERS, {0: processes}, mechanism=mechanism, entry=entry)]
+        return [wrap_image(HANDLERS, processes, mechanism=mechanism, entry=base)]
 
     def remote(mechanism: str) -> list[Any]:
-        entry = base | {"stages": [{"test-wrap2": [1]}], "functions": {1: "bad"}}
-        near = wrap_image({"good": GOOD}, {0: [[], [0]]}, mechanism=mechanism, entry=entry)
+        entry = base | {"remotes": {"test-wrap2": {1: "bad"}}}
+        near = wrap_image({"good": GOOD}, [[], [0]], mechanism=mechanism, entry=entry)
         processes = [[1]] if mechanism == "fork" else [[], [1]]
         own = {"tasks": {1: "bad"}, "name": "test-wrap2", "mechanism": mechanism}
-        return [near, wrap_image({"bad": BAD}, {0: processes}, **own)]
+        return [near, wrap_image({"bad": BAD}, processes, **own)]
 
     def deploy(mechanism: str, place: str) -> Deployment:
         images = remote(mechanism) if place == "remote" else local(mechanism, place)
@@ -156,8 +155,7 @@ def inflict(deployment: Deployment, fault: str) -> None:
     error = answer.json
     assert (answer.status, error["code"]) == (status, code), error
     assert message in error["message"]
-    assert (error["function"], error["stage"]) == ("bad", 0)
-    assert error["wrap"] == deployment.bad_wrap
+    assert (error["function"], error["wrap"]) == ("bad", deployment.bad_wrap)
 
 
 def end_the_wrap(deployment: Deployment, fault: str) -> None:

@@ -53,9 +53,9 @@ def handle(req):
 def test_a_worker_finds_its_memory_again_however_many_workers_there_may_be(
     start: Callable[..., Any], wrap_image: Callable[..., Path]
 ) -> None:
-    entry = {"inputs": {0: None, 1: None}, "output": 1, "stages": [{}]}
+    entry = {"output": 1}
     handlers = {"one": MATRICES, "other": MATRICES}
-    image = wrap_image(handlers, {0: [[], [0], [1]]}, mechanism="pool", entry=entry)
+    image = wrap_image(handlers, [[], [0], [1]], mechanism="pool", entry=entry)
     server = start(image, WRAP_MEMORY_MIB="128", pool_concurrency="16")
     server.request(body="")
     assert int(server.request(body="").text) < 300

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-ENTRY: dict[str, Any] = {"inputs": {0: None, 1: None}, "output": [0, 1], "stages": [{}]}
+ENTRY: dict[str, Any] = {"output": [0, 1]}
 
 TOP = "import util\ndef handle(req): return util.NAME\n"
 FUNCTION = "from function import util\ndef handle(req): return util.NAME\n"
@@ -60,7 +60,7 @@ def test_each_function_finds_its_own_util(
     way: str, processes: list[list[int]], start: Any, wrap_image: Any
 ) -> None:
     handlers = {"one": _named(WAYS[way], "first"), "two": _named(WAYS[way], "second")}
-    server = start(wrap_image(handlers, {0: processes}, entry=ENTRY))
+    server = start(wrap_image(handlers, processes, entry=ENTRY))
     for _ in range(2):
         assert server.request().json == ["first", "second"]
 
@@ -110,7 +110,7 @@ def test_relative_paths_lead_to_the_functions_own_files(
                 return file.read() + str(Path("function").is_dir())
     """
     handlers = {n: {"handler.py": handler, "data.txt": f"of {n} "} for n in ("one", "two")}
-    server = start(wrap_image(handlers, {0: processes}, entry=ENTRY))
+    server = start(wrap_image(handlers, processes, entry=ENTRY))
     assert server.request().json == ["of one True", "of two True"]
 
 
@@ -133,7 +133,7 @@ def test_a_module_of_a_function_hides_nothing_of_the_standard_library(
         "handler.py": "import json\ndef handle(req): return json.dumps([req])\n",
         "json.py": "raise ImportError('not this one')\n",
     }
-    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    entry = {"output": 0}
     assert start(wrap_image({"one": files}, entry=entry)).request(body="x").json == ["x"]
 
 
@@ -142,7 +142,7 @@ def test_a_folder_of_data_hides_no_package(start: Any, wrap_image: Any) -> None:
         "handler.py": "import flask\ndef handle(req): return flask.Flask.__name__\n",
         "flask/data.txt": "",
     }
-    entry = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+    entry = {"output": 0}
     assert start(wrap_image({"one": files}, entry=entry)).request().text == "Flask"
 
 
@@ -158,7 +158,7 @@ def test_module_globals_are_kept_where_the_process_is(
             return str(count)
     """
     image = wrap_image(
-        {"one": counts, "two": counts}, {0: [[0], [1]]}, mechanism=mechanism, entry=ENTRY
+        {"one": counts, "two": counts}, [[0], [1]], mechanism=mechanism, entry=ENTRY
     )
     server = start(image, pool_concurrency="1")
     answers = [json.loads(server.request().text) for _ in range(3)]
@@ -183,7 +183,7 @@ def test_globals_stay_apart_whatever_a_function_does_to_the_environment(
             return json.dumps(mine)
     """
     handlers = {name: _named(handler, name) for name in ("one", "two")}
-    image = wrap_image(handlers, {0: processes}, mechanism="pool", entry=ENTRY)
+    image = wrap_image(handlers, processes, mechanism="pool", entry=ENTRY)
     server = start(image, pool_concurrency="1")
     for calls in (2, 3):
         assert server.request().json == [["one"] * calls, ["two"] * calls]
@@ -198,9 +198,10 @@ def test_a_function_used_by_two_tasks_is_one_module(start: Any, wrap_image: Any)
     """
     image = wrap_image(
         {"one": counts},
-        {0: [[0]], 1: [[1]]},
+        [[0, 1]],
         tasks={0: "one", 1: "one"},
-        entry={"inputs": {0: None, 1: 0}, "output": [0, 1], "stages": [{}, {}]},
+        inputs={0: None, 1: 0},
+        entry=ENTRY,
     )
     assert start(image).request().json == [1, 2]
 

@@ -13,14 +13,15 @@ LENGTHS = """
     def handle(req):
         return json.dumps([[text[0], len(text)] for text in json.loads(req)])
 """
-#: Placements of tasks 0..3 of stage 0 and task 4 of stage 1.
+#: Placements of tasks 0..3, and of task 4, which needs them all.
 PLACEMENTS = {
-    "threads": {0: [[0, 1, 2, 3]], 1: [[4]]},
-    "processes": {0: [[0], [1], [2], [3]], 1: [[4]]},
-    "both": {0: [[0, 1], [2, 3]], 1: [[4]]},
-    "only further": {0: [[], [0, 1, 2, 3]], 1: [[], [4]]},
+    "threads": [[0, 1, 2, 3, 4]],
+    "processes": [[0, 4], [1], [2], [3]],
+    "both": [[0, 1, 4], [2, 3]],
+    "called again": [[0], [1, 4], [2, 3]],
+    "only further": [[], [0, 1, 2, 3, 4]],
 }
-ENTRY = {"inputs": {**dict.fromkeys(range(4)), 4: [0, 1, 2, 3]}, "output": 4, "stages": [{}, {}]}
+INPUTS = {**dict.fromkeys(range(4)), 4: [0, 1, 2, 3]}
 HANDLERS = {letter: SIZED.format(letter=letter) for letter in "abcd"} | {"join": LENGTHS}
 
 
@@ -29,7 +30,8 @@ HANDLERS = {letter: SIZED.format(letter=letter) for letter in "abcd"} | {"join":
 def test_outputs_of_any_size_arrive_whole_and_in_order(
     placement: str, mechanism: str, start: Any, wrap_image: Any
 ) -> None:
-    image = wrap_image(HANDLERS, PLACEMENTS[placement], mechanism=mechanism, entry=ENTRY)
+    declared = {"inputs": INPUTS, "entry": {"output": 4}}
+    image = wrap_image(HANDLERS, PLACEMENTS[placement], mechanism=mechanism, **declared)
     server = start(image)
     for size in (1, 300_000, 10_000_000, 2):
         answer = server.request(body=str(size))

@@ -71,8 +71,8 @@ def serve(start: Any, wrap_image: Any) -> Callable[..., Ask]:
     """Serves one function in a process of the wrap; asks it with headers."""
 
     def serve(code: str, processes: list[list[int]]) -> Ask:
-        entry = {"inputs": {7: None}, "output": 7, "stages": [{}]}
-        image = wrap_image({"one": code}, {0: processes}, tasks={7: "one"}, entry=entry)
+        entry = {"output": 7}
+        image = wrap_image({"one": code}, processes, tasks={7: "one"}, entry=entry)
         server = start(image, chiron_trace_key=KEY)
 
         def ask(body: str, **headers: str) -> Any:

@@ -1,4 +1,4 @@
-"""What crosses the borders of a wrap: requests, stage calls, styles of handlers, timelines."""
+"""What crosses the borders of a wrap: requests, calls of other wraps, styles of handlers, timelines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 ECHO = "def handle(req):\n    return req\n"
-ONE: dict[str, Any] = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+ONE: dict[str, Any] = {"output": 0}
 IN_CLUSTER = "http://gateway.openfaas:8080"
 
 
@@ -68,7 +68,7 @@ def test_ten_megabytes_are_taken_where_there_is_memory_for_them(
 @pytest.mark.parametrize("processes", [[[0]], [[], [0]]])
 def test_handlers_find_the_gateway_too(processes: Any, start: Any, wrap_image: Any) -> None:
     handler = "import os\nAT = os.environ['gateway_url']\ndef handle(req):\n    return AT\n"
-    image = wrap_image({"one": handler}, {0: processes}, entry=ONE)
+    image = wrap_image({"one": handler}, processes, entry=ONE)
     assert start(image).request(body="x").text == IN_CLUSTER
     assert start(image, gateway_url="http://mine").request(body="x").text == "http://mine"
 
@@ -79,18 +79,20 @@ def test_remote_wraps_answer_as_local_processes_do(
     sized = "def handle(req):\n    return req[0] * int(req[1:])\n"
     image = wrap_image(
         {"own": sized},
-        {0: [[0]]},
+        inputs={0: None, 1: None, 2: None, 3: [2, 0, 1]},
         entry={
-            "inputs": {0: None, 1: None, 2: None, 3: [2, 0, 1]},
             "output": 3,
-            "stages": [{"test-wrap2": [1], "test-wrap3": [2]}, {"test-wrap2": [3]}],
+            "remotes": {"test-wrap2": {1: "one", 3: "join"}, "test-wrap3": {2: "two"}},
         },
     )
     second = wrap_image(
-        {"one": sized, "join": ECHO}, {0: [[1]], 1: [[], [3]]}, tasks={1: "one", 3: "join"},
+        {"one": sized, "join": ECHO},
+        [[1], [3]],
+        tasks={1: "one", 3: "join"},
+        inputs={1: None, 3: [2, 0, 1]},
         name="test-wrap2",
-    )  # fmt: skip
-    third = wrap_image({"two": sized}, {0: [[2]]}, tasks={2: "two"}, name="test-wrap3")
+    )
+    third = wrap_image({"two": sized}, [[2]], tasks={2: "two"}, name="test-wrap3")
     entry = start(image, gateway_url=gateway.url + "/")
     gateway.ports = {"test-wrap2": start(second).port, "test-wrap3": start(third).port}
     for size in (1, 10_000_000, 300_000):
@@ -124,7 +126,7 @@ def test_several_outputs_are_joined_as_texts(start: Any, wrap_image: Any) -> Non
         "nan": "def handle(req): return 'NaN'\n",
         "mapping": "def handle(req): return {'b': 1, 'a': 'ü'}\n",
     }
-    entry = {"inputs": dict.fromkeys(range(4)), "output": [3, 0, 1, 2], "stages": [{}]}
+    entry = {"output": [3, 0, 1, 2]}
     answer = start(wrap_image(handlers, entry=entry)).request()
     assert answer.text == '[{"a":"\\u00fc","b":1},1.50,"a \\"ü\\" b","NaN"]'
 
@@ -139,7 +141,7 @@ def test_http_handlers_get_event_and_context(
             said += [event.query.get("q"), event.headers.get("X-One")]
             return {"statusCode": 200, "body": said, "headers": {"X-Two": "2"}}
     """
-    image = wrap_image({"one": handler}, {0: processes}, styles={"one": "http"}, entry=ONE)
+    image = wrap_image({"one": handler}, processes, styles={"one": "http"}, entry=ONE)
     answer = start(image, HOSTNAME="here").request(body="grüße")
     assert answer.json == ["grüße", "POST", "/", "here", None, None]
 
@@ -174,19 +176,13 @@ def test_a_wrap_that_is_not_the_entry_says_so(start: Any, wrap_image: Any) -> No
 
 
 @pytest.mark.parametrize(
-    ("stage", "body", "code"),
-    [
-        ("0", b"", "bad-frames"),
-        ("0", b"\xff\xff\xff\xff", "bad-frames"),
-        ("0", b"\0\0\0\2{}", "bad-frames"),
-        ("0", b"\0\0\0\2[]", "bad-frames"),
-    ],
+    "body", [b"", b"\xff\xff\xff\xff", b"\0\0\0\2{}", b"\0\0\0\2[]"]
 )
-def test_a_stage_call_that_is_none_is_refused(
-    stage: str, body: bytes, code: str, start: Any, wrap_image: Any
+def test_a_call_of_another_wrap_that_is_none_is_refused(
+    body: bytes, start: Any, wrap_image: Any
 ) -> None:
-    answer = start(wrap_image({"echo": ECHO})).request(body=body, X_Chiron_Stage=stage)
-    assert (answer.status, answer.json["code"]) == (400, code)
+    answer = start(wrap_image({"echo": ECHO})).request(body=body, X_Chiron_Call="1")
+    assert (answer.status, answer.json["code"]) == (400, "bad-frames")
 
 
 def test_a_wrap_tells_its_name(start: Any, wrap_image: Any) -> None:
@@ -195,23 +191,19 @@ def test_a_wrap_tells_its_name(start: Any, wrap_image: Any) -> None:
 
 
 def test_a_wrap_of_another_plan_is_noticed(start: Any, wrap_image: Any, gateway: Any) -> None:
-    entry = {"inputs": {0: None, 1: None}, "output": 0, "stages": [{"test-wrap2": [0, 1]}]}
-    server = start(wrap_image({}, {}, entry=entry), gateway_url=gateway.url)
+    entry = {"output": 0, "remotes": {"test-wrap2": {0: "echo", 1: "echo"}}}
+    server = start(wrap_image({}, entry=entry), gateway_url=gateway.url)
     gateway.ports["test-wrap2"] = start(wrap_image({"echo": ECHO}, name="test-wrap2")).port
     assert server.request().json["code"] == "other-plan"
 
 
 def test_a_traced_request_tells_what_ran_when(start: Any, wrap_image: Any, gateway: Any) -> None:
     sleeper = "import time\ndef handle(req):\n    time.sleep(0.05)\n    return req\n"
-    entry = {
-        "inputs": dict.fromkeys(range(4)),
-        "output": [0, 1, 2],
-        "stages": [{"test-wrap2": [3]}],
-    }
+    entry = {"output": [0, 1, 2], "remotes": {"test-wrap2": {3: "far"}}}
     handlers = {"one": sleeper, "two": sleeper, "three": sleeper}
-    image = wrap_image(handlers, {0: [[0], [1, 2]]}, entry=entry)
+    image = wrap_image(handlers, [[0], [1, 2]], entry=entry)
     server = start(image, gateway_url=gateway.url, chiron_trace_key="key")
-    remote = wrap_image({"far": sleeper}, {0: [[], [3]]}, tasks={3: "far"}, name="test-wrap2")
+    remote = wrap_image({"far": sleeper}, [[], [3]], tasks={3: "far"}, name="test-wrap2")
     gateway.ports["test-wrap2"] = start(remote, chiron_trace_key="key").port
     began = time.monotonic()
     answer = server.request(body="1", X_Chiron_Trace="key").json
@@ -240,8 +232,8 @@ def test_concurrent_requests_do_not_mix(
     mechanism: str, start: Any, wrap_image: Any, in_background: Any
 ) -> None:
     handlers = dict.fromkeys(("one", "two", "three"), ECHO)
-    entry = {"inputs": {0: None, 1: None, 2: [0, 1]}, "output": 2, "stages": [{}, {}]}
-    image = wrap_image(handlers, {0: [[0], [1]], 1: [[], [2]]}, mechanism=mechanism, entry=entry)
+    declared = {"inputs": {0: None, 1: None, 2: [0, 1]}, "entry": {"output": 2}}
+    image = wrap_image(handlers, [[0], [1, 2]], mechanism=mechanism, **declared)
     server = start(image, pool_concurrency="2", WAITRESS_THREADS="8")
     answers = {n: in_background(server.request, body=str(n)) for n in range(200)}
     for number, answer in answers.items():
@@ -260,7 +252,7 @@ def test_sigterm_lets_the_request_in_flight_finish(
             time.sleep(0.5)
             return "done"
     """
-    image = wrap_image({"one": handler}, {0: [[], [0]]}, entry=ONE)
+    image = wrap_image({"one": handler}, [[], [0]], entry=ONE)
     server = start(image)
     answer = in_background(server.request)
     assert eventually((image / "began").exists)
@@ -272,15 +264,19 @@ def test_sigterm_lets_the_request_in_flight_finish(
     ("changes", "said"),
     [
         ({"tasks": {0: "other"}}, "function 'other' is not declared"),
-        ({"stages": {0: [[0], [0]]}}, "exactly one process"),
-        ({"stages": {}}, "exactly one process"),
+        ({"processes": [[0], [0]]}, "exactly one process"),
+        ({"processes": [[]]}, "exactly one process"),
+        ({"processes": [], "tasks": {}}, "no main process"),
         ({"timeout_s": 0}, "above 0"),
         ({"functions": {"echo": "cgi"}}, "none of flask, http"),
         ({"functions": {"../echo": "flask", "echo": "flask"}}, "not a function's name"),
-        ({"inputs": {0: None, 1: None}}, "do not have the same tasks"),
-        ({"inputs": {0: 0}}, "in no earlier stage"),
-        ({"output": 7}, "which nothing runs"),
-        ({"entry_stages": []}, "not a stage of the entry"),
+        ({"inputs": {0: None, 1: None}}, "not those of the tasks that run here"),
+        ({"inputs": {0: 0}}, "needs task 0, which it does not await"),
+        ({"buckets": [([0], [0])]}, "some do not run before"),
+        ({"buckets": []}, "exactly one bucket"),
+        ({"buckets": [([], [0]), ([], [0])]}, "exactly one bucket"),
+        ({"entry": {"output": 7}}, "which nothing runs"),
+        ({"entry": {"output": 0, "remotes": {"test-wrap2": {1: "far"}}}}, "not those of the tasks"),
     ],
 )
 def test_a_declaration_that_contradicts_itself_is_refused(
@@ -294,13 +290,15 @@ def test_a_declaration_that_contradicts_itself_is_refused(
         "mechanism": "fork",
         "functions": {"echo": "flask"},
         "tasks": {0: "echo"},
-        "stages": {0: [[0]]},
+        "processes": [[0]],
+        "inputs": {0: None},
+        "buckets": [([], [0])],
         "timeout_s": 1.0,
+        "entry": {"output": 0},
     }
-    entry = {"inputs": {0: None}, "output": 0, "stages": changes.pop("entry_stages", [{}])}
-    entry |= {key: changes.pop(key) for key in ("inputs", "output") if key in changes}
+    changed = fields | changes
     with pytest.raises(ValueError, match=said):
-        Wrap(**fields | changes, entry=Entry(**entry))
+        Wrap(**changed | {"entry": Entry(**changed["entry"])})
 
 
 @given(st.lists(st.binary(max_size=40) | st.text(max_size=40)), st.integers(1, 50))
@@ -407,7 +405,7 @@ def test_a_process_that_writes_garbage_costs_its_request_alone(
                     each.detach()
             return req
     """
-    image = wrap_image({"one": garbage}, {0: [[], [0]]}, mechanism=mechanism, entry=ONE)
+    image = wrap_image({"one": garbage}, [[], [0]], mechanism=mechanism, entry=ONE)
     server = start(image, WRAP_MEMORY_MIB="256")
     answer = server.request(body="garbage")
     assert (answer.status, answer.json["code"]) == (500, "process-died")
@@ -442,7 +440,7 @@ def test_what_is_told_of_an_error_has_no_secret_in_it(
                 return f"no such key: {secret}", 401
             return secret
     """
-    server = start(wrap_image({"one": handler}, {0: place}, entry=ONE), secrets_dir=str(folder))
+    server = start(wrap_image({"one": handler}, place, entry=ONE), secrets_dir=str(folder))
     for how in ("raises", "far", "exits", "answers"):
         for name, parts in {"key": ["hun"], "lines": ["quotes", "line"]}.items():
             answer = server.request(body=f"{name} {how}")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 KEY = "0123456789abcdef"
-ONE: dict[str, Any] = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+ONE: dict[str, Any] = {"output": 0}
 OLD = 'def handle(req):\n    return "old " + req\n'
 NEW = """\
 import time

@@ -18,10 +18,10 @@ ECHO = "def handle(req):\n    return req\n"
 REQUESTS, AT_ONCE = 10_000, 16
 #: After how many requests memory is looked at first, a worker is killed, and the zygote is.
 WARM, WORKER, ZYGOTE = 2_000, 4_000, 7_000
-STAGES = {
-    "threads": {0: [[0, 1]], 1: [[2]]},
-    "fork": {0: [[0], [1]], 1: [[], [2]]},
-    "pool": {0: [[0], [1]], 1: [[], [2]]},
+PROCESSES = {
+    "threads": [[0, 1, 2]],
+    "fork": [[0], [1, 2]],
+    "pool": [[0], [1, 2]],
 }
 
 
@@ -65,14 +65,15 @@ def ask(server: Any, requests: int, at: dict[int, Callable[[], None]]) -> Counte
 
 @pytest.mark.soak
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("mechanism", STAGES)
+@pytest.mark.parametrize("mechanism", PROCESSES)
 def test_under_load_only_what_a_victim_held_is_lost_and_nothing_leaks(
     mechanism: str, start: Any, wrap_image: Any, eventually: Any
 ) -> None:
     handlers = dict.fromkeys(("one", "two", "three"), ECHO)
-    entry = {"inputs": {0: None, 1: None, 2: [0, 1]}, "output": 2, "stages": [{}, {}]}
+    declared = {"inputs": {0: None, 1: None, 2: [0, 1]}, "entry": {"output": 2}}
     kind = "fork" if mechanism == "threads" else mechanism
-    image = wrap_image(handlers, STAGES[mechanism], mechanism=kind, entry=entry, timeout_s=60.0)
+    declared |= {"mechanism": kind, "timeout_s": 60.0}
+    image = wrap_image(handlers, PROCESSES[mechanism], **declared)
     server = start(image, WAITRESS_THREADS="16", pool_concurrency="4")
     main = psutil.Process(server.process.pid)
     memory: list[int] = []

@@ -17,7 +17,7 @@ HANDLER = """
             return str([name for name in os.environ if "chiron" in name.lower()])
         return f"{req} {sys.getswitchinterval():g}"
 """
-ONE: dict[str, Any] = {"inputs": {0: None}, "output": 0, "stages": [{}]}
+ONE: dict[str, Any] = {"output": 0}
 USUAL = "x 0.005"
 PLACES = {"main": [[0]], "further": [[], [0]]}
 
@@ -40,7 +40,7 @@ PLACES = {"main": [[0]], "further": [[], [0]]}
 def test_without_the_key_nothing_is_traced_and_nothing_is_told(
     headers: dict[str, str], key: str, place: str, start: Any, wrap_image: Any
 ) -> None:
-    image = wrap_image({"one": HANDLER}, {0: PLACES[place]}, entry=ONE)
+    image = wrap_image({"one": HANDLER}, PLACES[place], entry=ONE)
     server = start(image, chiron_trace_key=key)
     answer = server.request(body="x", **headers)
     assert (answer.status, answer.text) == (200, USUAL)
@@ -51,35 +51,34 @@ def test_without_the_key_nothing_is_traced_and_nothing_is_told(
 def test_functions_do_not_find_the_key_in_their_environment(
     place: str, start: Any, wrap_image: Any
 ) -> None:
-    image = wrap_image({"one": HANDLER}, {0: PLACES[place]}, entry=ONE)
+    image = wrap_image({"one": HANDLER}, PLACES[place], entry=ONE)
     assert start(image, chiron_trace_key=KEY).request(body="key").text == "[]"
 
 
-def stage_call(**changes: Any) -> bytes:
-    """The body of a call for stage 0 that asks for everything that can be watched."""
+def call(**changes: Any) -> bytes:
+    """The body of another wrap's call, which asks for everything that can be watched."""
     from wrap.frames import pieces
 
-    watch = [True, True, True]
-    fields = {"stage": 0, "process": 0, "watch": watch, "number": 1, "execution": ""}
-    header = fields | {"tasks": [[0, 0]], "texts": 1} | changes
-    return b"".join(pieces([json.dumps(header), "x"]))
+    ident = {"watch": [True, True, True], "mark": "", "number": 1}
+    fields = {"tasks": [0], "objects": [None], "gives": [0], "rest": 0, "process": 0}
+    return b"".join(pieces([json.dumps(ident | fields | changes), "x"]))
 
 
 def told(server: Any, body: bytes | None = None, **headers: str) -> dict[str, Any]:
-    """What a wrap answers of its one task to a stage call."""
+    """What a wrap answers of its one task to a call."""
     from wrap.frames import split
 
-    answer = server.request(body=body or stage_call(), X_Chiron_Stage="0", **headers)
+    answer = server.request(body=body or call(), X_Chiron_Call="1", **headers)
     assert answer.status == 200
     _, result, text = split(answer.body)
     return json.loads(bytes(result)) | {"text": bytes(text).decode()}
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_stage_call_is_traced_for_who_knows_the_key_alone(
+def test_a_call_is_traced_for_who_knows_the_key_alone(
     place: str, start: Any, wrap_image: Any
 ) -> None:
-    server = start(wrap_image({"one": HANDLER}, {0: PLACES[place]}), chiron_trace_key=KEY)
+    server = start(wrap_image({"one": HANDLER}, PLACES[place]), chiron_trace_key=KEY)
     for headers in ({}, {"X_Chiron_Trace": "1"}):
         result = told(server, **headers)
         assert result["text"] == USUAL
@@ -91,53 +90,72 @@ def test_a_stage_call_is_traced_for_who_knows_the_key_alone(
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("mark", ["x]\n[other", "x] y", "\x1b[2J", "ü" * 8, "-" * 8])
-def test_a_stage_call_marks_lines_with_an_id_and_nothing_else(
+def test_a_call_marks_lines_with_an_id_and_nothing_else(
     mark: str, place: str, start: Any, wrap_image: Any
 ) -> None:
     code = "def handle(req):\n    print('said', flush=True)\n    return req\n"
-    server = start(wrap_image({"one": code}, {0: PLACES[place]}))
-    told(server, stage_call(execution="1a2b-3c4d-5e6f"))
-    told(server, stage_call(execution=mark))
+    server = start(wrap_image({"one": code}, PLACES[place]))
+    told(server, call(mark="1a2b-3c4d-5e6f"))
+    told(server, call(mark=mark))
     said = [line for line in server.log.read_text().splitlines() if "said" in line]
     assert said == ["[one 1a2b-3c4] said", "[one] said"]
 
 
-def test_an_entry_wrap_runs_no_single_stage(start: Any, wrap_image: Any) -> None:
-    """Who may send a workflow's requests does not thereby choose what its later stages get."""
+def test_an_entry_wrap_runs_no_single_task(start: Any, wrap_image: Any) -> None:
+    """Who may send a workflow's requests does not thereby choose what its later tasks get."""
     handlers = {"check": "def handle(req):\n    return 'checked'\n", "pay": HANDLER}
-    entry = {"inputs": {0: None, 1: 0}, "output": 1, "stages": [{}, {}]}
-    server = start(wrap_image(handlers, {0: [[0]], 1: [[1]]}, entry=entry))
-    body = stage_call(stage=1, tasks=[[1, 0]])
-    answer = server.request(body=body, X_Chiron_Stage="1")
+    server = start(wrap_image(handlers, inputs={0: None, 1: 0}, entry={"output": 1}))
+    body = call(tasks=[1], objects=[0])
+    answer = server.request(body=body, X_Chiron_Call="1")
     assert answer.text == "checked 0.005"
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"stage": []},
-        {"stage": float("inf")},
-        {"tasks": [[float("inf"), 0]]},
+        {"tasks": 0},
+        {"tasks": [float("inf")]},
+        {"gives": [[]]},
+        {"rest": float("inf")},
         {"number": {}},
         {"watch": [1, 2, 3, 4]},
         {"process": None},
-        {"texts": 10**9},
-        {"texts": "many"},
-        {"tasks": [[0, 7]]},
+        {"objects": 10**9},
+        {"objects": ["many"]},
     ],
 )
-def test_a_job_of_nonsense_is_refused(changes: dict[str, Any], start: Any, wrap_image: Any) -> None:
+def test_a_call_of_nonsense_is_refused(changes: dict[str, Any], start: Any, wrap_image: Any) -> None:
     server = start(wrap_image({"one": HANDLER}))
-    answer = server.request(body=stage_call(**changes), X_Chiron_Stage="0")
+    answer = server.request(body=call(**changes), X_Chiron_Call="1")
     assert (answer.status, answer.json["code"]) == (400, "bad-frames")
 
 
-def test_a_job_of_very_deep_json_is_refused(start: Any, wrap_image: Any) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tasks": []},
+        {"tasks": [7]},
+        {"tasks": [0, 7]},
+        {"tasks": [0], "objects": [3]},
+        {"tasks": [1], "objects": [None]},
+    ],
+)
+def test_a_call_for_what_a_wrap_cannot_run_is_another_plans(
+    changes: dict[str, Any], start: Any, wrap_image: Any
+) -> None:
+    tasks = {"tasks": {0: "one", 1: "one"}, "inputs": {0: None, 1: 0}}
+    server = start(wrap_image({"one": HANDLER}, **tasks))
+    answer = server.request(body=call(**changes), X_Chiron_Call="1")
+    assert (answer.status, answer.json["code"]) == (400, "other-plan")
+    assert told(server)["text"] == USUAL
+
+
+def test_a_call_of_very_deep_json_is_refused(start: Any, wrap_image: Any) -> None:
     from wrap.frames import pieces
 
     server = start(wrap_image({"one": HANDLER}))
     body = b"".join(pieces(["[" * 100_000]))
-    answer = server.request(body=body, X_Chiron_Stage="0")
+    answer = server.request(body=body, X_Chiron_Call="1")
     assert (answer.status, answer.json["code"]) == (400, "bad-frames")
 
 
