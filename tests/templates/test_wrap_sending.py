@@ -62,9 +62,13 @@ def run(transport: Transport) -> set[int]:
     none = cast(Mechanism, None)
     runtime = Runtime(WRAP, {}, ThreadPool(), Loop(), none, transport, route)
     outcomes = SimpleQueue[execution.Outcome]()
+
+    def reply(_: execution.Execution, outcome: execution.Outcome) -> None:
+        outcomes.put(outcome)
+
     part = WRAP.graph.part(WRAP.place_of, {REMOTE})
     deadline = time.monotonic() + BOUND_S
-    execution.Execution(runtime, part, {None: "a"}, IDENT, deadline, outcomes.put).start()
+    execution.Execution(runtime, part, {None: "a"}, IDENT, deadline, reply).start()
     outcome = outcomes.get(timeout=2 * BOUND_S)
     if isinstance(outcome, TaskError):
         raise outcome

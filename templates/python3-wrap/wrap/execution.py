@@ -66,7 +66,7 @@ class Execution:
     deadline
         Seconds of the monotonic clock.
     reply
-        Called once, with the outcome, by a thread that may take its time.
+        Called once, with this and the outcome, by a thread that may take its time.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Execution:
         objects: dict[Key, str],
         ident: Ident,
         deadline: float,
-        reply: Callable[[Outcome], None],
+        reply: Callable[[Execution, Outcome], None],
     ) -> None:
         self.data = Data(objects)
         self._runtime = runtime
@@ -157,7 +157,7 @@ class Execution:
         if self._admitted:
             self._runtime.mechanism.leave()
         if outcome is not None:
-            self._reply(outcome)
+            self._reply(self, outcome)
 
     def _follow(self, step: Step) -> list[int]:
         """Do what `step` says, but for the tasks that begin in this process: these it returns."""

@@ -126,7 +126,7 @@ def _execute(
 ) -> Response:
     """Begin an execution, whose answer `respond` makes when it has ended."""
 
-    def reply(outcome: Outcome) -> None:
+    def reply(execution: Execution, outcome: Outcome) -> None:
         try:
             if isinstance(outcome, TaskError):
                 raise outcome
@@ -138,8 +138,7 @@ def _execute(
         later(response)
 
     later = request.environ[LATER]()
-    execution = Execution(runtime, part, objects, ident, deadline, reply)
-    execution.start()
+    Execution(runtime, part, objects, ident, deadline, reply).start()
     return Response()
 
 
