@@ -93,7 +93,7 @@ def _show(report: DeploymentReport) -> None:
         f"{measured.p95_ms:.1f}",
     ]
     columns = ["planner", "wraps", "CPUs", "predicted ms", "measured p50 ms", "p95 ms"]
-    table(f"{plan.workflow}, {plan.mechanism}", columns, [row])
+    table(f"{plan.workflow}, {plan.mechanisms}", columns, [row])
     if measured.payloads and predicted and predicted.payloads_ms:
         rows = [
             [name, str(each.samples), f"{predicted.payloads_ms[name]:.1f}", *_measured(each)]

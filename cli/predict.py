@@ -111,7 +111,7 @@ def _show(plan: Plan, prediction: Prediction) -> None:
     whole = f"{prediction.latency_ms:.2f}"
     spread = [f"{prediction.low_ms:.2f}", f"{prediction.high_ms:.2f}"]
     rows += [["whole", whole], ["low", spread[0]], ["high", spread[1]]]
-    table(f"{plan.workflow}, {plan.planner}, {plan.mechanism}", ["", "predicted ms"], rows)
+    table(f"{plan.workflow}, {plan.planner}, {plan.mechanisms}", ["", "predicted ms"], rows)
 
 
 def _show_explanation(explanation: Explanation) -> None:

@@ -8,11 +8,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from scheduler.layout import over_stages
 from workflow.documents import Document, parse_json, read_document, read_json, validate
 from workflow.errors import ChironError
 from workflow.folder import parse_workflow
 from workflow.model import Workflow
-from workflow.plan import Plan, Wrap, WrapStage
+from workflow.plan import Plan, Wrap
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Milliseconds, Period, PeriodKind, Profile
 
@@ -45,19 +46,14 @@ class MeasuredRow(Document):
 
     def plan(self, workflow: Workflow, cpus: int) -> Plan:
         """The deployment as a plan of one wrap."""
-        stages = tuple(
-            WrapStage(stage=number, processes=processes)
-            for number, processes in enumerate(self.stages)
-        )
-        wrap = Wrap(name="wrap1", cpus=cpus, memory_mib=1, stages=stages)
-        plan = Plan(
-            format=1,
-            workflow=workflow.name,
-            planner="pgp",
-            mechanism="fork",
-            wraps=(wrap,),
+        wrap = Wrap(
+            name="wrap1",
             cpus=cpus,
+            memory_mib=1,
+            mechanism="fork",
+            processes=over_stages(self.stages),
         )
+        plan = Plan(format=2, workflow=workflow.name, planner="pgp", wraps=(wrap,), cpus=cpus)
         plan.check_against(workflow)
         return plan
 

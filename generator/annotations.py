@@ -64,7 +64,7 @@ def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
         failure = workflow.failure
         flow = {
             "task": numbers[task.name],
-            "stage": wrap.stages[0].stage,
+            "stage": workflow.stage_of(task.name),
             "source": numbered(task.source, numbers),
             "output": numbered(workflow.output, numbers),
             "fail": [failure.error, failure.cause] if failure else None,

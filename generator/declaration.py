@@ -79,8 +79,9 @@ def declare(
     numbers = task_numbers(workflow)
     functions = functions_in(wrap, workflow)
     stages = {
-        stage.stage: [[numbers[task] for task in process] for process in stage.processes]
-        for stage in wrap.stages
+        stage: [[numbers[task] for task in process] for process in processes]
+        for stage, processes in enumerate(map(wrap.part, workflow.stages))
+        if processes
     }
     tasks = {numbers[task]: workflow.function_of(task) for task in wrap.tasks}
     entry = None
@@ -93,7 +94,7 @@ def declare(
     return WrapDeclaration(
         workflow=workflow.name,
         name=wrap.name,
-        mechanism=plan.mechanism,
+        mechanism=wrap.mechanism,
         functions={name: styles[name] for name in functions},
         tasks=dict(sorted(tasks.items())),
         stages=stages,
@@ -109,12 +110,14 @@ def functions_in(wrap: Wrap, workflow: Workflow) -> list[str]:
 
 
 def _entry(plan: Plan, workflow: Workflow, numbers: Mapping[str, int]) -> EntryDeclaration:
-    remote: list[dict[str, list[int]]] = [{} for _ in workflow.stages]
-    for wrap in plan.wraps[1:]:
-        for stage in wrap.stages:
-            remote[stage.stage][wrap.name] = [
-                numbers[task] for process in stage.processes for task in process
-            ]
+    remote: list[dict[str, list[int]]] = [
+        {
+            plan.wraps[index].name: [numbers[task] for process in processes for task in process]
+            for index, processes in plan.parts(stage)
+            if index > 0
+        }
+        for stage in workflow.stages
+    ]
     failure = workflow.failure
     return EntryDeclaration(
         inputs={numbers[task.name]: numbered(task.source, numbers) for task in workflow.tasks},

@@ -78,7 +78,7 @@ def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> di
         "max_inflight": str(_most_inflight(plan, seconds, threads)),
         "WRAP_CPUS": str(wrap.cpus),
         "WRAP_MEMORY_MIB": str(wrap.memory_mib),
-        **mechanism_of(plan.mechanism).environment(wrap.cpus, requests),
+        **mechanism_of(wrap.mechanism).environment(wrap.cpus, requests),
     }
 
 
@@ -108,7 +108,7 @@ def _requests_per_ms(plan: Plan) -> float | None:
 
 def _fitting(wrap: Wrap, process_mib: float = PROCESS_MIB) -> int:
     """How many requests at once have room in the wrap's memory."""
-    further = max(len(stage.processes) - 1 for stage in wrap.stages)
+    further = len(wrap.processes) - 1
     functions_mib = wrap.demand.memory_mib if wrap.demand else 0.0
     idle_mib = IDLE_MIB + (wrap.demand.imports_mib if wrap.demand else 0.0)
     return int((wrap.memory_mib - idle_mib) / max(1.0, functions_mib + process_mib * further))

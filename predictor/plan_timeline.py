@@ -54,13 +54,13 @@ def plan_timeline(plan: Plan, workflow: Workflow, predictor: Predictor) -> list[
 def _stage(
     plan: Plan, workflow: Workflow, predictor: Predictor, number: int, begin_ms: float
 ) -> Iterator[WrapTimeline]:
-    platform, mechanism = predictor.platform, plan.mechanism
-    parts, caller = parts_of(plan, number, workflow), caller_of(plan, number)
+    platform, mechanism = predictor.platform, plan.mechanisms
+    parts, caller = parts_of(plan, number, workflow), caller_of(plan, number, workflow)
     following_ms = predictor.following_ms(plan, number)
     runs = predictor.stage_runs(parts, mechanism, caller)
     spans = predictor.stage_spans(parts, mechanism, caller)
-    for (index, part), (processes, _), run, done in zip(
-        plan.stage(number), parts, runs, spans, strict=True
+    for (index, tasks), (processes, _), run, done in zip(
+        plan.parts(workflow.stages[number]), parts, runs, spans, strict=True
     ):
         wrap = plan.wraps[index]
         yield WrapTimeline(
@@ -70,7 +70,7 @@ def _stage(
             start_ms=begin_ms + following_ms + run.call_ms,
             network_ms=following_ms + run.call_ms,
             gather_ms=run.gathering_ms,
-            tasks=part.processes,
+            tasks=tasks,
             starts_ms=tuple(predictor.starts_ms(processes, mechanism)),
             ends_ms=run.ends_ms,
             spans=tuple(done),

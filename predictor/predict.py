@@ -160,7 +160,9 @@ class Predictor:
         return [
             self.following_ms(plan, number)
             + self.stage_ms(
-                parts_of(plan, number, workflow), plan.mechanism, caller_of(plan, number)
+                parts_of(plan, number, workflow),
+                plan.mechanisms,
+                caller_of(plan, number, workflow),
             )
             for number in range(len(workflow.stages))
         ]
@@ -244,7 +246,7 @@ def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
     ``prediction_error``. As these are independent, their squares add up.
 
     Raises ``unknown-function`` where a function has no profile; ``missing-task``,
-    ``repeated-task``, ``unknown-task`` or ``wrong-stage`` where plan and workflow differ.
+    ``repeated-task`` or ``unknown-task`` where plan and workflow differ.
     """
     profile.require(workflow.functions)
     plan.check_against(workflow)
@@ -309,16 +311,16 @@ def parts_of(plan: Plan, stage: int, workflow: Workflow) -> list[Part]:
     """What each wrap that takes part in a stage runs there."""
     uses = workflow.function_of
     return [
-        (tuple(tuple(map(uses, process)) for process in part.processes), plan.wraps[index].cpus)
-        for index, part in plan.stage(stage)
+        (tuple(tuple(map(uses, process)) for process in processes), plan.wraps[index].cpus)
+        for index, processes in plan.parts(workflow.stages[stage])
     ]
 
 
-def caller_of(plan: Plan, stage: int) -> Caller:
+def caller_of(plan: Plan, stage: int, workflow: Workflow) -> Caller:
     """What calls the wraps of a stage."""
     if plan.orchestrator == "client":
         return "client"
-    return "first" if plan.stage(stage)[0][0] == 0 else "entry"
+    return "first" if plan.wraps[0].part(workflow.stages[stage]) else "entry"
 
 
 def _work(function: FunctionProfile, scale: float) -> Work:

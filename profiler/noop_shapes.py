@@ -14,9 +14,10 @@ from pathlib import Path
 
 from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
 from profiler import noop_handler
+from scheduler.layout import over_stages
 from workflow.folder import WorkflowFolder
 from workflow.model import Task, Workflow
-from workflow.plan import Plan, Wrap, WrapStage
+from workflow.plan import Plan, Wrap
 
 FUNCTION = "noop"
 _MEMORY_MIB = 256
@@ -97,7 +98,8 @@ def shape(
             name=f"{workflow_name}-wrap{index}",
             cpus=len(processes),
             memory_mib=_MEMORY_MIB,
-            stages=tuple(WrapStage(stage=s, processes=layout[s][index - 1]) for s in range(stages)),
+            mechanism=mechanism,
+            processes=over_stages([stage[index - 1] for stage in layout]),
         )
         for index, processes in enumerate(sizes, start=1)
     )
@@ -107,10 +109,9 @@ def shape(
     ]
     outputs = tuple(task.name for task in tasks[-width:])
     plan = Plan(
-        format=1,
+        format=2,
         workflow=workflow_name,
         planner="calibration",
-        mechanism=mechanism,
         wraps=wraps,
         cpus=sum(wrap.cpus for wrap in wraps),
     )

@@ -19,7 +19,7 @@ from scheduler.layout import wrap_name
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Task, Workflow
-from workflow.plan import Plan, Wrap, WrapStage
+from workflow.plan import Plan, Wrap
 
 Launch = Callable[[Workflow, WorkflowFolder, Plan], AbstractContextManager[Deployment | Running]]
 #: Names of OpenFaaS functions end here.
@@ -141,16 +141,16 @@ def solo_plan(workflow: Workflow, *, forked: bool = False) -> Plan:
             name=name,
             cpus=_CPUS,
             memory_mib=_MEMORY_MIB,
-            stages=(WrapStage(stage=0, processes=(*main, (task.name,))),),
+            mechanism=DEFAULT_MECHANISM,
+            processes=(*main, (task.name,)),
         )
         for task, name in zip(workflow.tasks, _wrap_names(workflow), strict=True)
     )
     return Plan(
-        format=1,
+        format=2,
         workflow=workflow.name,
         planner="alone",
         orchestrator="client",
-        mechanism=DEFAULT_MECHANISM,
         wraps=wraps,
         cpus=_CPUS * len(wraps),
     )

@@ -11,9 +11,8 @@ from workflow.plan import Plan
 
 @dataclass(frozen=True)
 class _Place:
-    """A process of a wrap in a stage, and its tasks."""
+    """A process of a wrap, and its tasks."""
 
-    stage: int
     wrap: str
     number: int
     tasks: frozenset[str]
@@ -36,7 +35,8 @@ def _figures(old: Plan, new: Plan) -> Iterator[str]:
     figures = {
         "workflow": (old.workflow, new.workflow),
         "planner": (old.planner, new.planner),
-        "mechanism": (old.mechanism, new.mechanism),
+        "mechanism": (old.mechanisms, new.mechanisms),
+        "trigger": (old.trigger, new.trigger),
         "SLO": (_ms(old.slo_ms), _ms(new.slo_ms)),
         "meets the SLO": (_yes(old.meets_slo), _yes(new.meets_slo)),
         "predicted": (_latency(old), _latency(new)),
@@ -76,7 +76,7 @@ def _matched(old: list[_Place], new: list[_Place]) -> dict[_Place, _Place]:
         (-len(one.tasks & other.tasks), i, j)
         for i, one in enumerate(new)
         for j, other in enumerate(old)
-        if one.stage == other.stage and one.tasks & other.tasks
+        if one.tasks & other.tasks
     ]
     matched: dict[_Place, _Place] = {}
     for _, i, j in sorted(pairs):
@@ -87,10 +87,9 @@ def _matched(old: list[_Place], new: list[_Place]) -> dict[_Place, _Place]:
 
 def _places(plan: Plan) -> list[_Place]:
     return [
-        _Place(stage.stage, wrap.name, number, frozenset(tasks))
+        _Place(wrap.name, number, frozenset(tasks))
         for wrap in plan.wraps
-        for stage in wrap.stages
-        for number, tasks in enumerate(stage.processes)
+        for number, tasks in enumerate(wrap.processes)
         if tasks
     ]
 

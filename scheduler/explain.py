@@ -10,7 +10,7 @@ from scheduler.conflicts import Conflicts, Pair
 from scheduler.limits import Limits, exceeded
 from scheduler.options import Job
 from scheduler.planners import PLANNERS, searched
-from workflow.plan import Plan, Wrap, WrapStage
+from workflow.plan import Plan, Wrap
 
 _STRATEGIES: dict[Strategy, str] = {
     "cost": "the fewest CPUs that meet the SLO, in the fewest wraps",
@@ -75,15 +75,16 @@ def _payloads(plan: Plan) -> Iterator[str]:
 
 def _wraps(plan: Plan, job: Job) -> list[str]:
     """Why there is more than one wrap, and what each is."""
-    lines = _some(list(map(_wrap, plan.wraps)), "wraps")
+    lines = _some([_wrap(wrap, job) for wrap in plan.wraps], "wraps")
     if searched(plan.planner) and len(plan.wraps) > 1:
-        lines.insert(0, f"{len(plan.wraps)} wraps: {_why_several(job, plan.mechanism)}")
+        lines.insert(0, f"{len(plan.wraps)} wraps: {_why_several(job, plan.wraps[0].mechanism)}")
     return lines
 
 
-def _wrap(wrap: Wrap) -> str:
-    most = max(sum(map(bool, stage.processes)) for stage in wrap.stages)
-    work = f"{_count(len(wrap.tasks), 'task')} in {_count(len(wrap.stages), 'stage')}"
+def _wrap(wrap: Wrap, job: Job) -> str:
+    parts = list(filter(None, map(wrap.part, job.workflow.stages)))
+    most = max(sum(map(bool, processes)) for processes in parts)
+    work = f"{_count(len(wrap.tasks), 'task')} in {_count(len(parts), 'stage')}"
     share = "at once share" if most > wrap.cpus else "at once on"
     processes = f"{_count(most, 'process', 'es')} {share} {_count(wrap.cpus, 'CPU')}"
     return f"{wrap.name}: {work}, {processes}, {wrap.memory_mib} MiB"
@@ -101,25 +102,22 @@ def _why_several(job: Job, mechanism: str) -> str:
 
 def _processes(plan: Plan, job: Job) -> Iterator[str]:
     for wrap in plan.wraps:
-        for stage in wrap.stages:
-            for number, process in enumerate(stage.processes, start=1):
-                if len(process) > 1:
-                    yield f"{_where(plan, wrap, stage)}{_shared(process, number, plan, job)}"
+        place = f"{wrap.name}, " if len(plan.wraps) > 1 else ""
+        for stage, tasks in enumerate(job.workflow.stages, start=1):
+            for number, process in enumerate(wrap.processes, start=1):
+                together = [task for task in process if task in tasks]
+                if len(together) > 1:
+                    yield f"{place}stage {stage}: {_shared(together, number, wrap, job)}"
 
 
-def _where(plan: Plan, wrap: Wrap, stage: WrapStage) -> str:
-    several = len(plan.wraps) > 1
-    return f"{wrap.name}, stage {stage.stage + 1}: " if several else f"stage {stage.stage + 1}: "
-
-
-def _shared(process: Sequence[str], number: int, plan: Plan, job: Job) -> str:
+def _shared(process: Sequence[str], number: int, wrap: Wrap, job: Job) -> str:
     functions = [job.workflow.function_of(task) for task in process]
     names = list(dict.fromkeys(functions))
     gil_ms = sum(job.profile.functions[f].time_ms("cpu") for f in functions)
     tasks = f" ({len(process)} tasks)" if len(names) < len(process) else ""
     share = "shares" if len(names) == 1 else "share"
     which = "the main process" if number == 1 else f"process {number}"
-    start = mechanism_of(plan.mechanism).start_in_words(job.platform)
+    start = mechanism_of(wrap.mechanism).start_in_words(job.platform)
     return (
         f"{_names(names)}{tasks} {share} {which}: "
         f"together {gil_ms:.1f} ms of GIL, alone they would cost a CPU and {start} each"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, zip_longest
 
 from workflow.model import Workflow
-from workflow.plan import Demand, Orchestrator, Plan, Wrap, WrapStage
+from workflow.plan import Demand, Orchestrator, Plan, Processes, Wrap
 from workflow.profile import FunctionProfile, Profile
 
-#: The tasks of one process, of the processes of one wrap, of the wraps of one stage.
-Tasks = tuple[str, ...]
-WrapProcesses = tuple[Tasks, ...]
-StageLayout = tuple[WrapProcesses, ...]
+#: The wraps of one stage, each with its processes.
+StageLayout = tuple[Processes, ...]
 #: For each stage the wraps that take part: wrap k of one stage and of the next are one sandbox.
 Layout = tuple[StageLayout, ...]
 
@@ -46,11 +45,8 @@ def plan_from_layout(
     wraps = [
         _wrap(
             names[index] if names else wrap_name(workflow.name, f"{prefix}wrap{index + 1}"),
-            [
-                (number, stage[index])
-                for number, stage in enumerate(layout)
-                if any(stage[index:][:1])
-            ],
+            mechanism,
+            [stage[index] for stage in layout if any(stage[index:][:1])],
             workflow,
             profile,
             node_cpus,
@@ -58,11 +54,10 @@ def plan_from_layout(
         for index in range(count)
     ]
     return Plan(
-        format=1,
+        format=2,
         workflow=workflow.name,
         planner=planner,
         orchestrator=orchestrator,
-        mechanism=mechanism,
         wraps=tuple(wraps),
         cpus=sum(wrap.cpus for wrap in wraps),
     )
@@ -74,21 +69,27 @@ def wrap_name(workflow: str, suffix: str) -> str:
     return name[-63:].lstrip("-0123456789")
 
 
-def widest(stages: Sequence[tuple[int, WrapProcesses]]) -> int:
+def over_stages(stages: Sequence[Processes]) -> Processes:
+    """The processes of a wrap, of which each is the one in its place in all `stages`."""
+    return tuple(tuple(chain(*tasks)) for tasks in zip_longest(*stages, fillvalue=()))
+
+
+def widest(stages: Sequence[Processes]) -> int:
     """How many processes a wrap runs at once; an empty main process only waits."""
-    return max(sum(1 for process in processes if process) for _, processes in stages)
+    return max(sum(1 for process in processes if process) for processes in stages)
 
 
 def _wrap(
     name: str,
-    stages: list[tuple[int, WrapProcesses]],
+    mechanism: str,
+    stages: list[Processes],
     workflow: Workflow,
     profile: Profile,
     node_cpus: int | None,
 ) -> Wrap:
     running = [
         [profile.functions[workflow.function_of(task)] for each in processes for task in each]
-        for _, processes in stages
+        for processes in stages
     ]
     running_mib = [sum(function.memory_mib for function in stage) for stage in running]
     imports_mib = _imports_mib([function for stage in running for function in stage])
@@ -97,7 +98,7 @@ def _wrap(
         + imports_mib
         + max(
             mib + PROCESS_MEMORY_MIB * (len(processes) - 1)
-            for mib, (_, processes) in zip(running_mib, stages, strict=True)
+            for mib, processes in zip(running_mib, stages, strict=True)
         )
     )
     cpu_ms = sum(f.core_ms for stage in running for f in stage)
@@ -110,7 +111,8 @@ def _wrap(
             memory_mib=round(max(running_mib), 2),
             imports_mib=round(imports_mib, 2),
         ),
-        stages=tuple(WrapStage(stage=n, processes=processes) for n, processes in stages),
+        mechanism=mechanism,
+        processes=over_stages(stages),
     )
 
 

@@ -16,12 +16,13 @@ from itertools import compress
 from predictor.equations import workflow_latency_ms
 from scheduler.fill import fill
 from scheduler.kernighan_lin import Functions
-from scheduler.layout import Layout, StageLayout, WrapProcesses
+from scheduler.layout import Layout, StageLayout
 from scheduler.limits import Limits
 from scheduler.partition import SMALL, Partition, partition
 from scheduler.problem import Problem
 from scheduler.shapes import Shape, bounds_ms, least_cpus, shapes, slots_of
 from scheduler.slots import Slots, by_wrap, water_level_ms
+from workflow.plan import Processes
 
 #: How many numbers of processes are looked at in a stage that may have more, from few to all,
 #: and of how many of them, the most promising, partitions are searched.
@@ -236,16 +237,16 @@ class Search:
         self, tasks: Sequence[str], stage: Sequence[Functions], shape: Shape
     ) -> tuple[float, StageLayout]:
         waiting = _tasks_by_function(self.problem, tasks)
-        wraps, latest_ms = list[WrapProcesses](), 0.0
+        wraps, latest_ms = list[Processes](), 0.0
         for group, functions in enumerate(stage):
-            present: list[WrapProcesses] = []
+            present: list[Processes] = []
             if functions:
                 latency_ms, places, processes = self._fastest(functions, group, shape)
                 latest_ms = max(latest_ms, latency_ms)
                 for content in by_wrap(processes, places.sizes):
                     ordered = map(self.problem.in_order, content)
                     present.append(tuple(tuple(waiting[n].pop() for n in p) for p in ordered))
-            absent: list[WrapProcesses] = [()] * (len(shape.groups[group]) - len(present))
+            absent: list[Processes] = [()] * (len(shape.groups[group]) - len(present))
             wraps += present + absent
         return latest_ms, tuple(wraps)
 

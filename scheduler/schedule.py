@@ -69,7 +69,7 @@ def schedule(
     best = min(found, key=better(strategy, slo_ms)).plan
     fewer_ms = None
     if fixed is None and strategy == "cost" and best.cpus > 1:
-        fewer_ms = options[best.mechanism].search.floor_ms(best.cpus - 1)
+        fewer_ms = options[best.mechanisms].search.floor_ms(best.cpus - 1)
     return assess(best, job, slo_ms, strategy, fewer_ms)
 
 

@@ -27,7 +27,7 @@ from workflow.answer import ExpectedAnswer
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
-from workflow.plan import Plan, Wrap, WrapStage
+from workflow.plan import Plan, Wrap
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
 
@@ -284,22 +284,22 @@ def plan_of(profile_of: Callable[[Workflow], Profile], platform: Platform) -> Ca
 
 @pytest.fixture(scope="session")
 def plan_by_hand() -> Callable[..., Plan]:
-    """A plan from ``{wrap: {stage: processes}}``."""
+    """A plan from ``{wrap: processes}``."""
 
-    def make(wraps: Mapping[str, Mapping[int, Sequence[Sequence[str]]]], **fields: Any) -> Plan:
+    def make(
+        wraps: Mapping[str, Sequence[Sequence[str]]], mechanism: str = "fork", **fields: Any
+    ) -> Plan:
         made = tuple(
             Wrap(
                 name=name,
                 cpus=1,
                 memory_mib=64,
-                stages=tuple(
-                    WrapStage(stage=number, processes=tuple(map(tuple, processes)))
-                    for number, processes in stages.items()
-                ),
+                mechanism=mechanism,
+                processes=tuple(map(tuple, processes)),
             )
-            for name, stages in wraps.items()
+            for name, processes in wraps.items()
         )
-        known = {"workflow": "small", "planner": "pgp", "mechanism": "fork"}
-        return Plan(format=1, wraps=made, cpus=len(made), **{**known, **fields})
+        known = {"workflow": "small", "planner": "pgp"}
+        return Plan(format=2, wraps=made, cpus=len(made), **{**known, **fields})
 
     return make

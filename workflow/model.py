@@ -60,6 +60,10 @@ class Workflow:
         generations = list(_generations({task.name: task.predecessors for task in self.tasks}))
         return tuple(generations)
 
+    def stage_of(self, task: str) -> int:
+        """The number of the stage of the task named `task`, from 0."""
+        return next(number for number, stage in enumerate(self.stages) if task in stage)
+
     @cached_property
     def by_name(self) -> dict[str, Task]:
         """The tasks by their names."""

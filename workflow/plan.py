@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from workflow.documents import Document
 from workflow.errors import ChironError
@@ -15,23 +16,10 @@ from workflow.names import NAME
 Milliseconds = Annotated[float, Field(ge=0)]
 #: What drives an execution: the wraps, or the caller, which invokes every task itself.
 Orchestrator = Literal["wrap", "client"]
-
-
-class WrapStage(Document):
-    """What one wrap does in one stage: the tasks of every process, which run as its threads.
-
-    The first process is the wrap's main process. It alone may be empty: then it only starts the
-    others and waits for them, as in SAND.
-    """
-
-    stage: Annotated[int, Field(ge=0)]
-    processes: Annotated[tuple[tuple[str, ...], ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _only_the_main_process_is_empty(self) -> WrapStage:
-        if not all(self.processes[1:]) or not any(self.processes):
-            raise ValueError("a process has no task (only a main process with others may)")
-        return self
+#: What a task waits for: all tasks of the generation before it, or its own predecessors.
+Trigger = Literal["stage", "data"]
+#: The tasks of every process of a wrap, the main process first.
+Processes = tuple[tuple[str, ...], ...]
 
 
 class Demand(Document):
@@ -46,18 +34,42 @@ class Demand(Document):
 
 
 class Wrap(Document):
-    """Tasks deployed together as one OpenFaaS function; `demand` is there where it was profiled."""
+    """Tasks deployed together as one OpenFaaS function; `demand` is there where it was profiled.
+
+    A process has tasks of any stages, in topological order: that in which they are started where
+    several can be at once. They run as its threads. The first process is the main one. It alone
+    may be empty: then it only starts the others and waits for them, as in SAND. How the wrap gets
+    the others is its `mechanism`; each is there from the first of its tasks to the last.
+    """
 
     name: Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
     cpus: Annotated[int, Field(ge=1)]
     memory_mib: Annotated[int, Field(ge=1)]
     demand: Demand | None = None
-    stages: Annotated[tuple[WrapStage, ...], Field(min_length=1)]
+    mechanism: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
+    processes: Annotated[Processes, Field(min_length=1)]
+
+    @field_validator("processes")
+    @classmethod
+    def _only_the_main_process_is_empty(cls, processes: Processes) -> Processes:
+        if not all(processes[1:]) or not any(processes):
+            raise ValueError("a process has no task (only a main process with others may)")
+        return processes
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """All tasks of the wrap, by stage and process."""
-        return tuple(t for stage in self.stages for process in stage.processes for t in process)
+        """All tasks of the wrap, by process."""
+        return tuple(task for process in self.processes for task in process)
+
+    def part(self, tasks: Collection[str]) -> Processes:
+        """The wrap's processes with those of `tasks` alone; none where it has none of them.
+
+        The main process comes first, even if it has none; others that have none are left out.
+        """
+        wanted = frozenset(tasks)
+        main, *further = (tuple(t for t in each if t in wanted) for each in self.processes)
+        others = tuple(filter(None, further))
+        return (main, *others) if main or others else ()
 
 
 class PredictedRange(Document):
@@ -94,14 +106,14 @@ class Plan(Document):
 
     With `orchestrator` ``wrap`` the first wrap receives the workflow's requests and calls the
     others; with ``client`` every wrap is one task, and the client calls them all. `planner` is a
-    label that says how the plan came about.
+    label that says how the plan came about, `trigger` what every task waits for.
     """
 
-    format: Literal[1]
+    format: Literal[2]
     workflow: str
     planner: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+.-]{1,63}$")]
     orchestrator: Orchestrator = "wrap"
-    mechanism: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
+    trigger: Trigger = "stage"
     slo_ms: Milliseconds | None = None
     wraps: Annotated[tuple[Wrap, ...], Field(min_length=1)]
     predicted: Prediction | None = None
@@ -114,38 +126,33 @@ class Plan(Document):
         names = [wrap.name for wrap in self.wraps]
         if len(set(names)) < len(names):
             raise ValueError("two wraps have one name")
-        for wrap in self.wraps:
-            stages = [stage.stage for stage in wrap.stages]
-            if stages != sorted(set(stages)):
-                raise ValueError(f"the stages of {wrap.name} have to be distinct and in order")
         if self.cpus != sum(wrap.cpus for wrap in self.wraps):
             raise ValueError("cpus has to be the sum of the wraps' cpus")
         return self
 
-    def stage(self, number: int) -> list[tuple[int, WrapStage]]:
-        """The wraps that take part in a stage: (index of the wrap, what it does there)."""
-        return [
-            (index, stage)
-            for index, wrap in enumerate(self.wraps)
-            for stage in wrap.stages
-            if stage.stage == number
-        ]
+    @property
+    def mechanisms(self) -> str:
+        """The mechanisms of its wraps in a word: each once, joined by ``+``."""
+        return "+".join(dict.fromkeys(wrap.mechanism for wrap in self.wraps))
+
+    def parts(self, tasks: Collection[str]) -> list[tuple[int, Processes]]:
+        """The wraps that have some of `tasks`, as those of a stage: index and `Wrap.part`."""
+        wanted = frozenset(tasks)
+        parts = ((index, wrap.part(wanted)) for index, wrap in enumerate(self.wraps))
+        return [(index, processes) for index, processes in parts if processes]
 
     def check_against(self, workflow: Workflow) -> None:
-        """Raise unless every task of every stage of `workflow` is in exactly one process.
+        """Raise unless every task of `workflow` is in exactly one process.
 
-        Raises ``unknown-task``, ``repeated-task``, ``wrong-stage`` or ``missing-task``.
+        Raises ``unknown-task``, ``repeated-task`` or ``missing-task``.
         """
-        stage_of = {task: i for i, stage in enumerate(workflow.stages) for task in stage}
-        seen: set[str] = set()
+        known, seen = workflow.by_name, set[str]()
         for w, wrap in enumerate(self.wraps):
-            for s, stage in enumerate(wrap.stages):
-                for p, process in enumerate(stage.processes):
-                    for task in process:
-                        path = f"wraps[{w}].stages[{s}].processes[{p}]"
-                        _check_task(task, stage.stage, stage_of, seen, path)
-                        seen.add(task)
-        missing = [task for task in stage_of if task not in seen]
+            for p, process in enumerate(wrap.processes):
+                for task in process:
+                    _check_task(task, known, seen, f"wraps[{w}].processes[{p}]")
+                    seen.add(task)
+        missing = [task for task in known if task not in seen]
         if missing:
             raise ChironError(
                 "missing-task",
@@ -155,13 +162,11 @@ class Plan(Document):
             )
 
 
-def _check_task(task: str, stage: int, stage_of: dict[str, int], seen: set[str], path: str) -> None:
-    if task not in stage_of:
+def _check_task(task: str, known: Collection[str], seen: Collection[str], path: str) -> None:
+    if task not in known:
         fault, message = "unknown-task", f"the workflow has no task {task!a}"
     elif task in seen:
         fault, message = "repeated-task", f"task {task!a} is in the plan twice"
-    elif stage_of[task] != stage:
-        fault, message = "wrong-stage", f"task {task!a} belongs to stage {stage_of[task]}"
     else:
         return
     raise ChironError(fault, message, path=path, functions=[task])

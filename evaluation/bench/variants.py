@@ -62,10 +62,17 @@ def distinct(plans: Mapping[str, Plan]) -> dict[str, str]:
 
 
 def _essence(plan: Plan) -> tuple[object, ...]:
-    """The layout and, where there are further processes, the mechanism; no names of wraps."""
-    forks = any(len(stage.processes) > 1 for wrap in plan.wraps for stage in wrap.stages)
-    layout = tuple((wrap.cpus, wrap.memory_mib, wrap.stages) for wrap in plan.wraps)
-    return plan.orchestrator, plan.mechanism if forks else None, layout
+    """What drives it and each wrap, without names; a mechanism where there is a further process."""
+    wraps = tuple(
+        (
+            wrap.cpus,
+            wrap.memory_mib,
+            wrap.mechanism if len(wrap.processes) > 1 else None,
+            wrap.processes,
+        )
+        for wrap in plan.wraps
+    )
+    return plan.orchestrator, plan.trigger, wraps
 
 
 def parse_planners(text: str) -> tuple[str, ...]:

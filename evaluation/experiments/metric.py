@@ -137,7 +137,7 @@ class Metric:
             value=estimate(values, self.statistic) if values else None,
             against=self._against(recorded, label, rounds) if values else {},
             wraps=len(plan.wraps),
-            processes=sum(max(len(s.processes) for s in wrap.stages) for wrap in plan.wraps),
+            processes=sum(len(wrap.processes) for wrap in plan.wraps),
             cpus=plan.cpus,
             published=published_value(recorded.name, label, self.experiment),
             details=details.get(label, {}),

@@ -67,7 +67,7 @@ def _latency_details(recorded: Recorded) -> Details:
             figures["predicted_low_ms"] = predicted.low_ms
             figures["predicted_high_ms"] = predicted.high_ms
             figures["error"] = round(predicted.latency_ms / statistics.median(values) - 1, 4)
-        if slo_ms := recorded.setup.slo_ms.get(plan.mechanism):
+        if slo_ms := recorded.setup.slo_ms.get(plan.mechanisms):
             figures["slo_ms"] = round(slo_ms, 3)
             figures["over_slo"] = round(sum(ms > slo_ms for ms in values) / len(values), 4)
         if measured in memory:

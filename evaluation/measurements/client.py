@@ -95,8 +95,9 @@ def route_of(plan: Plan, workflow: Workflow) -> Route:
     if plan.orchestrator != "client":
         entry = plan.wraps[0].name
         return Route(((Call(entry, entry, None),),), entry)
-    stages: list[list[Call]] = [[] for _ in workflow.stages]
-    for wrap in plan.wraps:
-        task = workflow.by_name[wrap.tasks[0]]
-        stages[wrap.stages[0].stage].append(Call(wrap.name, task.name, task.source))
-    return Route(tuple(map(tuple, stages)), workflow.output)
+    wrap_of = {wrap.tasks[0]: wrap.name for wrap in plan.wraps}
+    stages = (
+        tuple(Call(wrap_of[task], task, workflow.by_name[task].source) for task in stage)
+        for stage in workflow.stages
+    )
+    return Route(tuple(stages), workflow.output)

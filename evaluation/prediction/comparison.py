@@ -129,7 +129,7 @@ def compare_stored(
     summaries, samples = [], []
     for each in stored:
         for mechanism in MECHANISMS:
-            rows = [row for row in each.rows if row.plan.mechanism == mechanism]
+            rows = [row for row in each.rows if row.plan.mechanisms == mechanism]
             if rows:
                 predicted = [PredictedRow.of(r, each.workflow, each.profile, place) for r in rows]
                 summaries.append(MeasuredWorkflow.of(each.name, mechanism, predicted))
@@ -151,7 +151,7 @@ def as_csv(comparison: MeasuredComparison) -> str:
     for each in comparison.workflows:
         of_baselines = [d for d in learned if d.place == (each.workflow, each.mechanism)]
         for index, row in enumerate(each.rows):
-            wraps = [[stage.processes for stage in wrap.stages] for wrap in row.plan.wraps]
+            wraps = [wrap.processes for wrap in row.plan.wraps]
             line = {
                 "workflow": each.workflow,
                 "mechanism": each.mechanism,

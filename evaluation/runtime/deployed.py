@@ -20,11 +20,12 @@ from deployment.deploy import deploy_stack, remove_all, removed_on_failure
 from deployment.launcher import Launcher
 from generator.generate import Sources
 from profiler.sandbox import find_sandbox
+from scheduler.layout import over_stages
 from workflow.documents import write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Source, Task, Workflow
-from workflow.plan import Plan, Wrap, WrapStage
+from workflow.plan import Plan, Processes, Wrap
 from workflow.tracing import Row, Traced, trace_header
 
 #: Tasks of each process of each wrap in a stage: ``((0, 1, 1),)`` is one wrap that starts two
@@ -54,7 +55,7 @@ def shape(name: str, function: str, stages: Sequence[Sizes], mechanism: str = "f
     workflow_name = f"chiron-evaluate-{name}"
     tasks: list[Task] = []
     source: Source = None
-    parts: dict[int, list[WrapStage]] = {}
+    parts: dict[int, list[Processes]] = {}
     for number, sizes in enumerate(stages):
         names = [f"s{number}t{n}" for n in range(sum(map(sum, sizes)))]
         tasks += [Task(name, function, source) for name in names]
@@ -62,21 +63,21 @@ def shape(name: str, function: str, stages: Sequence[Sizes], mechanism: str = "f
         for index, processes in enumerate(sizes):
             if processes:
                 placed = tuple(tuple(islice(left, size)) for size in processes)
-                parts.setdefault(index, []).append(WrapStage(stage=number, processes=placed))
+                parts.setdefault(index, []).append(placed)
     wraps = tuple(
         Wrap(
             name=f"{workflow_name}-wrap{index + 1}",
             cpus=_CPUS,
             memory_mib=_MEMORY_MIB,
-            stages=tuple(parts[index]),
+            mechanism=mechanism,
+            processes=over_stages(parts[index]),
         )
         for index in sorted(parts)
     )
     plan = Plan(
-        format=1,
+        format=2,
         workflow=workflow_name,
         planner="pgp",
-        mechanism=mechanism,
         wraps=wraps,
         cpus=_CPUS * len(wraps),
     )

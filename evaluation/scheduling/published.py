@@ -23,6 +23,7 @@ from scheduler.shapes import Shape, slots_of
 from scheduler.slots import by_wrap
 from workflow.documents import Document, dump, read_json
 from workflow.folder import parse_workflow
+from workflow.model import Workflow
 from workflow.plan import Plan
 
 Latency = Callable[[Functions, Functions], float]
@@ -97,7 +98,7 @@ def _compared(case: Case, folder: Path, samples: int) -> PublishedCase:
         slo_ms=case.slo_ms,
         meets_slo=bool(plan.meets_slo),
         latency_ms=predicted_ms(plan),
-        processes=widest_stage(plan),
+        processes=widest_stage(plan, workflow),
         wraps=len(plan.wraps),
         published_processes=case.processes,
         ours_at_published_ms=_ours_ms(options, case.processes),
@@ -108,10 +109,12 @@ def _compared(case: Case, folder: Path, samples: int) -> PublishedCase:
     )
 
 
-def widest_stage(plan: Plan) -> int:
+def widest_stage(plan: Plan, workflow: Workflow) -> int:
     """The most processes that run at once, over all wraps."""
-    numbers = {stage.stage for wrap in plan.wraps for stage in wrap.stages}
-    return max(sum(sum(map(bool, p.processes)) for _, p in plan.stage(n)) for n in numbers)
+    return max(
+        sum(sum(map(bool, processes)) for _, processes in plan.parts(stage))
+        for stage in workflow.stages
+    )
 
 
 def published_ms(options: Options, processes: int) -> float:

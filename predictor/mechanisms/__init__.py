@@ -26,5 +26,5 @@ def mechanism_of(name: str) -> Mechanism:
     if name not in MECHANISMS:
         known = " or ".join(MECHANISMS)
         message = f"there is no mechanism {name!a}: plan with {known}"
-        raise ChironError("unknown-mechanism", message, path="mechanism")
+        raise ChironError("unknown-mechanism", message)
     return MECHANISMS[name]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adaptation.rules import Record, Rules, Served, Window, judge, side
 from generator.annotations import DeployedPrediction
 from workflow.errors import ChironError
-from workflow.plan import Plan, Prediction, Wrap, WrapStage
+from workflow.plan import Plan, Prediction, Wrap
 
 PREDICTION = DeployedPrediction(cpus=2, latency_ms=100.0, low_ms=90.0, high_ms=120.0)
 RULES = Rules(windows=3, fewest=10, tolerance=0.25)
@@ -105,16 +105,14 @@ def test_every_window_back_in_range_forgives_an_attempt():
 
 
 def plan(cpus: int, latency_ms: float, meets_slo: bool = True) -> Plan:
-    stage = WrapStage(stage=0, processes=(("a",),))
-    wrap = Wrap(name="w-wrap1", cpus=cpus, memory_mib=64, stages=(stage,))
+    wrap = Wrap(name="w-wrap1", cpus=cpus, memory_mib=64, mechanism="fork", processes=(("a",),))
     predicted = Prediction(
         latency_ms=latency_ms, low_ms=latency_ms, high_ms=latency_ms, stages_ms=(latency_ms,)
     )
     return Plan(
-        format=1,
+        format=2,
         workflow="w",
         planner="pgp",
-        mechanism="fork",
         slo_ms=100.0,
         wraps=(wrap,),
         predicted=predicted,

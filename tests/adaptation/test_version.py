@@ -65,7 +65,8 @@ def test_the_longest_workflow_has_room_for_a_version(plan):
 
 
 def test_another_plan_or_source_is_another_version(plan):
-    other = plan.model_copy(update={"mechanism": "pool"})
+    wraps = tuple(wrap.model_copy(update={"mechanism": "pool"}) for wrap in plan.wraps)
+    other = plan.model_copy(update={"wraps": wraps})
     first, second = {SOURCE: "s", ASKED: "a"}, {SOURCE: "t", ASKED: "a"}
     made = {version_of(plan, first), version_of(other, first), version_of(plan, second)}
     assert len(made) == 3

@@ -42,7 +42,7 @@ def test_a_stop_leaves_nothing_running_and_the_next_call_goes_on(start, chiron, 
     _, alive = psutil.wait_procs(below, timeout=60)
     assert alive == []
     first = rows()
-    assert [json.loads(row)["plan"]["mechanism"] for row in first] == ["fork"]
+    assert [json.loads(row)["plan"]["wraps"][0]["mechanism"] for row in first] == ["fork"]
 
     then = chiron(*ARGUMENTS, "--json")
     assert then.status == 0, then.stderr
@@ -62,7 +62,7 @@ def test_workflows_and_mechanisms_take_turns(
     turns = []
 
     def measure_batch(folder, place, plans, leftovers, *, profile, samples):
-        turns.append((folder.workflow.name, next(iter(plans.values())).mechanism, len(plans)))
+        turns.append((folder.workflow.name, next(iter(plans.values())).mechanisms, len(plans)))
         request = TimedRequest(latency_ms=1.0, probe_ms=1.0)
         return [MeasuredRow(plan=plan, requests=(request,)) for plan in plans.values()]
 

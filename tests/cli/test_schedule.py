@@ -30,7 +30,7 @@ def test_a_mechanism_is_taken_as_asked_or_the_better_one(chiron, artefacts):
         m: planned(chiron, artefacts, f"--mechanism={m}", slo="50ms")
         for m in ("fork", "pool", "auto")
     }
-    assert [plans[m]["mechanism"] for m in ("fork", "pool")] == ["fork", "pool"]
+    assert [plans[m]["wraps"][0]["mechanism"] for m in ("fork", "pool")] == ["fork", "pool"]
     assert plans["auto"]["cpus"] == min(plan["cpus"] for plan in plans.values())
 
 

@@ -47,7 +47,7 @@ def test_a_plan_is_written_explained_and_followed_by_the_next_command(chiron, ar
     result = chiron("schedule", artefacts, "--slo", "200ms")
     assert (result.status, result.stdout) == (0, "")
     plan = read_document(Plan, tmp_path / "plan.json", "plan")
-    assert (plan.planner, plan.mechanism, plan.slo_ms, plan.meets_slo) == (
+    assert (plan.planner, plan.mechanisms, plan.slo_ms, plan.meets_slo) == (
         "pgp",
         "fork",
         200.0,

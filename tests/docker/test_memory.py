@@ -70,9 +70,10 @@ def deployed(write_folder, embedded, backend, tmp_path, monkeypatch):
             "name": "hungry-wrap1",
             "cpus": 1,
             "memory_mib": LIMIT_MIB,
-            "stages": [{"stage": 0, "processes": processes}],
+            "mechanism": mechanism,
+            "processes": processes,
         }
-        plan = {"format": 1, "workflow": "hungry", "planner": "pgp", "mechanism": mechanism}
+        plan = {"format": 2, "workflow": "hungry", "planner": "pgp"}
         made = Plan.model_validate_json(json.dumps(plan | {"wraps": [wrap], "cpus": 1}))
         with pytest.raises(ChironError) as raised, Gateway(embedded.url) as gateway:
             launcher = Launcher(gateway, BUILDERS[backend])

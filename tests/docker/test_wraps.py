@@ -22,22 +22,24 @@ REQUESTS = [b'{"a": 1.0}', "ü".encode(), b"", json.dumps("x" * 2_000_000).encod
 
 def two_wraps(mechanism: str) -> Plan:
     """The small workflow on two wraps: threads, further processes, and a remote wrap."""
-    main = [[["Split it"]], [["Wave"]], [["M1"], ["M3"]], [[], ["Zusammenfügen"]]]
     wraps = [
-        {"name": f"{mechanism}-main", "cpus": 2, "memory_mib": 256, "stages": stages(main)},
+        {
+            "name": f"{mechanism}-main",
+            "cpus": 2,
+            "memory_mib": 256,
+            "mechanism": mechanism,
+            "processes": [["Split it", "Wave", "M1"], ["M3", "Zusammenfügen"]],
+        },
         {
             "name": f"{mechanism}-remote",
             "cpus": 1,
             "memory_mib": 128,
-            "stages": [{"stage": 1, "processes": [["M2"]]}],
+            "mechanism": mechanism,
+            "processes": [["M2"]],
         },
     ]
-    plan = {"format": 1, "workflow": "small", "planner": "faastlane+", "mechanism": mechanism}
+    plan = {"format": 2, "workflow": "small", "planner": "faastlane+"}
     return Plan.model_validate_json(json.dumps(plan | {"wraps": wraps, "cpus": 3}))
-
-
-def stages(processes: list[list[list[str]]]) -> list[dict[str, object]]:
-    return [{"stage": n, "processes": each} for n, each in enumerate(processes)]
 
 
 @pytest.fixture

@@ -42,21 +42,18 @@ def two_wraps(mechanism: str) -> Plan:
             "name": "small-main",
             "cpus": 1,
             "memory_mib": 128,
-            "stages": [
-                {"stage": 0, "processes": [["Split it"]]},
-                {"stage": 1, "processes": [["Wave"]]},
-                {"stage": 2, "processes": [["M1", "M3"]]},
-                {"stage": 3, "processes": [[], ["Zusammenfügen"]]},
-            ],
+            "mechanism": mechanism,
+            "processes": [["Split it", "Wave", "M1", "M3"], ["Zusammenfügen"]],
         },
         {
             "name": "small-remote",
             "cpus": 1,
             "memory_mib": 128,
-            "stages": [{"stage": 1, "processes": [["M2"]]}],
+            "mechanism": mechanism,
+            "processes": [["M2"]],
         },
     ]
-    plan = {"format": 1, "workflow": "small", "planner": "faastlane+", "mechanism": mechanism}
+    plan = {"format": 2, "workflow": "small", "planner": "faastlane+"}
     return Plan.model_validate_json(json.dumps(plan | {"wraps": wraps, "cpus": 2}))
 
 

@@ -39,12 +39,7 @@ def test_every_random_plan_has_every_task_once(profile_of):
 
 
 def test_no_wrap_runs_more_processes_than_allowed(profile_of):
-    sizes = [
-        len(stage.processes)
-        for plan in plans(profile_of, most=2)
-        for wrap in plan.wraps
-        for stage in wrap.stages
-    ]
+    sizes = [len(wrap.processes) for plan in plans(profile_of, most=2) for wrap in plan.wraps]
     assert max(sizes) == 2
 
 
@@ -55,14 +50,14 @@ def test_a_seed_gives_its_plans_and_another_gives_others(profile_of):
 
 def test_plans_are_distinct_and_some_have_two_wraps(profile_of):
     drawn = plans(profile_of)
-    shapes = {tuple(wrap.stages for wrap in plan.wraps) for plan in drawn}
+    shapes = {tuple(wrap.processes for wrap in plan.wraps) for plan in drawn}
     assert len(shapes) == len(drawn) == 30
     assert {len(plan.wraps) for plan in drawn} == {1, 2}
 
 
 def test_some_plans_have_more_processes_than_cpus(profile_of):
     wraps = [wrap for plan in plans(profile_of) for wrap in plan.wraps]
-    most = [max(len(stage.processes) for stage in wrap.stages) for wrap in wraps]
+    most = [len(wrap.processes) for wrap in wraps]
     cpus = [wrap.cpus for wrap in wraps]
     assert any(each == 1 < processes for each, processes in zip(cpus, most, strict=True))
     assert any(each == processes > 1 for each, processes in zip(cpus, most, strict=True))

@@ -53,7 +53,7 @@ def test_what_was_stored_is_read_back(stored, platform):
     place, (four, three) = read_rows(stored)
     assert place == platform
     assert (four.name, three.name) == ("four", "three")
-    assert [row.plan.mechanism for row in four.rows] == ["fork"] * 4 + ["pool"] * 4
+    assert [row.plan.mechanisms for row in four.rows] == ["fork"] * 4 + ["pool"] * 4
     assert len(four.workflow.tasks) == 4
 
 

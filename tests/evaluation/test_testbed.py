@@ -88,7 +88,7 @@ def test_a_summary_has_the_mean_the_bias_and_the_95th_percentile():
     [
         ({"measured_ms": 0.0}, "bad-document", "measured_ms"),
         ({"measured_ms": "fast"}, "bad-document", "measured_ms"),
-        ({"stages": [[["A"], ["A", "B"]]]}, "repeated-task", "wraps[0].stages[0].processes[1]"),
+        ({"stages": [[["A"], ["A", "B"]]]}, "repeated-task", "wraps[0].processes[1]"),
         ({"stages": [[["A"]]]}, "missing-task", "wraps"),
         ({"extra": 1}, "bad-document", "extra"),
     ],

@@ -11,16 +11,16 @@ STYLES = {"split": "flask", "wave": "flask", "mirror": "http", "join": "flask"}
 LAST = "Zusammenfügen"
 # Two wraps: the first is the entry, the second has a part of two stages.
 WRAPS = {
-    "small-a": {0: [["Split it"]], 1: [["Wave"]], 3: [[LAST]]},
-    "small-b": {1: [["M2"]], 2: [["M1"], ["M3"]]},
+    "small-a": [["Split it", "Wave", LAST]],
+    "small-b": [["M2", "M1"], ["M3"]],
 }
 ONE_EACH = {
-    "s1": {0: [["Split it"]]},
-    "s2": {1: [["Wave"]]},
-    "s3": {2: [["M1"]]},
-    "s4": {1: [["M2"]]},
-    "s5": {2: [["M3"]]},
-    "s6": {3: [[LAST]]},
+    "s1": [["Split it"]],
+    "s2": [["Wave"]],
+    "s3": [["M1"]],
+    "s4": [["M2"]],
+    "s5": [["M3"]],
+    "s6": [[LAST]],
 }
 
 

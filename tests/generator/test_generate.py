@@ -279,15 +279,15 @@ def test_variables_that_two_functions_want_otherwise_are_a_conflict(
 
 def test_a_wrap_named_as_another_function_is_refused(with_helper, plan_by_hand, tmp_path):
     folder = with_helper()
-    plan = plan_by_hand({"helper": {0: [["t"]]}})
+    plan = plan_by_hand({"helper": [["t"]]})
     error = refused("name-taken", plan, folder, tmp_path / "build")
     assert error.functions == ("helper",)
-    refused("name-taken", plan_by_hand({"template": {0: [["t"]]}}), folder, tmp_path / "build")
+    refused("name-taken", plan_by_hand({"template": [["t"]]}), folder, tmp_path / "build")
 
 
 def test_a_plan_for_another_workflow_is_refused(small, plan_by_hand, tmp_path):
-    refused("unknown-task", plan_by_hand({"w": {0: [["no such"]]}}), small, tmp_path / "build")
-    refused("missing-task", plan_by_hand({"w": {0: [["Split it"]]}}), small, tmp_path / "build")
+    refused("unknown-task", plan_by_hand({"w": [["no such"]]}), small, tmp_path / "build")
+    refused("missing-task", plan_by_hand({"w": [["Split it"]]}), small, tmp_path / "build")
 
 
 @pytest.mark.parametrize("content", ["file", "folder", "stack only"])

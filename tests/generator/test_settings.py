@@ -15,7 +15,7 @@ from generator.settings import (
     wrap_environment,
 )
 from workflow.model import Failure, Task, Workflow
-from workflow.plan import Demand, Plan, Prediction, WrapStage
+from workflow.plan import Demand, Plan, Prediction
 from workflow.units import go_duration_s
 
 
@@ -26,7 +26,12 @@ def predicted(plan: Plan, high_ms: float) -> Plan:
 
 @pytest.fixture
 def plan(plan_by_hand):
-    return plan_by_hand({"w": {0: [["t"]]}})
+    return plan_by_hand({"w": [["t"]]})
+
+
+@pytest.fixture
+def pool(plan_by_hand):
+    return plan_by_hand({"w": [["t"]]}, mechanism="pool")
 
 
 @pytest.mark.parametrize(
@@ -132,10 +137,9 @@ def test_functions_that_take_much_memory_are_not_run_too_often_at_once(
 
 
 @pytest.mark.parametrize(("memory_mib", "workers"), [(128, "4"), (8192, "10")])
-def test_a_pool_has_workers_for_as_many_requests_as_have_room(memory_mib, workers, plan):
-    pool = plan.model_copy(update={"mechanism": "pool"})
-    stages = (WrapStage(stage=0, processes=((), ("t",), ("u",))),)
-    chosen = demanding(pool, 5.0, 50.0, memory_mib=memory_mib, stages=stages)
+def test_a_pool_has_workers_for_as_many_requests_as_have_room(memory_mib, workers, pool):
+    processes = ((), ("t",), ("u",))
+    chosen = demanding(pool, 5.0, 50.0, memory_mib=memory_mib, processes=processes)
     assert wrap_environment(chosen, chosen.wraps[0])["pool_concurrency"] == workers
 
 
@@ -164,16 +168,15 @@ def test_every_request_that_is_taken_in_may_get_a_thread(plan):
     assert variables["max_inflight"] == variables["WAITRESS_THREADS"] == "32"
 
 
-def test_a_pool_has_a_worker_for_each_cpu_and_two_at_least(plan):
+def test_a_pool_has_a_worker_for_each_cpu_and_two_at_least(plan, pool):
     assert "pool_concurrency" not in wrap_environment(plan, plan.wraps[0])
-    pool = plan.model_copy(update={"mechanism": "pool"})
     wide = pool.wraps[0].model_copy(update={"cpus": 3})
     workers = [wrap_environment(pool, wrap)["pool_concurrency"] for wrap in (pool.wraps[0], wide)]
     assert workers == ["2", "3"]
 
 
 def test_the_first_wrap_is_annotated_as_the_entry(small, plan_by_hand):
-    wraps = {"a": {0: [["Split it"]]}, "b": {1: [["Wave"]]}}
+    wraps = {"a": [["Split it"]], "b": [["Wave"]]}
     plan = plan_by_hand(wraps)
     roles = [annotate(plan, index, small.workflow)["chiron.role"] for index in (0, 1)]
     assert roles == ["entry", "wrap"]

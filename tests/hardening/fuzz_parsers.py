@@ -91,19 +91,17 @@ _PROFILE = {
     },
 }
 _PLAN = {
-    "format": 1,
+    "format": 2,
     "workflow": "w",
     "planner": "pgp",
-    "mechanism": "fork",
+    "trigger": "stage",
     "wraps": [
         {
             "name": "w",
             "cpus": 1,
             "memory_mib": 64,
-            "stages": [
-                {"stage": 0, "processes": [["a"]]},
-                {"stage": 1, "processes": [["b"]]},
-            ],
+            "mechanism": "fork",
+            "processes": [["a"], ["b"]],
         }
     ],
     "cpus": 1,

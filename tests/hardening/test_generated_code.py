@@ -256,10 +256,9 @@ def test_in_the_plan(generated, text):
 
         return change
 
-    document = {"format": 1, "workflow": "w", "planner": "pgp", "mechanism": "fork", "cpus": 1}
-    wrap = {"name": "w-wrap1", "cpus": 1, "memory_mib": 64}
-    stage = {"stage": 0, "processes": [["A"]]}
-    whole = {**document, "wraps": [{**wrap, "stages": [stage]}], "why": ["because"]}
+    document = {"format": 2, "workflow": "w", "planner": "pgp", "trigger": "stage", "cpus": 1}
+    wrap = {"name": "w-wrap1", "cpus": 1, "memory_mib": 64, "mechanism": "fork"}
+    whole = {**document, "wraps": [{**wrap, "processes": [["A"]]}], "why": ["because"]}
     for place in places(whole):
         if stack_file := generated(change=change_at(place)):
             check(stack_file)

@@ -14,7 +14,7 @@ from predictor.plan_timeline import plan_timeline
 from predictor.predict import Predictor
 from predictor.trace import chrome_trace
 from workflow.model import Task, Workflow
-from workflow.plan import Plan, Wrap, WrapStage
+from workflow.plan import Plan, Wrap
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Period, Profile
 
@@ -24,13 +24,13 @@ WORKFLOW = Workflow(
 )
 KINDS = st.sampled_from(["cpu", "native", "block"])
 times = st.integers(0, 20).map(float) | st.floats(0.0, 20.0).map(lambda time: round(time, 3))
-#: Per wrap: its CPUs, and the processes of the first stage and of the second.
+#: Per wrap: its CPUs, and its processes.
 SHAPES = [
-    [(1, ["abc"], ["d"])],
-    [(2, ["a", "bc"], ["d"])],
-    [(2, ["", "a", "b", "c"], ["", "d"])],
-    [(1, ["ab"], ["d"]), (2, ["c"], None)],
-    [(1, ["a"], None), (2, ["b", "c"], ["d"])],
+    [(1, ["abcd"])],
+    [(2, ["ad", "bc"])],
+    [(2, ["", "ad", "b", "c"])],
+    [(1, ["abd"]), (2, ["c"])],
+    [(1, ["a"]), (2, ["bd", "c"])],
 ]
 
 
@@ -40,23 +40,13 @@ def plan(shape, mechanism: str) -> Plan:
             name=f"w{number}",
             cpus=cpus,
             memory_mib=1,
-            stages=tuple(
-                WrapStage(stage=stage, processes=tuple(map(tuple, processes)))
-                for stage, processes in enumerate(stages)
-                if processes
-            ),
+            mechanism=mechanism,
+            processes=tuple(map(tuple, processes)),
         )
-        for number, (cpus, *stages) in enumerate(shape, start=1)
+        for number, (cpus, processes) in enumerate(shape, start=1)
     )
     cpus = sum(wrap.cpus for wrap in wraps)
-    return Plan(
-        format=1,
-        workflow="demo",
-        planner="pgp",
-        mechanism=mechanism,
-        wraps=wraps,
-        cpus=cpus,
-    )
+    return Plan(format=2, workflow="demo", planner="pgp", wraps=wraps, cpus=cpus)
 
 
 @st.composite
@@ -135,7 +125,7 @@ def test_an_explanation_by_hand(platform, profile):
     """b is forked at 0 and runs from 3; it has half of the core until 7, then blocks from 9 on."""
     known = profile(a="cpu 5", b="cpu 4 block 6", c="block 1", d="cpu 1")
     place = platform(process_startup_ms=3.0, ipc_ms=0.5, rpc_ms=2.0)
-    shape = [(1, ["a", "b"], ["d"]), (1, ["c"], None)]
+    shape = [(1, ["ad", "b"]), (1, ["c"])]
     first, second = explain(plan_timeline(plan(shape, "fork"), WORKFLOW, Predictor(known, place)))
     # Alone until 3, a has 2 left; both have half of the core until 7; b's last 2 take until 9.
     assert (first.wrap, first.process, first.task, first.latency_ms) == ("w1", 1, "b", 15.5)
@@ -148,7 +138,7 @@ def test_an_explanation_by_hand(platform, profile):
 def test_remote_wraps_pay_for_the_network_and_threads_for_the_gil(platform, profile):
     known = profile(a="cpu 1", b="cpu 5", c="cpu 5", d="cpu 1")
     place = platform(rpc_ms=2.0, invoke_ms=1.0)
-    shape = [(1, ["a"], None), (1, ["bc"], ["d"])]
+    shape = [(1, ["a"]), (1, ["bcd"])]
     first, second = explain(plan_timeline(plan(shape, "fork"), WORKFLOW, Predictor(known, place)))
     assert first.task == "c"
     assert first.parts == Parts(network_ms=3.0, computing_ms=5.0, wait_gil_ms=5.0)
@@ -157,7 +147,7 @@ def test_remote_wraps_pay_for_the_network_and_threads_for_the_gil(platform, prof
 
 def test_a_trace_names_wraps_tasks_and_calls(platform, profile):
     known = profile(a="cpu 1", b="cpu 5", c="cpu 5", d="cpu 1")
-    shape = [(1, ["a", "b"], ["d"]), (1, ["c"], None)]
+    shape = [(1, ["ad", "b"]), (1, ["c"])]
     timeline = plan_timeline(
         plan(shape, "fork"), WORKFLOW, Predictor(known, platform(rpc_ms=2.0, ipc_ms=1.0))
     )

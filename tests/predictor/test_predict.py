@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from predictor.predict import Predictor, parts_of, predict
 from workflow.errors import ChironError
 from workflow.model import Task, Workflow
-from workflow.plan import Plan, Wrap, WrapStage
+from workflow.plan import Plan, Wrap
 from workflow.platform import Platform
 from workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile
 
@@ -25,9 +25,10 @@ WORKFLOW = Workflow(
 )
 FUNCTIONS = {"a": "cpu 10", "b": "cpu 4", "c": "block 3", "d": "cpu 2"}
 
-Wraps = list[dict[int, list[str]]]
+#: The processes of every wrap, each as a string of its one-letter tasks.
+Wraps = list[list[str]]
 #: a and b in two processes of wrap 1, c in wrap 2, then d in wrap 1.
-TWO_WRAPS: Wraps = [{0: ["a", "b"], 1: ["d"]}, {0: ["c"]}]
+TWO_WRAPS: Wraps = [["ad", "b"], ["c"]]
 
 
 times = st.floats(0.0, 30.0).map(lambda time: round(time, 3))
@@ -57,10 +58,10 @@ constants = st.fixed_dictionaries(
 shapes = st.sampled_from(
     [
         TWO_WRAPS,
-        [{0: ["abc"], 1: ["d"]}],
-        [{0: ["ab"], 1: ["d"]}, {0: ["c"]}],
-        [{0: ["", "a", "b", "c"], 1: ["", "d"]}],
-        [{0: ["a"]}, {0: ["b", "c"], 1: ["d"]}],
+        [["abcd"]],
+        [["abd"], ["c"]],
+        [["", "ad", "b", "c"]],
+        [["a"], ["bd", "c"]],
     ]
 )
 
@@ -78,21 +79,19 @@ def costs(platform) -> Platform:
     )
 
 
-def plan(wraps: Wraps, cpus: int = 2, **fields: Any) -> Plan:
-    """A plan whose wraps map stages to processes; a process is a string of one-letter tasks."""
+def plan(wraps: Wraps, cpus: int = 2, mechanism: str = "fork", **fields: Any) -> Plan:
+    """A plan of these wraps, all of so many CPUs."""
     made = [
         Wrap(
             name=f"demo-wrap{number}",
             cpus=cpus,
             memory_mib=64,
-            stages=tuple(
-                WrapStage(stage=stage, processes=tuple(map(tuple, processes)))
-                for stage, processes in stages.items()
-            ),
+            mechanism=mechanism,
+            processes=tuple(map(tuple, processes)),
         )
-        for number, stages in enumerate(wraps, start=1)
+        for number, processes in enumerate(wraps, start=1)
     ]
-    known = {"format": 1, "workflow": "demo", "planner": "pgp", "mechanism": "fork"}
+    known = {"format": 2, "workflow": "demo", "planner": "pgp"}
     return Plan(**(known | {"wraps": tuple(made), "cpus": cpus * len(made)} | fields))
 
 
@@ -116,7 +115,7 @@ def test_a_wrap_with_one_cpu_shares_it(costs, profile):
 
 def test_no_wrap_has_more_cpus_than_the_platform(platform, profile):
     one_core = platform(cpus=1)
-    prediction = predict(plan([{0: ["a", "b", "c"], 1: ["d"]}], cpus=3), WORKFLOW,
+    prediction = predict(plan([["ad", "b", "c"]], cpus=3), WORKFLOW,
                          profile(**FUNCTIONS), one_core)  # fmt: skip
     assert prediction.stages_ms == (14.0, 2.0)
 
@@ -140,7 +139,7 @@ def test_the_main_process_and_a_worker_wait_for_each_other_while_both_compute(
 
 
 def test_threads_of_one_process_take_turns(costs, profile):
-    prediction = predict(plan([{0: ["abc"], 1: ["d"]}]), WORKFLOW, profile(**FUNCTIONS), costs)
+    prediction = predict(plan([["abcd"]]), WORKFLOW, profile(**FUNCTIONS), costs)
     assert prediction.stages_ms == (14.0, 2.0)
 
 
@@ -156,14 +155,14 @@ def test_what_a_function_computes_at_once_needs_cores_of_its_own(platform, profi
 
 def test_an_empty_main_process_only_waits(costs, profile):
     """Forked at 0, 2, 4 and ready 3 later: a 3-13, b 5-9, c 7-10; IPC for three; d 3-5 and IPC."""
-    sand = plan([{0: ["", "a", "b", "c"], 1: ["", "d"]}], cpus=3, planner="sand")
+    sand = plan([["", "ad", "b", "c"]], cpus=3, planner="sand")
     prediction = predict(sand, WORKFLOW, profile(**FUNCTIONS), costs)
     assert prediction.stages_ms == (13.0 + 1.5, 5.0 + 0.5)
 
 
 def test_the_client_of_one_to_one_calls_every_wrap_itself(costs, profile):
     """Nothing is local: wrap k leaves (k-1) T_INV late and pays T_RPC; no request to a first."""
-    wraps: Wraps = [{0: ["a"]}, {0: ["b"]}, {0: ["c"]}, {1: ["d"]}]
+    wraps: Wraps = [["a"], ["b"], ["c"], ["d"]]
     prediction = predict(
         plan(wraps, cpus=1, orchestrator="client"), WORKFLOW, profile(**FUNCTIONS), costs
     )
@@ -172,7 +171,7 @@ def test_the_client_of_one_to_one_calls_every_wrap_itself(costs, profile):
 
 
 def test_a_stage_without_the_first_wrap_is_all_remote(costs, profile):
-    wraps: Wraps = [{0: ["abc"]}, {1: ["d"]}]
+    wraps: Wraps = [["abc"], ["d"]]
     prediction = predict(plan(wraps, cpus=1), WORKFLOW, profile(**FUNCTIONS), costs)
     assert prediction.stages_ms == (14.0, 2.0 + 8.0)
 
@@ -190,7 +189,7 @@ def test_the_range_is_what_the_spread_of_the_constants_makes_of_it(costs, profil
     """The remote wrap decides: T_RPC and T_INV come once each before its 10 ms."""
     rpc = (costs.rpc_ms - 1.0, costs.rpc_ms + 3.0)
     uncertain = costs.model_copy(update={"spread": {"rpc_ms": rpc}})
-    wraps: Wraps = [{0: ["abc"]}, {1: ["d"]}]
+    wraps: Wraps = [["abc"], ["d"]]
     certain = predict(plan(wraps, cpus=1), WORKFLOW, profile(**FUNCTIONS), costs)
     found = predict(plan(wraps, cpus=1), WORKFLOW, profile(**FUNCTIONS), uncertain)
     assert found.latency_ms == certain.latency_ms
@@ -216,9 +215,7 @@ def test_without_a_spread_the_range_is_the_latency(costs, profile):
 
 def test_a_workflow_may_take_longer_than_an_hour(platform, profile):
     hours = profile(**dict.fromkeys("abcd", "cpu 3600000"))
-    prediction = predict(
-        plan([{0: ["abc"], 1: ["d"]}]), WORKFLOW, hours, platform(switch_interval_ms=10_000.0)
-    )
+    prediction = predict(plan([["abcd"]]), WORKFLOW, hours, platform(switch_interval_ms=10_000.0))
     assert prediction.latency_ms == pytest.approx(4 * 3_600_000)
 
 
@@ -236,10 +233,9 @@ def test_functions_without_a_profile_are_named(costs, profile):
 @pytest.mark.parametrize(
     ("wraps", "code"),
     [
-        ([{0: ["a", "b"], 1: ["d"]}], "missing-task"),
-        ([{0: ["abc"], 1: ["d"]}, {0: ["a"]}], "repeated-task"),
-        ([{0: ["abc", "e"], 1: ["d"]}], "unknown-task"),
-        ([{0: ["abcd"]}], "wrong-stage"),
+        ([["ad", "b"]], "missing-task"),
+        ([["abcd"], ["a"]], "repeated-task"),
+        ([["abcd", "e"]], "unknown-task"),
     ],
 )
 def test_a_plan_of_another_workflow_is_refused(costs, profile, wraps, code):
@@ -261,8 +257,8 @@ def test_tasks_of_one_function_may_change_places(data):
         own = [task for task in tasks if of[task] == name]
         other |= zip(own, data.draw(st.permutations(own)), strict=True)
     moved = ["".join(other[task] for task in process) for process in layout]
-    one = predict(plan([{0: layout}]), parallel, known, platform)
-    assert predict(plan([{0: moved}]), parallel, known, platform) == one
+    one = predict(plan([layout]), parallel, known, platform)
+    assert predict(plan([moved]), parallel, known, platform) == one
 
 
 def test_the_spans_of_a_wrap_end_where_its_processes_end(costs, profile):
@@ -279,7 +275,7 @@ def test_the_spans_of_a_wrap_end_where_its_processes_end(costs, profile):
 def test_wraps_of_one_node_compete_for_its_cores(platform, profile):
     """On one core a and c's wrap take turns; where each wrap has its own cores they do not."""
     busy = profile(a="cpu 10", b="cpu 4", c="cpu 10", d="cpu 2")
-    apart: Wraps = [{0: ["ab"], 1: ["d"]}, {0: ["c"]}]
+    apart: Wraps = [["abd"], ["c"]]
     alone, together = (
         predict(plan(apart, cpus=1), WORKFLOW, busy, platform(cpus=1, one_node=one_node))
         for one_node in (False, True)
@@ -290,7 +286,7 @@ def test_wraps_of_one_node_compete_for_its_cores(platform, profile):
 def test_calls_keep_a_core_busy_that_they_share_with_the_wraps(platform, profile):
     """The core has 24 ms of functions to compute, and 1 of the 3 that a call costs."""
     busy = profile(a="cpu 10", b="cpu 4", c="cpu 10", d="cpu 2")
-    apart: Wraps = [{0: ["ab"], 1: ["d"]}, {0: ["c"]}]
+    apart: Wraps = [["abd"], ["c"]]
     alone, together = (
         predict(
             plan(apart, cpus=1),
@@ -307,7 +303,7 @@ def test_what_runs_in_a_forked_process_takes_as_long_as_it_did_in_one(platform, 
     functions = profile(**FUNCTIONS).functions
     slower = functions["b"].model_copy(update={"forked_ms": 16.0})
     known = Profile(format=1, workflow="demo", functions=functions | {"b": slower})
-    wraps: Wraps = [{0: ["a", "b"], 1: ["d"]}, {0: ["c"]}]
+    wraps: Wraps = [["ad", "b"], ["c"]]
     fork = predict(plan(wraps), WORKFLOW, known, platform())
     pool = predict(plan(wraps, mechanism="pool"), WORKFLOW, known, platform())
     assert (fork.stages_ms, pool.stages_ms) == ((16.0, 2.0), (10.0, 2.0))
@@ -316,9 +312,7 @@ def test_what_runs_in_a_forked_process_takes_as_long_as_it_did_in_one(platform, 
 def test_a_process_that_is_forked_keeps_a_core_busy_meanwhile(platform, profile):
     """a shares the only core with the fork of b for 3 ms each, then with b's 4 ms, then ends."""
     costs = platform(process_startup_ms=3.0, process_compute_ms=3.0, main_wait_ms=0.0)
-    prediction = predict(
-        plan([{0: ["a", "b"], 1: ["d"]}, {0: ["c"]}], cpus=1), WORKFLOW, profile(**FUNCTIONS), costs
-    )
+    prediction = predict(plan([["ad", "b"], ["c"]], cpus=1), WORKFLOW, profile(**FUNCTIONS), costs)
     assert prediction.stages_ms == (17.0, 2.0)
 
 

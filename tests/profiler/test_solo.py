@@ -27,7 +27,7 @@ def test_forked_functions_leave_the_main_process_of_their_wrap_empty() -> None:
     alone = solo_workflow(workflow("quotes", "fetch", "sum"))
     plan = solo_plan(alone, forked=True)
     plan.check_against(alone)
-    processes = [wrap.stages[0].processes for wrap in plan.wraps]
+    processes = [wrap.processes for wrap in plan.wraps]
     assert processes == [((), ("fetch",)), ((), ("sum",))]
 
 

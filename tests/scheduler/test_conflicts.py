@@ -101,7 +101,7 @@ def test_calls_that_concern_a_process_keep_their_function_alone_in_it(workflow, 
     known = workflow("a a b c")
     functions = facts(a={"unshareable": ("os.chdir", "os.umask")}, b={}, c={})
     plan = schedule(known, functions, platform(), 1000.0)
-    processes = {frozenset(process) for process in plan.wraps[0].stages[0].processes}
+    processes = {frozenset(process) for process in plan.wraps[0].processes}
     assert processes == {frozenset({"s0t0"}), frozenset({"s0t1"}), frozenset({"s0t2", "s0t3"})}
     assert (
         "a shares no process with its own other tasks, b and c: "
@@ -122,7 +122,7 @@ def test_variables_of_two_values_keep_functions_in_different_wraps(workflow, fac
 def test_more_processes_than_allowed_wraps_have_cpus_share_them(workflow, facts, platform):
     known, functions = workflow("a " * 7), facts(a={"unshareable": ("os.chdir",)})
     plan = schedule(known, functions, platform(cpus=2), 1000.0, limits=Limits(functions=2))
-    assert [len(wrap.stages[0].processes) for wrap in plan.wraps] == [4, 3]
+    assert [len(wrap.processes) for wrap in plan.wraps] == [4, 3]
     assert [wrap.cpus for wrap in plan.wraps] == [2, 2]
 
 
@@ -251,8 +251,8 @@ def test_plans_break_no_conflict_and_no_constraint(
         used = sorted({known.function_of(task) for task in wrap.tasks})
         assert len({groups[function] for function in used}) == 1
         assert not [pair for pair in combinations(used, 2) if pair in conflicts.wrap]
-        for stage in wrap.stages:
-            for process in stage.processes:
+        for stage in known.stages:
+            for process in wrap.part(stage):
                 shared = sorted({known.function_of(task) for task in process})
                 assert not [pair for pair in combinations(shared, 2) if pair in conflicts.process]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.diff import compare
 from scheduler.schedule import schedule
-from workflow.plan import Plan, Wrap, WrapStage
+from workflow.plan import Plan, Wrap
 
 
 def plan(*processes: tuple[str, ...], name: str = "demo-wrap1") -> Plan:
@@ -12,11 +12,10 @@ def plan(*processes: tuple[str, ...], name: str = "demo-wrap1") -> Plan:
         name=name,
         cpus=len(processes),
         memory_mib=96,
-        stages=(WrapStage(stage=0, processes=processes),),
+        mechanism="fork",
+        processes=processes,
     )
-    return Plan(
-        format=1, workflow="demo", planner="pgp", mechanism="fork", wraps=(wrap,), cpus=wrap.cpus
-    )
+    return Plan(format=2, workflow="demo", planner="pgp", wraps=(wrap,), cpus=wrap.cpus)
 
 
 def test_a_plan_is_not_different_from_itself(workflow, profile, platform):
@@ -52,7 +51,12 @@ def test_figures_that_changed_are_said(workflow, profile, platform):
     lines = compare(one, two)
     assert "SLO: 50 ms -> 15 ms" in lines
     assert "CPUs: 1 -> 2" in lines
-    assert not any(line.startswith(("planner", "mechanism", "meets")) for line in lines)
+    assert not any(line.startswith(("planner", "mechanism", "trigger", "meets")) for line in lines)
+
+
+def test_another_trigger_is_a_difference():
+    made = plan(("a",))
+    assert compare(made, made.model_copy(update={"trigger": "data"})) == ("trigger: stage -> data",)
 
 
 def test_tasks_of_one_plan_only_are_said():

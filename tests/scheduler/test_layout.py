@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.layout import plan_from_layout, widest, wrap_name
+from scheduler.layout import over_stages, plan_from_layout, widest, wrap_name
 from scheduler.planners import PLANNERS
 from scheduler.schedule import schedule
 from workflow.names import NAME
@@ -16,12 +16,20 @@ def test_a_wrap_has_a_cpu_for_each_process_of_its_widest_stage(workflow, profile
         layout, workflow("a a a", "a"), profile(a="cpu 1"), planner="pgp", mechanism="fork"
     )
     assert [wrap.cpus for wrap in plan.wraps] == [2, 1]
-    assert [[stage.stage for stage in wrap.stages] for wrap in plan.wraps] == [[0, 1], [0]]
+    assert [wrap.processes for wrap in plan.wraps] == [
+        (("s0t0", "s1t0"), ("s0t1",)),
+        (("s0t2",),),
+    ]
     assert plan.cpus == 3
 
 
+def test_a_process_has_what_is_in_its_place_in_every_stage():
+    stages = [(("a",),), ((), ("b",), ("c", "d")), (("e",), ("f",))]
+    assert over_stages(stages) == (("a", "e"), ("b", "f"), ("c", "d"))
+
+
 def test_an_empty_main_process_needs_no_cpu():
-    assert widest([(0, ((), ("a",), ("b",)))]) == 2
+    assert widest([((), ("a",), ("b",))]) == 2
 
 
 def test_memory_is_for_all_that_runs_at_once_in_steps_of_16(workflow, profile):

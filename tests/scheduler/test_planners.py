@@ -89,7 +89,7 @@ def test_every_planner_plans_every_task_in_wraps_that_openfaas_can_name(
     functions = profile(**dict.fromkeys(known.functions, "cpu 2 block 1"))
     plan = schedule(known, functions, platform(), 30.0, planner=planner, mechanism=mechanism)
     plan.check_against(known)
-    assert (plan.planner, plan.mechanism) == (planner, mechanism)
+    assert (plan.planner, plan.mechanisms) == (planner, mechanism)
     wraps = [wrap.name for wrap in plan.wraps]
     assert len(set(wraps)) == len(wraps)
     assert all(NAME.fullmatch(wrap) for wrap in wraps)

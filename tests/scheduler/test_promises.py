@@ -132,7 +132,7 @@ def test_a_loose_slo_needs_one_process(workflow, profile, platform):
     plan = schedule(workflow("a a a", "a"), profile(a="cpu 10"), platform(), 1000.0)
     assert plan.cpus == 1
     assert [wrap.name for wrap in plan.wraps] == ["demo-wrap1"]
-    assert plan.wraps[0].stages[0].processes == (("s0t0", "s0t1", "s0t2"),)
+    assert plan.wraps[0].processes == (("s0t0", "s0t1", "s0t2", "s1t0"),)
 
 
 def test_one_stage_uses_the_slack_of_another(workflow, profile, platform):
@@ -147,7 +147,7 @@ def test_all_workers_of_a_pool_are_in_one_wrap(workflow, profile, platform):
     plan = schedule(workflow("a " * 8, "a a"), profile(a="cpu 10"), place, 22.0, mechanism="pool")
     assert plan.meets_slo
     assert len(plan.wraps) == 1
-    assert len(plan.wraps[0].stages[0].processes) == 8
+    assert len(plan.wraps[0].processes) == 8
 
 
 def test_forks_that_wait_for_one_another_go_to_further_wraps_as_far_as_the_slo_asks_for_it(

@@ -30,12 +30,11 @@ def periods(*times: tuple[float, float], latency_ms: float = 10.0) -> Callable[[
     return change
 
 
-def plan(*stages: tuple[int, list[list[str]]], cpus: int = 1) -> Callable[[Artefacts], None]:
-    """Gives the plan's only wrap other stages and CPUs."""
+def plan(*processes: list[str], cpus: int = 1) -> Callable[[Artefacts], None]:
+    """Gives the plan's only wrap other processes and CPUs."""
 
     def change(of: Artefacts) -> None:
-        parts = [{"stage": number, "processes": processes} for number, processes in stages]
-        of["plan"]["wraps"][0] |= {"cpus": cpus, "stages": parts}
+        of["plan"]["wraps"][0] |= {"cpus": cpus, "processes": processes}
         of["plan"]["cpus"] = cpus
 
     return change
@@ -47,7 +46,7 @@ def constant(name: str, value: float) -> Callable[[Artefacts], None]:
 
 
 FIRST = "profile.functions.first.periods"
-PROCESS = "plan.wraps[0].stages[0].processes[0]"
+PROCESS = "plan.wraps[0].processes[0]"
 BAD = {
     "an overlap": (periods((0, 6), (5, 5)), FIRST, "period 1 overlaps"),
     "a gap": (periods((0, 4), (5, 5)), FIRST, "period 1 leaves a gap"),
@@ -68,17 +67,17 @@ BAD = {
     "a negative constant": (constant("rpc_ms", -1.0), "platform.rpc_ms", "greater than"),
     "a constant of NaN": (constant("ipc_ms", math.nan), "platform.ipc_ms", "NaN"),
     "a wrap without a core": (
-        plan((0, [["First"]]), (1, [["Second"]]), cpus=0), "plan.wraps[0].cpus", "greater than"
+        plan(["First", "Second"], cpus=0), "plan.wraps[0].cpus", "greater than"
     ),
-    "a missing task": (plan((0, [["First"]])), "plan.wraps", "leaves out Second"),
+    "a missing task": (plan(["First"]), "plan.wraps", "leaves out Second"),
     "a task twice": (
-        plan((0, [["First", "First"]]), (1, [["Second"]])), PROCESS, "'First' is in the plan twice"
+        plan(["First", "First", "Second"]), PROCESS, "'First' is in the plan twice"
     ),
     "a task of another workflow": (
-        plan((0, [["Third", "First"]]), (1, [["Second"]])), PROCESS, "no task 'Third'"
+        plan(["Third", "First", "Second"]), PROCESS, "no task 'Third'"
     ),
-    "a task in another stage": (
-        plan((0, [["First", "Second"]])), PROCESS, "'Second' belongs to stage 1"
+    "an empty process": (
+        plan(["First", "Second"], []), "plan.wraps[0].processes", "a process has no task"
     ),
 }  # fmt: skip
 
@@ -86,11 +85,9 @@ BAD = {
 @pytest.fixture
 def artefacts(workflow, profile, platform) -> Artefacts:
     """The body of a prediction that can be made."""
-    stages = [{"stage": number, "processes": [[task]]} for number, task in enumerate(
-        ("First", "Second"))]  # fmt: skip
-    wrap = {"name": "demo-wrap1", "cpus": 1, "memory_mib": 64, "stages": stages}
-    made = {"format": 1, "workflow": "demo", "planner": "pgp", "mechanism": "fork",
-            "wraps": [wrap], "cpus": 1}  # fmt: skip
+    wrap = {"name": "demo-wrap1", "cpus": 1, "memory_mib": 64, "mechanism": "fork",
+            "processes": [["First", "Second"]]}  # fmt: skip
+    made = {"format": 2, "workflow": "demo", "planner": "pgp", "wraps": [wrap], "cpus": 1}
     return {"workflow": workflow, "profile": profile, "platform": platform, "plan": made}
 
 
@@ -141,13 +138,13 @@ def test_the_verb_names_the_file_and_the_field(change, path, words, artefacts, p
 def test_the_service_counts_the_plans(artefacts, refused):
     good = artefacts.pop("plan")
     bad = json.loads(json.dumps(good))
-    bad["wraps"][0]["stages"].pop()
+    bad["wraps"][0]["processes"][0].pop()
     _, error = refused("/predictor/predict", json=artefacts | {"plans": [good, bad]})
     assert (error["code"], error["path"]) == ("missing-task", "plans[1].wraps")
 
 
 def test_the_verb_counts_the_lines(artefacts, predict, tmp_path):
-    plan((0, [["First"]]))(artefacts)
+    plan(["First"])(artefacts)
     (tmp_path / "plans.jsonl").write_text("\n" + json.dumps(artefacts["plan"]) + "\n")
     status, said = predict("--plans", "plans.jsonl")
     assert status == 2

@@ -66,25 +66,26 @@ def machine() -> Machine:
 
 @pytest.fixture
 def plan() -> dict[str, Any]:
-    """A sound plan as JSON: tasks a and b in stage 0 of one wrap, task c in stage 1 of another."""
+    """A sound plan as JSON: tasks a and b in two processes of one wrap, then c in another wrap."""
     return {
-        "format": 1,
+        "format": 2,
         "workflow": "demo",
         "planner": "pgp",
-        "mechanism": "fork",
         "cpus": 3,
         "wraps": [
             {
                 "name": "demo-wrap1",
                 "cpus": 2,
                 "memory_mib": 64,
-                "stages": [{"stage": 0, "processes": [["a"], ["b"]]}],
+                "mechanism": "fork",
+                "processes": [["a"], ["b"]],
             },
             {
                 "name": "demo-wrap2",
                 "cpus": 1,
                 "memory_mib": 64,
-                "stages": [{"stage": 1, "processes": [["c"]]}],
+                "mechanism": "fork",
+                "processes": [["c"]],
             },
         ],
     }

@@ -70,14 +70,14 @@ def sample_of(
                 remote=index > 0 or plan.orchestrator == "client",
                 processes=tuple(
                     tuple(profile.functions[workflow.function_of(task)] for task in process)
-                    for process in part.processes
+                    for process in processes
                 ),
             )
-            for index, part in plan.stage(number)
+            for index, processes in plan.parts(stage)
         )
-        for number in range(len(workflow.stages))
+        for stage in workflow.stages
     )
-    return Sample(name, plan.mechanism, stages, measured_ms)
+    return Sample(name, plan.mechanisms, stages, measured_ms)
 
 
 def delay_ms(sample: Sample) -> float:

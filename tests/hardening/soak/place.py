@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import psutil
 import requests
@@ -39,27 +38,24 @@ WORKFLOW = {
     "tasks": {"front": "front", "digest": "digest", "turn": "turn", "join": "join"},
     "edges": [["front", "digest"], ["front", "turn"], ["digest", "join"], ["turn", "join"]],
 }
-_FIRST, _LAST = {"stage": 0, "processes": [["front"]]}, {"stage": 2, "processes": [["join"]]}
 _START_S = 60
 
 
 def plans() -> dict[str, Plan]:
     """Entry wrap -> a plan: a process for each request, a pool of workers, two wraps."""
-    both = {"stage": 1, "processes": [["digest"], ["turn"]]}
-    one, other = ({"stage": 1, "processes": [[], [task]]} for task in ("digest", "turn"))
+    both = [["front", "digest", "join"], ["turn"]]
+    one, other = [["front", "join"], ["digest"]], [[], ["turn"]]
     return {
-        "soak-fork": _plan("fork", {"soak-fork": [_FIRST, both, _LAST]}),
-        "soak-pool": _plan("pool", {"soak-pool": [_FIRST, both, _LAST]}),
-        "soak-two": _plan("fork", {"soak-two": [_FIRST, one, _LAST], "soak-far": [other]}),
+        "soak-fork": _plan("fork", {"soak-fork": both}),
+        "soak-pool": _plan("pool", {"soak-pool": both}),
+        "soak-two": _plan("fork", {"soak-two": one, "soak-far": other}),
     }
 
 
-def _plan(mechanism: str, wraps: dict[str, Any]) -> Plan:
-    each = [
-        {"name": name, "cpus": 1, "memory_mib": 256, "stages": stages}
-        for name, stages in wraps.items()
-    ]
-    plan = {"format": 1, "workflow": "soak", "planner": "pgp", "mechanism": mechanism}
+def _plan(mechanism: str, wraps: dict[str, list[list[str]]]) -> Plan:
+    fields = {"cpus": 1, "memory_mib": 256, "mechanism": mechanism}
+    each = [{"name": name, **fields, "processes": wraps[name]} for name in wraps]
+    plan = {"format": 2, "workflow": "soak", "planner": "pgp"}
     return validate(Plan, plan | {"wraps": each, "cpus": len(each)}, "plan")
 
 
