@@ -70,11 +70,12 @@ class _Child:
         engine = Engine(self._part(tasks)) if len(tasks) > 1 else None
         group = _Group(request, self._data, engine)
         first, *others = engine.start().begins if engine else tasks
-        if others or request.rest:
-            for task in (first, *others):
-                self._threads.start(partial(self._work, group, task))
-        else:
+        for task in others:
+            self._threads.start(partial(self._work, group, task))
+        if request.alone:
             self._work(group, first)
+        else:
+            self._threads.start(partial(self._work, group, first))
 
     def _part_of(self, tasks: tuple[int, ...]) -> Part:
         return self._graph.part(dict.fromkeys(tasks, MAIN), ())
