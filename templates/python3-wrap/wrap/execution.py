@@ -231,11 +231,11 @@ class Execution:
             error = (
                 cause if isinstance(cause, TaskError) else TaskError("remote", f"{wrap}: {cause}")
             )
+            sent.set()  # its waiter has the lock, without which there is no event
             self._event(partial(_raise, error.located(self._names(request.tasks) or None, wrap)))
         else:
-            self._event(lambda: self._start_here(self._ended(results)))
-        finally:
             sent.set()
+            self._event(lambda: self._start_here(self._ended(results)))
 
     def _call_process(self, number: int, call: Call) -> None:
         taken = self._taken.get(number) or self._take(number, call)
