@@ -28,7 +28,7 @@ def at_once_mib(tasks: Sequence[str], workflow: Workflow, profile: Profile) -> f
     left_mib: dict[str, float] = {}
     for task in tasks:
         taken_mib = wanted_mib = profile.functions[workflow.function_of(task)].memory_mib
-        for ended in [each for each in left_mib if each in workflow.ancestors[task]]:
+        for ended in sorted(left_mib.keys() & workflow.ancestors[task]):
             again_mib = min(left_mib[ended], wanted_mib)
             wanted_mib -= again_mib
             left_mib[ended] -= again_mib
