@@ -53,7 +53,14 @@ class MeasuredRow(Document):
             mechanism="fork",
             processes=over_stages(self.stages),
         )
-        plan = Plan(format=2, workflow=workflow.name, planner="pgp", wraps=(wrap,), cpus=cpus)
+        plan = Plan(
+            format=2,
+            workflow=workflow.name,
+            planner="pgp",
+            trigger="stage",
+            wraps=(wrap,),
+            cpus=cpus,
+        )
         plan.check_against(workflow)
         return plan
 

@@ -219,7 +219,7 @@ def _fill(
 @inner
 def _step(state: _State) -> bool:
     """Go to the next event and settle what the holders do then; False at the end of all."""
-    unfinished, running, waiting = 0, _runnable(state), 0
+    unfinished, running, waiting = 0, _runnable(state), False
     for process in range(len(state.gils)):
         unfinished += state.gils[process].unfinished
         waiting |= state.gils[process].head != _NONE
@@ -227,7 +227,7 @@ def _step(state: _State) -> bool:
         return False
     clock = state.clock[0]
     rate = share = min(1.0, clock.cores / max(1, running))
-    if running + waiting > clock.cores > 1:
+    if waiting and running >= clock.cores > 1:
         rate /= 1.0 + clock.contention_overhead
     until_ms = _next_event(state, rate)
     clock.core_ms += (until_ms - clock.now_ms) * share

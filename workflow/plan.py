@@ -11,21 +11,24 @@ from workflow.documents import Document
 from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.names import NAME
+from workflow.triggers import TriggerKind
 
 #: Unlike one function, a whole workflow may take longer than an hour.
 Milliseconds = Annotated[float, Field(ge=0)]
 #: What drives an execution: the wraps, or the caller, which invokes every task itself.
 Orchestrator = Literal["wrap", "client"]
-#: What a task waits for: all tasks of the generation before it, or its own predecessors.
-Trigger = Literal["stage", "data"]
+#: What tasks wait for where nothing is said.
+DEFAULT_TRIGGER: TriggerKind = "data"
 #: The tasks of every process of a wrap, the main process first.
 Processes = tuple[tuple[str, ...], ...]
 
 
 class Demand(Document):
-    """What a wrap's functions take for one request: CPU time, and memory in the widest stage.
+    """What a wrap's functions take for one request: CPU time, and memory.
 
-    ``imports_mib`` is what their modules take for as long as the wrap runs.
+    ``memory_mib`` is what can be there at the same time: all processes with the most that the tasks
+    of each can take at once, as each process stays for its last task. ``imports_mib`` is what their
+    modules take for as long as the wrap runs.
     """
 
     cpu_ms: Milliseconds
@@ -105,15 +108,15 @@ class Plan(Document):
     """The scheduler's answer.
 
     With `orchestrator` ``wrap`` the first wrap receives the workflow's requests and calls the
-    others; with ``client`` every wrap is one task, and the client calls them all. `planner` is a
-    label that says how the plan came about, `trigger` what every task waits for.
+    others; with ``client`` every wrap is one task, and the client calls them all, stage by stage.
+    `planner` is a label that says how the plan came about, `trigger` what every task waits for.
     """
 
     format: Literal[2]
     workflow: str
     planner: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+.-]{1,63}$")]
     orchestrator: Orchestrator = "wrap"
-    trigger: Trigger = "stage"
+    trigger: TriggerKind = DEFAULT_TRIGGER
     slo_ms: Milliseconds | None = None
     wraps: Annotated[tuple[Wrap, ...], Field(min_length=1)]
     predicted: Prediction | None = None

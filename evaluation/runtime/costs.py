@@ -1,9 +1,10 @@
-"""What the wrap runtime costs: no-ops in every shape, and 10 MB to and from each of them."""
+"""What the wrap runtime costs: no-ops in every shape, what their ends trigger, 10 MB on the way."""
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -115,6 +116,81 @@ def _forked(name: str, client: Client, trace_key: str) -> Round:
     return {f"{name}.first": first, f"{name}.next": following}
 
 
+# Tasks that the ends of others trigger, beside a message to another process and back
+
+CHAIN, FAN, WORKERS = 1000, 16, 4
+#: Sends back every byte that it gets on the socket of that number.
+_ECHO = """
+import socket, sys
+other = socket.socket(fileno=int(sys.argv[1]))
+while byte := other.recv(1):
+    other.send(byte)
+"""
+_ECHOES = 100
+
+
+def trigger_shapes() -> list[Shape]:
+    """Chains of no-ops, and no-ops that fan out and in."""
+    noops = partial(shape, function=_NOOP)
+    fan, pool = (FAN,), (FAN // WORKERS,) * WORKERS
+    return [
+        noops("one", stages=[THREAD]),
+        noops("chain", stages=[THREAD] * CHAIN),
+        noops("in-turn", stages=[THREAD, PROCESS] * (CHAIN // 2), mechanism="pool"),
+        noops("threads", stages=[THREAD, (fan,), THREAD]),
+        noops("workers", stages=[THREAD, (pool,), THREAD], mechanism="pool"),
+    ]
+
+
+def _further_us(name: str) -> Callable[[Round], float]:
+    return lambda r: (r[name] - r["one"]) / (CHAIN - 1) * 1000
+
+
+_TRIGGER_QUANTITIES = (
+    Quantity("socketpair: to another process and back", lambda r: r["echo"] * 1000, unit="us"),
+    Quantity("a further task in the process of the one before", _further_us("chain"), unit="us"),
+    Quantity("a further task in another process (pool)", _further_us("in-turn"), unit="us"),
+    Quantity(f"request of {CHAIN} no-ops, one process", lambda r: r["chain"]),
+    Quantity(f"request of {CHAIN} no-ops, two processes in turn", lambda r: r["in-turn"]),
+    Quantity(f"fan-out to {FAN} threads and in: more than one", lambda r: r["threads"] - r["one"]),
+    Quantity(
+        f"fan-out to {FAN} on {WORKERS} processes and in: more than one",
+        lambda r: r["workers"] - r["one"],
+    ),
+)
+
+
+@contextmanager
+def _trigger_probes(launcher: Launcher) -> Iterator[list[Probe]]:
+    with ExitStack() as stack:
+        echo_ms = stack.enter_context(echoing())
+        found: list[Probe] = [lambda: {"echo": echo_ms()}]
+        wraps = stack.enter_context(workflows(launcher, trigger_shapes(), {_NOOP: noop}))
+        for name, deployed in wraps.items():
+            entry = stack.enter_context(closing(direct(launcher.gateway.url, deployed.entry)))
+            found.append(partial(_latency, name, entry, deployed.expected(_REQUEST)))
+        yield found
+
+
+@contextmanager
+def echoing() -> Iterator[Callable[[], float]]:
+    """A function that says how long a byte takes to another process and back, in milliseconds."""
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-c", _ECHO, str(theirs.fileno())]
+
+    def echo_ms() -> float:
+        start = time.perf_counter()
+        for _ in range(_ECHOES):
+            ours.send(b"?")
+            ours.recv(1)
+        return (time.perf_counter() - start) * 1000 / _ECHOES
+
+    with subprocess.Popen(command, pass_fds=[theirs.fileno()]), ours:
+        theirs.close()
+        echo_ms()
+        yield echo_ms
+
+
 # 10 MB on the way, beside copying them once from one process to another, through a pipe
 
 Kind = Literal["result", "input"]
@@ -209,7 +285,12 @@ def _large(kind: Kind) -> Part:
     return Part(f"large-{kind}", [pipe, *passing], partial(_large_probes, kind))
 
 
-PARTS = (Part("no-ops", _NOOP_QUANTITIES, _noop_probes), _large("result"), _large("input"))
+PARTS = (
+    Part("no-ops", _NOOP_QUANTITIES, _noop_probes),
+    Part("triggers", _TRIGGER_QUANTITIES, _trigger_probes),
+    _large("result"),
+    _large("input"),
+)
 
 
 def measure_runtime(

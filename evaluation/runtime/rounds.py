@@ -15,7 +15,7 @@ from workflow.documents import Document
 Round = Mapping[str, float]
 #: Measures once: column -> milliseconds.
 Probe = Callable[[], Round]
-Unit = Literal["ms", "x"]
+Unit = Literal["ms", "us", "x"]
 _WARM_UP = 10
 
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 import pytest
 
 from evaluation.runtime import rounds
-from evaluation.runtime.costs import PARTS, copying, large_shapes, measure_runtime, noop_shapes
+from evaluation.runtime.costs import (
+    PARTS,
+    copying,
+    large_shapes,
+    measure_runtime,
+    noop_shapes,
+    trigger_shapes,
+)
 from evaluation.runtime.handlers import large, spawning
 from evaluation.runtime.rounds import Quantity, interleaved, starts
 
 
 @pytest.mark.parametrize(
     "shape",
-    [*noop_shapes(), *large_shapes("result"), *large_shapes("input")],
+    [*noop_shapes(), *trigger_shapes(), *large_shapes("result"), *large_shapes("input")],
     ids=lambda shape: shape.name,
 )
 def test_the_plans_run_every_task_of_their_workflows(shape):

@@ -99,8 +99,8 @@ def simulate(
     record
         Called with every span of time that a thread spends on one thing.
     contention_overhead
-        By what part of itself all computing takes longer while more threads want a core, or their
-        process's GIL, than there are cores; where there is but one, nothing.
+        By what part of itself all computing takes longer while threads wait for a GIL and all cores
+        are wanted; where there is but one, nothing.
 
     Examples
     --------
@@ -190,10 +190,8 @@ class _Simulation:
         return [gil.end_ms for gil in self.gils]
 
     def _crowded(self, runnable: int) -> bool:
-        """Whether more threads want to compute than there are cores, of which some idle then."""
-        if not self.contention_overhead or self.cores == 1:
-            return False
-        return runnable + any(gil.waiters for gil in self.gils) > self.cores
+        """Whether GILs are handed on while all cores are wanted, of which some idle then."""
+        return runnable >= self.cores > 1 and any(gil.waiters for gil in self.gils)
 
     def _next_event(self, running: list[Thread], rate: float) -> float:
         """When the next period ends or the GIL is next asked for."""

@@ -66,13 +66,16 @@ class _Child:
     def run(self, request: Request) -> None:
         """Run a group of tasks, in this thread where nothing else can come meanwhile."""
         self._data.add(request.objects)
-        group = _Group(self._part(tuple(request.tasks)), request, self._data)
-        first, *others = group.start()
-        if others or request.rest:
-            for task in (first, *others):
-                self._threads.start(partial(self._work, group, task))
-        else:
+        tasks = tuple(request.tasks)
+        engine = Engine(self._part(tasks)) if len(tasks) > 1 else None
+        group = _Group(request, self._data, engine)
+        first, *others = engine.start().begins if engine else tasks
+        for task in others:
+            self._threads.start(partial(self._work, group, task))
+        if request.alone:
             self._work(group, first)
+        else:
+            self._threads.start(partial(self._work, group, first))
 
     def _part_of(self, tasks: tuple[int, ...]) -> Part:
         return self._graph.part(dict.fromkeys(tasks, MAIN), ())
@@ -101,17 +104,13 @@ class _Child:
 
 
 class _Group:
-    """The tasks of one request."""
+    """The tasks of one request, with the engine that they have where they are several."""
 
-    def __init__(self, part: Part, request: Request, data: Data) -> None:
+    def __init__(self, request: Request, data: Data, engine: Engine | None) -> None:
         self.request = request
         self.data = data
-        self._engine = Engine(part)
+        self._engine = engine
         self._lock = threading.Lock()
-
-    def start(self) -> list[int]:
-        """The tasks that begin now."""
-        return self._engine.start().begins
 
     def ended(self, result: Result) -> list[int]:
         """The tasks that begin when one has ended; none after one that failed."""
@@ -119,4 +118,4 @@ class _Group:
             if result.error is not None:
                 return []
             self.data.add({result.task: result.output or ""})
-            return self._engine.ended(result.task).begins
+            return self._engine.ended(result.task).begins if self._engine else []

@@ -137,6 +137,25 @@ class Part:
         return frozenset(place for place in places if isinstance(place, int) and place != MAIN)
 
     @cached_property
+    def in_order(self) -> frozenset[int]:
+        """The processes no two of whose tasks can ever run at once."""
+        last: dict[int, dict[Place, int]] = {}
+        counts: dict[Place, int] = {}
+        unordered: set[Place] = set()
+        for bucket in self.buckets:
+            before: dict[Place, int] = {}
+            for task in bucket.awaits:
+                for place, number in last[task].items():
+                    before[place] = max(number, before.get(place, 0))
+            for task in bucket.starts:
+                place = self.place_of[task]
+                counts[place] = number = counts.get(place, 0) + 1
+                if before.get(place, 0) < number - 1:
+                    unordered.add(place)
+                last[task] = before | {place: number}
+        return self.processes - unordered
+
+    @cached_property
     def sent(self) -> frozenset[int]:
         """The tasks whose objects come to be here."""
         calls = (call for calls in self.calls.values() for call in calls)

@@ -244,7 +244,10 @@ class Execution:
         taken.rest -= len(call.tasks)
         objects = {key: self.data[key] for key in needs}
         process = taken.process
-        process.post(Request(self.ident, call.tasks, objects, call.gives, taken.rest, number))
+        alone = not taken.rest or number in self._part.in_order
+        process.post(
+            Request(self.ident, call.tasks, objects, call.gives, taken.rest, alone, number)
+        )
         if process.sending:
             self._runtime.loop.renew(process)
 

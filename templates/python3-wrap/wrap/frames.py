@@ -106,7 +106,14 @@ class Inflow:
 
     def _feed(self, piece: bytes) -> list[bytearray]:
         done: list[bytearray] = []
-        view = memoryview(piece)
+        start, end = 0, len(piece)
+        while self._frame is None and not self._length and start + _LENGTH.size <= end:
+            (length,) = _LENGTH.unpack_from(piece, start)
+            if length > end - start - _LENGTH.size:
+                break
+            start += _LENGTH.size + length
+            done.append(bytearray(piece[start - length : start]))
+        view = memoryview(piece)[start:]
         while view or self._is_full():
             if self._frame is None:
                 view = self._begin(view)

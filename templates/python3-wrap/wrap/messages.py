@@ -70,6 +70,8 @@ class Request:
         The tasks whose objects are to be sent back.
     rest
         How many tasks the place will be called for later in this execution.
+    alone
+        Whether nothing else can run there meanwhile.
     process
         The number of the process.
     """
@@ -79,6 +81,7 @@ class Request:
     objects: dict[Key, str]
     gives: frozenset[int] = frozenset()
     rest: int = 0
+    alone: bool = False
     process: int = 0
 
     def frames(self) -> list[Unsent]:
@@ -91,6 +94,7 @@ class Request:
             "objects": list(self.objects),
             "gives": list(self.gives),
             "rest": self.rest,
+            "alone": self.alone,
             "process": self.process,
         }
         return [json.dumps(header), *map(unsent, self.objects.values())]
@@ -109,7 +113,7 @@ class Request:
         ident = Ident(Watch(*header["watch"]), str(header["mark"]), int(header["number"]))
         tasks, gives = (list(map(int, header[name])) for name in ("tasks", "gives"))
         rest, process = int(header["rest"]), int(header["process"])
-        return cls(ident, tasks, objects, frozenset(gives), rest, process)
+        return cls(ident, tasks, objects, frozenset(gives), rest, bool(header["alone"]), process)
 
 
 @dataclass
