@@ -2,13 +2,13 @@
 
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import memory
 import sandbox
 import serving
 from app import create_app
+from threads import ThreadPool
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
         sys.exit(f"{type(error).__name__}: {error}")
     memory.keep_freed(limit, processes=1)
     threads = int(os.environ.get("WAITRESS_THREADS", "4"))
-    serving.serve(app, sockets, lambda: threads, limit, ThreadPoolExecutor(threads).submit)
+    serving.serve(app, sockets, lambda: threads, limit, ThreadPool().start)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+../python3-wrap/wrap/threads.py
