@@ -711,6 +711,8 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
             self.service()
         except _LaterError:
             return
+        except BaseException:  # whatever a handler has done to the process: the next one's turn
+            traceback.print_exc()
         self.server.task_dispatcher.end()
 
     def service(self) -> None:
