@@ -60,7 +60,7 @@ def call(**changes: Any) -> bytes:
     from wrap.frames import pieces
 
     ident = {"watch": [True, True, True], "mark": "", "number": 1}
-    fields = {"tasks": [0], "objects": [None], "gives": [0], "rest": 0, "process": 0}
+    fields = {"tasks": [0], "objects": [None], "gives": [0], "rest": 0, "alone": True, "process": 0}
     return b"".join(pieces([json.dumps(ident | fields | changes), "x"]))
 
 
@@ -105,7 +105,7 @@ def test_an_entry_wrap_runs_no_single_task(start: Any, wrap_image: Any) -> None:
     """Who may send a workflow's requests does not thereby choose what its later tasks get."""
     handlers = {"check": "def handle(req):\n    return 'checked'\n", "pay": HANDLER}
     server = start(wrap_image(handlers, inputs={0: None, 1: 0}, entry={"output": 1}))
-    body = call(tasks=[1], objects=[0])
+    body = call(tasks=[1], objects=[0], mark="x" * 128)  # which is UTF-8, as its length is
     answer = server.request(body=body, X_Chiron_Call="1")
     assert answer.text == "checked 0.005"
 
