@@ -47,7 +47,7 @@ def test_a_source_is_the_request_a_task_or_a_list_of_tasks(numbers):
 
 
 def test_the_entry_knows_every_task_and_where_it_runs(workflow, plan_by_hand):
-    declared = declare(plan_by_hand(WRAPS), 0, workflow, STYLES, 7.0)
+    declared = declare(plan_by_hand(WRAPS, trigger="stage"), 0, workflow, STYLES, 7.0)
     assert declared.processes == [[0, 1, 5]]
     assert declared.tasks == {0: "split", 1: "wave", 5: "join"}
     assert declared.functions == {"join": "flask", "split": "flask", "wave": "flask"}
@@ -60,7 +60,7 @@ def test_the_entry_knows_every_task_and_where_it_runs(workflow, plan_by_hand):
     assert entry.fail is None
 
 
-def test_with_the_other_trigger_tasks_wait_for_what_they_need_alone(workflow, plan_by_hand):
+def test_with_the_trigger_data_tasks_wait_for_what_they_need_alone(workflow, plan_by_hand):
     declared = declare(plan_by_hand(WRAPS, trigger="data"), 0, workflow, STYLES, 7.0)
     assert declared.buckets == [([], [0]), ([0], [1, 3]), ([1], [2]), ([3], [4]), ([2, 4], [5])]
     remote = declare(plan_by_hand(WRAPS, trigger="data"), 1, workflow, STYLES, 7.0)
@@ -68,7 +68,8 @@ def test_with_the_other_trigger_tasks_wait_for_what_they_need_alone(workflow, pl
 
 
 def test_a_remote_wrap_knows_its_own_tasks_alone(workflow, plan_by_hand):
-    declared = declare(plan_by_hand(WRAPS, mechanism="pool"), 1, workflow, STYLES, 7.0)
+    plan = plan_by_hand(WRAPS, mechanism="pool", trigger="stage")
+    declared = declare(plan, 1, workflow, STYLES, 7.0)
     assert declared.entry is None
     assert declared.processes == [[3, 2], [4]]
     assert declared.inputs == {2: 1, 3: 0, 4: 3}

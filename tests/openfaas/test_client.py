@@ -292,12 +292,12 @@ def test_invoke_returns_any_answer_of_the_function(client, gateway):
     gateway.answer("POST /function/side", (500, b"boom"), (200, b"\x00out"))
 
     assert client.invoke("side", b"in").status_code == 500
-    answer = client.invoke("side", b"in", headers={"X-Chiron-Stage": "0", "Content-Type": "a/b"})
+    answer = client.invoke("side", b"in", headers={"X-Chiron-Call": "1", "Content-Type": "a/b"})
 
     assert answer.content == b"\x00out"
     assert gateway.calls[0].headers["content-type"] == "text/plain"
     assert gateway.calls[1].headers["content-type"] == "a/b"
-    assert gateway.calls[1].headers["x-chiron-stage"] == "0"
+    assert gateway.calls[1].headers["x-chiron-call"] == "1"
     assert gateway.calls[1].body == b"in"
 
 
