@@ -212,6 +212,8 @@ class Execution:
                 raise TaskError.from_dict(result.error, status=500)
             if result.task in self._part.sent:
                 self.data.add({result.task: result.output or ""})
+            if result.task not in self._part.gives:
+                result.output = None
             self._results.append(result)
             begins += self._follow(self._engine.ended(result.task))
         return begins
