@@ -197,6 +197,21 @@ def test_a_wrap_of_another_plan_is_noticed(start: Any, wrap_image: Any, gateway:
     assert server.request().json["code"] == "other-plan"
 
 
+@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]], [[0], [1]], [[1], [0]]])
+def test_another_wrap_gets_the_outputs_that_it_wants(
+    processes: list[list[int]], start: Any, wrap_image: Any
+) -> None:
+    from wrap.frames import pieces, split
+    from wrap.messages import Ident, Request, Result
+
+    handlers = {"one": ECHO, "other": ECHO}
+    server = start(wrap_image(handlers, processes, inputs={0: None, 1: 0}))
+    asked = Request(Ident(), [0, 1], {None: "x"}, frozenset({1}))
+    answer = server.request(body=b"".join(pieces(asked.frames())), X_Chiron_Call="1")
+    _, *results = split(answer.body)
+    assert [(each.task, each.output) for each in Result.read(results)] == [(0, ""), (1, "x")]
+
+
 def test_a_traced_request_tells_what_ran_when(start: Any, wrap_image: Any, gateway: Any) -> None:
     sleeper = "import time\ndef handle(req):\n    time.sleep(0.05)\n    return req\n"
     entry = {"output": [0, 1, 2], "remotes": {"test-wrap2": {3: "far"}}}
