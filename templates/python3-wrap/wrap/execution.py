@@ -9,6 +9,7 @@ interrupted, as that can hurt what they share.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -98,7 +99,7 @@ class Execution:
 
     def start(self) -> None:
         """Begin, as soon as there are processes for it."""
-        self._wake_at(self._deadline)
+        self._event(partial(self._wake_at, self._deadline))
         if self._part.processes:
             self._runtime.mechanism.admit(self._admit)
         else:
@@ -138,9 +139,10 @@ class Execution:
             for taken in self._taken.values():
                 self._runtime.loop.forget(taken.process)
         if self._runtime.loop.is_here:  # to end a process takes time, and so may an answer
-            self._runtime.threads.start(self._finish)
-        else:
-            self._finish()
+            with contextlib.suppress(RuntimeError):  # no thread can be had
+                self._runtime.threads.start(self._finish)
+                return
+        self._finish()
 
     def _finish(self) -> None:
         """End what is still running, give back what was taken, and answer."""

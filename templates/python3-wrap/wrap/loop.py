@@ -8,6 +8,7 @@ import os
 import select
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from itertools import count
 
@@ -99,8 +100,9 @@ class Loop:
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name="loop", daemon=True)
-                    self._thread.start()
+                    thread = threading.Thread(target=self._run, name="loop", daemon=True)
+                    thread.start()
+                    self._thread = thread
 
     def _run(self) -> None:
         while True:
@@ -109,11 +111,11 @@ class Loop:
                     with contextlib.suppress(BlockingIOError):
                         os.eventfd_read(self._wake)
                 elif on_ready := self._ready.get(descriptor):
-                    on_ready(bool(events & select.EPOLLOUT), bool(events & ~select.EPOLLOUT))
+                    _do(on_ready, bool(events & select.EPOLLOUT), bool(events & ~select.EPOLLOUT))
             for timer in self._due():
                 if action := timer.action:
                     timer.action = None
-                    action()
+                    _do(action)
 
     def _patience_s(self) -> float | None:
         with self._lock:
@@ -127,6 +129,14 @@ class Loop:
                 due.append(heapq.heappop(self._times)[2])
             self._waits_until = 0.0
         return due
+
+
+def _do(action: Callable[..., None], *arguments: bool) -> None:
+    """Call `action`; where it lacks memory, say, all others go on."""
+    try:
+        action(*arguments)
+    except Exception:
+        traceback.print_exc()
 
 
 def _events(process: Process) -> int:
