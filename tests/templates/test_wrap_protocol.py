@@ -1,4 +1,4 @@
-"""What crosses the borders of a wrap: requests, calls of other wraps, styles of handlers, timelines."""
+"""What crosses the borders of a wrap: requests, other wraps' calls, handler styles, timelines."""
 
 from __future__ import annotations
 
@@ -175,9 +175,7 @@ def test_a_wrap_that_is_not_the_entry_says_so(start: Any, wrap_image: Any) -> No
     assert (answer.status, answer.json["code"]) == (400, "not-an-entry")
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"\xff\xff\xff\xff", b"\0\0\0\2{}", b"\0\0\0\2[]"]
-)
+@pytest.mark.parametrize("body", [b"", b"\xff\xff\xff\xff", b"\0\0\0\2{}", b"\0\0\0\2[]"])
 def test_a_call_of_another_wrap_that_is_none_is_refused(
     body: bytes, start: Any, wrap_image: Any
 ) -> None:
