@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -125,6 +126,8 @@ class Simulated:
             assert call.place == self.part.place_of[task]
             if call.place == MAIN:
                 assert self.here.issuperset(keys(self.case.sources[task]))
+        in_turn = [task for _, starts in self.case.buckets for task in starts]
+        assert step.begins == sorted(step.begins, key=in_turn.index)
         self.begun += step.begins
         return step.begins
 
@@ -181,6 +184,24 @@ def test_every_task_is_in_one_call_which_gives_what_is_used_elsewhere(case: Case
     mine = [call.tasks if call.place == MAIN else call.gives for call in calls]
     assert part.sent == {task for tasks in mine for task in tasks}
     assert part.processes == {1, 2}.intersection(case.place_of.values())
+
+
+@given(cases())
+def test_a_process_is_in_order_where_of_any_two_tasks_one_awaits_the_other(case: Case) -> None:
+    before: dict[int, set[int]] = {}
+    for awaits, starts in case.buckets:
+        known = set(awaits).union(*(before[each] for each in awaits))
+        before |= dict.fromkeys(starts, known)
+    part = case.graph.part(case.place_of, case.gives)
+    in_order = {
+        process
+        for process in part.processes
+        if all(
+            one in before[other] or other in before[one]
+            for one, other in combinations(part.tasks_at(process), 2)
+        )
+    }
+    assert part.in_order == in_order
 
 
 @given(cases())

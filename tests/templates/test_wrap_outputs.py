@@ -50,8 +50,6 @@ NAMED = """
         time.sleep({pause})
         return "f{task}(" + req + ")"
 """
-    "import time\ndef handle(req):\n    time.sleep({pause})\n    return 'f{task}(' + req + ')'\n"
-)
 
 
 def expected(task: int, request: str) -> str:
