@@ -304,6 +304,7 @@ def gateway() -> Iterator[FakeGateway]:
 
     class CountingServer(ThreadingHTTPServer):
         daemon_threads = True
+        request_queue_size = 128
 
         def shutdown_request(self, request: Any) -> None:
             super().shutdown_request(request)
