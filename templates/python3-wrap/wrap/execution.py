@@ -9,6 +9,7 @@ interrupted, as that can hurt what they share.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -98,7 +99,7 @@ class Execution:
 
     def start(self) -> None:
         """Begin, as soon as there are processes for it."""
-        self._wake_at(self._deadline)
+        self._event(partial(self._wake_at, self._deadline))
         if self._part.processes:
             self._runtime.mechanism.admit(self._admit)
         else:
@@ -138,9 +139,10 @@ class Execution:
             for taken in self._taken.values():
                 self._runtime.loop.forget(taken.process)
         if self._runtime.loop.is_here:  # to end a process takes time, and so may an answer
-            self._runtime.threads.start(self._finish)
-        else:
-            self._finish()
+            with contextlib.suppress(RuntimeError):  # no thread can be had
+                self._runtime.threads.start(self._finish)
+                return
+        self._finish()
 
     def _finish(self) -> None:
         """End what is still running, give back what was taken, and answer."""
@@ -167,8 +169,18 @@ class Execution:
         if step.begins:
             self._wake_at(min(self._limits[number] for number in step.begins))
         sent = [self._call_wrap(call) for call in step.calls if isinstance(call.place, str)]
+        if sent:
+            self._runtime.threads.start(partial(self._follow_sent, step, sent, now + _SENDING_S))
+            return []
+        return self._follow_here(step)
+
+    def _follow_sent(self, step: Step, sent: Iterable[threading.Event], until: float) -> None:
+        """Go on when the calls of other wraps are on their way."""
         for event in sent:
-            event.wait(max(0.0, now + _SENDING_S - time.monotonic()))
+            event.wait(max(0.0, until - time.monotonic()))
+        self._event(lambda: self._start_here(self._follow_here(step)))
+
+    def _follow_here(self, step: Step) -> list[int]:
         for call in step.calls:
             if isinstance(call.place, int) and call.place != MAIN:
                 self._call_process(call.place, call)
@@ -212,6 +224,8 @@ class Execution:
                 raise TaskError.from_dict(result.error, status=500)
             if result.task in self._part.sent:
                 self.data.add({result.task: result.output or ""})
+            if result.task not in self._part.gives:
+                result.output = None
             self._results.append(result)
             begins += self._follow(self._engine.ended(result.task))
         return begins

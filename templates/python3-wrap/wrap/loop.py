@@ -8,7 +8,9 @@ import os
 import select
 import threading
 import time
+import traceback
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 from wrap.process import Process
@@ -109,11 +111,12 @@ class Loop:
                     with contextlib.suppress(BlockingIOError):
                         os.eventfd_read(self._wake)
                 elif on_ready := self._ready.get(descriptor):
-                    on_ready(bool(events & select.EPOLLOUT), bool(events & ~select.EPOLLOUT))
+                    ready = bool(events & select.EPOLLOUT), bool(events & ~select.EPOLLOUT)
+                    _call(partial(on_ready, *ready))
             for timer in self._due():
                 if action := timer.action:
                     timer.action = None
-                    action()
+                    _call(action)
 
     def _patience_s(self) -> float | None:
         with self._lock:
@@ -127,6 +130,14 @@ class Loop:
                 due.append(heapq.heappop(self._times)[2])
             self._waits_until = 0.0
         return due
+
+
+def _call(action: Callable[[], None]) -> None:
+    """Whatever goes wrong concerns one execution, and the loop is all others' too."""
+    try:
+        action()
+    except Exception:
+        traceback.print_exc()
 
 
 def _events(process: Process) -> int:
