@@ -126,7 +126,9 @@ class _Wiring:
             self._begin_when_called(home)
             self._at_home(home, bucket.awaits)
 
-    def _evaluated(self, wrap: int, bucket: Bucket[str], tasks: Sequence[str], gathers: bool) -> None:
+    def _evaluated(
+        self, wrap: int, bucket: Bucket[str], tasks: Sequence[str], gathers: bool
+    ) -> None:
         """What a wrap, or a further process of it, sees for itself that it can start."""
         awaits, starts = self._numbers(bucket.awaits), self._numbers(tasks)
         self._add(Node(self._platform.stage_ms, wrap, awaits, gathers, starts=starts))
