@@ -6,7 +6,7 @@ import struct
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate, chain, pairwise, takewhile
 from typing import Literal, NamedTuple
 
@@ -220,6 +220,7 @@ class Run:
         """When each node fired."""
         return _times(self._records[2], NODE, "fired_ms")
 
+    @cached_property
     def tasks(self) -> list[TaskRun]:
         """What became of every task."""
         _, threads, _ = self._records
@@ -227,6 +228,7 @@ class Run:
         times = (_times(own, THREAD, name) for name in ("triggered_ms", "end_ms"))
         return [TaskRun(*each) for each in zip(_integers(own, THREAD, "node"), *times, strict=True)]
 
+    @cached_property
     def nodes(self) -> list[NodeRun]:
         """What became of every node."""
         nodes = self._records[2]
