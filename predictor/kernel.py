@@ -8,8 +8,8 @@ each. The runnable threads of all processes that share cores do so equally (proc
 waiter asks for the GIL after the switch interval; the holder drops it then, and before every period
 that is not ``cpu``.
 
-While more threads want to compute than there are cores, some core idles now and then all the same:
-a thread that is woken waits for the core that it was woken on, though another is free (Lozi et al.,
+While GILs are handed on and all cores are wanted, some core idles now and then all the same: a
+thread that is woken waits for the core that it was woken on, though another is free (Lozi et al.,
 The Linux Scheduler: a Decade of Wasted Cores, EuroSys'16). All computing then takes longer by one
 share.
 
@@ -30,8 +30,8 @@ Three things are as CPython does them and not as Algorithm 1 has them:
   from 6.4 to 5.8 % (mr) and leaves it at 0.6 % (finra5), the other constants fitted to each.
 
 A process has a starter, the thread that starts those of its tasks, one after another. Where the
-process is new, the starter is what is forked and computes first; then it waits for tasks. So it does
-from the beginning in the main process of a wrap.
+process is new, the starter is what is forked and computes first; then it waits for tasks, as that
+of a wrap's main process does from the beginning.
 
 Threads are numbers: the starter of every process has its process's, those of tasks come after them,
 process by process, which is also their order at one instant. After these come nodes. What they do
@@ -255,7 +255,7 @@ def _pace(state: _State, number: int) -> float:
     """How fast the time of a group passes from now on; when what needs no GIL next ends there."""
     clock, group = state.clock[0], state.groups[number]
     group.rate = group.share = min(1.0, group.cores / group.running)
-    if group.running + min(1, group.waiting) > group.cores > 1:
+    if group.waiting > 0 and group.running >= group.cores > 1:
         group.rate /= 1.0 + clock.contention_overhead
     heap = state.computing[group.heap : group.heap + group.room]
     if heap[0].item == 0:

@@ -66,50 +66,46 @@ GROUP = _record(
     "| virtual_ms core_ms rate share",
 )
 
-#: A wrap: its main process, its group, whether forking is computing, and the costs of
-#: `predictor.mechanisms.mechanism.Costs`. ``forked`` is the process that was forked last;
-#: ``free_ms`` is when the next one can be.
+#: A wrap: its group, its main process, and `predictor.mechanisms.mechanism.Costs`. ``forked`` is
+#: the process that was forked last; ``free_ms`` is when the next one can be.
 WRAP = _record(
     "group main blocks_computing | forked",
     "ready_ms first_block_ms block_ms computing_ms main_ms core_wait_ms gather_ms first_gather_ms "
     "| free_ms",
 )
 
-#: ``holder`` has the GIL, ``last_holder`` had it before; ``head`` and ``tail`` have waited for it
-#: longest and shortest. ``queue`` and ``queued`` are the first and last thread to be started,
-#: ``unfinished`` counts those which are not done. ``alive`` is 1 from when its start is begun,
-#: ``idle`` is 1 while its starter has nothing to do, ``parked`` while that waits for the thread it
-#: started last. ``forked`` is 1 until what forks it has computed, 2 after that, and ``follower`` the
-#: process that is forked next. ``gave`` says whether it has given a result before, ``gatherer`` is
-#: the node that gathered one last. ``computing_ms`` is what it computes before it starts a thread,
-#: ``forking_ms`` what its parent does before that. As the answer, ``end_ms`` is when its last thread
-#: has ended.
+#: ``first`` is the thread of its first task. ``holder`` has the GIL, ``last_holder`` had it before;
+#: ``head`` and ``tail`` have waited for it longest and shortest. ``queue`` and ``queued`` are the
+#: first and last thread to be started, ``unfinished`` counts those which are not done. ``alive`` is
+#: 1 from when its start is begun, ``idle`` is 1 while its starter has nothing to do, ``parked``
+#: while that waits for the thread it started last. ``forked`` is 1 until what forks it has
+#: computed, 2 after that, and ``follower`` the process that is forked next. ``gave`` says whether
+#: it has given a result before, ``gatherer`` is the node that gathered one last. ``computing_ms``
+#: is what it computes before it starts a thread, ``forking_ms`` what is computed for it before
+#: that. As the answer, ``end_ms`` is when its last thread has ended.
 PROCESS = _record(
     "wrap first | holder last_holder head tail queue queued unfinished alive idle parked forked "
     "follower gave gatherer",
     "| taken_ms switching_ms end_ms computing_ms forking_ms",
 )
 
-#: First the starter of every process, then a thread for every task, process by process.
-#: ``links`` to ``links_end`` are the nodes that await the task. ``begin`` to ``end`` are its
-#: periods, ``at`` is the one it is in, ``doing`` its kind; ``behind`` is the thread that waits for
-#: the GIL, or for its start, after it; ``helpers`` counts its helpers that compute; ``gathered``
-#: says whether its result is. ``since_ms`` is when it began what it does, ``since_core_ms`` what its
-#: group's ``core_ms`` was then. As the answer, ``node`` started the task at ``triggered_ms``, and it
-#: ended at ``end_ms``.
+#: First the starter of every process, then a thread for every task, process by process. ``links``
+#: to ``links_end`` are the nodes that await the task. ``begin`` to ``end`` are its periods, ``at``
+#: is the one it is in, ``doing`` its kind; ``behind`` is the thread that waits for the GIL, or for
+#: its start, after it; ``helpers`` counts its helpers that compute; ``gathered`` says whether its
+#: result is. ``since_ms`` is when it began what it does, ``since_core_ms`` what its group's
+#: ``core_ms`` was then. As the answer, ``node`` started the task at ``triggered_ms``, and it ended
+#: at ``end_ms``.
 THREAD = _record(
     "process function links links_end | begin end at doing behind helpers gathered node",
     "| remaining_ms since_ms since_core_ms triggered_ms end_ms",
 )
 
-#: Something that happens when all that it waits for has. ``missing`` is how much of that is still
-#: to come; one that misses nothing happens ``delay_ms`` after the beginning. The results of the tasks
-#: ``awaits`` to ``awaits_end``, those of further processes of `wrap`, are then gathered, and
-#: ``delay_ms`` later it fires: starts the tasks ``starts`` to ``starts_end`` of `wrap`, calls the
-#: first ``calls`` of the nodes ``then`` to ``then_end``, and is what the others waited for.
-#: ``place`` is how many T_INV the first call waits. As the answer, ``last`` is the thread, or the
-#: node (from the number of threads on), that came last, at ``complete_ms``, and ``fired_ms`` when it
-#: fired. The numbers of tasks and nodes are in an array of links.
+#: `predictor.execution.Node`. ``missing`` is how much of what it waits for is still to come. The
+#: tasks to gather, those to start, and other nodes, the ``calls`` called ones first, are ranges of
+#: the links, which hold the numbers of threads and nodes. As the answer, ``last`` is the thread, or
+#: the node (from the number of threads on), that came last, at ``complete_ms``, and ``fired_ms``
+#: when it fired.
 NODE = _record(
     "wrap missing awaits awaits_end starts starts_end then then_end calls place | last",
     "delay_ms | complete_ms fired_ms",
@@ -119,14 +115,15 @@ NODE = _record(
 #: the helper is done.
 SPAN = _record("process thread kind", "start_ms end_ms wait_core_ms")
 
-#: How many records there are of each kind; how many items a heap, and how many spans there may be.
-#: Whether a call arrives when it has computed. ``spans`` counts those, ``left`` the tasks and nodes that are
-#: not done, ``active`` the groups in which something computes, ``holding`` the processes whose GIL
-#: is held.
+#: How many records there are of each kind, how many items a heap may have, and for how many spans
+#: there is memory; and whether a call arrives when it has computed. ``spans`` counts all of those,
+#: ``left`` the tasks and nodes that are not done, ``active`` the groups in which something
+#: computes, ``holding`` the processes whose GIL is held.
 #:
-#: The constants of `predictor.simulator.Interpreter` (``thread_ready_ms`` < 0 stands for None) and
-#: `predictor.simulator.Calls`, by how much computing takes longer where more threads want to than
-#: cores can, and the time: as it is, what passes for one instant, and when the last call left.
+#: The constants of `predictor.simulator.Interpreter` (``thread_ready_ms`` < 0 stands for None), by
+#: how much computing takes longer while GILs are handed on and all cores are wanted, those of
+#: `predictor.execution.Calls`, and the time: as it is, what passes for one instant, and when the
+#: last call left.
 CLOCK = _record(
     "groups wraps processes threads nodes most most_spans computed_calls "
     "| spans left active holding",

@@ -20,7 +20,7 @@ class Fork(Mechanism):
     lasting = False
 
     def costs(self, platform: Platform) -> Costs:
-        """T_Block of equation (4) is computing where all of starting a process that computes is more.
+        """T_Block of equation (4) is computing where that is part of what starting one computes.
 
         What forks then shares the cores with those that it has forked already; else forking takes
         its time whatever computes.

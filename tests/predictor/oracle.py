@@ -108,8 +108,8 @@ class Simulation:
     record
         Called with every span of time that a thread spends on one thing.
     contention_overhead
-        By what part of itself all computing takes longer while more threads want a core, or their
-        process's GIL, than there are cores; where there is but one, nothing.
+        By what part of itself all computing takes longer while threads wait for a GIL and all cores
+        are wanted; where there is but one, nothing.
 
     References
     ----------
@@ -218,8 +218,8 @@ class Simulation:
         """How fast all compute from now on."""
         runnable = self._runnable(cores)
         cores.rate = cores.share = min(1.0, cores.count / max(1, runnable))
-        waiting = any(p.waiters for p in self.processes if p.cores is cores)
-        if runnable + waiting > cores.count > 1:
+        handed_on = any(p.waiters for p in self.processes if p.cores is cores)
+        if handed_on and runnable >= cores.count > 1:
             cores.rate /= 1.0 + self.contention_overhead
 
     def _runnable(self, cores: Cores) -> int:

@@ -16,7 +16,9 @@ def workflow(**sources: Source) -> Workflow:
 
 
 def test_a_task_runs_in_the_stage_after_its_last_predecessor():
-    assert workflow(a=None, b="a", c=("a", "b"), d=None).stages == (("a", "d"), ("b",), ("c",))
+    found = workflow(a=None, b="a", c=("a", "b"), d=None)
+    assert found.stages == (("a", "d"), ("b",), ("c",))
+    assert [found.stage_of(task) for task in "abcd"] == [0, 1, 2, 0]
 
 
 def test_a_source_names_its_tasks():
