@@ -73,18 +73,20 @@ def plan_timeline(plan: Plan, workflow: Workflow, predictor: Predictor) -> Timel
     """
     plan.check_against(workflow)
     made, run, spans = predictor.recorded(plan, workflow)
-    nodes = run.nodes
     client = plan.orchestrator == "client"
     return Timeline(
         request_ms=0.0 if client else predictor.platform.request_ms,
-        latency_ms=nodes[made.reply].fired_ms,
+        latency_ms=run.nodes[made.reply].fired_ms,
         wraps=tuple(_wraps(plan, predictor.platform.cpus, made, run, spans)),
-        calls=tuple(
-            Call(plan.wraps[made.execution.nodes[n].wrap].name, nodes[n].complete_ms, nodes[n].fired_ms)
-            for n in sorted(made.called)
-        ),
+        calls=tuple(_calls(plan, made, run)),
         steps=tuple(_steps(plan, made, run)),
     )
+
+
+def _calls(plan: Plan, made: Wired, run: Run) -> Iterator[Call]:
+    for number in sorted(made.called):
+        wrap, found = plan.wraps[made.execution.nodes[number].wrap], run.nodes[number]
+        yield Call(wrap.name, found.complete_ms, found.fired_ms)
 
 
 def _wraps(
@@ -124,9 +126,7 @@ def _steps(plan: Plan, made: Wired, run: Run) -> list[Step]:
     while task is not None:
         found = tasks[task]
         before, network_ms, gather_before_ms = _before(found.node, made, run)
-        steps.append(
-            Step(*places[task], network_ms, found.triggered_ms, found.end_ms, gather_ms)
-        )
+        steps.append(Step(*places[task], network_ms, found.triggered_ms, found.end_ms, gather_ms))
         task, gather_ms = before, gather_before_ms
     return steps[::-1]
 

@@ -28,8 +28,8 @@ times = st.one_of(
 KINDS = ["cpu", "native", "block", "helper", "join"]
 works = st.lists(st.tuples(st.sampled_from(KINDS), times), max_size=7).map(tuple)
 functions = st.fixed_dictionaries(dict.fromkeys("abcd", works))
-processes = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=6).map(tuple), min_size=1,
-                     max_size=5).map(tuple)  # fmt: skip
+names = st.lists(st.sampled_from("abcd"), min_size=1, max_size=6).map(tuple)
+processes = st.lists(names, min_size=1, max_size=5).map(tuple)
 interpreters = st.builds(
     Interpreter,
     switch_interval_ms=st.sampled_from([0.5, 1.0, 5.0, 12.3]),
