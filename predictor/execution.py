@@ -68,7 +68,7 @@ class Execution(NamedTuple):
     wraps
         The group of each wrap, and what its processes cost.
     processes
-        The wrap of each process, and the functions of its tasks. The first of a wrap is its main
+        The wrap of each process, and how many tasks it has. The first of a wrap is its main
         process. Tasks are numbered from process to process.
     nodes
         What happens; their numbers are their places.
@@ -76,6 +76,6 @@ class Execution(NamedTuple):
 
     cores: Sequence[int]
     wraps: Sequence[tuple[int, Costs]]
-    processes: Sequence[tuple[int, Sequence[str]]]
+    processes: Sequence[tuple[int, int]]
     nodes: Sequence[Node]
     calls: Calls = Calls()

@@ -201,6 +201,7 @@ def _fill(state: _State) -> None:
         process, starter = state.processes[number], state.threads[number]
         process.holder = process.last_holder = process.head = _NONE
         process.queue = process.follower = process.gatherer = _NONE
+        process.asked_ms = np.inf
         main = state.wraps[process.wrap].main == number
         process.alive = process.idle = main
         starter.process, starter.doing = number, _NONE
@@ -247,7 +248,7 @@ def _step(state: _State) -> None:
 
 @inner
 def _group_of(state: _State, process: int) -> Records:
-    return state.groups[state.wraps[state.processes[process].wrap].group]
+    return state.groups[state.processes[process].group]
 
 
 @inner
@@ -267,9 +268,7 @@ def _pace(state: _State, number: int) -> float:
 def _next_of_holder(state: _State, number: int) -> float:
     """When the period of the GIL's holder ends, or the GIL is next asked for."""
     process, now_ms = state.processes[number], state.clock[0].now_ms
-    left_ms = process.switching_ms
-    if left_ms == 0.0:
-        left_ms = state.threads[process.holder].remaining_ms
+    left_ms = process.left_ms if process.switching_ms == 0.0 else process.switching_ms
     return min(now_ms + left_ms / _group_of(state, number).rate, _drop_time(state, number))
 
 
@@ -277,27 +276,26 @@ def _next_of_holder(state: _State, number: int) -> float:
 def _drop_time(state: _State, number: int) -> float:
     """When the holder will have to drop the GIL: one interval after a waiter saw no switch."""
     process = state.processes[number]
-    if process.head == _NONE or process.switching_ms > 0.0:
+    if process.switching_ms > 0.0:
         return np.inf
-    asked_ms = max(process.taken_ms, state.threads[process.head].since_ms)
-    return float(asked_ms + state.clock[0].switch_interval_ms)
+    return float(max(process.taken_ms, process.asked_ms) + state.clock[0].switch_interval_ms)
 
 
 @inner
 def _compute(state: _State, number: int, done_ms: float) -> None:
     """Let the holder compute; move it on if its period is over, or let it hand the GIL over."""
     clock, process = state.clock[0], state.processes[number]
-    holder = state.threads[process.holder]
     if process.switching_ms > 0.0:
         left_ms = process.switching_ms - done_ms
         process.switching_ms = left_ms if left_ms > clock.instant_ms else 0.0
         process.taken_ms = clock.now_ms
     else:
-        holder.remaining_ms -= done_ms
-    if process.switching_ms == 0.0 and holder.remaining_ms <= clock.instant_ms:
+        process.left_ms -= done_ms
+    if process.switching_ms == 0.0 and process.left_ms <= clock.instant_ms:
         _next_period(state, process.holder)
     elif _drop_time(state, number) <= clock.now_ms + clock.instant_ms:
         _note(state, process.holder, CPU)
+        state.threads[process.holder].remaining_ms = process.left_ms
         _wait(state, process.holder)
         _release(state, number)
 
@@ -491,8 +489,9 @@ def _enqueue(state: _State, number: int) -> None:
 @inner
 def _next_period(state: _State, number: int) -> None:
     thread = state.threads[number]
+    process = state.processes[thread.process]
     _note(state, number, thread.doing)
-    holds = state.processes[thread.process].holder == number
+    holds = process.holder == number
     if number < len(state.processes):
         wants = _next_start(state, number, holds)
     else:
@@ -501,15 +500,16 @@ def _next_period(state: _State, number: int) -> None:
         _wait(state, number)
     elif holds and not wants:
         _release(state, thread.process)
+    elif holds:
+        process.left_ms = thread.remaining_ms
 
 
 @inner
 def _next_start(state: _State, number: int, started: bool) -> bool:
     """Go on being forked or starting threads; whether the starter wants the GIL for the next."""
     clock, process, starter = state.clock[0], state.processes[number], state.threads[number]
-    group = state.wraps[process.wrap].group
     if process.forking_ms > 0.0:
-        _compute_beside(state, group, process.forking_ms, number)
+        _compute_beside(state, process.group, process.forking_ms, number)
         starter.doing, process.forking_ms = NATIVE, 0.0
         return False
     if process.forked == _BEING_FORKED:
@@ -517,7 +517,7 @@ def _next_start(state: _State, number: int, started: bool) -> bool:
         if process.follower != _NONE:
             push(state.blocked, clock.now_ms, process.follower)
     if process.computing_ms > 0.0:
-        _compute_beside(state, group, process.computing_ms, number)
+        _compute_beside(state, process.group, process.computing_ms, number)
         starter.doing, process.computing_ms = NATIVE, 0.0
         return False
     if started:
@@ -566,8 +566,7 @@ def _next_of_thread(state: _State, number: int) -> bool:
         thread.remaining_ms = period.duration_ms
         return True
     if period.kind == NATIVE:
-        group = state.wraps[process.wrap].group
-        _compute_beside(state, group, period.duration_ms, number)
+        _compute_beside(state, process.group, period.duration_ms, number)
     elif period.kind == BLOCK:
         push(state.blocked, clock.now_ms + period.duration_ms, number)
     thread.remaining_ms = period.duration_ms
@@ -594,7 +593,7 @@ def _start_helpers(state: _State, number: int) -> None:
     of its thread.
     """
     clock, thread, places = state.clock[0], state.threads[number], len(state.spans) + 1
-    group = state.wraps[state.processes[thread.process].wrap].group
+    group = state.processes[thread.process].group
     while thread.at < thread.end:
         period = state.periods[thread.at]
         if period.kind == HELPER:
@@ -634,7 +633,7 @@ def _gets_gil_back(state: _State, number: int, duration_ms: float) -> bool:
         return False
     if process.holder != number or process.head == _NONE:
         return False
-    group = state.groups[state.wraps[process.wrap].group]
+    group = state.groups[process.group]
     return bool(group.running >= group.cores)
 
 
@@ -671,7 +670,7 @@ def _wait(state: _State, number: int) -> None:
     thread.since_ms = clock.now_ms
     thread.behind = _NONE
     if process.head == _NONE:
-        process.head = number
+        process.head, process.asked_ms = number, clock.now_ms
         _group_of(state, thread.process).waiting += 1
     else:
         state.threads[process.tail].behind = number
@@ -683,7 +682,7 @@ def _wait(state: _State, number: int) -> None:
             place -= 1
         state.holding[place] = thread.process
         clock.holding += 1
-        _count(state, state.wraps[process.wrap].group, 1)
+        _count(state, process.group, 1)
         _take(state, thread.process)
 
 
@@ -702,7 +701,7 @@ def _release(state: _State, number: int) -> None:
     while place < clock.holding:
         state.holding[place] = state.holding[place + 1]
         place += 1
-    _count(state, state.wraps[process.wrap].group, -1)
+    _count(state, process.group, -1)
 
 
 @inner
@@ -711,8 +710,12 @@ def _take(state: _State, number: int) -> None:
     clock, process = state.clock[0], state.processes[number]
     process.holder = process.head
     process.head = state.threads[process.holder].behind
+    process.left_ms = state.threads[process.holder].remaining_ms
     if process.head == _NONE:
+        process.asked_ms = np.inf
         _group_of(state, number).waiting -= 1
+    else:
+        process.asked_ms = state.threads[process.head].since_ms
     _note(state, process.holder, WAIT_GIL)
     process.taken_ms = clock.now_ms
     if process.last_holder != _NONE and process.last_holder != process.holder:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from functools import lru_cache
+from itertools import accumulate, chain
 from statistics import fmean
 
 from predictor.execution import Execution, Node
+from predictor.image import Image
 from predictor.mechanisms import mechanism_of
 from predictor.mechanisms.mechanism import Costs
 from predictor.simulator import Interpreter, Processes, Run, Simulator, Span, Work, WorkKind
 from predictor.wiring import Wired, wired
 from workflow.model import Workflow
-from workflow.plan import Plan, Prediction, Wrap
+from workflow.plan import Plan, Prediction
 from workflow.platform import Platform
 from workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile, Share
 
 #: Digits of a millisecond: processors agree on more, so that plans depend on none of them.
 _DIGITS = 6
+
+#: How many images of wraps are remembered, by the sizes of their processes: a search asks for the
+#: same few again and again.
+_REMEMBERED = 200
 
 #: Of a wrap that has no further process.
 _ALONE = Costs(ready_ms=0.0)
@@ -59,34 +65,19 @@ class Predictor:
             platform.short_release_ms,
         )
         self._simulator = Simulator(works, interpreter, platform.contention_overhead)
+        self._together = lru_cache(_REMEMBERED)(self._image_together)
+        self._apart = lru_cache(_REMEMBERED)(self._image_apart)
 
     def simulate(self, processes: Processes, cpus: int, mechanism: str) -> list[float]:
         """When each process ends of a wrap whose tasks all start at once."""
-        costs = mechanism_of(mechanism).costs(self.platform)
-        execution = Execution(
-            cores=[min(cpus, self.platform.cpus)],
-            wraps=[(0, costs)],
-            processes=[
-                (0, self._functions(names, mechanism, number))
-                for number, names in enumerate(processes)
-            ],
-            nodes=[Node(starts=range(sum(map(len, processes))))],
-        )
-        return _rounded(self._simulator.run(execution).ends_ms())
+        image = self._together(tuple(map(len, processes)), cpus, mechanism)
+        functions = self._functions(processes, mechanism)
+        return _rounded(self._simulator.run(image, functions).ends_ms())
 
     def each_ms(self, processes: Processes) -> list[float]:
         """When each process ends of wraps with no other process, whose tasks all start at once."""
-        first = accumulate(map(len, processes), initial=0)
-        execution = Execution(
-            cores=[1] * len(processes),
-            wraps=[(number, _ALONE) for number in range(len(processes))],
-            processes=list(enumerate(processes)),
-            nodes=[
-                Node(wrap=wrap, starts=range(begin, begin + len(names)))
-                for wrap, (begin, names) in enumerate(zip(first, processes, strict=False))
-            ],
-        )
-        return _rounded(self._simulator.run(execution).ends_ms())
+        image = self._apart(tuple(map(len, processes)))
+        return _rounded(self._simulator.run(image, chain(*processes)).ends_ms())
 
     def stage_ms(self, processes: Processes, cpus: int, mechanism: str) -> float:
         """How long a wrap takes whose tasks all start at once, with gathering their results."""
@@ -95,28 +86,53 @@ class Predictor:
 
     def plan_ms(self, plan: Plan, workflow: Workflow) -> float:
         """The latency of `plan`."""
-        made = self.wired(plan, workflow)
-        return round(self._simulator.run(made.execution).fired_ms()[made.reply], _DIGITS)
+        made = wired(plan, workflow, self.platform)
+        image = self._simulator.image(made.execution)
+        run = self._simulator.run(image, self._functions_of(plan, workflow))
+        return round(run.fired_ms()[made.reply], _DIGITS)
 
     def recorded(self, plan: Plan, workflow: Workflow) -> tuple[Wired, Run, list[Span]]:
         """What is simulated for `plan`, what came of it, and what every thread did when."""
-        made = self.wired(plan, workflow)
-        return made, *self._simulator.recorded(made.execution)
+        made = wired(plan, workflow, self.platform)
+        image = self._simulator.image(made.execution)
+        functions = self._functions_of(plan, workflow)
+        return made, *self._simulator.recorded(image, functions)
 
-    def wired(self, plan: Plan, workflow: Workflow) -> Wired:
-        """What is simulated for `plan`."""
+    def _image_together(self, sizes: tuple[int, ...], cpus: int, mechanism: str) -> Image:
+        """A wrap with so many tasks in each process, which all start at once."""
+        costs = mechanism_of(mechanism).costs(self.platform)
+        processes = [(0, size) for size in sizes]
+        nodes = [Node(starts=range(sum(sizes)))]
+        cores = [min(cpus, self.platform.cpus)]
+        return self._simulator.image(Execution(cores, [(0, costs)], processes, nodes))
 
-        def functions_of(wrap: Wrap, process: int) -> Sequence[str]:
-            names = tuple(map(workflow.function_of, wrap.processes[process]))
-            return self._functions(names, wrap.mechanism, process)
+    def _image_apart(self, sizes: tuple[int, ...]) -> Image:
+        """Wraps of one process with so many tasks each, which all start at once."""
+        ends = accumulate(sizes)
+        nodes = [
+            Node(wrap=wrap, starts=range(end - size, end))
+            for wrap, (size, end) in enumerate(zip(sizes, ends, strict=True))
+        ]
+        wraps = [(wrap, _ALONE) for wrap in range(len(sizes))]
+        return self._simulator.image(
+            Execution([1] * len(sizes), wraps, list(enumerate(sizes)), nodes)
+        )
 
-        return wired(plan, workflow, self.platform, functions_of)
+    def _functions_of(self, plan: Plan, workflow: Workflow) -> list[str]:
+        """The functions of all tasks of `plan`, process by process."""
+        uses = workflow.function_of
+        processes = [
+            (wrap.mechanism, tuple(tuple(map(uses, each)) for each in wrap.processes))
+            for wrap in plan.wraps
+        ]
+        return [name for mechanism, each in processes for name in self._functions(each, mechanism)]
 
-    def _functions(self, names: tuple[str, ...], mechanism: str, process: int) -> tuple[str, ...]:
-        """The functions of a wrap's process; what runs in a new one takes longer there."""
-        if process == 0 or not self._forked or mechanism_of(mechanism).lasting:
-            return names
-        return tuple(self._forked.get(name, name) for name in names)
+    def _functions(self, processes: Processes, mechanism: str) -> Iterable[str]:
+        """The functions of a wrap; what runs in a new process takes longer there."""
+        if not self._forked or mechanism_of(mechanism).lasting:
+            return chain(*processes)
+        further = (self._forked.get(name, name) for name in chain(*processes[1:]))
+        return chain(processes[0], further)
 
 
 def _rounded(times_ms: Iterable[float]) -> list[float]:

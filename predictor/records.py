@@ -74,9 +74,10 @@ WRAP = _record(
     "| free_ms",
 )
 
-#: ``first`` is the thread of its first task. ``holder`` has the GIL, ``last_holder`` had it before;
-#: ``head`` and ``tail`` have waited for it longest and shortest. ``queue`` and ``queued`` are the
-#: first and last thread to be started, ``unfinished`` counts those which are not done. ``alive`` is
+#: Its wrap, the group of that, and the thread of its first task. ``holder`` has the GIL, with
+#: ``left_ms`` of its period to compute, ``last_holder`` had it before; ``head`` and ``tail`` have
+#: waited for it longest, since ``asked_ms``, and shortest. ``queue`` and ``queued`` are the first
+#: and last thread to be started, ``unfinished`` counts those which are not done. ``alive`` is
 #: 1 from when its start is begun, ``idle`` is 1 while its starter has nothing to do, ``parked``
 #: while that waits for the thread it started last. ``forked`` is 1 until what forks it has
 #: computed, 2 after that, and ``follower`` the process that is forked next. ``gave`` says whether
@@ -84,9 +85,9 @@ WRAP = _record(
 #: is what it computes before it starts a thread, ``forking_ms`` what is computed for it before
 #: that. As the answer, ``end_ms`` is when its last thread has ended.
 PROCESS = _record(
-    "wrap first | holder last_holder head tail queue queued unfinished alive idle parked forked "
-    "follower gave gatherer",
-    "| taken_ms switching_ms end_ms computing_ms forking_ms",
+    "wrap group first | holder last_holder head tail queue queued unfinished alive idle parked "
+    "forked follower gave gatherer",
+    "| left_ms taken_ms asked_ms switching_ms end_ms computing_ms forking_ms",
 )
 
 #: First the starter of every process, then a thread for every task, process by process. ``links``

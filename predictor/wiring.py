@@ -9,36 +9,30 @@ group of a further process by that process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from predictor.equations import call_computing_ms
 from predictor.execution import Calls, Execution, Node
 from predictor.mechanisms import mechanism_of
 from workflow.model import Workflow
-from workflow.plan import Plan, Wrap
+from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.triggers import Bucket, Group, buckets, groups
 
-#: The functions of the tasks of a wrap's process, by the index of that.
-FunctionsOf = Callable[[Wrap, int], Sequence[str]]
 #: Of a task: its wrap, and its process in that.
 Place = tuple[int, int]
 
 
 class Wired(NamedTuple):
-    """An execution of a plan: its tasks by number, and the node with which the client has all.
-
-    ``called`` are the nodes that are calls of a wrap.
-    """
+    """An execution of a plan, the node with which the client has all, and those that are calls."""
 
     execution: Execution
-    tasks: tuple[str, ...]
     reply: int
     called: frozenset[int]
 
 
-def wired(plan: Plan, workflow: Workflow, platform: Platform, functions_of: FunctionsOf) -> Wired:
+def wired(plan: Plan, workflow: Workflow, platform: Platform) -> Wired:
     """What happens when `plan` executes `workflow` on `platform`."""
     shared = platform.one_node and plan.cpus > platform.cpus
     each_cpus = [plan.cpus] if shared else [wrap.cpus for wrap in plan.wraps]
@@ -51,14 +45,14 @@ def wired(plan: Plan, workflow: Workflow, platform: Platform, functions_of: Func
             for index, wrap in enumerate(plan.wraps)
         ],
         processes=[
-            (index, functions_of(wrap, process))
+            (index, len(process))
             for index, wrap in enumerate(plan.wraps)
-            for process in range(len(wrap.processes))
+            for process in wrap.processes
         ],
         nodes=wiring.nodes,
         calls=_calls(plan, platform, shared),
     )
-    return Wired(execution, tuple(wiring.number), reply, frozenset(wiring.called))
+    return Wired(execution, reply, frozenset(wiring.called))
 
 
 def _calls(plan: Plan, platform: Platform, shared: bool) -> Calls:

@@ -21,18 +21,18 @@ def simulate(
 ) -> list[float]:
     """When each process ends, as `oracle.simulate` has it."""
     works: dict[str, Work] = {}
-    given, nodes = [], []
+    sizes, nodes = [], []
     for number, process in enumerate(processes):
         names = [f"{number}.{thread}" for thread in range(len(process.threads))]
         nodes.append(
             Node(process.start_ms, number, starts=range(len(works), len(works) + len(names)))
         )
         works.update(zip(names, process.threads, strict=True))
-        given.append((number, names))
+        sizes.append((number, len(names)))
     wraps = [(0, Costs(0.0))] * len(processes)
-    execution = Execution([cores], wraps, given, nodes)
     simulator = Simulator(works, interpreter, contention_overhead)
+    image = simulator.image(Execution([cores], wraps, sizes, nodes))
     if record is not None:
-        for span in simulator.recorded(execution)[1]:
+        for span in simulator.recorded(image, list(works))[1]:
             record(span)
-    return simulator.run(execution).ends_ms()
+    return simulator.run(image, works).ends_ms()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 import oracle
@@ -48,7 +49,8 @@ def execution_of(starts_ms: Sequence[float], processes: Processes, cores: int) -
         nodes.append(Node(start_ms, number, starts=range(first, first + len(names))))
         first += len(names)
     wraps = [(0, Costs(0.0))] * len(processes)
-    return Execution([cores], wraps, list(enumerate(processes)), nodes)
+    sizes = list(enumerate(map(len, processes)))
+    return Execution([cores], wraps, sizes, nodes)
 
 
 def processes_of(
@@ -76,8 +78,8 @@ def test_the_kernel_answers_as_the_oracle_does(
     data, functions, processes, cores, interpreter, wasted
 ):
     starts_ms = [data.draw(times) for _ in processes]
-    made = execution_of(starts_ms, processes, cores)
     kernel, expected = Simulator(functions, interpreter, wasted), list[Span]()
+    image = kernel.image(execution_of(starts_ms, processes, cores))
     ends = oracle.simulate(
         processes_of(starts_ms, processes, functions),
         cores,
@@ -85,9 +87,9 @@ def test_the_kernel_answers_as_the_oracle_does(
         expected.append,
         contention_overhead=wasted,
     )
-    run, spans = kernel.recorded(made)
+    run, spans = kernel.recorded(image, list(chain(*processes)))
     assert run.ends_ms() == pytest.approx(ends, rel=1e-6, abs=1e-6)
-    assert kernel.run(made).ends_ms() == run.ends_ms()
+    assert kernel.run(image, chain(*processes)).ends_ms() == run.ends_ms()
     assert len(close(spans)) == len(close(expected))
     for one, other in zip(close(spans), close(expected), strict=True):
         assert one[:3] == other[:3]
@@ -96,8 +98,8 @@ def test_the_kernel_answers_as_the_oracle_does(
 
 def test_spans_are_all_there_where_they_are_many_more_than_periods():
     long = {"f": (("cpu", 1000.0),)}
-    made = execution_of([0.0], (("f", "f"),), 1)
-    _, spans = Simulator(long, Interpreter(0.5, 0.0, 0.0)).recorded(made)
+    kernel = Simulator(long, Interpreter(0.5, 0.0, 0.0))
+    _, spans = kernel.recorded(kernel.image(execution_of([0.0], (("f", "f"),), 1)), ["f", "f"])
     assert sum(span.kind == "cpu" for span in spans) > 2000
     assert max(span.end_ms for span in spans) == pytest.approx(2000.0)
 
@@ -110,8 +112,8 @@ long_works = st.lists(st.tuples(st.sampled_from(KINDS), hours), max_size=4).map(
 @given(st.fixed_dictionaries(dict.fromkeys("abcd", long_works)), processes, st.integers(1, 3))
 def test_functions_of_an_hour_end_too(functions, processes, cores):
     kernel = Simulator(functions, Interpreter(7_777.7, 0.3, 0.7))
-    ends = kernel.run(execution_of([1.0 / 3] * len(processes), processes, cores)).ends_ms()
-    assert all(0 < end < 1e9 for end in ends)
+    image = kernel.image(execution_of([1.0 / 3] * len(processes), processes, cores))
+    assert all(0 < end < 1e9 for end in kernel.run(image, chain(*processes)).ends_ms())
 
 
 def test_many_threads_answer_as_in_the_oracle():
@@ -119,7 +121,8 @@ def test_many_threads_answer_as_in_the_oracle():
     known, names = {"a": work, "b": work[1:]}, (("a", "b") * 100,)
     interpreter = Interpreter(5.0, 0.01, 0.1)
     ends = oracle.simulate(processes_of([0.0], names, known), 8, interpreter)
-    run = Simulator(known, interpreter).run(execution_of([0.0], names, 8))
+    kernel = Simulator(known, interpreter)
+    run = kernel.run(kernel.image(execution_of([0.0], names, 8)), names[0])
     assert run.ends_ms() == pytest.approx(ends)
 
 
@@ -154,7 +157,8 @@ def places(monkeypatch, tmp_path) -> Iterator[list[Path]]:
 
 def works() -> bool:
     simulator = Simulator({"f": (("cpu", 1.0),)}, Interpreter(5.0, 0.0, 0.0))
-    return simulator.run(execution_of([0.0], (("f", "f"),), 1)).ends_ms() == [2.0]
+    image = simulator.image(execution_of([0.0], (("f", "f"),), 1))
+    return simulator.run(image, ["f", "f"]).ends_ms() == [2.0]
 
 
 def test_the_machine_code_is_kept_beside_the_source_or_else_where_it_can_be(places):

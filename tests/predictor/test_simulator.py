@@ -243,9 +243,10 @@ def forked(*wraps: tuple[Work, ...], cores: int, costs: Costs) -> list[float]:
         Node(wrap=w, starts=range(end - len(each), end))
         for w, (each, end) in enumerate(zip(names, ends, strict=True))
     ]
-    processes = [(w, (name,)) for w, each in enumerate(names) for name in each]
-    execution = Execution([cores], [(0, costs)] * len(wraps), processes, nodes)
-    return Simulator(works, FREE).run(execution).ends_ms()
+    processes = [(w, 1) for w, each in enumerate(names) for _ in each]
+    simulator = Simulator(works, FREE)
+    image = simulator.image(Execution([cores], [(0, costs)] * len(wraps), processes, nodes))
+    return simulator.run(image, works).ends_ms()
 
 
 def computing(forking_ms: float, more_ms: float, ready_ms: float = 0.0) -> Costs:
