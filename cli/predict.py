@@ -113,7 +113,8 @@ def _show(plan: Plan, prediction: Prediction) -> None:
 
 
 def _show_explanation(explanation: Explanation) -> None:
-    columns = ["the request waits for", *(name.removesuffix("_ms").replace("_", " ") for name in _PARTS)]
+    names = (name.removesuffix("_ms").replace("_", " ") for name in _PARTS)
+    columns = ["the request waits for", *names]
     rows = [
         [
             f"{each.task} in {each.wrap}",

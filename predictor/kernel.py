@@ -269,7 +269,8 @@ def _next_of_holder(state: _State, number: int) -> float:
     """When the period of the GIL's holder ends, or the GIL is next asked for."""
     process, now_ms = state.processes[number], state.clock[0].now_ms
     left_ms = process.left_ms if process.switching_ms == 0.0 else process.switching_ms
-    return min(now_ms + left_ms / _group_of(state, number).rate, _drop_time(state, number))
+    ends_ms = now_ms + left_ms / _group_of(state, number).rate
+    return float(min(ends_ms, _drop_time(state, number)))
 
 
 @inner

@@ -11,13 +11,12 @@ from workflow.documents import Document
 from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.names import NAME
+from workflow.triggers import TriggerKind
 
 #: Unlike one function, a whole workflow may take longer than an hour.
 Milliseconds = Annotated[float, Field(ge=0)]
 #: What drives an execution: the wraps, or the caller, which invokes every task itself.
 Orchestrator = Literal["wrap", "client"]
-#: What a task waits for: all tasks of the generation before it, or its own predecessors.
-Trigger = Literal["stage", "data"]
 #: The tasks of every process of a wrap, the main process first.
 Processes = tuple[tuple[str, ...], ...]
 
@@ -112,7 +111,7 @@ class Plan(Document):
     workflow: str
     planner: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+.-]{1,63}$")]
     orchestrator: Orchestrator = "wrap"
-    trigger: Trigger = "stage"
+    trigger: TriggerKind = "stage"
     slo_ms: Milliseconds | None = None
     wraps: Annotated[tuple[Wrap, ...], Field(min_length=1)]
     predicted: Prediction | None = None

@@ -54,8 +54,7 @@ def test_the_least_latency_of_one_process_is_that_of_its_best_order(kinds):
     profile = random_profile(3, kinds, seed=2)
     predictor = Predictor(profile, PLATFORM)
     best_ms = min(
-        predictor.stage_ms((order,), 1, "fork")
-        for order in permutations(profile.functions)
+        predictor.stage_ms((order,), 1, "fork") for order in permutations(profile.functions)
     )
     least_ms = least_latencies_ms(profile, PLATFORM, "fork")
     assert least_ms[0] == pytest.approx(best_ms, abs=1e-4)

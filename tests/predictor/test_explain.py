@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -32,9 +33,10 @@ SHAPES = [
     [(1, ["abd"]), (2, ["c"])],
     [(1, ["a"]), (2, ["bd", "c"])],
 ]
+APART = [(1, ["a"]), (1, ["b"]), (1, ["c"]), (1, ["d"])]
 
 
-def plan(shape, mechanism: str) -> Plan:
+def plan(shape, mechanism: str, **fields: Any) -> Plan:
     wraps = tuple(
         Wrap(
             name=f"w{number}",
@@ -46,7 +48,7 @@ def plan(shape, mechanism: str) -> Plan:
         for number, (cpus, processes) in enumerate(shape, start=1)
     )
     cpus = sum(wrap.cpus for wrap in wraps)
-    return Plan(format=2, workflow="demo", planner="pgp", wraps=wraps, cpus=cpus)
+    return Plan(format=2, workflow="demo", planner="pgp", wraps=wraps, cpus=cpus, **fields)
 
 
 @st.composite
@@ -73,7 +75,13 @@ platforms = st.builds(
     thread_ready_ms=st.none() | times,
     **dict.fromkeys(COSTS, st.just(0.0) | times),
 )
-plans = st.builds(plan, st.sampled_from(SHAPES), st.sampled_from(["fork", "pool"]))
+triggers = st.sampled_from(["stage", "data"])
+plans = st.one_of(
+    st.builds(plan, st.sampled_from(SHAPES), st.sampled_from(["fork", "pool"]), trigger=triggers),
+    st.builds(
+        plan, st.just(APART), st.just("fork"), trigger=triggers, orchestrator=st.just("client")
+    ),
+)
 several = settings(deadline=None, max_examples=100)
 
 

@@ -176,6 +176,78 @@ def test_a_stage_without_the_first_wrap_is_all_remote(costs, profile):
     assert prediction.latency_ms == 1.0 + 14.0 + 2.0 + 8.0
 
 
+#: Two chains: c needs a, and d needs b.
+CHAINS = Workflow(
+    "demo",
+    (Task("a", "a", None), Task("b", "b", None), Task("c", "c", "a"), Task("d", "d", "b")),
+    ("c", "d"),
+)
+
+
+def chains_ms(wraps: Wraps, known: Profile, costs: Platform, trigger: str) -> float:
+    return predict(plan(wraps, trigger=trigger), CHAINS, known, costs).latency_ms
+
+
+def test_with_trigger_data_no_task_waits_for_others_than_those_it_needs(costs, profile):
+    """a 2-12 in the main process, and c after it; b 3-7 in the other one, and d after it.
+
+    With stages c and d begin at 12, and when b is gathered; with data both processes go on by
+    themselves. In the end d is gathered, with what b has given before.
+    """
+    known = profile(**FUNCTIONS)
+    assert chains_ms([["ac", "bd"]], known, costs, "stage") == 1.0 + 12.0 + 0.5 + 3.0 + 0.5
+    assert chains_ms([["ac", "bd"]], known, costs, "data") == 1.0 + 12.0 + 3.0 + 0.5
+
+
+def test_a_process_is_started_with_its_first_task_and_stays_for_the_others(costs, profile):
+    """b needs no process; d is forked for at 4 and runs from 7 to 9, before a ends."""
+    known = profile(**FUNCTIONS | {"a": "block 10"})
+    assert chains_ms([["abc", "d"]], known, costs, "data") == 1.0 + 10.0 + 3.0 + 0.5
+    late = profile(**FUNCTIONS | {"a": "block 10", "d": "cpu 9"})
+    assert chains_ms([["abc", "d"]], late, costs, "data") == 1.0 + 4.0 + 3.0 + 9.0 + 0.5
+
+
+def test_what_fires_within_a_request_costs_the_engine_its_turn(costs, profile):
+    place = costs.model_copy(update={"stage_ms": 1.0})
+    known = profile(**FUNCTIONS)
+    for trigger in ("stage", "data"):
+        before_ms = chains_ms([["ac", "bd"]], known, costs, trigger)
+        assert chains_ms([["ac", "bd"]], known, place, trigger) == before_ms + 1.0
+
+
+def test_another_wrap_is_called_once_for_what_it_can_go_on_with_by_itself(costs, profile):
+    """b 9-13, then d. With stages it is called again when a and b have ended, to be there at 21."""
+    known = profile(**FUNCTIONS)
+    assert chains_ms([["ac"], ["bd"]], known, costs, "data") == 1.0 + 13.0 + 2.0
+    assert chains_ms([["ac"], ["bd"]], known, costs, "stage") == 1.0 + 13.0 + 9.0 + 2.0
+
+
+def test_the_objects_of_a_call_are_back_when_its_last_task_has_ended(costs, profile):
+    """So data can be slower than stages: c in the first wrap needs a of the other, and no d."""
+    known = profile(a="cpu 1", b="cpu 1", c="cpu 20", d="cpu 30")
+    both = Workflow(
+        "demo",
+        (Task("a", "a", None), Task("b", "b", None), Task("c", "c", "a"), Task("d", "d", "a")),
+        ("b", "c", "d"),
+    )
+    data, stage = (
+        predict(plan([["bc"], ["ad"]], trigger=trigger), both, known, costs).latency_ms
+        for trigger in ("data", "stage")
+    )
+    assert data == 1.0 + 9.0 + 1.0 + 30.0 + 20.0
+    assert stage == 1.0 + 9.0 + 1.0 + 9.0 + 30.0
+
+
+def test_a_client_calls_every_task_when_what_it_needs_is_there(costs, profile):
+    """Both chains pay T_RPC twice; b's call leaves T_INV after a's, and so do those after them."""
+    wraps: Wraps = [["a"], ["b"], ["c"], ["d"]]
+    known = profile(**FUNCTIONS)
+    found = predict(
+        plan(wraps, cpus=1, orchestrator="client", trigger="data"), CHAINS, known, costs
+    )
+    assert found.latency_ms == max(8.0 + 10.0 + 8.0 + 3.0, 1.0 + 8.0 + 4.0 + 8.0 + 2.0)
+
+
 def test_the_range_is_what_the_spread_of_the_functions_makes_of_it(costs, profile):
     functions = profile(**FUNCTIONS).functions
     spread = functions["a"].model_copy(update={"spread_ms": (8.0, 12.0)})

@@ -14,9 +14,12 @@ from oracle import Process, simulate
 from test_kernel import close
 
 from predictor.equations import call_ms
+from predictor.explain import explain
 from predictor.mechanisms import mechanism_of
+from predictor.plan_timeline import plan_timeline
 from predictor.predict import Predictor
 from predictor.simulator import Interpreter, Span
+from predictor.wiring import wired
 from workflow.model import Task, Workflow
 from workflow.plan import Plan, Processes, Wrap
 from workflow.platform import Platform
@@ -31,6 +34,7 @@ times = st.just(0.0) | st.integers(1, 12).map(float) | st.floats(0, 30).map(lamb
 MECHANISMS = st.sampled_from(["fork", "pool"])
 #: The constants that Chiron's equations have, and those which fit into them.
 PAPER = ["ipc_ms", "pool_dispatch_ms", "thread_startup_ms", "switch_cost_ms"]
+CALLS = {"rpc_ms": 1.0, "invoke_ms": 0.0, "process_startup_ms": 0.0, "process_block_ms": 0.0}
 FITTING = ["request_ms", "stage_ms", "send_ms", "process_gather_ms"]
 
 
@@ -124,6 +128,9 @@ def test_the_kernel_answers_as_the_engines_do_in_virtual_time(data, workflow, pr
     expected = list[Span]()
     answer_ms = request_ms(made, workflow, profile, platform, expected.append)
     predictor = Predictor(profile, platform)
+    timeline = plan_timeline(made, workflow, predictor)
+    explained_ms = timeline.request_ms + sum(step.latency_ms for step in explain(timeline))
+    assert explained_ms == pytest.approx(answer_ms, rel=1e-6, abs=1e-3)
     assert predictor.plan_ms(made, workflow) == pytest.approx(answer_ms, rel=1e-6, abs=1e-5)
     spans = close(predictor.recorded(made, workflow)[2])
     assert len(spans) == len(close(expected))
@@ -202,3 +209,59 @@ def test_stages_in_processes_of_their_own_take_what_the_equations_say(data, work
     assert Predictor(profile, platform).plan_ms(made, workflow) == pytest.approx(
         expected, rel=1e-9, abs=1e-5
     )
+
+
+def apart(workflow: Workflow, **fields: Any) -> tuple[Plan, Plan]:
+    """Every task in a process with a core of its own: of one wrap, and of wraps of their own."""
+    tasks = [task.name for task in workflow.tasks]
+    fork = {"memory_mib": 1, "mechanism": "fork"}
+    processes = tuple((task,) for task in tasks)
+    one = Wrap(name="one", cpus=len(tasks), processes=processes, **fork)
+    each = tuple(Wrap(name=f"w-{task}", cpus=1, processes=((task,),), **fork) for task in tasks)
+    known = {"format": 2, "workflow": "demo", "planner": "pgp", "cpus": len(tasks), **fields}
+    return Plan(**known, wraps=(one,)), Plan(**known, wraps=each, orchestrator="client")
+
+
+@several
+@given(st.data(), workflows(), profiles)
+def test_data_is_never_slower_than_stages_where_nothing_is_shared(data, workflow, profile):
+    """No core, no process, and no turn to be forked or called, for which others would come first.
+
+    Else it may be: what begins earlier keeps others from beginning (Graham 1969).
+    """
+    names = (*PAPER, "request_ms", "stage_ms", "rpc_ms", "process_startup_ms", "main_wait_ms")
+    platform = Platform(
+        format=1,
+        name="test",
+        cpus=len(workflow.tasks),
+        invoke_ms=0.0,
+        process_block_ms=0.0,
+        thread_ready_ms=data.draw(st.none() | times),
+        **{name: data.draw(times) for name in names},
+    )
+    predictor = Predictor(profile, platform)
+    for by_data, by_stage in zip(
+        apart(workflow, trigger="data"), apart(workflow, trigger="stage"), strict=True
+    ):
+        stage_ms = predictor.plan_ms(by_stage, workflow)
+        assert predictor.plan_ms(by_data, workflow) <= stage_ms + 1e-5
+
+
+@pytest.mark.parametrize("trigger", ["stage", "data"])
+@pytest.mark.parametrize("orchestrator", ["wrap", "client"])
+def test_a_thousand_tasks_after_a_thousand_take_memory_for_each_and_no_more(trigger, orchestrator):
+    """Each needs all that come before: that is a million edges."""
+    first = tuple(f"a{number}" for number in range(1000))
+    second = [Task(f"b{number}", "f", first) for number in range(1000)]
+    workflow = Workflow("demo", (*(Task(name, "f", None) for name in first), *second), None)
+    _, made = apart(workflow, trigger=trigger)
+    made = made.model_copy(update={"orchestrator": orchestrator})
+    known = FunctionProfile(
+        latency_ms=1.0, periods=(Period(kind="cpu", start_ms=0.0, duration_ms=1.0),)
+    )
+    profile = Profile(format=1, workflow="demo", functions={"f": known})
+    platform = Platform(format=1, name="test", cpus=1, **dict.fromkeys(PAPER, 0.0), **CALLS)
+    execution = wired(made, workflow, platform).execution
+    links = sum(len(n.awaits) + len(n.starts) + len(n.calls) + len(n.then) for n in execution.nodes)
+    assert len(execution.nodes) + links < 20_000
+    assert Predictor(profile, platform).plan_ms(made, workflow) == pytest.approx(4.0)
