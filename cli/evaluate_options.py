@@ -35,7 +35,9 @@ from scheduler.planners import PLANNERS
 from workflow.documents import dump, write_atomically
 from workflow.errors import ChironError, Faults
 from workflow.folder import WorkflowFolder
+from workflow.plan import DEFAULT_TRIGGER
 from workflow.profile import Profile
+from workflow.triggers import TriggerKind
 
 DEFAULT_PLANNERS = "one-to-one,sand,faastlane,pgp"
 Command = Callable[..., Any]
@@ -47,6 +49,13 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
         help=f"Of {', '.join(PLANNERS)}.",
     ),
     click.option("--mechanisms", default=",".join(MECHANISMS), show_default=True),
+    click.option(
+        "--trigger",
+        type=click.Choice(get_args(TriggerKind)),
+        default=DEFAULT_TRIGGER,
+        show_default=True,
+        help="What tasks wait for in all plans; one-to-one's client calls stage by stage.",
+    ),
     click.option("--slo", type=options.Duration(), help="Instead of faastlane's mean + 10 ms."),
     click.option(
         "--strategy", type=click.Choice(get_args(Strategy)), default="cost", show_default=True
@@ -83,6 +92,7 @@ class Wanted:
 
     planners: str
     mechanisms: str
+    trigger: TriggerKind
     slo: float | None
     strategy: Strategy
     headroom: bool
@@ -102,6 +112,7 @@ class Wanted:
         return Settings(
             planners=parse_planners(self.planners),
             mechanisms=parse_mechanisms(self.mechanisms),
+            trigger=self.trigger,
             strategy=self.strategy,
             headroom=self.headroom,
             check=self.check,

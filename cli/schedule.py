@@ -79,6 +79,7 @@ def command(
         settings=settings,
         limits=choices.limits,
         headroom=choices.headroom,
+        trigger=choices.trigger,
     )
     if front:
         _pareto(job, slo, choices.mechanism, output or Path("pareto.json"), as_json)

@@ -53,7 +53,14 @@ class MeasuredRow(Document):
             mechanism="fork",
             processes=(main, *(process for stage in self.stages for process in stage[1:])),
         )
-        plan = Plan(format=2, workflow=workflow.name, planner="pgp", wraps=(wrap,), cpus=cpus)
+        plan = Plan(
+            format=2,
+            workflow=workflow.name,
+            planner="pgp",
+            trigger="stage",
+            wraps=(wrap,),
+            cpus=cpus,
+        )
         plan.check_against(workflow)
         return plan
 

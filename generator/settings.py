@@ -21,8 +21,8 @@ TIMEOUT_STEP_S = 2.0
 #: faasd kills after 30 s, and then fails to remove the function.
 WATCHDOG_SLEEP = "1s"
 #: Requests that a wrap runs at once for each CPU of the plan's widest wrap: at least, which is what
-#: it gets where nothing is known of its functions, and at most.
-FEWEST_PER_CPU, MOST_PER_CPU = 4, 32
+#: it gets where nothing is known of its functions.
+FEWEST_PER_CPU = 4
 #: What a wrap takes before it runs anything, and a process for one request, with room to breathe:
 #: 24 and 2 MiB measured, 34 with the watchdog.
 IDLE_MIB, PROCESS_MIB = 48.0, 4.0
@@ -58,8 +58,8 @@ def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> di
     """The variables of a wrap, each of which agrees with the others.
 
     - Timeouts: a function's is below its watchdog's, which is below its client's.
-    - Threads: all wraps of a plan have as many (`concurrency`), as each may be called by every
-      request that the entry runs; what its mechanism makes of that is among them.
+    - Requests at once: all wraps of a plan have as many (`concurrency`), as each may be called by
+      every request that the entry runs; what its mechanism makes of that is among them.
     - ``max_inflight``: as many requests as can be answered before they time out where they come
       all at once. More would be taken in only to fail.
     - ``WRAP_CPUS``: the cores that the wrap keeps to where its sandbox has more.
@@ -87,15 +87,14 @@ def concurrency(plan: Plan) -> int:
 
     As many as keep its CPUs busy: by Little's law, the requests/s that the wrap with the least CPU
     for its functions can do, times the seconds that one takes. Functions that wait leave their
-    CPU to other requests. No more than fit into the memory of each wrap: where the functions alone
-    take it, even fewer than the least.
+    CPU to other requests. No more than a wrap takes in, or than fit into the memory of each wrap:
+    where the functions alone take it, even fewer than the least.
     """
-    widest = max(wrap.cpus for wrap in plan.wraps)
-    wanted = FEWEST_PER_CPU * widest
+    wanted = FEWEST_PER_CPU * max(wrap.cpus for wrap in plan.wraps)
     rate = _requests_per_ms(plan)
     if rate is not None and plan.predicted is not None:
         busy = math.ceil(rate * plan.predicted.latency_ms)  # more only contend for the CPUs
-        wanted = max(wanted, min(busy, MOST_PER_CPU * widest, *map(_fitting, plan.wraps)))
+        wanted = max(wanted, min(busy, MOST_INFLIGHT, *map(_fitting, plan.wraps)))
     hungry = [_fitting(wrap, process_mib=0.0) for wrap in plan.wraps if wrap.demand]
     return max(1, min([wanted, *hungry]))
 
@@ -107,7 +106,7 @@ def _requests_per_ms(plan: Plan) -> float | None:
 
 
 def _fitting(wrap: Wrap, process_mib: float = PROCESS_MIB) -> int:
-    """How many requests at once have room in the wrap's memory."""
+    """How many requests at once have room in the wrap's memory, each with all its processes."""
     further = len(wrap.processes) - 1
     functions_mib = wrap.demand.memory_mib if wrap.demand else 0.0
     idle_mib = IDLE_MIB + (wrap.demand.imports_mib if wrap.demand else 0.0)

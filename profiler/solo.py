@@ -151,6 +151,7 @@ def solo_plan(workflow: Workflow, *, forked: bool = False) -> Plan:
         workflow=workflow.name,
         planner="alone",
         orchestrator="client",
+        trigger="stage",
         wraps=wraps,
         cpus=_CPUS * len(wraps),
     )

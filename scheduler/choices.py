@@ -10,6 +10,8 @@ from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
 from scheduler.limits import COMMUNITY_EDITION_FUNCTIONS, Limits
 from scheduler.planners import DEFAULT_PLANNER, PLANNERS
 from workflow.documents import Document
+from workflow.plan import DEFAULT_TRIGGER
+from workflow.triggers import TriggerKind
 
 if TYPE_CHECKING:
     PlannerChoice = str
@@ -23,7 +25,7 @@ Strategy = Literal["cost", "balanced", "latency"]
 
 
 class Choices(Document):
-    """Planner, mechanism and strategy of a plan, and the limits that it has to keep."""
+    """Planner, mechanism, trigger and strategy of a plan, and the limits that it has to keep."""
 
     planner: Annotated[
         PlannerChoice,
@@ -32,6 +34,13 @@ class Choices(Document):
     mechanism: Annotated[
         MechanismChoice, Field(description="auto: whichever gives the better plan.")
     ] = DEFAULT_MECHANISM
+    trigger: Annotated[
+        TriggerKind,
+        Field(
+            description="Tasks wait for all of the stage before theirs, or for the data that they "
+            "need. Where the client calls every task: stage."
+        ),
+    ] = DEFAULT_TRIGGER
     strategy: Annotated[
         Strategy,
         Field(

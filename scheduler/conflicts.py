@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
 from workflow.errors import ChironError
 
@@ -28,6 +29,12 @@ class Conflicts:
     def apart(self, function: str) -> frozenset[str]:
         """The functions whose tasks must not share a process with one of `function`."""
         return frozenset(b if a == function else a for a, b in self.process if function in (a, b))
+
+    def get_on(self, functions: Iterable[str], others: Iterable[str]) -> bool:
+        """Whether a process that runs tasks of `functions` may run tasks of `others` too."""
+        return not self.process or not any(
+            (min(pair), max(pair)) in self.process for pair in product(functions, others)
+        )
 
     def groups(self) -> dict[str, int]:
         """A group for every function so that those of one group can share a wrap.
@@ -67,3 +74,7 @@ class Conflicts:
             for function in merged:
                 unit_of[function] = merged
         return sorted({tuple(sorted(unit)) for unit in unit_of.values()})
+
+
+#: Where any functions may share a process.
+NO_CONFLICTS = Conflicts(())

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain, zip_longest
+from collections.abc import Callable, Sequence
+from itertools import chain
 
+from scheduler.conflicts import NO_CONFLICTS, Conflicts
+from scheduler.memory import BASE_MEMORY_MIB, PROCESS_MEMORY_MIB, at_once_mib, imports_mib
 from workflow.model import Workflow
-from workflow.plan import Demand, Orchestrator, Plan, Processes, Wrap
-from workflow.profile import FunctionProfile, Profile
+from workflow.plan import DEFAULT_TRIGGER, Demand, Orchestrator, Plan, Processes, Wrap
+from workflow.profile import Profile
+from workflow.triggers import TriggerKind
 
 #: The wraps of one stage, each with its processes.
 StageLayout = tuple[Processes, ...]
 #: For each stage the wraps that take part: wrap k of one stage and of the next are one sandbox.
 Layout = tuple[StageLayout, ...]
-
-#: What a wrap needs before it runs anything: Python, Flask and waitress (34 MiB measured on
-#: OpenFaaS with the watchdog), with room to breathe, since a limit that is hit kills.
-BASE_MEMORY_MIB = 96
-#: Of which an idle wrap takes so much whose functions import nothing.
-IDLE_MEMORY_MIB = 44
-#: Pages that a further process does not share with its parent.
-PROCESS_MEMORY_MIB = 16
+#: Whether two processes may be one, by the tasks of each.
+GetOn = Callable[[Sequence[str], Sequence[str]], bool]
 
 
 def plan_from_layout(
@@ -31,15 +28,19 @@ def plan_from_layout(
     planner: str,
     mechanism: str,
     orchestrator: Orchestrator = "wrap",
+    trigger: TriggerKind = DEFAULT_TRIGGER,
+    conflicts: Conflicts = NO_CONFLICTS,
     node_cpus: int | None = None,
     prefix: str = "",
     names: Sequence[str] | None = None,
 ) -> Plan:
     """The plan, not yet predicted, that deploys `layout`.
 
-    Every wrap gets as many CPUs as it runs processes at once (Chiron §6: a whole CPU is the unit
+    Every wrap gets as many CPUs as it runs processes in a stage (Chiron §6: a whole CPU is the unit
     of allocation) but no more than a node has, where that is known, and memory for all functions
-    that it runs at once. Wraps are called by `names`, or else by the workflow, `prefix` and number.
+    that it may run at once: a process is there from its first task to its last. Wraps are called
+    by `names`, or else by the workflow, `prefix` and number. No further process has tasks of
+    different stages that `conflicts` forbid it; those of one stage are as `layout` has them.
     """
     count = max(len(stage) for stage in layout)
     wraps = [
@@ -50,6 +51,7 @@ def plan_from_layout(
             workflow,
             profile,
             node_cpus,
+            conflicts,
         )
         for index in range(count)
     ]
@@ -58,6 +60,7 @@ def plan_from_layout(
         workflow=workflow.name,
         planner=planner,
         orchestrator=orchestrator,
+        trigger=trigger,
         wraps=tuple(wraps),
         cpus=sum(wrap.cpus for wrap in wraps),
     )
@@ -69,13 +72,29 @@ def wrap_name(workflow: str, suffix: str) -> str:
     return name[-63:].lstrip("-0123456789")
 
 
-def over_stages(stages: Sequence[Processes]) -> Processes:
-    """The processes of a wrap, of which each is the one in its place in all `stages`."""
-    return tuple(tuple(chain(*tasks)) for tasks in zip_longest(*stages, fillvalue=()))
+def over_stages(stages: Sequence[Processes], get_on: GetOn = lambda _, __: True) -> Processes:
+    """The processes of a wrap that runs those of `stages` one stage after another.
+
+    Its main process is that of all stages. Each of a stage's further ones is the first of earlier
+    stages with which it may `get_on`, by their tasks, and that no other one of its stage is; or,
+    where there is none, a process more.
+    """
+    further: list[tuple[str, ...]] = []
+    for processes in stages:
+        unused = list(range(len(further)))
+        for process in processes[1:]:
+            place = next((p for p in unused if get_on(further[p], process)), None)
+            if place is None:
+                further.append(process)
+            else:
+                unused.remove(place)
+                further[place] += process
+    main = tuple(chain.from_iterable(processes[0] for processes in stages))
+    return (main, *further)
 
 
 def widest(stages: Sequence[Processes]) -> int:
-    """How many processes a wrap runs at once; an empty main process only waits."""
+    """How many processes a wrap runs in a stage, at most; an empty main process only waits."""
     return max(sum(1 for process in processes if process) for processes in stages)
 
 
@@ -86,44 +105,28 @@ def _wrap(
     workflow: Workflow,
     profile: Profile,
     node_cpus: int | None,
+    conflicts: Conflicts,
 ) -> Wrap:
-    running = [
-        [profile.functions[workflow.function_of(task)] for each in processes for task in each]
-        for processes in stages
-    ]
-    running_mib = [sum(function.memory_mib for function in stage) for stage in running]
-    imports_mib = _imports_mib([function for stage in running for function in stage])
-    memory_mib = (
-        BASE_MEMORY_MIB
-        + imports_mib
-        + max(
-            mib + PROCESS_MEMORY_MIB * (len(processes) - 1)
-            for mib, processes in zip(running_mib, stages, strict=True)
-        )
-    )
-    cpu_ms = sum(f.core_ms for stage in running for f in stage)
+    def get_on(tasks: Sequence[str], others: Sequence[str]) -> bool:
+        uses = workflow.function_of
+        return conflicts.get_on(map(uses, tasks), map(uses, others))
+
+    processes = over_stages(stages, get_on)
+    tasks = chain.from_iterable(processes)
+    functions = [profile.functions[workflow.function_of(task)] for task in tasks]
+    modules_mib = imports_mib(functions)
+    running_mib = sum(at_once_mib(process, workflow, profile) for process in processes)
+    further_mib = PROCESS_MEMORY_MIB * (len(processes) - 1)
+    memory_mib = BASE_MEMORY_MIB + modules_mib + running_mib + further_mib
     return Wrap(
         name=name,
         cpus=min(widest(stages), node_cpus or widest(stages)),
         memory_mib=int(-(-memory_mib // 16) * 16),
         demand=Demand(
-            cpu_ms=round(cpu_ms, 4),
-            memory_mib=round(max(running_mib), 2),
-            imports_mib=round(imports_mib, 2),
+            cpu_ms=round(sum(function.core_ms for function in functions), 4),
+            memory_mib=round(running_mib, 2),
+            imports_mib=round(modules_mib, 2),
         ),
         mechanism=mechanism,
-        processes=over_stages(stages),
+        processes=processes,
     )
-
-
-def _imports_mib(functions: Sequence[FunctionProfile]) -> float:
-    """What the modules of all of `functions` take together.
-
-    Those with the same requirements import much the same, which is there once.
-    """
-    largest: dict[tuple[str, ...], float] = {}
-    for function in functions:
-        mib = max(0.0, (function.idle_mib or 0.0) - IDLE_MEMORY_MIB)
-        key = tuple(sorted(function.requirements))
-        largest[key] = max(mib, largest.get(key, 0.0))
-    return sum(largest.values())

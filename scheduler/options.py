@@ -7,17 +7,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from predictor.predict import Predictor, mean_ms, predict
-from scheduler.conflicts import Conflicts
+from scheduler.conflicts import NO_CONFLICTS, Conflicts
 from scheduler.folder_settings import Secrets
 from scheduler.layout import Layout, plan_from_layout
 from scheduler.limits import Limits, exceeded
 from scheduler.pgp import Candidate, Search
-from scheduler.planners import DEFAULT_PLANNER, PLANNERS, faastlane, faastlane_plus, faastlane_t
+from scheduler.planners import (
+    DEFAULT_PLANNER,
+    PLANNERS,
+    faastlane,
+    faastlane_plus,
+    faastlane_t,
+    searched,
+)
 from scheduler.problem import Problem
 from workflow.model import Workflow
-from workflow.plan import Plan
+from workflow.plan import DEFAULT_TRIGGER, Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
+from workflow.triggers import TriggerKind
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,7 @@ class Job:
     limits: Limits = field(default_factory=Limits)
     headroom: bool = False
     secrets: Secrets = field(default_factory=dict)
+    trigger: TriggerKind = DEFAULT_TRIGGER
 
 
 @dataclass(frozen=True)
@@ -138,6 +147,8 @@ def planned(job: Job, mechanism: str, layout: Layout, label: str = DEFAULT_PLANN
         planner=label,
         mechanism=mechanism,
         orchestrator=planner.orchestrator,
+        trigger="stage" if planner.orchestrator == "client" else job.trigger,
+        conflicts=job.conflicts if searched(label) else NO_CONFLICTS,
         node_cpus=job.platform.cpus,
         prefix=planner.prefix,
         names=planner.names(job.workflow) if planner.names else None,

@@ -16,9 +16,10 @@ from scheduler.planners import DEFAULT_PLANNER, PLANNERS
 from scheduler.strategies import better, choose
 from workflow.errors import ChironError
 from workflow.model import Workflow
-from workflow.plan import Plan
+from workflow.plan import DEFAULT_TRIGGER, Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
+from workflow.triggers import TriggerKind
 
 
 def schedule(
@@ -29,6 +30,7 @@ def schedule(
     *,
     planner: PlannerChoice = DEFAULT_PLANNER,
     mechanism: MechanismChoice = DEFAULT_MECHANISM,
+    trigger: TriggerKind = DEFAULT_TRIGGER,
     strategy: Strategy = "cost",
     settings: FolderSettings = NO_SETTINGS,
     limits: Limits | None = None,
@@ -44,6 +46,8 @@ def schedule(
         End-to-end latency that the plan has to stay within, in milliseconds, greater than 0.
     mechanism
         ``auto`` plans with each and takes the better plan.
+    trigger
+        What tasks wait for; where the client calls every task it is ``stage``.
     strategy
         What is best among the plans that a search finds and that meet the SLO.
     settings, limits
@@ -57,7 +61,14 @@ def schedule(
     ``bad-requirement``; ``impossible-constraints``.
     """
     job = job_of(
-        workflow, profile, platform, slo_ms, settings=settings, limits=limits, headroom=headroom
+        workflow,
+        profile,
+        platform,
+        slo_ms,
+        settings=settings,
+        limits=limits,
+        headroom=headroom,
+        trigger=trigger,
     )
     options = {each: Options.of(job, each) for each in mechanisms_of(mechanism)}
     fixed = PLANNERS[planner].layout if planner in PLANNERS else None
@@ -89,6 +100,7 @@ def schedule_as(
         slo_ms,
         planner=choices.planner,
         mechanism=choices.mechanism,
+        trigger=choices.trigger,
         strategy=choices.strategy,
         settings=settings,
         limits=choices.limits,
@@ -110,6 +122,7 @@ def job_of(
     settings: FolderSettings = NO_SETTINGS,
     limits: Limits | None = None,
     headroom: bool = False,
+    trigger: TriggerKind = DEFAULT_TRIGGER,
 ) -> Job:
     """What is to be scheduled, checked; raises as `schedule` does."""
     if not 0 < slo_ms < math.inf:
@@ -121,7 +134,7 @@ def job_of(
         workflow.functions, profile, settings.constraints, settings.environments
     )
     limits = limits or Limits()
-    return Job(workflow, profile, platform, conflicts, limits, headroom, settings.secrets)
+    return Job(workflow, profile, platform, conflicts, limits, headroom, settings.secrets, trigger)
 
 
 def assess(

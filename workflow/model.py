@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from workflow.errors import ChironError
 
@@ -54,8 +55,8 @@ class Workflow:
     def stages(self) -> tuple[tuple[str, ...], ...]:
         """Topological generations of task names, each in the order of definition.
 
-        A stage's tasks run in parallel; a stage starts when the one before it is complete
-        (Chiron §2.1).
+        A stage's tasks can run in parallel. With the trigger ``stage`` they start when all of the
+        stage before has ended (Chiron §2.1).
         """
         generations = list(_generations({task.name: task.predecessors for task in self.tasks}))
         return tuple(generations)
@@ -63,6 +64,19 @@ class Workflow:
     def stage_of(self, task: str) -> int:
         """The number of the stage of the task named `task`, from 0."""
         return next(number for number, stage in enumerate(self.stages) if task in stage)
+
+    @cached_property
+    def ancestors(self) -> dict[str, frozenset[str]]:
+        """For every task those that it needs, if only through others."""
+        # Tasks of the same predecessors share a set: there are few of them in large workflows.
+        known: dict[tuple[str, ...], frozenset[str]] = {}
+        found: dict[str, frozenset[str]] = {}
+        for task in chain.from_iterable(self.stages):
+            needed = self.by_name[task].predecessors
+            if needed not in known:
+                known[needed] = frozenset(needed).union(*(found[each] for each in needed))
+            found[task] = known[needed]
+        return found
 
     @cached_property
     def by_name(self) -> dict[str, Task]:

@@ -17,14 +17,18 @@ from workflow.triggers import TriggerKind
 Milliseconds = Annotated[float, Field(ge=0)]
 #: What drives an execution: the wraps, or the caller, which invokes every task itself.
 Orchestrator = Literal["wrap", "client"]
+#: What tasks wait for where nothing is said.
+DEFAULT_TRIGGER: TriggerKind = "data"
 #: The tasks of every process of a wrap, the main process first.
 Processes = tuple[tuple[str, ...], ...]
 
 
 class Demand(Document):
-    """What a wrap's functions take for one request: CPU time, and memory in the widest stage.
+    """What a wrap's functions take for one request: CPU time, and memory.
 
-    ``imports_mib`` is what their modules take for as long as the wrap runs.
+    ``memory_mib`` is what can be there at the same time: all processes with the most that the tasks
+    of each can take at once, as each process stays for its last task. ``imports_mib`` is what their
+    modules take for as long as the wrap runs.
     """
 
     cpu_ms: Milliseconds
@@ -103,15 +107,15 @@ class Plan(Document):
     """The scheduler's answer.
 
     With `orchestrator` ``wrap`` the first wrap receives the workflow's requests and calls the
-    others; with ``client`` every wrap is one task, and the client calls them all. `planner` is a
-    label that says how the plan came about, `trigger` what every task waits for.
+    others; with ``client`` every wrap is one task, and the client calls them all, stage by stage.
+    `planner` is a label that says how the plan came about, `trigger` what every task waits for.
     """
 
     format: Literal[2]
     workflow: str
     planner: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+.-]{1,63}$")]
     orchestrator: Orchestrator = "wrap"
-    trigger: TriggerKind = "stage"
+    trigger: TriggerKind = DEFAULT_TRIGGER
     slo_ms: Milliseconds | None = None
     wraps: Annotated[tuple[Wrap, ...], Field(min_length=1)]
     predicted: Prediction | None = None

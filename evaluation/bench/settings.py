@@ -10,6 +10,8 @@ from evaluation.bench.machine import Machine, Target
 from scheduler.choices import Strategy
 from workflow.documents import Document, dump, read_document, write_atomically
 from workflow.errors import ChironError
+from workflow.plan import DEFAULT_TRIGGER
+from workflow.triggers import TriggerKind
 
 RUN_FILE = "run.json"
 
@@ -17,15 +19,17 @@ Chosen = TypeVar("Chosen", bound=Document)
 
 
 class Settings(Document):
-    """What is compared with what.
+    """What is compared with what, and how.
 
-    ``slo_ms`` is None where it is Faastlane's mean and 10 ms (Chiron §6.2); ``headroom`` is
-    whether the high end of the prediction of our plan has to stay within it; ``check`` is whether
-    answers are compared with those of the functions alone.
+    ``trigger`` is that of all plans but those whose tasks the client calls. ``slo_ms`` is None
+    where it is Faastlane's mean and 10 ms (Chiron §6.2); ``headroom`` is whether the high end of
+    the prediction of our plan has to stay within it; ``check`` is whether answers are compared with
+    those of the functions alone.
     """
 
     planners: tuple[str, ...]
     mechanisms: tuple[str, ...]
+    trigger: TriggerKind = DEFAULT_TRIGGER
     strategy: Strategy = "cost"
     headroom: bool = False
     check: bool = True

@@ -103,6 +103,7 @@ def _setup(
             slo_ms,
             planner=variant.planner,
             mechanism=variant.mechanism,
+            trigger=settings.trigger,
             strategy=settings.strategy,
             headroom=settings.headroom,
         )

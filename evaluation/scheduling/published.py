@@ -87,9 +87,10 @@ def _compared(case: Case, folder: Path, samples: int) -> PublishedCase:
     taken = []
     for _ in range(samples):
         start = time.process_time()
-        plan = schedule(workflow, profile, platform, case.slo_ms)
+        plan = schedule(workflow, profile, platform, case.slo_ms, trigger="stage")
         taken.append(time.process_time() - start)
-    options = Options.of(job_of(workflow, profile, platform, case.slo_ms), "fork")
+    job = job_of(workflow, profile, platform, case.slo_ms, trigger="stage")
+    options = Options.of(job, "fork")
     text = file.read_text(encoding="utf-8")
     with artefacts(text, dump(profile), dump(platform)) as files:
         command = run_schedule(files, case.slo_ms, samples)
@@ -130,7 +131,12 @@ def published_ms(options: Options, processes: int) -> float:
     for sizes in {(processes,), (first, *[1] * (processes - first))}:
         layout: Layout = tuple(published_stage(problem, s, sizes) for s in workflow.stages)
         plan = plan_from_layout(
-            layout, workflow, options.job.profile, planner="pgp", mechanism="fork"
+            layout,
+            workflow,
+            options.job.profile,
+            planner="pgp",
+            mechanism="fork",
+            trigger=options.job.trigger,
         )
         latencies.append(options.judged(plan).judged_ms)
     return min(latencies)

@@ -9,6 +9,8 @@ from workflow.platform import Platform
 
 #: Workers in each place, at least: while one waits, another can compute.
 _FEWEST_WORKERS = 2
+#: And at most for each CPU of the wrap: each is a process.
+_MOST_PER_CPU = 32
 
 
 class Pool(Mechanism):
@@ -29,8 +31,9 @@ class Pool(Mechanism):
         return f"a dispatch of {platform.pool_dispatch_ms:.1f} ms"
 
     def environment(self, cpus: int, requests: int) -> dict[str, str]:
-        """A place may have a worker for each request."""
-        return {"pool_concurrency": str(max(_FEWEST_WORKERS, cpus, requests))}
+        """A place may have a worker for each request, as far as they can use the CPUs."""
+        workers = min(requests, _MOST_PER_CPU * cpus)
+        return {"pool_concurrency": str(max(_FEWEST_WORKERS, cpus, workers))}
 
     def constants(
         self, one: NoopTimes, few: NoopTimes, many: NoopTimes, further: int, ipc_ms: float

@@ -103,7 +103,8 @@ def demanding(plan: Plan, cpu_ms: float, latency_ms: float, **wrap: object) -> P
         (10.0, 1, 5),  # waits four fifths of the time: five keep the CPU busy
         (5.0, 1, 10),
         (5.0, 2, 20),
-        (0.01, 2, 64),
+        (0.1, 1, 500),
+        (0.01, 2, 512),  # as many as are taken in
         (0.0, 2, 8),  # nothing is known of what it takes
     ],
 )
@@ -134,10 +135,14 @@ def test_functions_that_take_much_memory_are_not_run_too_often_at_once(
     assert concurrency(chosen.model_copy(update={"wraps": (wrap,)})) == threads
 
 
-@pytest.mark.parametrize(("memory_mib", "workers"), [(128, "4"), (8192, "10")])
-def test_a_pool_has_workers_for_as_many_requests_as_have_room(memory_mib, workers, pool):
+@pytest.mark.parametrize(
+    ("cpu_ms", "memory_mib", "workers"), [(5.0, 128, "4"), (5.0, 8192, "10"), (0.1, 8192, "32")]
+)
+def test_a_pool_has_workers_for_as_many_requests_as_have_room_and_its_cpus_serve(
+    cpu_ms, memory_mib, workers, pool
+):
     processes = ((), ("t",), ("u",))
-    chosen = demanding(pool, 5.0, 50.0, memory_mib=memory_mib, processes=processes)
+    chosen = demanding(pool, cpu_ms, 50.0, memory_mib=memory_mib, processes=processes)
     assert wrap_environment(chosen, chosen.wraps[0])["pool_concurrency"] == workers
 
 

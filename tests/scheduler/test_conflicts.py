@@ -109,6 +109,16 @@ def test_calls_that_concern_a_process_keep_their_function_alone_in_it(workflow, 
     ) in plan.why
 
 
+def test_a_further_process_has_no_tasks_that_conflict_in_whatever_stage(workflow, facts, platform):
+    known = workflow("a a", "b b", "a a", "b b")
+    functions = facts(a={"unshareable": ("os.chdir",)}, b={})
+    plan = schedule(known, functions, platform(), 9.0)
+    (wrap,) = plan.wraps
+    assert wrap.cpus == 2
+    uses = [list(map(known.function_of, process)) for process in wrap.processes[1:]]
+    assert uses == [["a"], ["b", "b"], ["a"]]
+
+
 def test_variables_of_two_values_keep_functions_in_different_wraps(workflow, facts, platform):
     functions = facts(a={}, b={}, c={})
     environments = {"a": {"LEVEL": "secret-1", "SAME": "x"}, "b": {"LEVEL": "2", "SAME": "x"}}
@@ -251,10 +261,11 @@ def test_plans_break_no_conflict_and_no_constraint(
         used = sorted({known.function_of(task) for task in wrap.tasks})
         assert len({groups[function] for function in used}) == 1
         assert not [pair for pair in combinations(used, 2) if pair in conflicts.wrap]
-        for stage in known.stages:
-            for process in wrap.part(stage):
-                shared = sorted({known.function_of(task) for task in process})
-                assert not [pair for pair in combinations(shared, 2) if pair in conflicts.process]
+        main, *further = wrap.processes
+        of_a_stage = [[task for task in main if task in stage] for stage in known.stages]
+        for process in (*of_a_stage, *further):
+            shared = sorted({known.function_of(task) for task in process})
+            assert not [pair for pair in combinations(shared, 2) if pair in conflicts.process]
 
 
 def test_functions_with_conflicts_go_to_further_wraps_and_the_rest_stays(workflow, facts, platform):

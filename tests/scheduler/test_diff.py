@@ -56,7 +56,8 @@ def test_figures_that_changed_are_said(workflow, profile, platform):
 
 def test_another_trigger_is_a_difference():
     made = plan(("a",))
-    assert compare(made, made.model_copy(update={"trigger": "data"})) == ("trigger: stage -> data",)
+    other = made.model_copy(update={"trigger": "stage"})
+    assert compare(made, other) == ("trigger: data -> stage",)
 
 
 def test_tasks_of_one_plan_only_are_said():

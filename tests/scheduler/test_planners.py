@@ -72,6 +72,19 @@ def test_a_planner_takes_a_cpu_for_each_process_that_runs_functions_at_once(
     assert (len(plan.wraps), plan.cpus) == (wraps, cpus)
 
 
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_tasks_wait_for_what_is_chosen_but_a_client_goes_stage_by_stage(
+    demo, profile, platform, planner
+):
+    functions = profile(a="cpu 1", b="cpu 1", c="cpu 1")
+    made = {
+        trigger: schedule(demo, functions, platform(), 1000.0, planner=planner, trigger=trigger)
+        for trigger in ("stage", "data")
+    }
+    data = "stage" if planner == "one-to-one" else "data"
+    assert {asked: plan.trigger for asked, plan in made.items()} == {"stage": "stage", "data": data}
+
+
 names = st.from_regex(NAME.pattern, fullmatch=True)
 
 

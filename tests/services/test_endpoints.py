@@ -240,6 +240,7 @@ def test_schedule_takes_what_the_verb_has_options_and_files_for(client, inputs):
     given = {
         "slo": "200ms",
         "mechanism": "auto",
+        "trigger": "stage",
         "strategy": "latency",
         "headroom": True,
         "max_functions": 1,
@@ -251,6 +252,7 @@ def test_schedule_takes_what_the_verb_has_options_and_files_for(client, inputs):
     plan = client.post("/scheduler/schedule", json={**inputs, **given}).json
 
     why = " | ".join(plan["why"])
+    assert plan["trigger"] == "stage"
     assert len(plan["wraps"]) == 2
     assert "at the high end" in plan["why"][0]
     assert "2 functions to deploy, 1 allowed" in why
@@ -295,7 +297,13 @@ def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployme
     """What the body chooses reaches the plan, with the constraints and secrets of the folder."""
     constraints = {"format": 1, "isolate": {"first": "wrap"}}
     (root / "demo" / "constraints.json").write_text(json.dumps(constraints))
-    chosen = {"mechanism": "pool", "headroom": True, "max_functions": 1, "node_memory_mib": 64}
+    chosen = {
+        "mechanism": "pool",
+        "trigger": "stage",
+        "headroom": True,
+        "max_functions": 1,
+        "node_memory_mib": 64,
+    }
     lines: list[str] = []
 
     def deploy(request, launcher, out, progress):
@@ -308,6 +316,7 @@ def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployme
 
     why = " | ".join(plan["why"])
     assert [wrap["mechanism"] for wrap in plan["wraps"]] == ["pool"] * 2
+    assert plan["trigger"] == "stage"
     assert "at the high end" in plan["why"][0]
     assert "2 functions to deploy, 1 allowed" in why and "a node has 64" in why
     assert lines == ["scheduling: pgp, pool, SLO 200 ms"]

@@ -28,6 +28,13 @@ def test_a_source_names_its_tasks():
     assert tasks["c"].predecessors == ("b", "a")
 
 
+def test_a_task_needs_its_predecessors_and_all_that_they_need():
+    found = workflow(a=None, b="a", c=None, d=("b", "c"), e="a").ancestors
+    assert {task: "".join(sorted(needed)) for task, needed in found.items()} == {
+        "a": "", "b": "a", "c": "", "d": "abc", "e": "a",
+    }  # fmt: skip
+
+
 def test_functions_are_listed_once_in_the_order_of_first_use():
     tasks = (Task("a", "g", None), Task("b", "f", None), Task("c", "g", None))
     used = Workflow("demo", tasks, None)

@@ -51,8 +51,8 @@ def test_a_plan_says_what_drives_it(plan):
 
 
 def test_a_plan_says_what_its_tasks_wait_for(plan):
-    assert validate(Plan, plan, "plan").trigger == "stage"
-    assert validate(Plan, plan | {"trigger": "data"}, "plan").trigger == "data"
+    assert validate(Plan, plan, "plan").trigger == "data"
+    assert validate(Plan, plan | {"trigger": "stage"}, "plan").trigger == "stage"
 
 
 def test_the_mechanisms_of_a_plan_are_a_word(plan):

@@ -1,0 +1,61 @@
+"""Memory is for all that can be there at the same time, and for no more than all."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.memory import at_once_mib
+from workflow.model import Task, Workflow
+from workflow.profile import FunctionProfile, Profile
+
+
+def known(needs: dict[str, str], mib: dict[str, float]) -> tuple[Workflow, Profile]:
+    """A workflow of tasks with so much memory, each of a function of its name."""
+    tasks = tuple(Task(name, name, tuple(needs[name]) or None) for name in needs)
+    functions = {
+        name: FunctionProfile(latency_ms=0.0, periods=(), memory_mib=mib[name]) for name in needs
+    }
+    return Workflow("demo", tasks, None), Profile(format=1, workflow="demo", functions=functions)
+
+
+@pytest.mark.parametrize(
+    ("needs", "mib", "most"),
+    [
+        ({"a": "", "b": ""}, (30, 20), 50),  # threads of one stage
+        ({"a": "", "b": "a", "c": "b"}, (30, 50, 20), 50),  # one after another
+        ({"a": "", "b": "", "c": "a"}, (30, 20, 40), 60),  # c starts while b still runs
+        ({"a": "", "b": "a", "c": "a", "d": "bc"}, (60, 20, 30, 55), 60),
+        ({"a": "", "b": "a", "c": "a"}, (10, 20, 30), 50),
+    ],
+)
+def test_a_process_takes_what_its_tasks_can_take_at_once(needs, mib, most):
+    workflow, profile = known(needs, dict(zip(needs, mib, strict=True)))
+    assert at_once_mib(tuple(needs), workflow, profile) == most
+
+
+def test_a_task_elsewhere_keeps_those_before_and_after_it_apart():
+    workflow, profile = known({"a": "", "b": "a", "c": "b"}, {"a": 30, "b": 10, "c": 20})
+    assert at_once_mib(("a", "c"), workflow, profile) == 30
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.tuples(st.sets(st.integers(0, 6), max_size=3), st.integers(0, 9)), max_size=7))
+def test_no_tasks_that_can_run_at_once_take_more(edges):
+    names = "abcdefg"[: len(edges)]
+    needs = {
+        name: "".join(names[j] for j in sorted(before) if j < number)
+        for number, (name, (before, _)) in enumerate(zip(names, edges, strict=True))
+    }
+    mib = {name: float(taken) for name, (_, taken) in zip(names, edges, strict=True)}
+    workflow, profile = known(needs, mib)
+    order = [task for stage in workflow.stages for task in stage]
+    found = at_once_mib(order, workflow, profile)
+    for size in range(len(names) + 1):
+        for some in combinations(names, size):
+            if not any(workflow.ancestors[task] & set(some) for task in some):
+                assert sum(mib[task] for task in some) <= found
+    assert found <= sum(mib.values())
