@@ -48,7 +48,7 @@ def inner(function: Function) -> Function:
 
 @cache
 def kernel() -> Callable[..., int]:
-    """`predictor.kernel.simulate` as machine code; arguments are addresses and numbers."""
+    """`predictor.kernel.simulate` as machine code; arguments are addresses."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     files = list(_files())
@@ -63,8 +63,7 @@ def kernel() -> Callable[..., int]:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    addresses, numbers = [ctypes.c_void_p] * 12, [ctypes.c_int64] * 3
-    function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *addresses, *numbers)(
+    function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 15)(
         engine.get_function_address("simulate")
     )
     function.engine = engine  # the code is gone with it
