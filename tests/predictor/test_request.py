@@ -199,7 +199,7 @@ def test_stages_in_processes_of_their_own_take_what_the_equations_say(data, work
         main_wait_ms=data.draw(st.none() | times),
         **constants,
     )
-    made = data.draw(plans(workflow, one_stage=True))
+    made = data.draw(plans(workflow, one_stage=True, trigger="stage"))
     place = {t: w for w, wrap in enumerate(made.wraps) for t in wrap.tasks}
     all_buckets = buckets(dict.fromkeys(place, ()), workflow.stages, "stage")
     found = groups(all_buckets, place)
