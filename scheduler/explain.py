@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from predictor.mechanisms import mechanism_of
 from scheduler.choices import Strategy
 from scheduler.conflicts import Conflicts, Pair
+from scheduler.layout import at_odds
 from scheduler.limits import Limits, exceeded
 from scheduler.options import Job
 from scheduler.planners import PLANNERS, searched
@@ -43,6 +44,7 @@ def explain(
     lines += _wraps(plan, job)
     lines += _some(list(_processes(plan, job)), "processes")
     lines += _some(_conflicts(plan, job), "conflicts")
+    lines += _barriers(plan, job)
     lines += _widened_secrets(plan, job)
     return (*lines, *exceeded(plan, job.limits))
 
@@ -76,6 +78,15 @@ def _payloads(plan: Plan) -> Iterator[str]:
         if slow:
             line += f"; {_names(slow)} over the SLO (--headroom keeps it for every payload)"
         yield line
+
+
+def _barriers(plan: Plan, job: Job) -> Iterator[str]:
+    """Why stages wait for each other although tasks were to wait for their data alone."""
+    if searched(plan.planner) and plan.trigger != job.trigger:
+        mains = (at_odds(wrap.processes[0], job.workflow, job.conflicts) for wrap in plan.wraps)
+        names = next(filter(None, mains), ())
+        share = f"tasks of {_names(list(dict.fromkeys(names)))} share the main process"
+        yield f"stages wait for each other, as {share} and could run in it at once"
 
 
 def _wraps(plan: Plan, job: Job) -> list[str]:
