@@ -195,9 +195,7 @@ def test_what_is_far_away_is_called_first_and_what_is_here_last(case: Case) -> N
 def test_executions_of_one_part_do_not_see_each_other(case: Case, order: random.Random) -> None:
     """Each goes as one that is alone and told the same, with a part of its own."""
     shared = case.graph.part(case.place_of, case.gives)
-    pairs = [
-        (Engine(shared), Engine(case.graph.part(case.place_of, case.gives))) for _ in range(3)
-    ]
+    pairs = [(Engine(shared), Engine(case.graph.part(case.place_of, case.gives))) for _ in range(3)]
     running = list[tuple[int, int]]()
     for number, (one, other) in enumerate(pairs):
         step = one.start()

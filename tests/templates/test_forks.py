@@ -287,7 +287,9 @@ def test_a_remote_wrap_that_answers_another_execution_is_not_believed(
     remote = liar / "wrap" / "remote.py"
     told = "    answered = [frame"
     remote.write_text(
-        remote.read_text().replace(told, "    for each in results:\n        each.number -= 1\n" + told)
+        remote.read_text().replace(
+            told, "    for each in results:\n        each.number -= 1\n" + told
+        )
     )
     gateway.ports["test-wrap2"] = start(liar).port
     answer = server.request()

@@ -232,6 +232,35 @@ def test_what_ends_nothing_does_as_ever(start: Any, wrap_image: Any) -> None:
     assert "-9" in server.log.read_text()
 
 
+def test_a_process_that_dies_is_told_of_where_no_descriptor_is_left(
+    start: Any, wrap_image: Any
+) -> None:
+    leaks = """
+        import os, resource
+
+        def handle(req):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+            try:
+                while True:
+                    os.dup(0)
+            except OSError:
+                os.mkdir("leaked")
+            return req
+    """
+    dies = """
+        import os, time
+
+        def handle(req):
+            while not os.path.exists("leaked"):
+                time.sleep(0.01)
+            os._exit(3)
+    """
+    image = wrap_image({"leaks": leaks, "dies": dies}, [[0], [1]], entry=ENTRY)
+    answer = start(image).request()
+    assert (answer.status, answer.json["code"]) == (500, "process-died")
+    assert answer.json["function"] == "dies"
+
+
 def test_connections_that_the_gateway_has_closed_are_opened_anew(
     deploy: Deploy, gateway: Any, eventually: Any
 ) -> None:

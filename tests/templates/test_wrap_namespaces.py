@@ -157,9 +157,7 @@ def test_module_globals_are_kept_where_the_process_is(
             count += 1
             return str(count)
     """
-    image = wrap_image(
-        {"one": counts, "two": counts}, [[0], [1]], mechanism=mechanism, entry=ENTRY
-    )
+    image = wrap_image({"one": counts, "two": counts}, [[0], [1]], mechanism=mechanism, entry=ENTRY)
     server = start(image, pool_concurrency="1")
     answers = [json.loads(server.request().text) for _ in range(3)]
     further = [1, 2, 3] if mechanism == "pool" else [1, 1, 1]

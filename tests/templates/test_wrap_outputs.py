@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from typing import Any
 
 import pytest
@@ -36,3 +38,65 @@ def test_outputs_of_any_size_arrive_whole_and_in_order(
     for size in (1, 300_000, 10_000_000, 2):
         answer = server.request(body=str(size))
         assert (answer.status, answer.json) == (200, [[letter, size] for letter in "abcd"])
+
+
+#: A diamond whose sides are of different lengths, beside a chain.
+NEEDS = {0: [], 1: [0], 2: [0], 3: [1], 4: [1, 2], 5: [4, 3], 6: [], 7: [6, 0], 8: [5, 7]}
+STAGES = [[0, 6], [1, 2, 7], [3, 4], [5], [8]]
+NAMED = """
+    import time
+
+    def handle(req):
+        time.sleep({pause})
+        return "f{task}(" + req + ")"
+"""
+    "import time\ndef handle(req):\n    time.sleep({pause})\n    return 'f{task}(' + req + ')'\n"
+)
+
+
+def expected(task: int, request: str) -> str:
+    given = [expected(each, request) for each in NEEDS[task]]
+    text = json.dumps(given, separators=(",", ":")) if len(given) > 1 else (given or [request])[0]
+    return f"f{task}({text})"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_placement_answers_the_same_with_either_trigger(
+    seed: int, start: Any, wrap_image: Any, gateway: Any, in_background: Any
+) -> None:
+    """Over two wraps with further processes, of which some are called several times."""
+    from wrap.triggers import buckets
+
+    order = random.Random(seed)
+    mechanism, kind = ("fork", "pool")[seed % 2], ("data", "stage")[seed // 2 % 2]
+    inputs = {t: each if len(each) > 1 else next(iter(each), None) for t, each in NEEDS.items()}
+    names = ["test-wrap1", "test-wrap2"]
+    where = {task: (order.choice(names), order.randrange(3)) for task in NEEDS}
+    made = buckets(NEEDS, STAGES, kind)
+    for name in reversed(names):
+        own = {task: f"f{task}" for task in NEEDS if where[task][0] == name}
+        known = set(NEEDS) if name == names[0] else set(own)
+        others = {task: f"f{task}" for task in NEEDS if task not in own}
+        handlers = {
+            function: NAMED.format(task=task, pause=order.choice([0, 0, 0.02]))
+            for task, function in own.items()
+        }
+        image = wrap_image(
+            handlers,
+            [[task for task in own if where[task][1] == number] for number in range(3)],
+            tasks=own,
+            name=name,
+            mechanism=mechanism,
+            inputs={task: inputs[task] for task in NEEDS if task in known},
+            buckets=[
+                ([task for task in bucket.awaits if task in known], starts)
+                for bucket in made
+                if (starts := [task for task in bucket.starts if task in known])
+            ],
+            entry={"output": 8, "remotes": {names[1]: others}} if name == names[0] else None,
+        )
+        server = start(image, gateway_url=gateway.url, WAITRESS_THREADS="16")
+        gateway.ports[name] = server.port
+    asked = {text: in_background(server.request, body=text) for text in map(str, range(20))}
+    for text, answer in asked.items():
+        assert answer.result(60).text == expected(8, text)

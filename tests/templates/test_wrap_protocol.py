@@ -1,4 +1,4 @@
-"""What crosses the borders of a wrap: requests, calls of other wraps, styles of handlers, timelines."""
+"""What crosses the borders of a wrap: requests, other wraps' calls, handler styles, timelines."""
 
 from __future__ import annotations
 
@@ -175,9 +175,7 @@ def test_a_wrap_that_is_not_the_entry_says_so(start: Any, wrap_image: Any) -> No
     assert (answer.status, answer.json["code"]) == (400, "not-an-entry")
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"\xff\xff\xff\xff", b"\0\0\0\2{}", b"\0\0\0\2[]"]
-)
+@pytest.mark.parametrize("body", [b"", b"\xff\xff\xff\xff", b"\0\0\0\2{}", b"\0\0\0\2[]"])
 def test_a_call_of_another_wrap_that_is_none_is_refused(
     body: bytes, start: Any, wrap_image: Any
 ) -> None:
@@ -195,6 +193,21 @@ def test_a_wrap_of_another_plan_is_noticed(start: Any, wrap_image: Any, gateway:
     server = start(wrap_image({}, entry=entry), gateway_url=gateway.url)
     gateway.ports["test-wrap2"] = start(wrap_image({"echo": ECHO}, name="test-wrap2")).port
     assert server.request().json["code"] == "other-plan"
+
+
+@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]], [[0], [1]], [[1], [0]]])
+def test_another_wrap_gets_the_outputs_that_it_wants(
+    processes: list[list[int]], start: Any, wrap_image: Any
+) -> None:
+    from wrap.frames import pieces, split
+    from wrap.messages import Ident, Request, Result
+
+    handlers = {"one": ECHO, "other": ECHO}
+    server = start(wrap_image(handlers, processes, inputs={0: None, 1: 0}))
+    asked = Request(Ident(), [0, 1], {None: "x"}, frozenset({1}))
+    answer = server.request(body=b"".join(pieces(asked.frames())), X_Chiron_Call="1")
+    _, *results = split(answer.body)
+    assert [(each.task, each.output) for each in Result.read(results)] == [(0, ""), (1, "x")]
 
 
 def test_a_traced_request_tells_what_ran_when(start: Any, wrap_image: Any, gateway: Any) -> None:

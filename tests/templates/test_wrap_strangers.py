@@ -124,7 +124,9 @@ def test_an_entry_wrap_runs_no_single_task(start: Any, wrap_image: Any) -> None:
         {"objects": ["many"]},
     ],
 )
-def test_a_call_of_nonsense_is_refused(changes: dict[str, Any], start: Any, wrap_image: Any) -> None:
+def test_a_call_of_nonsense_is_refused(
+    changes: dict[str, Any], start: Any, wrap_image: Any
+) -> None:
     server = start(wrap_image({"one": HANDLER}))
     answer = server.request(body=call(**changes), X_Chiron_Call="1")
     assert (answer.status, answer.json["code"]) == (400, "bad-frames")

@@ -10,7 +10,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from functools import partial
 from itertools import count
 
 from wrap.process import Process
@@ -101,8 +100,9 @@ class Loop:
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name="loop", daemon=True)
-                    self._thread.start()
+                    thread = threading.Thread(target=self._run, name="loop", daemon=True)
+                    thread.start()
+                    self._thread = thread
 
     def _run(self) -> None:
         while True:
@@ -111,12 +111,11 @@ class Loop:
                     with contextlib.suppress(BlockingIOError):
                         os.eventfd_read(self._wake)
                 elif on_ready := self._ready.get(descriptor):
-                    ready = bool(events & select.EPOLLOUT), bool(events & ~select.EPOLLOUT)
-                    _call(partial(on_ready, *ready))
+                    _do(on_ready, bool(events & select.EPOLLOUT), bool(events & ~select.EPOLLOUT))
             for timer in self._due():
                 if action := timer.action:
                     timer.action = None
-                    _call(action)
+                    _do(action)
 
     def _patience_s(self) -> float | None:
         with self._lock:
@@ -132,10 +131,10 @@ class Loop:
         return due
 
 
-def _call(action: Callable[[], None]) -> None:
-    """Whatever goes wrong concerns one execution, and the loop is all others' too."""
+def _do(action: Callable[..., None], *arguments: bool) -> None:
+    """Call `action`; where it lacks memory, say, all others go on."""
     try:
-        action()
+        action(*arguments)
     except Exception:
         traceback.print_exc()
 

@@ -89,14 +89,18 @@ class Spawner:
             channel.close()
 
     def _end(self, control: socket.socket, number: int) -> str:
-        """Have a process killed; says how it ended. Its zygote's death has been its own."""
-        ours, theirs = socket.socketpair()
-        ours.settimeout(_END_S)
+        """Have a process killed; says how it ended. Its zygote's death has been its own.
+
+        Where there is no descriptor to ask with, it is left to notice that its channel is closed.
+        """
         ending = b""
-        with ours, contextlib.suppress(OSError):
-            with theirs:
-                _send(control, END, number, theirs)
-            ending = ours.recv(256)
+        with contextlib.suppress(OSError):
+            ours, theirs = socket.socketpair()
+            with ours:
+                ours.settimeout(_END_S)
+                with theirs:
+                    _send(control, END, number, theirs)
+                ending = ours.recv(256)
         return ending.decode() or "was lost, as its zygote was killed"
 
     def _replace(self, dead: socket.socket) -> None:

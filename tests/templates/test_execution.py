@@ -1,0 +1,104 @@
+"""An execution is answered once, also where no thread can be had for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, NoReturn, cast
+
+import pytest
+from wrap.declaration import Entry, Wrap
+from wrap.errors import TaskError
+from wrap.execution import Execution, Outcome
+from wrap.loop import Loop
+from wrap.messages import Ident
+from wrap.route import Route
+from wrap.runtime import Mechanism, Runtime
+from wrap.threads import Run, ThreadPool
+from wrap.transport import Transport
+
+BOUND_S = 60.0
+
+
+class NoThreads(ThreadPool):
+    def start(self, work: Callable[[], None], name: str = "") -> Run:
+        raise RuntimeError("can't start new thread")
+
+
+class Full:
+    """Admits nobody."""
+
+    full = "all workers are busy"
+
+    def admit(self, begin: Callable[[], bool]) -> None:
+        pass
+
+
+def outcome_of(processes: list[list[int]], threads: ThreadPool, seconds: float) -> Outcome:
+    """What one task gives; its process, if it has one of its own, is never to be had."""
+    wrap = Wrap(
+        name="first",
+        workflow="demo",
+        functions={"f": "flask"},
+        tasks={0: "f"},
+        processes=processes,
+        inputs={0: None},
+        buckets=[([], [0])],
+        mechanism="pool",
+        timeout_s=BOUND_S,
+        entry=Entry(0),
+    )
+    mechanism, transport = cast(Mechanism, Full()), cast(Transport, None)
+    runtime = Runtime(wrap, {}, threads, Loop(), mechanism, transport, Route("", threads=1))
+    outcomes = SimpleQueue[Outcome]()
+
+    def reply(_: Execution, outcome: Outcome) -> None:
+        outcomes.put(outcome)
+
+    part = wrap.graph.part(wrap.place_of, {0})
+    deadline = time.monotonic() + seconds
+    Execution(runtime, part, {None: "in"}, Ident(), deadline, reply).start()
+    outcome = outcomes.get(timeout=BOUND_S)
+    assert outcomes.empty()
+    return outcome
+
+
+def test_without_a_thread_for_a_task_it_fails() -> None:
+    outcome = outcome_of([[0]], NoThreads(), BOUND_S)
+    assert isinstance(outcome, TaskError)
+    assert (outcome.code, outcome.status) == ("wrap-failed", 500)
+    assert "can't start new thread" in outcome.message
+
+
+def test_without_a_thread_for_the_answer_the_loop_gives_it() -> None:
+    outcome = outcome_of([[], [0]], NoThreads(), 0.05)
+    assert isinstance(outcome, TaskError)
+    assert (outcome.code, outcome.message) == ("timeout", Full.full)
+
+
+def test_without_a_thread_for_the_loop_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Any) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    outcome = outcome_of([[0]], ThreadPool(), BOUND_S)
+    assert isinstance(outcome, TaskError)
+    assert outcome.code == "wrap-failed"
+
+
+def test_an_action_that_fails_does_not_end_the_loop(capsys: pytest.CaptureFixture[str]) -> None:
+    loop, done = Loop(), SimpleQueue[str]()
+
+    def fail() -> None:
+        raise OSError("no descriptor")
+
+    now = time.monotonic()
+    loop.call_at(now + 0.05, lambda: done.put("later"))
+    loop.call_at(now + 0.02, lambda: done.put("cancelled")).cancel()
+    loop.call_at(now, fail)
+    loop.call_at(now + 0.01, lambda: done.put("sooner"))
+    assert [done.get(timeout=BOUND_S) for _ in range(2)] == ["sooner", "later"]
+    assert done.empty()
+    assert "no descriptor" in capsys.readouterr().err
