@@ -69,8 +69,8 @@ def command(
         timeline = plan_timeline(plan, workflow, Predictor(functions, place))
         explanation = Explanation(
             prediction=prediction,
-            request_ms=0.0 if plan.orchestrator == "client" else place.request_ms,
-            stages=tuple(explain(timeline)),
+            request_ms=timeline.request_ms,
+            steps=tuple(explain(timeline)),
         )
         if trace:
             write_atomically(trace, json.dumps(chrome_trace(timeline)) + "\n")
@@ -107,20 +107,19 @@ def _checked(plan: Plan, workflow: Workflow, what: str) -> Plan:
 
 
 def _show(plan: Plan, prediction: Prediction) -> None:
-    rows = [[f"stage {n}", f"{ms:.2f}"] for n, ms in enumerate(prediction.stages_ms, start=1)]
-    whole = f"{prediction.latency_ms:.2f}"
-    spread = [f"{prediction.low_ms:.2f}", f"{prediction.high_ms:.2f}"]
-    rows += [["whole", whole], ["low", spread[0]], ["high", spread[1]]]
+    names = ("latency", "low", "high")
+    rows = [[name, f"{getattr(prediction, name + '_ms'):.2f}"] for name in names]
     table(f"{plan.workflow}, {plan.planner}, {plan.mechanisms}", ["", "predicted ms"], rows)
 
 
 def _show_explanation(explanation: Explanation) -> None:
-    columns = ["stage waits for", *(name.removesuffix("_ms").replace("_", " ") for name in _PARTS)]
+    names = (name.removesuffix("_ms").replace("_", " ") for name in _PARTS)
+    columns = ["the request waits for", *names]
     rows = [
         [
-            f"{each.task or 'nothing'} in {each.wrap}",
+            f"{each.task} in {each.wrap}",
             *(f"{getattr(each.parts, name):.2f}" for name in _PARTS),
         ]
-        for each in explanation.stages
+        for each in explanation.steps
     ]
     table("where the time goes, ms", columns, rows)

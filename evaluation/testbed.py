@@ -8,7 +8,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from scheduler.layout import over_stages
 from workflow.documents import Document, parse_json, read_document, read_json, validate
 from workflow.errors import ChironError
 from workflow.folder import parse_workflow
@@ -45,13 +44,14 @@ class MeasuredRow(Document):
     artifact_predicted_ms: Milliseconds
 
     def plan(self, workflow: Workflow, cpus: int) -> Plan:
-        """The deployment as a plan of one wrap."""
+        """The deployment as a plan of one wrap, which forked further processes in every stage."""
+        main = tuple(task for stage in self.stages for task in stage[0])
         wrap = Wrap(
             name="wrap1",
             cpus=cpus,
             memory_mib=1,
             mechanism="fork",
-            processes=over_stages(self.stages),
+            processes=(main, *(process for stage in self.stages for process in stage[1:])),
         )
         plan = Plan(
             format=2,

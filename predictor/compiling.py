@@ -26,7 +26,8 @@ from workflow.errors import ChironError
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _log = logging.getLogger(__name__)
-_SOURCES = ("compiling.py", "heap.py", "kernel.py", "records.py")
+#: What the machine code comes of, besides the modules of `predictor.kernel`.
+_SOURCES = ("compiling.py", "records.py")
 #: What numba's code around the kernel names for errors, which it does not have, and for the release
 #: of memory, which it does not take. numba defines them, and is not there when the code is loaded.
 _NEVER_CALLED = ("NRT_MemInfo_call_dtor", "numba_gil_ensure", "numba_gil_release")
@@ -48,7 +49,7 @@ def inner(function: Function) -> Function:
 
 @cache
 def kernel() -> Callable[..., int]:
-    """`predictor.kernel.simulate` as machine code; arguments are addresses and numbers."""
+    """The simulation, `predictor.kernel.simulate`, as machine code; arguments are addresses."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     files = list(_files())
@@ -63,8 +64,7 @@ def kernel() -> Callable[..., int]:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    addresses, numbers = [ctypes.c_void_p] * 12, [ctypes.c_int64] * 3
-    function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *addresses, *numbers)(
+    function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 15)(
         engine.get_function_address("simulate")
     )
     function.engine = engine  # the code is gone with it
@@ -77,8 +77,8 @@ def _files() -> Iterator[Path]:
     key = sha256()
     for part in (llvm.get_host_cpu_name(), _features(), version("numba"), version("llvmlite")):
         key.update(part.encode() + b"\0")
-    for name in _SOURCES:
-        key.update((here / name).read_bytes())
+    for file in (*(here / name for name in _SOURCES), *sorted((here / "kernel").glob("*.py"))):
+        key.update(file.read_bytes())
     name = f"kernel-{key.hexdigest()[:16]}.o"
     yield here / "__pycache__" / name
     with suppress(RuntimeError):  # a user without a home, as in a container
@@ -109,7 +109,7 @@ def _compiled() -> bytes:
     """The kernel as an object file with one function, ``simulate``."""
     import numba
 
-    from predictor.kernel import SIGNATURE, simulate
+    from predictor.kernel.simulate import SIGNATURE, simulate
 
     compiled = numba.cfunc(SIGNATURE, error_model="numpy")(simulate)
     text = compiled.inspect_llvm().replace(compiled.native_name, "simulate")

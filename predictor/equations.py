@@ -6,7 +6,6 @@ Those of processes, (3) and (4), are each mechanism's own: see `predictor.mechan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from workflow.platform import Platform
 
@@ -20,28 +19,9 @@ def workflow_latency_ms(stages_ms: Sequence[float], request_ms: float) -> float:
     return request_ms + sum(stages_ms)
 
 
-#: What calls the wraps of a stage: the client, the entry wrap, or the entry wrap that is itself the
-#: first of them.
-Caller = Literal["client", "entry", "first"]
-
-
 def call_ms(place: int, platform: Platform) -> float:
     """Equation (2) for one wrap: that at `place`, from 0, leaves so many T_INV late; T_RPC."""
     return place * platform.invoke_ms + platform.rpc_ms
-
-
-def calls_ms(count: int, platform: Platform, caller: Caller) -> list[float]:
-    """Equation (2): what calling each of a stage's `count` wraps costs.
-
-    A call of the client is a request of its own, which costs what requests do. The entry wrap need
-    not be called. It begins itself when the others have been called, for which the paper has it
-    not wait.
-    """
-    if caller == "client":
-        request_ms = max(platform.rpc_ms, platform.request_ms)
-        return [place * platform.invoke_ms + request_ms for place in range(count)]
-    calls = [call_ms(place, platform) for place in range(count)]
-    return [(count - 1) * platform.send_ms, *calls[1:]] if caller == "first" else calls
 
 
 def call_computing_ms(platform: Platform) -> float:

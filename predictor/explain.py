@@ -1,11 +1,10 @@
-"""Where the time of a stage goes, along the task that the stage waits for."""
+"""Where the time of a request goes, along the tasks that it waits for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
-from predictor.plan_timeline import WrapTimeline
+from predictor.plan_timeline import Step, Timeline
 from predictor.simulator import Span
 from workflow.documents import Document
 from workflow.plan import Prediction
@@ -14,8 +13,9 @@ from workflow.plan import Prediction
 class Parts(Document):
     """What a latency is made of, in milliseconds.
 
-    ``startup_ms`` is until the task's thread can run: forks or dispatch, and the start of threads;
-    ``gather_ms`` collects the results of processes.
+    ``network_ms`` is what it takes to trigger the task, calls above all; ``startup_ms`` is until
+    its thread can run: forks or dispatch, and the start of threads; ``gather_ms`` collects its
+    result.
     """
 
     network_ms: float = 0.0
@@ -27,24 +27,23 @@ class Parts(Document):
     gather_ms: float = 0.0
 
 
-class StageExplanation(Document):
-    """What a stage waits for: the last task of the last process of the last wrap, and its parts."""
+class StepExplanation(Document):
+    """A task that the request waits for, from the end of the step before it, and the parts."""
 
-    stage: int
-    latency_ms: float
+    task: str
     wrap: str
     process: int
-    task: str | None
+    latency_ms: float
     parts: Parts
 
 
 class Explanation(Document):
     """A prediction and where its time goes; ``request_ms`` is the request's own way and back."""
 
-    format: int = 1
+    format: int = 2
     prediction: Prediction
     request_ms: float
-    stages: tuple[StageExplanation, ...]
+    steps: tuple[StepExplanation, ...]
 
 
 _PART_OF_KIND = {
@@ -58,41 +57,47 @@ _PART_OF_KIND = {
 }
 
 
-def explain(timeline: Sequence[WrapTimeline]) -> list[StageExplanation]:
-    """The explanation of every stage; the parts of each sum up to its latency."""
-    stages = groupby(timeline, key=lambda wrap: wrap.stage)
-    return [_stage(max(wraps, key=lambda wrap: wrap.end_ms)) for _, wraps in stages]
+def explain(timeline: Timeline) -> list[StepExplanation]:
+    """The steps of the request; with its own way they sum up to its latency, as do their parts."""
+    return [_explained(step, timeline) for step in timeline.steps]
 
 
-def _stage(wrap: WrapTimeline) -> StageExplanation:
-    process = max(range(len(wrap.ends_ms)), key=wrap.ends_ms.__getitem__)
-    own = [span for span in wrap.spans if span.process == process and span.kind != "helper"]
-    last = max((s for s in own if s.thread >= 0), key=lambda s: s.end_ms, default=None)
-    path = [] if last is None else list(_path(own, last.thread))
+def _explained(step: Step, timeline: Timeline) -> StepExplanation:
+    wrap = timeline.wraps[step.wrap]
     parts = dict.fromkeys(Parts.model_fields, 0.0)
-    parts["network_ms"] = wrap.network_ms
-    parts["gather_ms"] = wrap.gather_ms
-    parts["startup_ms"] = wrap.starts_ms[process]
-    for part, duration_ms in path:
+    parts["network_ms"], parts["gather_ms"] = step.network_ms, step.gather_ms
+    own = [span for span in wrap.spans if span.process == step.process and span.kind != "helper"]
+    for part, duration_ms in _path(own, step):
         parts[part] += duration_ms
-    return StageExplanation(
-        stage=wrap.stage,
-        latency_ms=round(wrap.end_ms - wrap.start_ms + wrap.network_ms, 4),
+    return StepExplanation(
+        task=wrap.tasks[step.process][step.thread],
         wrap=wrap.wrap,
-        process=process,
-        task=None if last is None else wrap.tasks[process][last.thread],
+        process=step.process,
+        latency_ms=round(sum(parts.values()), 4),
         parts=Parts(**{name: round(duration_ms, 4) for name, duration_ms in parts.items()}),
     )
 
 
-def _path(spans: Sequence[Span], thread: int) -> Iterator[tuple[str, float]]:
-    """What the starter did until it started `thread`, and what that did then."""
-    own = [span for span in spans if span.thread == thread]
-    begins_ms = min(span.start_ms for span in own)
-    before = [s for s in spans if s.thread < 0 and s.end_ms <= begins_ms]
-    for span in (*before, *own):
-        part = _PART_OF_KIND[span.kind]
-        if span.thread < 0 and part == "computing_ms":
-            part = "startup_ms"
-        yield part, span.end_ms - span.start_ms - span.wait_core_ms
-        yield "wait_core_ms", span.wait_core_ms
+def _path(spans: Sequence[Span], step: Step) -> Iterator[tuple[str, float]]:
+    """What the starter did from when the task was triggered, and what its thread did then.
+
+    As long as the starter did nothing the process had still to be started, or waited for others.
+    """
+    own = [span for span in spans if span.thread == step.thread]
+    begins_ms = min((span.start_ms for span in own), default=step.end_ms)
+    started_ms = begins_ms - step.triggered_ms
+    for span in spans:
+        from_ms, to_ms = max(span.start_ms, step.triggered_ms), min(span.end_ms, begins_ms)
+        if span.thread < 0 and from_ms < to_ms:
+            share = (to_ms - from_ms) / (span.end_ms - span.start_ms)
+            started_ms -= to_ms - from_ms
+            part = _PART_OF_KIND[span.kind]
+            yield from _parts(span, "startup_ms" if part == "computing_ms" else part, share)
+    yield "startup_ms", max(0.0, started_ms)
+    for span in own:
+        yield from _parts(span, _PART_OF_KIND[span.kind], 1.0)
+
+
+def _parts(span: Span, part: str, share: float) -> Iterator[tuple[str, float]]:
+    yield part, share * (span.end_ms - span.start_ms - span.wait_core_ms)
+    yield "wait_core_ms", share * span.wait_core_ms

@@ -1,77 +1,147 @@
-"""When every wrap of a plan does what, in milliseconds from the request on."""
+"""What every wrap of a plan does when, and what the request waits for, from its beginning on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from predictor.predict import Predictor, caller_of, parts_of
-from predictor.simulator import Span
+from predictor.predict import Predictor
+from predictor.simulator import Run, Span
+from predictor.wiring import Wired
 from workflow.model import Workflow
-from workflow.plan import Plan
+from workflow.plan import Plan, Processes
 
 
 @dataclass(frozen=True)
 class WrapTimeline:
-    """What one wrap does in one stage.
+    """What one wrap does; its processes are numbered by their places in the plan.
 
-    ``tasks`` are those of every process, ``starts_ms`` when each process can run them. Those and
-    the spans count from ``start_ms``, when the wrap begins, ``network_ms`` after the stage.
-    ``gather_ms`` is what it takes to collect the results at the end.
+    ``gathers_ms`` are the times in which its engine gathers results.
     """
 
     wrap: str
     cores: int
-    stage: int
-    start_ms: float
-    network_ms: float
-    gather_ms: float
-    tasks: tuple[tuple[str, ...], ...]
-    starts_ms: tuple[float, ...]
-    ends_ms: tuple[float, ...]
+    tasks: Processes
     spans: tuple[Span, ...]
-
-    @property
-    def end_ms(self) -> float:
-        """When its results are there."""
-        return self.start_ms + max(self.ends_ms) + self.gather_ms
+    gathers_ms: tuple[tuple[float, float], ...]
 
 
-def plan_timeline(plan: Plan, workflow: Workflow, predictor: Predictor) -> list[WrapTimeline]:
-    """Every wrap of every stage; the last one of a stage to end is what the stage waits for.
+@dataclass(frozen=True)
+class Call:
+    """A call of a wrap, from when it is to be made until the wrap begins."""
+
+    wrap: str
+    start_ms: float
+    end_ms: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """A task that the request waits for, `thread` of a process of one of the wraps.
+
+    ``network_ms`` is how long it took to trigger it after the step before it: the engine's turn,
+    and the call of its wrap; ``gather_ms`` is how long its result was gathered after its end.
+    """
+
+    wrap: int
+    process: int
+    thread: int
+    network_ms: float
+    triggered_ms: float
+    end_ms: float
+    gather_ms: float
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A request: what happens in each wrap and between them, and the steps that it waits for.
+
+    These follow one another from ``request_ms``, when the first wrap has it, to ``latency_ms``.
+    """
+
+    request_ms: float
+    latency_ms: float
+    wraps: tuple[WrapTimeline, ...]
+    calls: tuple[Call, ...]
+    steps: tuple[Step, ...]
+
+
+def plan_timeline(plan: Plan, workflow: Workflow, predictor: Predictor) -> Timeline:
+    """The timeline of `plan`.
 
     Raises where plan and workflow differ: see `workflow.plan.Plan.check_against`.
     """
     plan.check_against(workflow)
-    found: list[WrapTimeline] = []
-    begin_ms = predictor.request_ms(plan)
-    for number, latency_ms in enumerate(predictor.plan_stages_ms(plan, workflow)):
-        found += _stage(plan, workflow, predictor, number, begin_ms)
-        begin_ms += latency_ms
-    return found
+    made, run, spans = predictor.recorded(plan, workflow)
+    client = plan.orchestrator == "client"
+    return Timeline(
+        request_ms=0.0 if client else predictor.platform.request_ms,
+        latency_ms=run.nodes[made.reply].fired_ms,
+        wraps=tuple(_wraps(plan, predictor.platform.cpus, made, run, spans)),
+        calls=tuple(_calls(plan, made, run)),
+        steps=tuple(_steps(plan, made, run)),
+    )
 
 
-def _stage(
-    plan: Plan, workflow: Workflow, predictor: Predictor, number: int, begin_ms: float
+def _calls(plan: Plan, made: Wired, run: Run) -> Iterator[Call]:
+    for number in sorted(made.called):
+        wrap, found = plan.wraps[made.execution.nodes[number].wrap], run.nodes[number]
+        yield Call(wrap.name, found.complete_ms, found.fired_ms)
+
+
+def _wraps(
+    plan: Plan, cpus: int, made: Wired, run: Run, spans: Sequence[Span]
 ) -> Iterator[WrapTimeline]:
-    platform, mechanism = predictor.platform, plan.mechanisms
-    parts, caller = parts_of(plan, number, workflow), caller_of(plan, number, workflow)
-    following_ms = predictor.following_ms(plan, number)
-    runs = predictor.stage_runs(parts, mechanism, caller)
-    spans = predictor.stage_spans(parts, mechanism, caller)
-    for (index, tasks), (processes, _), run, done in zip(
-        plan.parts(workflow.stages[number]), parts, runs, spans, strict=True
-    ):
-        wrap = plan.wraps[index]
+    first = 0
+    for number, wrap in enumerate(plan.wraps):
+        own = range(first, first + len(wrap.processes))
         yield WrapTimeline(
             wrap=wrap.name,
-            cores=min(wrap.cpus, platform.cpus),
-            stage=number,
-            start_ms=begin_ms + following_ms + run.call_ms,
-            network_ms=following_ms + run.call_ms,
-            gather_ms=run.gathering_ms,
-            tasks=tasks,
-            starts_ms=tuple(predictor.starts_ms(processes, mechanism)),
-            ends_ms=run.ends_ms,
-            spans=tuple(done),
+            cores=min(wrap.cpus, cpus),
+            tasks=wrap.processes,
+            spans=tuple(s._replace(process=s.process - first) for s in spans if s.process in own),
+            gathers_ms=tuple(_gathers(number, made, run)),
         )
+        first = own.stop
+
+
+def _gathers(wrap: int, made: Wired, run: Run) -> Iterator[tuple[float, float]]:
+    for node, (_, _, complete_ms, fired_ms) in zip(made.execution.nodes, run.nodes, strict=True):
+        end_ms = fired_ms - node.delay_ms
+        if node.wrap == wrap and node.awaits and end_ms > complete_ms:
+            yield complete_ms, end_ms
+
+
+def _steps(plan: Plan, made: Wired, run: Run) -> list[Step]:
+    """What came last each time, from the reply back to the request."""
+    tasks = run.tasks
+    places = [
+        (wrap, process, thread)
+        for wrap, each in enumerate(plan.wraps)
+        for process, names in enumerate(each.processes)
+        for thread in range(len(names))
+    ]
+    steps = list[Step]()
+    task, _, gather_ms = _before(made.reply, made, run)
+    while task is not None:
+        found = tasks[task]
+        before, network_ms, gather_before_ms = _before(found.node, made, run)
+        steps.append(Step(*places[task], network_ms, found.triggered_ms, found.end_ms, gather_ms))
+        task, gather_ms = before, gather_before_ms
+    return steps[::-1]
+
+
+def _before(number: int, made: Wired, run: Run) -> tuple[int | None, float, float]:
+    """The task for which a node waited last, and what came then: turns and calls, and gathering."""
+    nodes, network_ms, gather_ms = run.nodes, 0.0, 0.0
+    while True:
+        node = nodes[number]
+        delay_ms = made.execution.nodes[number].delay_ms
+        if number in made.called:
+            network_ms += node.fired_ms - node.complete_ms
+        elif node.task is not None or node.node is not None:
+            network_ms += delay_ms
+            gather_ms += max(0.0, node.fired_ms - delay_ms - node.complete_ms)
+        if node.node is None:
+            return node.task, network_ms, gather_ms
+        number = node.node

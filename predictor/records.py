@@ -1,4 +1,4 @@
-"""The records that the compiled kernel works on: periods, processes, threads, GILs, spans, time.
+"""The records that the compiled kernel works on: what is given to it, and what it keeps there.
 
 Every field has 8 bytes, so that a record needs no padding and `struct` packs what numba reads.
 """
@@ -15,14 +15,19 @@ CPU, NATIVE, BLOCK, HELPER, JOIN, START, STARTED, WAIT_GIL = range(len(KINDS))
 
 
 class Record(NamedTuple):
-    """The names of a record's fields: first the integers, then the times."""
+    """The names of a record's fields: first the integers, then the times.
+
+    ``given`` is the format by which `struct` packs those that the kernel is given; the others,
+    which it keeps for itself or answers with, are zero then.
+    """
 
     integers: tuple[str, ...]
     times: tuple[str, ...]
+    given: str
 
     @property
     def format(self) -> str:
-        """The format of one record for `struct`."""
+        """The format of one record, all fields, for `struct`."""
         return "q" * len(self.integers) + "d" * len(self.times)
 
     @property
@@ -30,45 +35,101 @@ class Record(NamedTuple):
         """How many words of 8 bytes it takes."""
         return len(self.integers) + len(self.times)
 
+    def place(self, field: str) -> int:
+        """Which of its words `field` is."""
+        return (*self.integers, *self.times).index(field)
+
 
 def _record(integers: str, times: str) -> Record:
-    return Record(tuple(integers.split()), tuple(times.split()))
+    """A record whose given fields stand before a bar, where there are others too."""
+    fields, given = list[tuple[str, ...]](), "="
+    for names, kind in ((integers, "q"), (times, "d")):
+        before, _, after = names.partition("|")
+        fields.append((*before.split(), *after.split()))
+        given += kind * len(before.split()) + "8x" * len(after.split())
+    return Record(fields[0], fields[1], given)
 
 
 PERIOD = _record("kind", "duration_ms")
 
-#: How many threads a process has, when it comes to life, what it computes first, what is computed
-#: for it before that, and, as the answer, when its last thread ends.
-PROCESS = _record("size", "start_ms computing_ms forking_ms end_ms")
+#: ``begin`` to ``end`` are a function's periods; ``leading_ms`` is how long it computes before it
+#: waits for the first time.
+FUNCTION = _record("begin end", "leading_ms")
+
+#: Cores that some processes share. ``heap`` is where its heap of those that compute without the GIL
+#: begins, and how long that may get is ``room``. ``running`` counts what has a core or wants one,
+#: ``waiting`` the processes in which some thread waits for the GIL; ``place`` is its own among the
+#: active ones. The time as threads that compute see it, and how long one that computes has had a
+#: core, pass at ``rate`` and ``share``.
+GROUP = _record(
+    "cores heap room | running waiting place",
+    "| virtual_ms core_ms rate share",
+)
+
+#: A wrap: its group, its main process, and `predictor.mechanisms.mechanism.Costs`. ``forked`` is
+#: the process that was forked last; ``free_ms`` is when the next one can be.
+WRAP = _record(
+    "group main blocks_computing | forked",
+    "ready_ms first_block_ms block_ms computing_ms main_ms core_wait_ms gather_ms first_gather_ms "
+    "| free_ms",
+)
+
+#: Its wrap, the group of that, and the thread of its first task. ``holder`` has the GIL, with
+#: ``left_ms`` of its period to compute, ``last_holder`` had it before; ``head`` and ``tail`` have
+#: waited for it longest, since ``asked_ms``, and shortest. ``queue`` and ``queued`` are the first
+#: and last thread to be started, ``unfinished`` counts those which are not done. ``alive`` is
+#: 1 from when its start is begun, ``idle`` is 1 while its starter has nothing to do, ``parked``
+#: while that waits for the thread it started last. ``forked`` is 1 until what forks it has
+#: computed, 2 after that, and ``follower`` the process that is forked next. ``gave`` says whether
+#: it has given a result before, ``gatherer`` is the node that gathered one last. ``computing_ms``
+#: is what it computes before it starts a thread, ``forking_ms`` what is computed for it before
+#: that. As the answer, ``end_ms`` is when its last thread has ended.
+PROCESS = _record(
+    "wrap group first | holder last_holder head tail queue queued unfinished alive idle parked "
+    "forked follower gave gatherer",
+    "| left_ms taken_ms asked_ms switching_ms end_ms computing_ms forking_ms",
+)
+
+#: First the starter of every process, then a thread for every task, process by process. ``links``
+#: to ``links_end`` are the nodes that await the task. ``begin`` to ``end`` are its periods, ``at``
+#: is the one it is in, ``doing`` its kind; ``behind`` is the thread that waits for the GIL, or for
+#: its start, after it; ``helpers`` counts its helpers that compute; ``gathered`` says whether its
+#: result is. ``since_ms`` is when it began what it does, ``since_core_ms`` what its group's
+#: ``core_ms`` was then. As the answer, ``node`` started the task at ``triggered_ms``, and it ended
+#: at ``end_ms``.
+THREAD = _record(
+    "process function links links_end | begin end at doing behind helpers gathered node",
+    "| remaining_ms since_ms since_core_ms triggered_ms end_ms",
+)
+
+#: `predictor.execution.Node`. ``missing`` is how much of what it waits for is still to come. The
+#: tasks to gather, those to start, and other nodes, the ``calls`` called ones first, are ranges of
+#: the links, which hold the numbers of threads and nodes. As the answer, ``last`` is the thread, or
+#: the node (from the number of threads on), that came last, at ``complete_ms``, and ``fired_ms``
+#: when it fired.
+NODE = _record(
+    "wrap missing awaits awaits_end starts starts_end then then_end calls place | last",
+    "delay_ms | complete_ms fired_ms",
+)
 
 #: As `predictor.simulator.Span` has them; ``wait_core_ms`` last. A helper's span has no end until
 #: the helper is done.
 SPAN = _record("process thread kind", "start_ms end_ms wait_core_ms")
 
-#: ``begin`` to ``end`` are a thread's periods, ``at`` is the one it is in, ``doing`` its kind,
-#: ``behind`` is the thread that waits for the GIL after it, ``helpers`` how many of its helpers
-#: compute. A starter has no ``begin``; its ``end`` is its last thread. ``since_ms`` is when the
-#: thread began what it does, ``since_core_ms`` what the clock's ``core_ms`` was then.
-THREAD = _record("process begin end at doing behind helpers", "remaining_ms since_ms since_core_ms")
-
-#: ``head`` and ``tail`` have waited longest and shortest, ``unstarted`` is the next thread
-#: to start, ``parked`` says whether the starter waits for the one it started last,
-#: ``computing_ms`` is what it has to compute before it starts any, ``forking_ms`` what is computed
-#: before that, and ``forked`` whether it is. ``follower`` is the starter of the process that is
-#: forked next.
-GIL = _record(
-    "holder last_holder head tail starter unstarted unfinished parked forked follower",
-    "taken_ms switching_ms end_ms computing_ms forking_ms",
-)
-
+#: How many records there are of each kind, how many items a heap may have, and for how many spans
+#: there is memory; and whether a call arrives when it has computed. ``spans`` counts all of those,
+#: ``left`` the tasks and nodes that are not done, ``active`` the groups in which something
+#: computes, ``holding`` the processes whose GIL is held.
+#:
 #: The constants of `predictor.simulator.Interpreter` (``thread_ready_ms`` < 0 stands for None), by
-#: how much computing takes longer where more threads want to than cores can, those cores, and the
-#: time: as it is, as threads that compute see it, how long a thread that computes has had a core,
-#: and what passes for one instant. ``spans`` counts them.
+#: how much computing takes longer while GILs are handed on and all cores are wanted, those of
+#: `predictor.execution.Calls`, and the time: as it is, what passes for one instant, and when the
+#: last call left.
 CLOCK = _record(
-    "cores spans",
+    "groups wraps processes threads nodes most most_spans computed_calls "
+    "| spans left active holding",
     "switch_interval_ms switch_cost_ms thread_startup_ms thread_ready_ms short_release_ms "
-    "contention_overhead now_ms virtual_ms core_ms instant_ms",
+    "contention_overhead call_ms invoke_ms call_computing_ms | now_ms instant_ms called_ms",
 )
 
 #: An item of a heap.

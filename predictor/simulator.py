@@ -1,16 +1,29 @@
-"""Simulates processes by the names of their functions: hands the compiled kernel what it needs."""
+"""Simulates executions by the names of their functions: hands the compiled kernel what it needs."""
 
 from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from functools import cached_property
+from itertools import accumulate, chain, takewhile
 from typing import Literal, NamedTuple
 
 from predictor.compiling import kernel
-from predictor.records import CLOCK, ENTRY, GIL, KINDS, PERIOD, PROCESS, SPAN, THREAD
+from predictor.execution import Execution
+from predictor.image import WORD_BYTES, Image, image
+from predictor.records import (
+    CLOCK,
+    FUNCTION,
+    KINDS,
+    NODE,
+    PERIOD,
+    PROCESS,
+    SPAN,
+    THREAD,
+    Record,
+)
 from workflow.profile import PeriodKind
 
 #: Besides its periods a function can start a helper, which computes for so long without the GIL
@@ -19,15 +32,12 @@ WorkKind = PeriodKind | Literal["helper", "join"]
 #: What a function does, one after another, and for how long, in milliseconds.
 Work = tuple[tuple[WorkKind, float], ...]
 
-#: The functions of each process of a wrap's stage.
+#: The functions of each process of a wrap, the main process first.
 Processes = tuple[tuple[str, ...], ...]
 
 #: For how many spans there is memory at first.
 _SPANS = 1000
-_WORD_BYTES = 8
-#: The time at the beginning.
-_TIME = (0.0, 0.0, 0.0, 0.0)
-
+_MOST_SPANS = CLOCK.place("most_spans")
 
 #: The kinds of spans that need a core.
 COMPUTING = frozenset({"cpu", "native", "helper"})
@@ -50,28 +60,6 @@ class Span(NamedTuple):
     start_ms: float
     end_ms: float
     wait_core_ms: float = 0.0
-
-    def moved(self, processes: int, milliseconds: float) -> Span:
-        """The same so many processes and milliseconds earlier."""
-        return self._replace(
-            process=self.process - processes,
-            start_ms=self.start_ms - milliseconds,
-            end_ms=self.end_ms - milliseconds,
-        )
-
-
-class Life(NamedTuple):
-    """A process that comes to life at `start_ms` and runs each of `functions` on a thread.
-
-    Before that it computes for `computing_ms`, as a process that has just been forked does; and
-    before that, its parent computes for `forking_ms`, and can only then fork the next one: where
-    the process before this one is forked too, this one begins when that is done.
-    """
-
-    start_ms: float
-    functions: Sequence[str]
-    computing_ms: float = 0.0
-    forking_ms: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -107,27 +95,33 @@ class Simulator:
 
     Examples
     --------
-    Two threads of 10 ms in one process take 20 ms, in two processes on two cores 10 ms:
+    Two threads of 10 ms in one process take 20 ms:
 
     >>> cpython = Interpreter(switch_interval_ms=5, switch_cost_ms=0, thread_startup_ms=0)
     >>> simulator = Simulator({"f": (("cpu", 10.0),)}, cpython)
-    >>> simulator.ends_ms([Life(0, ("f", "f"))], 2)
+    >>> from predictor.execution import Node
+    >>> from predictor.mechanisms.mechanism import Costs
+    >>> both = Execution([2], [(0, Costs(0.0))], [(0, 2)], [Node(starts=(0, 1))])
+    >>> simulator.run(simulator.image(both), ("f", "f")).ends_ms()
     [20.0]
-    >>> simulator.ends_ms([Life(0, ("f",)), Life(0, ("f",))], 2)
-    [10.0, 10.0]
     """
 
     def __init__(
         self, works: Mapping[str, Work], interpreter: Interpreter, contention_overhead: float = 0.0
     ) -> None:
         periods = [(KINDS.index(kind), ms) for work in works.values() for kind, ms in work]
-        packed = struct.pack(PERIOD.format * len(periods), *chain.from_iterable(periods))
+        first = list(accumulate(map(len, works.values()), initial=0))
+        leading_ms = map(_leading_ms, works.values())
+        functions = zip(first[:-1], first[1:], leading_ms, strict=True)
         self._kernel = kernel()
-        self._periods = array("q", packed)
-        self._first = array("q", accumulate(map(len, works.values()), initial=0))
-        self._periods_at, self._first_at = _address(self._periods), _address(self._first)
+        self._known = [
+            array("q", struct.pack(PERIOD.format * len(periods), *chain(*periods))),
+            array("q", struct.pack(FUNCTION.format * len(works), *chain(*functions))),
+        ]
+        self._known_at = [_address(words) for words in self._known]
         self._number = {name: number for number, name in enumerate(works)}
-        self._helpers = [sum(kind == "helper" for kind, _ in work) for work in works.values()]
+        helpers = (sum(kind == "helper" for kind, _ in work) for work in works.values())
+        self._helpers = max(helpers, default=0)
         ready_ms = interpreter.thread_ready_ms
         self._constants = (
             interpreter.switch_interval_ms,
@@ -138,59 +132,114 @@ class Simulator:
             contention_overhead,
         )
 
-    def ends_ms(self, lives: Sequence[Life], cores: int) -> list[float]:
-        """When each process ends; all share `cores` cores, at least 1."""
-        return self._run(lives, [len(lives)], cores)[0]
+    def image(self, execution: Execution) -> Image:
+        """`execution`, which can be run with any functions."""
+        return image(execution, self._constants, self._helpers)
 
-    def each_ms(self, processes: Sequence[Sequence[str]]) -> list[float]:
-        """When each process ends that begins at 0 and has a core of its own."""
-        return self._run([Life(0.0, names) for names in processes], [1] * len(processes), 1)[0]
+    def run(self, image: Image, functions: Iterable[str]) -> Run:
+        """What happens when, where the tasks of an execution have these functions."""
+        return self._run(image, functions, 0)[0]
 
-    def spans(self, lives: Sequence[Life], cores: int) -> list[Span]:
-        """What every thread of every process does when, in the order of the ends."""
-        _, count, spans = self._run(lives, [len(lives)], cores, _SPANS)
+    def recorded(self, image: Image, functions: Sequence[str]) -> tuple[Run, list[Span]]:
+        """The same, and what every thread of every process does when, in the order of the ends."""
+        run, count, spans = self._run(image, functions, _SPANS)
         if count > _SPANS:
-            spans = self._run(lives, [len(lives)], cores, count)[2]
+            run, _, spans = self._run(image, functions, count)
         fields = struct.iter_unpack(SPAN.format, spans[: count * SPAN.words])
         found = (Span(p, thread, KINDS[kind], *times) for p, thread, kind, *times in fields)
         ended = [span for span in found if span.end_ms > span.start_ms]
-        return sorted(ended, key=lambda span: span.end_ms)
+        return run, sorted(ended, key=lambda span: span.end_ms)
 
     def _run(
-        self, lives: Sequence[Life], together: Sequence[int], cores: int, most_spans: int = 0
-    ) -> tuple[list[float], int, array[int]]:
-        """The ends of processes, how many spans there were, and those there was memory for."""
-        functions = [self._number[name] for life in lives for name in life[1]]
-        threads = len(functions) + len(lives)
-        most = threads + sum([self._helpers[number] for number in functions])
-        begins = [value for life in lives for value in (len(life[1]), life[0], *life[2:], 0.0)]
-        given = struct.pack(
-            f"={CLOCK.format}{PROCESS.format * len(lives)}{len(together) + len(functions)}q",
-            *(cores, 0, *self._constants, *_TIME),
-            *begins,
-            *together,
-            *functions,
-        )
-        words = (  # in the order of the kernel's arguments
-            *(CLOCK.words, len(begins), len(together), len(functions)),
-            *(GIL.words * len(lives), THREAD.words * threads),
-            *(ENTRY.words * (most + 1), ENTRY.words * (most + 1), most),
-        )
-        places = list(accumulate(words, initial=0))
-        memory = array("q", given + bytes(_WORD_BYTES * places[-1] - len(given)))
-        spans = array("q", bytes(_WORD_BYTES * SPAN.words * most_spans))
+        self, image: Image, functions: Iterable[str], most_spans: int
+    ) -> tuple[Run, int, array[int]]:
+        """The answer, how many spans there were, and those there was memory for."""
+        memory, places = image.words[:], image.places
+        memory[image.functions] = array("q", [self._number[name] for name in functions])
+        memory[_MOST_SPANS] = most_spans
+        spans = array("q", bytes(WORD_BYTES * SPAN.words * most_spans))
         begin = _address(memory)
         count = self._kernel(
-            self._periods_at,
-            self._first_at,
-            *[begin + _WORD_BYTES * place for place in places[:-1]],
+            *self._known_at,
+            *[begin + WORD_BYTES * place for place in places[:-1]],
             _address(spans),
-            len(together),
-            most,
-            most_spans,
         )
-        done = memory[CLOCK.words : CLOCK.words + len(begins)].tobytes()
-        return list(array("d", done)[PROCESS.words - 1 :: PROCESS.words]), count, spans
+        return Run(memory, places), count, spans
+
+
+class TaskRun(NamedTuple):
+    """The node that started a task, when it did, and when the task ended."""
+
+    node: int
+    triggered_ms: float
+    end_ms: float
+
+
+class NodeRun(NamedTuple):
+    """The task or node that came last of those that a node waited for, when, and when it fired."""
+
+    task: int | None
+    node: int | None
+    complete_ms: float
+    fired_ms: float
+
+
+class Run:
+    """What the kernel answered, in milliseconds from the beginning."""
+
+    def __init__(self, memory: array[int], places: Sequence[int]) -> None:
+        self._memory, self._places = memory, places
+
+    def ends_ms(self) -> list[float]:
+        """When the last task of each process ended; 0 where it has none."""
+        return self._times(3, PROCESS, "end_ms")
+
+    def fired_ms(self) -> list[float]:
+        """When each node fired."""
+        return self._times(5, NODE, "fired_ms")
+
+    @cached_property
+    def tasks(self) -> list[TaskRun]:
+        """What became of every task."""
+        times = (self._times(4, THREAD, name) for name in ("triggered_ms", "end_ms"))
+        found = map(TaskRun, self._integers(4, THREAD, "node"), *times)
+        return list(found)[self._processes :]
+
+    @cached_property
+    def nodes(self) -> list[NodeRun]:
+        """What became of every node."""
+        threads = (self._places[5] - self._places[4]) // THREAD.words
+        last = self._integers(5, NODE, "last")
+        times = (self._times(5, NODE, name) for name in ("complete_ms", "fired_ms"))
+        return [
+            NodeRun(
+                item - self._processes if 0 <= item < threads else None,
+                item - threads if item >= threads else None,
+                *each,
+            )
+            for item, *each in zip(last, *times, strict=True)
+        ]
+
+    @property
+    def _processes(self) -> int:
+        return (self._places[4] - self._places[3]) // PROCESS.words
+
+    def _integers(self, argument: int, record: Record, name: str) -> list[int]:
+        return self._field(argument, record, name).tolist()
+
+    def _times(self, argument: int, record: Record, name: str) -> list[float]:
+        return array("d", self._field(argument, record, name).tobytes()).tolist()
+
+    def _field(self, argument: int, record: Record, name: str) -> array[int]:
+        """A field of all records of an array of the image."""
+        begin, end = self._places[argument : argument + 2]
+        return self._memory[begin + record.place(name) : end : record.words]
+
+
+def _leading_ms(work: Work) -> float:
+    """How long a function computes before it waits for the first time."""
+    leading = takewhile(lambda part: part[0] != "block", work)
+    return float(sum(ms for kind, ms in leading if kind != "helper"))
 
 
 def _address(words: array[int]) -> int:

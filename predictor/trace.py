@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from predictor.plan_timeline import WrapTimeline
+from predictor.plan_timeline import Timeline, WrapTimeline
 from predictor.simulator import COMPUTING, Span
 from predictor.trace_events import (
     COUNTER,
@@ -18,6 +18,8 @@ from predictor.trace_events import (
     process_name,
 )
 
+Item = TypeVar("Item")
+
 _LABELS = {
     "cpu": "computing with the GIL",
     "native": "computing without the GIL",
@@ -29,63 +31,59 @@ _LABELS = {
 }
 
 
-def chrome_trace(timeline: Sequence[WrapTimeline]) -> dict[str, Any]:
-    """Stages, calls, processes, threads and busy cores of a plan as one JSON object."""
-    numbers: dict[tuple[str, int], int] = {}
-    for wrap in timeline:
-        for process in range(len(wrap.tasks)):
-            numbers.setdefault((wrap.wrap, process), len(numbers) + 1)
+def chrome_trace(timeline: Timeline) -> dict[str, Any]:
+    """Calls, processes, threads and busy cores of a plan as one JSON object."""
     events = [name("process_name", WORKFLOW, 0, "workflow")]
-    events += [process_name(pid, *key) for key, pid in numbers.items()]
-    events += _stages(timeline)
-    for wrap in timeline:
-        events += _wrap(wrap, [numbers[wrap.wrap, p] for p in range(len(wrap.tasks))])
+    events.append(complete("request", "request", WORKFLOW, 0, 0.0, timeline.latency_ms))
+    calls = sorted(timeline.calls, key=lambda call: call.start_ms)
+    for row, call in _in_rows([(call.start_ms, call.end_ms) for call in calls], calls):
+        what = f"call {call.wrap}"
+        events.append(complete(what, "network", WORKFLOW, row + 1, call.start_ms, call.end_ms))
+    first = WORKFLOW + 1
+    for wrap in timeline.wraps:
+        events += _wrap(wrap, range(first, first + len(wrap.tasks)))
+        first += len(wrap.tasks)
     return document(events)
 
 
-def _stages(timeline: Sequence[WrapTimeline]) -> Iterator[Event]:
-    for number in sorted({wrap.stage for wrap in timeline}):
-        wraps = [wrap for wrap in timeline if wrap.stage == number]
-        begin_ms = min(wrap.start_ms - wrap.network_ms for wrap in wraps)
-        end_ms = max(wrap.end_ms for wrap in wraps)
-        yield complete(f"stage {number}", "stage", WORKFLOW, 0, begin_ms, end_ms)
-        for row, wrap in enumerate(wraps, start=1):
-            if wrap.network_ms:
-                call_ms = wrap.start_ms - wrap.network_ms
-                call = f"call {wrap.wrap}"
-                yield complete(call, "network", WORKFLOW, row, call_ms, wrap.start_ms)
+def _in_rows(
+    times_ms: Sequence[tuple[float, float]], what: Sequence[Item]
+) -> Iterator[tuple[int, Item]]:
+    """Rows, from 0, so that in none two lie over each other; they are in order of beginning."""
+    ends_ms = list[float]()
+    for (start_ms, end_ms), item in zip(times_ms, what, strict=True):
+        free = (row for row, before_ms in enumerate(ends_ms) if before_ms <= start_ms)
+        row = next(free, len(ends_ms))
+        ends_ms[row : row + 1] = [end_ms]
+        yield row, item
 
 
 def _wrap(wrap: WrapTimeline, pids: Sequence[int]) -> Iterator[Event]:
-    for pid, start_ms in zip(pids, wrap.starts_ms, strict=True):
+    for process, (pid, tasks) in enumerate(zip(pids, wrap.tasks, strict=True)):
+        yield process_name(pid, wrap.wrap, process)
         yield name("thread_name", pid, 0, "starter")
-        if start_ms:
-            yield complete(
-                "starting up", "startup", pid, 0, wrap.start_ms, wrap.start_ms + start_ms
-            )
-    for process, tasks in enumerate(wrap.tasks):
         for thread, task in enumerate(tasks):
             own = [s for s in wrap.spans if (s.process, s.thread) == (process, thread)]
-            yield from _task(task, own, pids[process], thread + 1, wrap.start_ms)
+            yield from _task(task, own, pid, thread + 1)
     for span in wrap.spans:
         if span.kind not in _LABELS:  # a helper, which would lie over what its function does
             continue
-        begin_ms, end_ms = wrap.start_ms + span.start_ms, wrap.start_ms + span.end_ms
         pid, row = pids[span.process], span.thread + 1
-        event = complete(_LABELS[span.kind], span.kind, pid, row, begin_ms, end_ms)
+        event = complete(_LABELS[span.kind], span.kind, pid, row, span.start_ms, span.end_ms)
         event["args"] = {"waiting for a core, ms": round(span.wait_core_ms, 4)}
         yield event
-    if wrap.gather_ms:
-        gather_ms = wrap.end_ms - wrap.gather_ms
-        yield complete("gathering", "gather", pids[0], 0, gather_ms, wrap.end_ms)
+    gathers_ms = sorted(wrap.gathers_ms)
+    for row, (start_ms, end_ms) in _in_rows(gathers_ms, gathers_ms):
+        place = len(wrap.tasks[0]) + 1 + row
+        yield complete("gathering", "gather", pids[0], place, start_ms, end_ms)
     yield from _busy_cores(wrap, pids[0])
 
 
-def _task(task: str, spans: Sequence[Span], pid: int, row: int, start_ms: float) -> Iterator[Event]:
+def _task(task: str, spans: Sequence[Span], pid: int, row: int) -> Iterator[Event]:
     """The task as a whole, which is drawn around what it does."""
     if spans:
-        begin_ms = start_ms + min(span.start_ms for span in spans)
-        yield complete(task, "task", pid, row, begin_ms, start_ms + max(s.end_ms for s in spans))
+        begin_ms = min(span.start_ms for span in spans)
+        yield complete(task, "task", pid, row, begin_ms, max(s.end_ms for s in spans))
 
 
 def _busy_cores(wrap: WrapTimeline, pid: int) -> Iterator[Event]:
@@ -103,6 +101,6 @@ def _busy_cores(wrap: WrapTimeline, pid: int) -> Iterator[Event]:
             "name": f"cores of {wrap.wrap}",
             "ph": COUNTER,
             "pid": pid,
-            "ts": microseconds(wrap.start_ms + time_ms),
+            "ts": microseconds(time_ms),
             "args": busy,
         }

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from predictor.mechanisms import mechanism_of
 from scheduler.choices import Strategy
 from scheduler.conflicts import Conflicts, Pair
+from scheduler.layout import at_odds
 from scheduler.limits import Limits, exceeded
 from scheduler.options import Job
 from scheduler.planners import PLANNERS, searched
+from workflow.model import Workflow
 from workflow.plan import Plan, Wrap
 
 _STRATEGIES: dict[Strategy, str] = {
@@ -28,16 +31,20 @@ def explain(
 ) -> tuple[str, ...]:
     """The verdict, the rule, and a line for every wrap, shared process, conflict, secret and limit.
 
-    `fewer_ms` is what one CPU less takes at least, where the search tried that in vain.
+    `fewer_ms` is what one CPU less takes at least if stages wait for each other, where the search
+    tried that in vain.
     """
     lines = [_verdict(plan, job), *_payloads(plan), f"{plan.planner}: {_rule(plan, strategy)}"]
     if fewer_ms is not None and plan.slo_ms is not None:
         proved = f"one less takes {fewer_ms:.1f} ms at the very least, as all have to compute"
         found = "of the plans found with one less, none meets the SLO"
-        lines.append(f"{plan.cpus} CPUs: {proved if fewer_ms > plan.slo_ms else found}")
+        added_up = plan.trigger == "stage" or len(job.workflow.stages) == 1
+        sure = added_up and fewer_ms > plan.slo_ms
+        lines.append(f"{plan.cpus} CPUs: {proved if sure else found}")
     lines += _wraps(plan, job)
     lines += _some(list(_processes(plan, job)), "processes")
     lines += _some(_conflicts(plan, job), "conflicts")
+    lines += _barriers(plan, job)
     lines += _widened_secrets(plan, job)
     return (*lines, *exceeded(plan, job.limits))
 
@@ -73,21 +80,28 @@ def _payloads(plan: Plan) -> Iterator[str]:
         yield line
 
 
+def _barriers(plan: Plan, job: Job) -> Iterator[str]:
+    """Why stages wait for each other although tasks were to wait for their data alone."""
+    if searched(plan.planner) and plan.trigger != job.trigger:
+        mains = (at_odds(wrap.processes[0], job.workflow, job.conflicts) for wrap in plan.wraps)
+        names = next(filter(None, mains), ())
+        share = f"tasks of {_names(list(dict.fromkeys(names)))} share the main process"
+        yield f"stages wait for each other, as {share} and could run in it at once"
+
+
 def _wraps(plan: Plan, job: Job) -> list[str]:
     """Why there is more than one wrap, and what each is."""
-    lines = _some([_wrap(wrap, job) for wrap in plan.wraps], "wraps")
+    lines = _some(list(map(_wrap, plan.wraps)), "wraps")
     if searched(plan.planner) and len(plan.wraps) > 1:
         lines.insert(0, f"{len(plan.wraps)} wraps: {_why_several(job, plan.wraps[0].mechanism)}")
     return lines
 
 
-def _wrap(wrap: Wrap, job: Job) -> str:
-    parts = list(filter(None, map(wrap.part, job.workflow.stages)))
-    most = max(sum(map(bool, processes)) for processes in parts)
-    work = f"{_count(len(wrap.tasks), 'task')} in {_count(len(parts), 'stage')}"
-    share = "at once share" if most > wrap.cpus else "at once on"
-    processes = f"{_count(most, 'process', 'es')} {share} {_count(wrap.cpus, 'CPU')}"
-    return f"{wrap.name}: {work}, {processes}, {wrap.memory_mib} MiB"
+def _wrap(wrap: Wrap) -> str:
+    running = sum(map(bool, wrap.processes))
+    work = f"{_count(len(wrap.tasks), 'task')} in {_count(running, 'process', 'es')}"
+    share = "that share" if running > wrap.cpus else "on"
+    return f"{wrap.name}: {work} {share} {_count(wrap.cpus, 'CPU')}, {wrap.memory_mib} MiB"
 
 
 def _why_several(job: Job, mechanism: str) -> str:
@@ -103,11 +117,9 @@ def _why_several(job: Job, mechanism: str) -> str:
 def _processes(plan: Plan, job: Job) -> Iterator[str]:
     for wrap in plan.wraps:
         place = f"{wrap.name}, " if len(plan.wraps) > 1 else ""
-        for stage, tasks in enumerate(job.workflow.stages, start=1):
-            for number, process in enumerate(wrap.processes, start=1):
-                together = [task for task in process if task in tasks]
-                if len(together) > 1:
-                    yield f"{place}stage {stage}: {_shared(together, number, wrap, job)}"
+        for number, process in enumerate(wrap.processes, start=1):
+            if len(process) > 1:
+                yield f"{place}{_shared(process, number, wrap, job)}"
 
 
 def _shared(process: Sequence[str], number: int, wrap: Wrap, job: Job) -> str:
@@ -117,10 +129,12 @@ def _shared(process: Sequence[str], number: int, wrap: Wrap, job: Job) -> str:
     tasks = f" ({len(process)} tasks)" if len(names) < len(process) else ""
     share = "shares" if len(names) == 1 else "share"
     which = "the main process" if number == 1 else f"process {number}"
-    start = mechanism_of(wrap.mechanism).start_in_words(job.platform)
+    cost = mechanism_of(wrap.mechanism).start_in_words(job.platform)
+    if any(len(beside) > 1 for beside in _by_stage(process, job.workflow)):
+        cost = f"a CPU and {cost}"
     return (
         f"{_names(names)}{tasks} {share} {which}: "
-        f"together {gil_ms:.1f} ms of GIL, alone they would cost a CPU and {start} each"
+        f"together {gil_ms:.1f} ms of GIL, alone they would cost {cost} each"
     )
 
 
@@ -131,13 +145,29 @@ def _conflicts(plan: Plan, job: Job) -> list[str]:
         return list(_apart(conflicts))
     broken = list[str]()
     for wrap in plan.wraps:
-        inside = {job.workflow.function_of(task) for task in wrap.tasks}
-        broken += [
-            f"conflict that {plan.planner} does not respect: {reason}"
-            for (a, b), reason in conflicts.wrap.items()
-            if a in inside and b in inside
-        ]
-    return broken
+        broken += _broken(conflicts.wrap, wrap.tasks, job.workflow)
+        main, *further = wrap.processes
+        for process in (*_by_stage(main, job.workflow), *further):
+            broken += _broken(conflicts.process, process, job.workflow)
+    lines = (f"conflict that {plan.planner} does not respect: {reason}" for reason in broken)
+    return list(dict.fromkeys(lines))
+
+
+def _broken(
+    conflicts: Mapping[Pair, str], tasks: Sequence[str], workflow: Workflow
+) -> Iterator[str]:
+    """The reasons of the conflicts between `tasks`."""
+    uses = Counter(map(workflow.function_of, tasks))
+    for (a, b), reason in conflicts.items():
+        if a in uses and b in uses and (a != b or uses[a] > 1):
+            yield reason
+
+
+def _by_stage(tasks: Iterable[str], workflow: Workflow) -> list[list[str]]:
+    """`tasks` in the stages that have some of them."""
+    wanted = frozenset(tasks)
+    stages = ([task for task in stage if task in wanted] for stage in workflow.stages)
+    return list(filter(None, stages))
 
 
 def _apart(conflicts: Conflicts) -> Iterator[str]:

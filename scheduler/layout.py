@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import chain, combinations
 
 from scheduler.conflicts import NO_CONFLICTS, Conflicts
 from scheduler.memory import BASE_MEMORY_MIB, PROCESS_MEMORY_MIB, at_once_mib, imports_mib
@@ -40,7 +40,8 @@ def plan_from_layout(
     of allocation) but no more than a node has, where that is known, and memory for all functions
     that it may run at once: a process is there from its first task to its last. Wraps are called
     by `names`, or else by the workflow, `prefix` and number. No further process has tasks of
-    different stages that `conflicts` forbid it; those of one stage are as `layout` has them.
+    different stages that `conflicts` forbid it; those of one stage are as `layout` has them. Where
+    tasks that conflict share a main process, stages wait for each other, whatever `trigger` is.
     """
     count = max(len(stage) for stage in layout)
     wraps = [
@@ -55,6 +56,8 @@ def plan_from_layout(
         )
         for index in range(count)
     ]
+    if any(at_odds(wrap.processes[0], workflow, conflicts) for wrap in wraps):
+        trigger = "stage"
     return Plan(
         format=2,
         workflow=workflow.name,
@@ -64,6 +67,20 @@ def plan_from_layout(
         wraps=tuple(wraps),
         cpus=sum(wrap.cpus for wrap in wraps),
     )
+
+
+def at_odds(process: Sequence[str], workflow: Workflow, conflicts: Conflicts) -> tuple[str, ...]:
+    """The functions of two tasks of a process that conflict and could run at once, if any could.
+
+    They could where neither needs the other, unless one stage waits for the other.
+    """
+    of = workflow.function_of
+    known = set(chain.from_iterable(conflicts.process))
+    for a, b in combinations([task for task in process if of(task) in known], 2):
+        ordered = a in workflow.ancestors[b] or b in workflow.ancestors[a]
+        if not ordered and not conflicts.get_on([of(a)], [of(b)]):
+            return of(a), of(b)
+    return ()
 
 
 def wrap_name(workflow: str, suffix: str) -> str:

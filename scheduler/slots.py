@@ -58,13 +58,12 @@ def slots(sizes: tuple[int, ...], before: int, mechanism: str, platform: Platfor
     the predictor. The entry wrap, the first of a stage that it takes part in, need not be called.
     """
     arrivals, offsets, computing_ms = list[float](), list[float](), 0.0
-    costs = mechanism_of(mechanism)
+    costs = mechanism_of(mechanism).costs(platform)
     for number, size in enumerate(sizes, start=before):
         called_ms = call_ms(number, platform) if number else 0.0
-        arrivals.append(called_ms + costs.gathering_ms(size, platform))
-        delays = costs.delays_ms(size, platform)
-        offsets += [arrivals[-1] + delay for delay in delays]
-        computing_ms += sum(costs.computing_ms(size, platform))
+        arrivals.append(called_ms + costs.gathering_ms(size))
+        offsets += [arrivals[-1] + delay for delay in costs.delays_ms(size)]
+        computing_ms += costs.computing_ms * (size - 1)
     return Slots(sizes, tuple(arrivals), tuple(offsets), computing_ms)
 
 

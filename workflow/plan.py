@@ -94,13 +94,12 @@ class PredictedRange(Document):
 
 
 class Prediction(PredictedRange):
-    """A predicted latency with its parts by stage.
+    """A predicted latency.
 
     Of several payloads it is the mean, by weight, and the range is from the low end of the fastest
     to the high end of the slowest; ``payloads_ms`` has the latency of each.
     """
 
-    stages_ms: tuple[Milliseconds, ...]
     payloads_ms: dict[str, Milliseconds] | None = None
 
 

@@ -24,7 +24,8 @@ class Platform(Document):
         What a request costs from the client to the first wrap and back, over the wrap's own
         work. The paper's equation (1) leaves it out; 0 does so too.
     stage_ms
-        What each further stage adds: to take in what the one before it gave, and to begin.
+        What it costs an engine that a bucket fires within a request, and with stages each further
+        one: to take in what others gave, and to begin.
     rpc_ms
         T_RPC: one invocation of a remote wrap through the gateway.
     invoke_ms
@@ -35,13 +36,13 @@ class Platform(Document):
     ipc_ms
         T_IPC: gathering the results of one further process.
     process_gather_ms
-        How much longer gathering takes where processes were forked: what they write to is still
-        shared with the process that they were forked from.
+        How much longer gathering takes where a forked process gives its first result: what it
+        writes to is still shared with the process that it was forked from.
     process_startup_ms, process_block_ms
         T_Startup and T_Block of mechanism ``fork``: from the call to the first instruction of
         a forked process, and how long the next fork has to wait for this one.
     process_first_block_ms
-        How much longer the first fork of a stage blocks than those after it: the memory that was
+        How much longer the first of several forks blocks than those after it: the memory that was
         written since the last one has to be protected first.
     process_compute_ms
         How much of T_Startup keeps a core busy. Forking, which takes T_Block of it, and the memory

@@ -15,7 +15,6 @@ from evaluation.prediction.baselines.learning import BaselineReport, HeldOut, co
 from evaluation.prediction.errors import OURS, Distribution, ErrorSummary
 from evaluation.report.tables import csv_of
 from evaluation.testbed import MeasuredRow, read_measured, read_profile
-from predictor.equations import workflow_latency_ms
 from predictor.predict import Predictor
 from workflow.documents import Document
 from workflow.model import Workflow
@@ -129,10 +128,10 @@ def as_csv(comparison: PublishedComparison) -> str:
 
 def _predicted(row: MeasuredRow, workflow: Workflow, predictor: Predictor) -> PublishedRow:
     platform = predictor.platform
-    stages_ms = predictor.plan_stages_ms(row.plan(workflow, platform.cpus), workflow)
+    latency_ms = predictor.plan_ms(row.plan(workflow, platform.cpus), workflow)
     return PublishedRow(
         stages=row.stages,
         measured_ms=row.measured_ms,
-        predicted_ms=round(workflow_latency_ms(stages_ms, platform.request_ms), 4),
+        predicted_ms=round(latency_ms, 4),
         published_ms=row.artifact_predicted_ms,
     )

@@ -232,6 +232,7 @@ def facts(folder: RunFolder) -> Table:
         ("planners", ", ".join(settings.planners)),
         ("mechanisms", ", ".join(settings.mechanisms)),
         ("SLO", slo),
+        ("trigger", settings.trigger),
         ("strategy", settings.strategy + (", with headroom" if settings.headroom else "")),
         *(("warning", line) for line in folder.warnings),
     ]

@@ -127,7 +127,7 @@ def least_latencies_ms(profile: Profile, platform: Platform, mechanism: str) -> 
             latency_ms = max(map(add, times, sorted(offsets[count - 1])))
         else:
             orders = _orders(processes)
-            latency_ms = min(predictor.stage_ms([(o, count)], mechanism, "first") for o in orders)
+            latency_ms = min(predictor.stage_ms(o, count, mechanism) for o in orders)
         least_ms[count - 1] = min(least_ms[count - 1], latency_ms)
     return [min(least_ms[: n + 1]) for n in range(len(names))]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from predictor.mechanisms.mechanism import Mechanism, NoopTimes
+from predictor.mechanisms.mechanism import Costs, Mechanism, NoopTimes
 from workflow.platform import Platform
 
 
@@ -19,36 +19,23 @@ class Fork(Mechanism):
     name = "fork"
     lasting = False
 
-    def first_gathering_ms(self, platform: Platform) -> float:
-        return platform.process_gather_ms
+    def costs(self, platform: Platform) -> Costs:
+        """T_Block of equation (4) is computing where that is part of what starting one computes.
 
-    def starts_ms(self, count: int, platform: Platform) -> list[float]:
-        if count < 2:
-            return [0.0]
-        first_ms, block_ms = platform.process_first_block_ms, platform.process_block_ms
-        forks = [j * block_ms + (first_ms if j else 0.0) for j in range(count)]
-        main_ms = forks[-1] if platform.main_wait_ms is None else platform.main_wait_ms
-        waits_ms = platform.process_startup_ms - platform.process_compute_ms
-        if any(self.forking_ms(count, platform)):
-            return [main_ms, *[waits_ms] * (count - 1)]
-        return [main_ms, *(forked + waits_ms for forked in forks[:-1])]
-
-    def forking_ms(self, count: int, platform: Platform) -> list[float]:
-        """T_Block of equation (4), as far as it is computing.
-
-        What forks does so for one process after another, and shares the cores with those that it
-        has forked already. It does nothing but compute where all that starting a process computes,
-        which is `Platform.process_compute_ms`, is at least that; else it takes its time whatever
-        computes.
+        What forks then shares the cores with those that it has forked already; else forking takes
+        its time whatever computes.
         """
-        first_ms, block_ms = platform.process_first_block_ms, platform.process_block_ms
-        if platform.process_compute_ms < first_ms + block_ms:
-            return [0.0] * count
-        return [0.0, first_ms + block_ms, *[block_ms] * (count - 2)][:count]
-
-    def computing_ms(self, count: int, platform: Platform) -> list[float]:
-        forking = self.forking_ms(count, platform)
-        return [0.0, *(platform.process_compute_ms - forked_ms for forked_ms in forking[1:])]
+        blocks_ms = platform.process_first_block_ms + platform.process_block_ms
+        return Costs(
+            ready_ms=platform.process_startup_ms - platform.process_compute_ms,
+            first_block_ms=platform.process_first_block_ms,
+            block_ms=platform.process_block_ms,
+            blocks_computing=0 < blocks_ms <= platform.process_compute_ms,
+            computing_ms=platform.process_compute_ms,
+            main_ms=-1.0 if platform.main_wait_ms is None else platform.main_wait_ms,
+            gather_ms=platform.ipc_ms,
+            first_gather_ms=platform.process_gather_ms,
+        )
 
     def stagger_ms(self, platform: Platform) -> float | None:
         return platform.process_block_ms

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from itertools import accumulate
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from workflow.platform import Platform
 
@@ -21,10 +20,60 @@ class NoopTimes(Protocol):
     def tail_ms(self) -> float: ...
 
 
+class Costs(NamedTuple):
+    """What further processes of a wrap cost, in milliseconds: Chiron's equations (3) and (4).
+
+    Several that are started at once have their turns one after another.
+
+    Attributes
+    ----------
+    ready_ms
+        From its turn until it can run its functions, but for what is computed meanwhile.
+    first_block_ms, block_ms
+        How much longer the first one, and how long each, makes the next one wait for its turn.
+    blocks_computing
+        Whether that is computing, for which all compete.
+    computing_ms
+        How much starting one computes in all.
+    main_ms
+        How long the main process, which exists already, waits before it begins with tasks that are
+        triggered together with them; negative where it waits until all have had their turns.
+    core_wait_ms
+        How long it and one that it wakes keep each other from computing, at most.
+    gather_ms, first_gather_ms
+        What it takes to gather the results of one, and how much longer the first of it.
+    """
+
+    ready_ms: float
+    first_block_ms: float = 0.0
+    block_ms: float = 0.0
+    blocks_computing: bool = False
+    computing_ms: float = 0.0
+    main_ms: float = -1.0
+    core_wait_ms: float = 0.0
+    gather_ms: float = 0.0
+    first_gather_ms: float = 0.0
+
+    def gathering_ms(self, count: int) -> float:
+        """Equation (3): gathering the first results of all of `count` processes but the main."""
+        return self.first_gather_ms + self.gather_ms * (count - 1) if count > 1 else 0.0
+
+    def delays_ms(self, count: int) -> list[float]:
+        """Equation (4): when each of `count` processes can run its functions.
+
+        Each has its own core, and all are started at once, save for the main one, the first.
+        """
+        if count < 2:
+            return [0.0]
+        turns = [number * self.block_ms for number in range(count)]
+        turns[1:] = [turn_ms + self.first_block_ms for turn_ms in turns[1:]]
+        main_ms = self.main_ms if self.main_ms >= 0 else turns[-1]
+        ready_ms = self.ready_ms + self.computing_ms
+        return [main_ms, *(turn_ms + ready_ms for turn_ms in turns[:-1])]
+
+
 class Mechanism(ABC):
     """How a wrap gets the processes of a stage besides its main one, the first.
-
-    All times are in milliseconds. A `count` is that of a wrap's processes in one stage.
 
     Attributes
     ----------
@@ -38,43 +87,9 @@ class Mechanism(ABC):
     name: ClassVar[str]
     lasting: ClassVar[bool]
 
-    def gathering_ms(self, count: int, platform: Platform) -> float:
-        """Equation (3): gathering the results of all of `count` processes but the first."""
-        if count < 2:
-            return 0.0
-        return self.first_gathering_ms(platform) + platform.ipc_ms * (count - 1)
-
-    def first_gathering_ms(self, platform: Platform) -> float:
-        """How much longer than T_IPC gathering the first result takes."""
-        return 0.0
-
     @abstractmethod
-    def starts_ms(self, count: int, platform: Platform) -> list[float]:
-        """Equation (4): when each process can run its functions, but for what is computed.
-
-        The main process (the first) exists already; it starts its own functions after it has
-        started the others. What a process computes meanwhile, and what its parent does, is not part
-        of its start: see `computing_ms` and `forking_ms`.
-        """
-
-    def forking_ms(self, count: int, platform: Platform) -> list[float]:
-        """What the parent of each process computes to start it, one process after another."""
-        return [0.0] * count
-
-    def computing_ms(self, count: int, platform: Platform) -> list[float]:
-        """What each process computes itself before it can run its functions."""
-        return [0.0] * count
-
-    def core_wait_ms(self, platform: Platform) -> float:
-        """How long the main process and a further one keep each other from computing, at most."""
-        return 0.0
-
-    def delays_ms(self, count: int, platform: Platform) -> list[float]:
-        """When each process can run its functions where each has its own core."""
-        starts = self.starts_ms(count, platform)
-        forked = accumulate(self.forking_ms(count, platform))
-        computing = self.computing_ms(count, platform)
-        return [sum(each) for each in zip(starts, forked, computing, strict=True)]
+    def costs(self, platform: Platform) -> Costs:
+        """What its processes cost."""
 
     def stagger_ms(self, platform: Platform) -> float | None:
         """By how much each further process delays the next; None where all start at once.

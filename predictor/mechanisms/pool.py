@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from predictor.mechanisms.mechanism import Mechanism, NoopTimes
+from predictor.mechanisms.mechanism import Costs, Mechanism, NoopTimes
 from workflow.platform import Platform
 
 #: Workers in each place, at least: while one waits, another can compute.
@@ -19,11 +19,13 @@ class Pool(Mechanism):
     name = "pool"
     lasting = True
 
-    def starts_ms(self, count: int, platform: Platform) -> list[float]:
-        return [0.0] if count < 2 else [platform.pool_dispatch_ms] * count
-
-    def core_wait_ms(self, platform: Platform) -> float:
-        return platform.pool_core_wait_ms
+    def costs(self, platform: Platform) -> Costs:
+        return Costs(
+            ready_ms=platform.pool_dispatch_ms,
+            main_ms=platform.pool_dispatch_ms,
+            core_wait_ms=platform.pool_core_wait_ms,
+            gather_ms=platform.ipc_ms,
+        )
 
     def start_in_words(self, platform: Platform) -> str:
         return f"a dispatch of {platform.pool_dispatch_ms:.1f} ms"

@@ -106,9 +106,7 @@ def test_every_window_back_in_range_forgives_an_attempt():
 
 def plan(cpus: int, latency_ms: float, meets_slo: bool = True) -> Plan:
     wrap = Wrap(name="w-wrap1", cpus=cpus, memory_mib=64, mechanism="fork", processes=(("a",),))
-    predicted = Prediction(
-        latency_ms=latency_ms, low_ms=latency_ms, high_ms=latency_ms, stages_ms=(latency_ms,)
-    )
+    predicted = Prediction(latency_ms=latency_ms, low_ms=latency_ms, high_ms=latency_ms)
     return Plan(
         format=2,
         workflow="w",

@@ -2,7 +2,6 @@
 
 import importlib
 import itertools
-import json
 import shutil
 import sys
 import tempfile
@@ -16,6 +15,9 @@ from typing import Any
 
 import pytest
 import yaml
+
+from workflow.folder import WorkflowFolder
+from workflow.model import Source
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 NAMESPACES = itertools.count()
@@ -43,21 +45,20 @@ def call(folder: Path, text: str) -> str:
 
 
 def run(folder: Path, text: str) -> str:
-    """Return what the workflow of `folder` answers; its states are Parallel or Task."""
-    workflow = json.loads((folder / "workflow.json").read_text())
+    """Return what the workflow of `folder` answers, its tasks run one after the other."""
+    workflow = WorkflowFolder.open(folder).workflow
     stack = yaml.safe_load((folder / "stack.yaml").read_text())
-    code = {name: folder / entry["handler"] for name, entry in stack["functions"].items()}
-    name: str | None = workflow["StartAt"]
-    while name:
-        state = workflow["States"][name]
-        if state["Type"] == "Task":
-            text = call(code[state["Resource"]], text)
-        else:
-            tasks = [branch["States"][branch["StartAt"]] for branch in state["Branches"]]
-            outputs = [call(code[task["Resource"]], text) for task in tasks]
-            text = "[" + ",".join(outputs) + "]"
-        name = state.get("Next")
-    return text
+    outputs: dict[str, str] = {}
+
+    def read(source: Source) -> str:
+        if isinstance(source, tuple):
+            return "[" + ",".join(outputs[name] for name in source) + "]"
+        return text if source is None else outputs[source]
+
+    for name in itertools.chain.from_iterable(workflow.stages):
+        handler = stack["functions"][workflow.function_of(name)]["handler"]
+        outputs[name] = call(folder / handler, read(workflow.by_name[name].source))
+    return read(workflow.output)
 
 
 @contextmanager

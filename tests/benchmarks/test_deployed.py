@@ -22,6 +22,7 @@ from workflow.platform import Platform
 from workflow.profile import Profile
 
 ProfileOf = Callable[[Workflow], Profile]
+STORES = {"social-network", "movie-review"}
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,8 @@ def none_left(started: set[psutil.Process]) -> bool:
     ("name", "planner", "mechanism"),
     [
         ("slapp-v", "pgp", "fork"),
+        ("illegal-recognizer", "pgp", "pool"),
+        pytest.param("illegal-recognizer", "one-to-one", "fork", marks=pytest.mark.slow),
         pytest.param("social-network", "faastlane", "fork", marks=pytest.mark.redis),
         pytest.param("movie-review", "pgp", "pool", marks=pytest.mark.redis),
         pytest.param(
@@ -91,7 +94,7 @@ def test_deployed_workflow_answers_as_the_reference_does(
         expected = Sources.read(folder).reference(body, gateway.url).output
         assert [deployment.invoke(body).output for _ in range(3)] == [expected] * 3
         started = servers(gateway)
-        assert len(started) == (name != "slapp-v")
+        assert len(started) == (name in STORES)
     assert none_left(started)
 
 

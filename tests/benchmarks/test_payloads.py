@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-NAMES = ["finra", "slapp", "slapp-v", "social-network", "movie-review"]
+NAMES = ["finra", "slapp", "slapp-v", "social-network", "movie-review", "illegal-recognizer"]
 SIZES = ["test", "small", "large"]
 
 
@@ -37,7 +37,7 @@ def test_a_size_is_the_same_bytes_under_any_hash_seed(name: str, benchmarks: Pat
     )
 
 
-@pytest.mark.parametrize("name", ["finra", "social-network", "movie-review"])
+@pytest.mark.parametrize("name", ["finra", "social-network", "movie-review", "illegal-recognizer"])
 def test_sizes_grow(name: str, benchmarks: Path) -> None:
     lengths = [len(made(benchmarks, name, size).stdout) for size in SIZES]
     assert 0 < 2 * lengths[0] < lengths[1] < lengths[2] / 2

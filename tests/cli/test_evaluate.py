@@ -36,6 +36,7 @@ def test_the_group_lists_every_verb(chiron):
         (["latency", "nowhere"], "nowhere"),
         (["cpu", "small", "--mechanisms=magic"], "'magic'"),
         (["memory", "small", "--planners=mine"], "'mine'"),
+        (["slo", "small", "--trigger=luck"], "'luck'"),
         (["all"], "--workflows"),
         (["all", "--workflows=nowhere"], "'nowhere'"),
         (["all", "--only-report"], "run.json"),

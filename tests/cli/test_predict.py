@@ -16,12 +16,12 @@ def planned(chiron, artefacts):
 
 def test_an_explanation_sums_up_to_the_prediction(chiron, planned):
     result = chiron("predict", planned, "--plan", "plan.json", "--explain", "--json")
-    stages = result.json["stages"]
-    assert sum(stage["latency_ms"] for stage in stages) == pytest.approx(
+    steps = result.json["steps"]
+    assert sum(step["latency_ms"] for step in steps) == pytest.approx(
         result.json["prediction"]["latency_ms"] - result.json["request_ms"], abs=0.01
     )
-    for stage in stages:
-        assert sum(stage["parts"].values()) == pytest.approx(stage["latency_ms"], abs=0.01)
+    for step in steps:
+        assert sum(step["parts"].values()) == pytest.approx(step["latency_ms"], abs=0.01)
 
 
 def test_an_explanation_is_a_table_on_stderr(chiron, planned):

@@ -34,6 +34,14 @@ def test_a_mechanism_is_taken_as_asked_or_the_better_one(chiron, artefacts):
     assert plans["auto"]["cpus"] == min(plan["cpus"] for plan in plans.values())
 
 
+def test_all_plans_have_the_trigger_that_is_chosen(chiron, artefacts):
+    asked = ("--trigger=stage", "--trigger=data", "--trigger=data --planner=sand", "")
+    plans = [planned(chiron, artefacts, *given.split(), slo="50ms") for given in asked]
+    assert [plan["trigger"] for plan in plans] == ["stage", "data", "data", "data"]
+    front = chiron("schedule", artefacts, "--slo=50ms", "--trigger=stage", "--pareto", "--json")
+    assert {each["plan"]["trigger"] for each in front.json["plans"]} == {"stage"}
+
+
 def test_the_fastest_plan_takes_no_longer_and_the_cheapest_no_more_cpus(chiron, artefacts):
     plans = [
         planned(chiron, artefacts, f"--strategy={s}", slo="50ms")

@@ -88,7 +88,7 @@ def test_error_noise_and_range_by_hand_count_every_request(profile_of):
     plan = plans(profile_of, count=1)[0]
     row = PredictedRow(
         plan=plan,
-        predicted=Prediction(latency_ms=9.0, low_ms=8.1, high_ms=9.9, stages_ms=(9.0,)),
+        predicted=Prediction(latency_ms=9.0, low_ms=8.1, high_ms=9.9),
         at_speed_ms=12.0,
         requests=requested(1.0, 10.0, 90.0),
         again=requested(11.0),

@@ -20,7 +20,7 @@ from workflow.units import go_duration_s
 
 
 def predicted(plan: Plan, high_ms: float) -> Plan:
-    prediction = Prediction(latency_ms=1.0, low_ms=1.0, high_ms=high_ms, stages_ms=(1.0,))
+    prediction = Prediction(latency_ms=1.0, low_ms=1.0, high_ms=high_ms)
     return plan.model_copy(update={"predicted": prediction})
 
 
@@ -92,9 +92,7 @@ def demanding(plan: Plan, cpu_ms: float, latency_ms: float, **wrap: object) -> P
     """`plan` with functions that compute for `cpu_ms` of the predicted `latency_ms`."""
     demand = Demand(cpu_ms=cpu_ms, memory_mib=10.0)
     changed = plan.wraps[0].model_copy(update={"demand": demand, "memory_mib": 8192, **wrap})
-    prediction = Prediction(
-        latency_ms=latency_ms, low_ms=latency_ms, high_ms=latency_ms, stages_ms=(latency_ms,)
-    )
+    prediction = Prediction(latency_ms=latency_ms, low_ms=latency_ms, high_ms=latency_ms)
     return plan.model_copy(update={"wraps": (changed,), "predicted": prediction})
 
 

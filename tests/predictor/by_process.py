@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 
 from oracle import Process
 
-from predictor.simulator import Interpreter, Life, Simulator, Span, Work
+from predictor.execution import Execution, Node
+from predictor.mechanisms.mechanism import Costs
+from predictor.simulator import Interpreter, Simulator, Span, Work
 
 
 def simulate(
@@ -19,13 +21,18 @@ def simulate(
 ) -> list[float]:
     """When each process ends, as `oracle.simulate` has it."""
     works: dict[str, Work] = {}
-    lives = []
+    sizes, nodes = [], []
     for number, process in enumerate(processes):
         names = [f"{number}.{thread}" for thread in range(len(process.threads))]
+        nodes.append(
+            Node(process.start_ms, number, starts=range(len(works), len(works) + len(names)))
+        )
         works.update(zip(names, process.threads, strict=True))
-        lives.append(Life(process.start_ms, names, process.computing_ms, process.forking_ms))
+        sizes.append((number, len(names)))
+    wraps = [(0, Costs(0.0))] * len(processes)
     simulator = Simulator(works, interpreter, contention_overhead)
+    image = simulator.image(Execution([cores], wraps, sizes, nodes))
     if record is not None:
-        for span in simulator.spans(lives, cores):
+        for span in simulator.recorded(image, list(works))[1]:
             record(span)
-    return simulator.ends_ms(lives, cores)
+    return simulator.run(image, works).ends_ms()

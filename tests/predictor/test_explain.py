@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -32,9 +33,10 @@ SHAPES = [
     [(1, ["abd"]), (2, ["c"])],
     [(1, ["a"]), (2, ["bd", "c"])],
 ]
+APART = [(1, ["a"]), (1, ["b"]), (1, ["c"]), (1, ["d"])]
 
 
-def plan(shape, mechanism: str) -> Plan:
+def plan(shape, mechanism: str, **fields: Any) -> Plan:
     wraps = tuple(
         Wrap(
             name=f"w{number}",
@@ -46,7 +48,7 @@ def plan(shape, mechanism: str) -> Plan:
         for number, (cpus, processes) in enumerate(shape, start=1)
     )
     cpus = sum(wrap.cpus for wrap in wraps)
-    return Plan(format=2, workflow="demo", planner="pgp", wraps=wraps, cpus=cpus)
+    return Plan(format=2, workflow="demo", planner="pgp", wraps=wraps, cpus=cpus, **fields)
 
 
 @st.composite
@@ -73,31 +75,30 @@ platforms = st.builds(
     thread_ready_ms=st.none() | times,
     **dict.fromkeys(COSTS, st.just(0.0) | times),
 )
-plans = st.builds(plan, st.sampled_from(SHAPES), st.sampled_from(["fork", "pool"]))
+triggers = st.sampled_from(["stage", "data"])
+plans = st.one_of(
+    st.builds(plan, st.sampled_from(SHAPES), st.sampled_from(["fork", "pool"]), trigger=triggers),
+    st.builds(
+        plan, st.just(APART), st.just("fork"), trigger=triggers, orchestrator=st.just("client")
+    ),
+)
 several = settings(deadline=None, max_examples=100)
 
 
 @several
 @given(plans, profiles, platforms)
-def test_the_parts_of_every_stage_sum_up_to_its_latency(made, profile, platform):
-    predictor = Predictor(profile, platform)
-    stages = explain(plan_timeline(made, WORKFLOW, predictor))
-    predicted = predictor.plan_stages_ms(made, WORKFLOW)
-    assert [stage.latency_ms for stage in stages] == pytest.approx(predicted, abs=1e-3)
-    for stage in stages:
-        parts = [getattr(stage.parts, name) for name in Parts.model_fields]
-        if stage.task is not None:
-            assert sum(parts) == pytest.approx(stage.latency_ms, abs=2e-3)
-        assert min(parts) >= 0
-
-
-@several
-@given(plans, profiles, platforms)
-def test_the_timeline_of_a_plan_ends_with_its_last_stage(made, profile, platform):
+def test_the_parts_of_all_steps_sum_up_to_the_latency(made, profile, platform):
     predictor = Predictor(profile, platform)
     timeline = plan_timeline(made, WORKFLOW, predictor)
-    whole = platform.request_ms + sum(predictor.plan_stages_ms(made, WORKFLOW))
-    assert max(wrap.end_ms for wrap in timeline) == pytest.approx(whole, abs=1e-3)
+    steps = explain(timeline)
+    whole_ms = predictor.plan_ms(made, WORKFLOW)
+    assert timeline.latency_ms == pytest.approx(whole_ms, abs=1e-5)
+    explained_ms = timeline.request_ms + sum(step.latency_ms for step in steps)
+    assert explained_ms == pytest.approx(whole_ms, abs=1e-3)
+    for step in steps:
+        parts = [getattr(step.parts, name) for name in Parts.model_fields]
+        assert sum(parts) == pytest.approx(step.latency_ms, abs=2e-3)
+        assert min(parts) >= 0
 
 
 @several

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 import oracle
@@ -14,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from predictor import compiling
-from predictor.simulator import Interpreter, Life, Simulator, Span, Work
+from predictor.execution import Execution, Node
+from predictor.mechanisms.mechanism import Costs
+from predictor.simulator import Interpreter, Processes, Simulator, Span, Work
 
 several = settings(deadline=None, max_examples=300)
 
@@ -26,8 +29,8 @@ times = st.one_of(
 KINDS = ["cpu", "native", "block", "helper", "join"]
 works = st.lists(st.tuples(st.sampled_from(KINDS), times), max_size=7).map(tuple)
 functions = st.fixed_dictionaries(dict.fromkeys("abcd", works))
-processes = st.lists(st.lists(st.sampled_from("abcd"), max_size=6).map(tuple), min_size=1,
-                     max_size=5).map(tuple)  # fmt: skip
+names = st.lists(st.sampled_from("abcd"), min_size=1, max_size=6).map(tuple)
+processes = st.lists(names, min_size=1, max_size=5).map(tuple)
 interpreters = st.builds(
     Interpreter,
     switch_interval_ms=st.sampled_from([0.5, 1.0, 5.0, 12.3]),
@@ -39,16 +42,24 @@ interpreters = st.builds(
 wasted = st.sampled_from([0.0, 0.0, 0.25, 1.5])
 
 
-def processes_of(lives: Sequence[Life], works: Mapping[str, Work]) -> list[oracle.Process]:
-    """What the processes do whose functions have names."""
+def execution_of(starts_ms: Sequence[float], processes: Processes, cores: int) -> Execution:
+    """Processes that are there, and what each begins with when."""
+    nodes, first = list[Node](), 0
+    for number, (start_ms, names) in enumerate(zip(starts_ms, processes, strict=True)):
+        nodes.append(Node(start_ms, number, starts=range(first, first + len(names))))
+        first += len(names)
+    wraps = [(0, Costs(0.0))] * len(processes)
+    sizes = list(enumerate(map(len, processes)))
+    return Execution([cores], wraps, sizes, nodes)
+
+
+def processes_of(
+    starts_ms: Sequence[float], processes: Processes, works: Mapping[str, Work]
+) -> list[oracle.Process]:
+    """The same for the oracle."""
     return [
-        oracle.Process(
-            life.start_ms,
-            tuple(works[name] for name in life.functions),
-            life.computing_ms,
-            life.forking_ms,
-        )
-        for life in lives
+        oracle.Process(start_ms, tuple(works[name] for name in names))
+        for start_ms, names in zip(starts_ms, processes, strict=True)
     ]
 
 
@@ -66,17 +77,19 @@ def close(spans: Sequence[Span]) -> list[tuple]:
 def test_the_kernel_answers_as_the_oracle_does(
     data, functions, processes, cores, interpreter, wasted
 ):
-    lives = [Life(data.draw(times), each, data.draw(times), data.draw(times)) for each in processes]
+    starts_ms = [data.draw(times) for _ in processes]
     kernel, expected = Simulator(functions, interpreter, wasted), list[Span]()
+    image = kernel.image(execution_of(starts_ms, processes, cores))
     ends = oracle.simulate(
-        processes_of(lives, functions),
+        processes_of(starts_ms, processes, functions),
         cores,
         interpreter,
         expected.append,
         contention_overhead=wasted,
     )
-    assert kernel.ends_ms(lives, cores) == pytest.approx(ends, rel=1e-6, abs=1e-6)
-    spans = kernel.spans(lives, cores)
+    run, spans = kernel.recorded(image, list(chain(*processes)))
+    assert run.ends_ms() == pytest.approx(ends, rel=1e-6, abs=1e-6)
+    assert kernel.run(image, chain(*processes)).ends_ms() == run.ends_ms()
     assert len(close(spans)) == len(close(expected))
     for one, other in zip(close(spans), close(expected), strict=True):
         assert one[:3] == other[:3]
@@ -85,19 +98,10 @@ def test_the_kernel_answers_as_the_oracle_does(
 
 def test_spans_are_all_there_where_they_are_many_more_than_periods():
     long = {"f": (("cpu", 1000.0),)}
-    spans = Simulator(long, Interpreter(0.5, 0.0, 0.0)).spans([Life(0.0, ("f", "f"))], 1)
+    kernel = Simulator(long, Interpreter(0.5, 0.0, 0.0))
+    _, spans = kernel.recorded(kernel.image(execution_of([0.0], (("f", "f"),), 1)), ["f", "f"])
     assert sum(span.kind == "cpu" for span in spans) > 2000
     assert max(span.end_ms for span in spans) == pytest.approx(2000.0)
-
-
-@several
-@given(functions, processes, interpreters)
-def test_processes_on_cores_of_their_own_end_as_each_does_by_itself(
-    functions, processes, interpreter
-):
-    kernel = Simulator(functions, interpreter)
-    alone = [kernel.ends_ms([Life(0.0, process)], 1)[0] for process in processes]
-    assert kernel.each_ms(processes) == alone
 
 
 hours = st.floats(0.0, 3_600_000.0)
@@ -108,16 +112,18 @@ long_works = st.lists(st.tuples(st.sampled_from(KINDS), hours), max_size=4).map(
 @given(st.fixed_dictionaries(dict.fromkeys("abcd", long_works)), processes, st.integers(1, 3))
 def test_functions_of_an_hour_end_too(functions, processes, cores):
     kernel = Simulator(functions, Interpreter(7_777.7, 0.3, 0.7))
-    ends = kernel.ends_ms([Life(1.0 / 3, process) for process in processes], cores)
-    assert all(0 < end < 1e9 for end in ends)
+    image = kernel.image(execution_of([1.0 / 3] * len(processes), processes, cores))
+    assert all(0 < end < 1e9 for end in kernel.run(image, chain(*processes)).ends_ms())
 
 
 def test_many_threads_answer_as_in_the_oracle():
     work = (("cpu", 3.1), ("block", 2.7), ("native", 1.3), ("cpu", 7.9)) * 5
-    known, lives = {"a": work, "b": work[1:]}, [Life(0.0, ("a", "b") * 100)]
+    known, names = {"a": work, "b": work[1:]}, (("a", "b") * 100,)
     interpreter = Interpreter(5.0, 0.01, 0.1)
-    ends = oracle.simulate(processes_of(lives, known), 8, interpreter)
-    assert Simulator(known, interpreter).ends_ms(lives, 8) == pytest.approx(ends)
+    ends = oracle.simulate(processes_of([0.0], names, known), 8, interpreter)
+    kernel = Simulator(known, interpreter)
+    run = kernel.run(kernel.image(execution_of([0.0], names, 8)), names[0])
+    assert run.ends_ms() == pytest.approx(ends)
 
 
 def loaded(code: str) -> str:
@@ -151,7 +157,8 @@ def places(monkeypatch, tmp_path) -> Iterator[list[Path]]:
 
 def works() -> bool:
     simulator = Simulator({"f": (("cpu", 1.0),)}, Interpreter(5.0, 0.0, 0.0))
-    return simulator.each_ms([("f", "f")]) == [2.0]
+    image = simulator.image(execution_of([0.0], (("f", "f"),), 1))
+    return simulator.run(image, ["f", "f"]).ends_ms() == [2.0]
 
 
 def test_the_machine_code_is_kept_beside_the_source_or_else_where_it_can_be(places):

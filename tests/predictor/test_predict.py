@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predictor.predict import Predictor, parts_of, predict
+from predictor.predict import Predictor, predict
 from workflow.errors import ChironError
 from workflow.model import Task, Workflow
 from workflow.plan import Plan, Wrap
@@ -98,31 +98,30 @@ def plan(wraps: Wraps, cpus: int = 2, mechanism: str = "fork", **fields: Any) ->
 def test_a_plan_of_forks_and_a_remote_wrap_adds_up(costs, profile):
     """Main process from 2 to 12, b forked from 3 to 7, 0.5 for IPC; c: 3 + 1 + 8; then d."""
     prediction = predict(plan(TWO_WRAPS), WORKFLOW, profile(**FUNCTIONS), costs)
-    assert prediction.stages_ms == (12.5, 2.0)
     assert prediction.latency_ms == 1.0 + 12.5 + 2.0
 
 
 def test_a_slow_remote_wrap_decides_its_stage(costs, profile):
     slow = profile(**(FUNCTIONS | {"c": "block 30"}))
-    assert predict(plan(TWO_WRAPS), WORKFLOW, slow, costs).stages_ms == (30.0 + 1.0 + 8.0, 2.0)
+    assert predict(plan(TWO_WRAPS), WORKFLOW, slow, costs).latency_ms == 1.0 + 39.0 + 2.0
 
 
 def test_a_wrap_with_one_cpu_shares_it(costs, profile):
     """From 3 both processes share: b ends at 11, a's last 5 alone at 16, 0.5 for IPC."""
     prediction = predict(plan(TWO_WRAPS, cpus=1), WORKFLOW, profile(**FUNCTIONS), costs)
-    assert prediction.stages_ms == (16.5, 2.0)
+    assert prediction.latency_ms == 1.0 + 16.5 + 2.0
 
 
 def test_no_wrap_has_more_cpus_than_the_platform(platform, profile):
     one_core = platform(cpus=1)
     prediction = predict(plan([["ad", "b", "c"]], cpus=3), WORKFLOW,
                          profile(**FUNCTIONS), one_core)  # fmt: skip
-    assert prediction.stages_ms == (14.0, 2.0)
+    assert prediction.latency_ms == 14.0 + 2.0
 
 
 def test_workers_of_a_pool_are_dispatched_not_forked(costs, profile):
     prediction = predict(plan(TWO_WRAPS, mechanism="pool"), WORKFLOW, profile(**FUNCTIONS), costs)
-    assert prediction.stages_ms == (12.0, 2.0)  # c decides; wrap 1 takes 0.25 + 10 + 0.5
+    assert prediction.latency_ms == 1.0 + 12.0 + 2.0  # c decides; wrap 1 takes 0.25 + 10 + 0.5
 
 
 @pytest.mark.parametrize(
@@ -133,31 +132,33 @@ def test_the_main_process_and_a_worker_wait_for_each_other_while_both_compute(
     platform, profile, first, second, waited_ms
 ):
     found = Predictor(profile(a=first, b=second), platform(pool_core_wait_ms=3.0))
-    assert found.starts_ms((("a",), ("b",)), "pool") == [waited_ms] * 2
-    assert found.starts_ms((("a", "b"),), "pool") == [0.0]
-    assert found.starts_ms(((), ("a",), ("b",)), "pool") == [0.0] * 3
+    alone_ms = found.each_ms((("a",), ("b",)))
+    assert found.simulate((("a",), ("b",)), 2, "pool") == [ms + waited_ms for ms in alone_ms]
+    assert found.simulate(((), ("a",), ("b",)), 2, "pool")[1:] == alone_ms
+    assert found.simulate((("a", "b"),), 2, "pool") == found.each_ms((("a", "b"),))
 
 
 def test_threads_of_one_process_take_turns(costs, profile):
     prediction = predict(plan([["abcd"]]), WORKFLOW, profile(**FUNCTIONS), costs)
-    assert prediction.stages_ms == (14.0, 2.0)
+    assert prediction.latency_ms == 1.0 + 14.0 + 2.0
 
 
 def test_what_a_function_computes_at_once_needs_cores_of_its_own(platform, profile):
     known = profile(a="cpu 2 native*2.5 10 block 3", b="cpu 12")
-    alone, both = [((("a",),), 4)], [((("a",), ("b",)), 2)]
     predictor = Predictor(known, platform())
-    assert predictor.stage_ms(alone, "pool", "first") == 15.0
-    assert predictor.stage_ms([(alone[0][0], 2)], "pool", "first") == 17.5
-    assert predictor.stage_ms([(alone[0][0], 1)], "pool", "first") == 30.0
-    assert predictor.stage_ms(both, "pool", "first") == 2 + (25 + 10) / 2 + 3
+    alone_ms = {cpus: predictor.stage_ms((("a",),), cpus, "pool") for cpus in (4, 2, 1)}
+    assert alone_ms == {4: 15.0, 2: 17.5, 1: 30.0}
+    assert predictor.stage_ms((("a",), ("b",)), 2, "pool") == 2 + (25 + 10) / 2 + 3
 
 
 def test_an_empty_main_process_only_waits(costs, profile):
-    """Forked at 0, 2, 4 and ready 3 later: a 3-13, b 5-9, c 7-10; IPC for three; d 3-5 and IPC."""
+    """Forked at 0, 2, 4 and ready 3 later: a 3-13, b 5-9, c 7-10; IPC for three; d 2 and IPC.
+
+    The process of d is there already.
+    """
     sand = plan([["", "ad", "b", "c"]], cpus=3, planner="sand")
     prediction = predict(sand, WORKFLOW, profile(**FUNCTIONS), costs)
-    assert prediction.stages_ms == (13.0 + 1.5, 5.0 + 0.5)
+    assert prediction.latency_ms == 1.0 + 13.0 + 1.5 + 2.0 + 0.5
 
 
 def test_the_client_of_one_to_one_calls_every_wrap_itself(costs, profile):
@@ -166,14 +167,85 @@ def test_the_client_of_one_to_one_calls_every_wrap_itself(costs, profile):
     prediction = predict(
         plan(wraps, cpus=1, orchestrator="client"), WORKFLOW, profile(**FUNCTIONS), costs
     )
-    assert prediction.stages_ms == (18.0, 10.0)
     assert prediction.latency_ms == 28.0
 
 
 def test_a_stage_without_the_first_wrap_is_all_remote(costs, profile):
     wraps: Wraps = [["abc"], ["d"]]
     prediction = predict(plan(wraps, cpus=1), WORKFLOW, profile(**FUNCTIONS), costs)
-    assert prediction.stages_ms == (14.0, 2.0 + 8.0)
+    assert prediction.latency_ms == 1.0 + 14.0 + 2.0 + 8.0
+
+
+#: Two chains: c needs a, and d needs b.
+CHAINS = Workflow(
+    "demo",
+    (Task("a", "a", None), Task("b", "b", None), Task("c", "c", "a"), Task("d", "d", "b")),
+    ("c", "d"),
+)
+
+
+def chains_ms(wraps: Wraps, known: Profile, costs: Platform, trigger: str) -> float:
+    return predict(plan(wraps, trigger=trigger), CHAINS, known, costs).latency_ms
+
+
+def test_with_trigger_data_no_task_waits_for_others_than_those_it_needs(costs, profile):
+    """a 2-12 in the main process, and c after it; b 3-7 in the other one, and d after it.
+
+    With stages c and d begin at 12, and when b is gathered; with data both processes go on by
+    themselves. In the end d is gathered, with what b has given before.
+    """
+    known = profile(**FUNCTIONS)
+    assert chains_ms([["ac", "bd"]], known, costs, "stage") == 1.0 + 12.0 + 0.5 + 3.0 + 0.5
+    assert chains_ms([["ac", "bd"]], known, costs, "data") == 1.0 + 12.0 + 3.0 + 0.5
+
+
+def test_a_process_is_started_with_its_first_task_and_stays_for_the_others(costs, profile):
+    """b needs no process; d is forked for at 4 and runs from 7 to 9, before a ends."""
+    known = profile(**FUNCTIONS | {"a": "block 10"})
+    assert chains_ms([["abc", "d"]], known, costs, "data") == 1.0 + 10.0 + 3.0 + 0.5
+    late = profile(**FUNCTIONS | {"a": "block 10", "d": "cpu 9"})
+    assert chains_ms([["abc", "d"]], late, costs, "data") == 1.0 + 4.0 + 3.0 + 9.0 + 0.5
+
+
+def test_what_fires_within_a_request_costs_the_engine_its_turn(costs, profile):
+    place = costs.model_copy(update={"stage_ms": 1.0})
+    known = profile(**FUNCTIONS)
+    for trigger in ("stage", "data"):
+        before_ms = chains_ms([["ac", "bd"]], known, costs, trigger)
+        assert chains_ms([["ac", "bd"]], known, place, trigger) == before_ms + 1.0
+
+
+def test_another_wrap_is_called_once_for_what_it_can_go_on_with_by_itself(costs, profile):
+    """b 9-13, then d. With stages it is called again when a and b have ended, to be there at 21."""
+    known = profile(**FUNCTIONS)
+    assert chains_ms([["ac"], ["bd"]], known, costs, "data") == 1.0 + 13.0 + 2.0
+    assert chains_ms([["ac"], ["bd"]], known, costs, "stage") == 1.0 + 13.0 + 9.0 + 2.0
+
+
+def test_the_objects_of_a_call_are_back_when_its_last_task_has_ended(costs, profile):
+    """So data can be slower than stages: c in the first wrap needs a of the other, and no d."""
+    known = profile(a="cpu 1", b="cpu 1", c="cpu 20", d="cpu 30")
+    both = Workflow(
+        "demo",
+        (Task("a", "a", None), Task("b", "b", None), Task("c", "c", "a"), Task("d", "d", "a")),
+        ("b", "c", "d"),
+    )
+    data, stage = (
+        predict(plan([["bc"], ["ad"]], trigger=trigger), both, known, costs).latency_ms
+        for trigger in ("data", "stage")
+    )
+    assert data == 1.0 + 9.0 + 1.0 + 30.0 + 20.0
+    assert stage == 1.0 + 9.0 + 1.0 + 9.0 + 30.0
+
+
+def test_a_client_calls_every_task_when_what_it_needs_is_there(costs, profile):
+    """Both chains pay T_RPC twice; b's call leaves T_INV after a's, and so do those after them."""
+    wraps: Wraps = [["a"], ["b"], ["c"], ["d"]]
+    known = profile(**FUNCTIONS)
+    found = predict(
+        plan(wraps, cpus=1, orchestrator="client", trigger="data"), CHAINS, known, costs
+    )
+    assert found.latency_ms == max(8.0 + 10.0 + 8.0 + 3.0, 1.0 + 8.0 + 4.0 + 8.0 + 2.0)
 
 
 def test_the_range_is_what_the_spread_of_the_functions_makes_of_it(costs, profile):
@@ -261,17 +333,6 @@ def test_tasks_of_one_function_may_change_places(data):
     assert predict(plan([moved]), parallel, known, platform) == one
 
 
-def test_the_spans_of_a_wrap_end_where_its_processes_end(costs, profile):
-    predictor = Predictor(profile(**FUNCTIONS), costs)
-    parts = parts_of(plan(TWO_WRAPS), 0, WORKFLOW)
-    first, second = predictor.stage_runs(parts, "fork", "first")
-    assert (first.ends_ms, second.ends_ms) == ((12.0, 7.0), (3.0,))
-    spans = predictor.stage_spans(parts, "fork", "first")
-    ends = [[max(s.end_ms for s in own if s.process == p) for p in (0, 1)] for own in spans[:1]]
-    assert ends == [[12.0, 7.0]]
-    assert max(s.end_ms for s in spans[1]) == 3.0
-
-
 def test_wraps_of_one_node_compete_for_its_cores(platform, profile):
     """On one core a and c's wrap take turns; where each wrap has its own cores they do not."""
     busy = profile(a="cpu 10", b="cpu 4", c="cpu 10", d="cpu 2")
@@ -280,7 +341,7 @@ def test_wraps_of_one_node_compete_for_its_cores(platform, profile):
         predict(plan(apart, cpus=1), WORKFLOW, busy, platform(cpus=1, one_node=one_node))
         for one_node in (False, True)
     )
-    assert (alone.stages_ms, together.stages_ms) == ((14.0, 2.0), (24.0, 2.0))
+    assert (alone.latency_ms, together.latency_ms) == (14.0 + 2.0, 24.0 + 2.0)
 
 
 def test_calls_keep_a_core_busy_that_they_share_with_the_wraps(platform, profile):
@@ -296,7 +357,7 @@ def test_calls_keep_a_core_busy_that_they_share_with_the_wraps(platform, profile
         )
         for one_node in (False, True)
     )
-    assert (alone.stages_ms, together.stages_ms) == ((14.0, 2.0), (25.0, 2.0))
+    assert (alone.latency_ms, together.latency_ms) == (14.0 + 2.0, 25.0 + 2.0)
 
 
 def test_what_runs_in_a_forked_process_takes_as_long_as_it_did_in_one(platform, profile):
@@ -306,14 +367,14 @@ def test_what_runs_in_a_forked_process_takes_as_long_as_it_did_in_one(platform, 
     wraps: Wraps = [["ad", "b"], ["c"]]
     fork = predict(plan(wraps), WORKFLOW, known, platform())
     pool = predict(plan(wraps, mechanism="pool"), WORKFLOW, known, platform())
-    assert (fork.stages_ms, pool.stages_ms) == ((16.0, 2.0), (10.0, 2.0))
+    assert (fork.latency_ms, pool.latency_ms) == (16.0 + 2.0, 10.0 + 2.0)
 
 
 def test_a_process_that_is_forked_keeps_a_core_busy_meanwhile(platform, profile):
     """a shares the only core with the fork of b for 3 ms each, then with b's 4 ms, then ends."""
     costs = platform(process_startup_ms=3.0, process_compute_ms=3.0, main_wait_ms=0.0)
     prediction = predict(plan([["ad", "b"], ["c"]], cpus=1), WORKFLOW, profile(**FUNCTIONS), costs)
-    assert prediction.stages_ms == (17.0, 2.0)
+    assert prediction.latency_ms == 17.0 + 2.0
 
 
 @settings(deadline=None, max_examples=100)
@@ -322,8 +383,6 @@ def test_every_prediction_lies_within_its_range(wraps, profile, constants, cpus,
     platform = Platform(format=1, name="test", cpus=2, **constants)
     prediction = predict(plan(wraps, cpus, mechanism=mechanism), WORKFLOW, profile, platform)
     assert 0 <= prediction.low_ms <= prediction.latency_ms <= prediction.high_ms
-    total = sum(prediction.stages_ms) + platform.request_ms
-    assert prediction.latency_ms == pytest.approx(total, abs=1e-3)
 
 
 @settings(deadline=None, max_examples=100)
@@ -337,11 +396,9 @@ def test_a_place_where_all_takes_twice_as_long_takes_twice_as_long(
         format=1, name="scaled", cpus=2, switch_interval_ms=5.0 * scale, **scaled_constants
     )
     made = plan(wraps, mechanism=mechanism)
-    stages = Predictor(profile, once).plan_stages_ms(made, WORKFLOW)
+    latency_ms = Predictor(profile, once).plan_ms(made, WORKFLOW)
     longer = Predictor(profile, scaled, dict.fromkeys("abcd", scale))
-    assert longer.plan_stages_ms(made, WORKFLOW) == pytest.approx(
-        [stage * scale for stage in stages], rel=1e-6, abs=1e-6
-    )
+    assert longer.plan_ms(made, WORKFLOW) == pytest.approx(latency_ms * scale, rel=1e-6, abs=1e-5)
 
 
 def test_several_payloads_are_predicted_one_by_one_and_their_mean_by_weight(
@@ -360,9 +417,6 @@ def test_several_payloads_are_predicted_one_by_one_and_their_mean_by_weight(
     assert found.payloads_ms == dict(zip(("small", "large"), latencies, strict=True))
     assert found.warnings == ("taken in a hurry",)
     assert (found.low_ms, found.high_ms) == (alone[0].low_ms, alone[1].high_ms)
-    parts = zip(found.stages_ms, alone[0].stages_ms, alone[1].stages_ms, strict=True)
-    for whole_ms, small_ms, large_ms in parts:
-        assert whole_ms == pytest.approx(0.75 * small_ms + 0.25 * large_ms, abs=1e-3)
 
 
 def test_one_payload_is_predicted_as_if_it_had_no_name(profile, of_payloads, costs):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, chain
+
 import pytest
 from by_process import simulate
 from oracle import Process
 
-from predictor.simulator import Interpreter, Span, Work
+from predictor.execution import Execution, Node
+from predictor.mechanisms.mechanism import Costs
+from predictor.simulator import Interpreter, Simulator, Span, Work
 
 FREE = Interpreter(switch_interval_ms=5.0, switch_cost_ms=0.0, thread_startup_ms=0.0)
 
@@ -111,7 +115,7 @@ def test_what_helpers_do_is_recorded_beside_their_function():
 
 
 def test_a_thread_without_periods_ends_as_its_process_starts():
-    assert simulate([Process(3.0, ((),)), Process(4.0, ())], 1, FREE) == [3.0, 4.0]
+    assert simulate([Process(3.0, ((),))], 1, FREE) == [3.0]
 
 
 def test_the_thread_that_starts_the_others_works_for_each():
@@ -230,20 +234,45 @@ def test_more_cores_may_end_later_since_the_gil_is_asked_for_in_another_order():
     assert end_ms(*threads, cores=1) == 12.0
 
 
+def forked(*wraps: tuple[Work, ...], cores: int, costs: Costs) -> list[float]:
+    """When each process ends, of wraps whose tasks have a process each, the first the main one."""
+    names = [[f"{w}.{t}" for t in range(len(works))] for w, works in enumerate(wraps)]
+    works = dict(zip(chain(*names), chain(*wraps), strict=True))
+    ends = list(accumulate(map(len, names)))
+    nodes = [
+        Node(wrap=w, starts=range(end - len(each), end))
+        for w, (each, end) in enumerate(zip(names, ends, strict=True))
+    ]
+    processes = [(w, 1) for w, each in enumerate(names) for _ in each]
+    simulator = Simulator(works, FREE)
+    image = simulator.image(Execution([cores], [(0, costs)] * len(wraps), processes, nodes))
+    return simulator.run(image, works).ends_ms()
+
+
+def computing(forking_ms: float, more_ms: float, ready_ms: float = 0.0) -> Costs:
+    """What forks computes so long for each process, which then computes itself."""
+    return Costs(
+        ready_ms,
+        block_ms=forking_ms,
+        blocks_computing=True,
+        computing_ms=forking_ms + more_ms,
+        main_ms=0.0,
+    )
+
+
 def test_processes_are_forked_one_after_another():
     """Each is forked for 2 ms, gets ready for 3 and works for 1; there are cores for all."""
-    first, *further = [Process(1.0, (work("cpu 1"),), computing_ms=3.0, forking_ms=2.0)] * 3
-    main = Process(0.0, (work("cpu 4"),))
-    assert simulate([main, first, *further], 4, FREE) == [4.0, 7.0, 9.0, 11.0]
+    wrap = (work("cpu 4"), *[work("cpu 1")] * 3)
+    assert forked(wrap, cores=4, costs=computing(2.0, 3.0, ready_ms=1.0)) == [4.0, 7.0, 9.0, 11.0]
 
 
 def test_who_forks_shares_the_cores_with_what_it_has_forked():
     """Forking the second takes from 2 to 6: meanwhile the first one computes on the same core."""
-    forked = Process(0.0, (work("cpu 1"),), computing_ms=2.0, forking_ms=2.0)
-    assert simulate([forked, forked], 1, FREE) == [8.0, 10.0]
+    wrap = ((), work("cpu 1"), work("cpu 1"))
+    assert forked(wrap, cores=1, costs=computing(2.0, 2.0))[1:] == [8.0, 10.0]
 
 
 def test_processes_of_two_wraps_are_forked_by_each_its_own():
-    forked = Process(0.0, (work("cpu 1"),), forking_ms=2.0)
-    main = Process(0.0, (work("block 9"),))
-    assert simulate([main, forked, forked, main, forked], 9, FREE) == [9.0, 3.0, 5.0, 9.0, 3.0]
+    first = (work("block 9"), work("cpu 1"), work("cpu 1"))
+    ends = forked(first, first[:2], cores=9, costs=computing(2.0, 0.0))
+    assert ends == [9.0, 3.0, 5.0, 9.0, 3.0]

@@ -29,7 +29,9 @@ works = st.lists(st.tuples(st.sampled_from(["cpu", "native", "block"]), times), 
     tuple
 )
 processes = st.lists(
-    st.builds(Process, times, st.lists(works, max_size=4).map(tuple)), min_size=1, max_size=4
+    st.builds(Process, times, st.lists(works, min_size=1, max_size=4).map(tuple)),
+    min_size=1,
+    max_size=4,
 )
 interpreters = st.builds(
     Interpreter,
@@ -212,7 +214,9 @@ long_works = st.lists(
 @settings(deadline=None, max_examples=100)
 @given(
     st.lists(
-        st.builds(Process, st.floats(0.0, 1.0), st.lists(long_works, max_size=4).map(tuple)),
+        st.builds(
+            Process, st.floats(0.0, 1.0), st.lists(long_works, min_size=1, max_size=4).map(tuple)
+        ),
         min_size=1,
         max_size=4,
     ),

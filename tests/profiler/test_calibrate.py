@@ -32,10 +32,11 @@ def seen_on(measured: Platform) -> dict[str, Seen]:
 def _seen(each: Shape, measured: Platform) -> Seen:
     pausing = _profile("block", PAUSE_MS)
     predicted = predict(each.plan, each.workflow, pausing, measured).latency_ms
-    (first, *_) = plan_timeline(each.plan, each.workflow, Predictor(pausing, measured))
+    timeline = plan_timeline(each.plan, each.workflow, Predictor(pausing, measured))
+    first = timeline.wraps[0]
     begins = [
-        first.network_ms
-        + min(s.start_ms for s in first.spans if s.process == process and s.kind == "block")
+        min(s.start_ms for s in first.spans if s.process == process and s.kind == "block")
+        - timeline.request_ms
         for process in range(len(first.tasks))
     ]
     return Seen(

@@ -13,6 +13,7 @@ from scheduler.folder_settings import FolderSettings
 from scheduler.limits import Limits
 from scheduler.schedule import schedule
 from workflow.constraints import NO_CONSTRAINTS, Constraints, read_constraints
+from workflow.dag import parse_dag
 from workflow.documents import validate
 from workflow.errors import ChironError
 
@@ -117,6 +118,19 @@ def test_a_further_process_has_no_tasks_that_conflict_in_whatever_stage(workflow
     assert wrap.cpus == 2
     uses = [list(map(known.function_of, process)) for process in wrap.processes[1:]]
     assert uses == [["a"], ["b", "b"], ["a"]]
+
+
+def test_stages_wait_for_each_other_where_conflicting_tasks_share_the_main_process(facts, platform):
+    """Tasks b and c are of different stages and branches: by their data both could run at once."""
+    tasks = {"a": "plain", "b": "moves", "x": "plain", "c": "moves"}
+    known = parse_dag({"tasks": tasks, "edges": [["a", "b"], ["a", "x"], ["x", "c"]]}, "branches")
+    plan = schedule(known, facts(plain={}, moves={"unshareable": ("os.chdir",)}), platform(), 1e3)
+    shared = [set("bc") <= set(wrap.processes[0]) for wrap in plan.wraps]
+    assert (plan.trigger, any(shared)) == ("stage", True)
+    assert any(
+        line.startswith("stages wait for each other, as tasks of moves") for line in plan.why
+    )
+    assert schedule(known, facts(plain={}, moves={}), platform(), 1e3).trigger == "data"
 
 
 def test_variables_of_two_values_keep_functions_in_different_wraps(workflow, facts, platform):

@@ -35,9 +35,14 @@ def test_every_process_of_several_tasks_has_a_line_with_its_gil_time(workflow, p
     shared = [line for line in plan.why if "share" in line and "GIL" in line]
     assert len(shared) == 1
     assert shared[0] == (
-        "stage 1: a and b (3 tasks) share the main process: together 21.0 ms of GIL, "
+        "a and b (4 tasks) share the main process: together 22.0 ms of GIL, "
         "alone they would cost a CPU and a fork of 3.0 ms each"
     )
+
+
+def test_tasks_that_follow_each_other_would_cost_no_cpu_alone(workflow, profile, platform):
+    plan = schedule(workflow("a", "b"), profile(a="cpu 10", b="cpu 1"), platform(), 1000.0)
+    assert any(line.endswith("alone they would cost a fork of 3.0 ms each") for line in plan.why)
 
 
 def test_the_lines_stay_few_words_for_many_functions(workflow, profile, platform):
@@ -53,6 +58,10 @@ def test_a_plan_says_why_one_cpu_less_would_not_do(workflow, profile, platform):
     plan = schedule(workflow("a a a a"), functions, platform(), 24.0)
     assert plan.cpus == 2
     assert "2 CPUs: one less takes 40.4 ms at the very least, as all have to compute" in plan.why
+    both = workflow("a a a a", "a"), functions, platform(), 34.0
+    stages, data = (schedule(*both, trigger=trigger) for trigger in ("stage", "data"))
+    assert any("2 CPUs: one less takes" in line for line in stages.why)
+    assert "2 CPUs: of the plans found with one less, none meets the SLO" in data.why
     near = schedule(workflow("a a a a"), functions, platform(switch_cost_ms=1.0), 40.5)
     assert "2 CPUs: of the plans found with one less, none meets the SLO" in near.why
 
@@ -74,6 +83,26 @@ def test_a_fixed_planner_owns_up_to_the_conflicts_that_it_breaks(workflow, profi
     assert "conflict that sand does not respect: a needs python3.a and b python3.b" in sand.why
     pgp = schedule(workflow("a b"), functions, platform(), 50.0)
     assert "a shares no wrap with b: a needs python3.a and b python3.b" in pgp.why
+
+
+def test_a_fixed_planner_owns_up_to_conflicts_of_a_process_in_whatever_stage(
+    workflow, profile, platform
+):
+    functions = profile(a="cpu 1", b="cpu 1")
+    calling = functions.functions["a"].model_copy(update={"unshareable": ("os.chdir",)})
+    functions = functions.model_copy(update={"functions": {**functions.functions, "a": calling}})
+
+    def said(planner, *stages):
+        plan = schedule(workflow(*stages), functions, platform(), 50.0, planner=planner)
+        return [line.partition(" does not respect: ")[2] for line in plan.why if "respect" in line]
+
+    reason = "a uses os.chdir, which concerns its whole process"
+    assert said("sand", "a", "b") == [reason]  # of one process, one after the other
+    assert said("sand", "a b") == []
+    assert said("faastlane", "b a", "b") == []  # the main process goes on anyhow
+    assert said("faastlane", "b a", "b b") == [reason]
+    assert said("faastlane-t", "a a") == [reason]
+    assert said("one-to-one", "a a", "b") == []
 
 
 def test_more_functions_than_allowed_are_said_with_what_to_change(workflow, profile, platform):
@@ -99,8 +128,8 @@ def test_every_wrap_says_what_runs_in_it_and_several_say_why(workflow, profile, 
     place = platform(rpc_ms=5.0, process_block_ms=40.0, process_startup_ms=40.0, ipc_ms=0.0)
     known, functions = workflow("a a a a", "a"), profile(a="cpu 100")
     plan = schedule(known, functions, place, 250.0)
-    assert "demo-wrap1: 3 tasks in 2 stages, 2 processes at once on 2 CPUs, 112 MiB" in plan.why
-    assert "demo-wrap2: 2 tasks in 1 stage, 2 processes at once on 2 CPUs, 112 MiB" in plan.why
+    assert "demo-wrap1: 3 tasks in 2 processes on 2 CPUs, 112 MiB" in plan.why
+    assert "demo-wrap2: 2 tasks in 2 processes on 2 CPUs, 112 MiB" in plan.why
     assert (
         "2 wraps: a node has 64 CPUs, a call costs 5.0 ms, a fork 40.0 ms for those after it"
         in plan.why

@@ -66,7 +66,7 @@ def test_a_main_process_may_be_empty_beside_others(plan):
 
 
 def test_an_slo_and_a_prediction_may_be_longer_than_an_hour(plan):
-    hours = {"latency_ms": 2e7, "low_ms": 1e7, "high_ms": 3e7, "stages_ms": [1e7, 1e7]}
+    hours = {"latency_ms": 2e7, "low_ms": 1e7, "high_ms": 3e7}
     validate(Plan, plan | {"slo_ms": 1e7, "predicted": hours}, "plan")
 
 

@@ -169,8 +169,18 @@ class Execution:
         if step.begins:
             self._wake_at(min(self._limits[number] for number in step.begins))
         sent = [self._call_wrap(call) for call in step.calls if isinstance(call.place, str)]
+        if sent:
+            self._runtime.threads.start(partial(self._follow_sent, step, sent, now + _SENDING_S))
+            return []
+        return self._follow_here(step)
+
+    def _follow_sent(self, step: Step, sent: Iterable[threading.Event], until: float) -> None:
+        """Go on when the calls of other wraps are on their way."""
         for event in sent:
-            event.wait(max(0.0, now + _SENDING_S - time.monotonic()))
+            event.wait(max(0.0, until - time.monotonic()))
+        self._event(lambda: self._start_here(self._follow_here(step)))
+
+    def _follow_here(self, step: Step) -> list[int]:
         for call in step.calls:
             if isinstance(call.place, int) and call.place != MAIN:
                 self._call_process(call.place, call)

@@ -1,0 +1,42 @@
+"""Translates words from German by a dictionary, misread ones too."""
+
+import json
+
+from .dictionary import ENGLISH
+
+UNREAD = "?"
+LETTERS_FOR_A_FAULT = 3  # a word may have one letter in so many wrong
+
+
+def distance(one: str, other: str) -> int:
+    """Return how many letters of `one` to add, remove or change (Levenshtein); ? is any letter."""
+    previous = list(range(len(other) + 1))
+    for number, letter in enumerate(one, 1):
+        current = [number]
+        for index, wanted in enumerate(other):
+            current.append(
+                min(
+                    previous[index] + (letter not in (wanted, UNREAD)),
+                    previous[index + 1] + 1,
+                    current[index] + 1,
+                )
+            )
+        previous = current
+    return previous[-1]
+
+
+def translated(word: str) -> str:
+    """Return the English of the word, or of the one most like it; without either, the word."""
+    if word in ENGLISH:
+        return ENGLISH[word]
+    most = max(1, len(word) // LETTERS_FOR_A_FAULT)
+    alike = [known for known in ENGLISH if abs(len(known) - len(word)) <= most]
+    found = min(((distance(word, known), known) for known in alike), default=(most + 1, ""))
+    return ENGLISH[found[1]] if found[0] <= most else word.lower()
+
+
+def handle(req: str) -> str:
+    """Answer the request's words with the English of each."""
+    request = json.loads(req)
+    words = [word | {"english": translated(word["text"])} for word in request["words"]]
+    return json.dumps({"id": request["id"], "words": words})

@@ -1,0 +1,81 @@
+"""What is simulated: an execution of a workflow, or a part of one, as nodes that start tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from predictor.mechanisms.mechanism import Costs
+
+
+class Calls(NamedTuple):
+    """What calls cost: equation (2).
+
+    Each leaves `invoke_ms` after the one before it and arrives `call_ms` later. At the end it
+    computes for `computing_ms` in the first group of cores; where it is `computed`, it arrives when
+    it has done so, else without regard to that.
+    """
+
+    call_ms: float = 0.0
+    invoke_ms: float = 0.0
+    computing_ms: float = 0.0
+    computed: bool = False
+
+
+@dataclass
+class Node:
+    """Something that happens when all that it waits for has.
+
+    Where it waits for nothing, it fires `delay_ms` after the beginning.
+
+    Attributes
+    ----------
+    delay_ms
+        When all has happened, and the results are gathered, it fires so much later.
+    wrap
+        The wrap in which it starts tasks, and whose results it gathers.
+    awaits, gathers
+        Tasks, by their numbers; whether results of further processes have to be gathered.
+    waits
+        For how many other nodes it waits, besides. One that is called waits for one.
+    starts
+        Tasks of the wrap, process by process.
+    calls, place
+        Nodes that it calls, and how many T_INV the first of these waits.
+    then
+        Nodes that wait for it.
+    """
+
+    delay_ms: float = 0.0
+    wrap: int = 0
+    awaits: list[int] = field(default_factory=list)
+    gathers: bool = True
+    waits: int = 0
+    starts: Sequence[int] = ()
+    calls: list[int] = field(default_factory=list)
+    place: int = 0
+    then: list[int] = field(default_factory=list)
+
+
+class Execution(NamedTuple):
+    """Processes of wraps, and what happens in them when.
+
+    Attributes
+    ----------
+    cores
+        Of each group of cores, at least 1.
+    wraps
+        The group of each wrap, and what its processes cost.
+    processes
+        The wrap of each process, and how many tasks it has. The first of a wrap is its main
+        process. Tasks are numbered from process to process.
+    nodes
+        What happens; their numbers are their places.
+    """
+
+    cores: Sequence[int]
+    wraps: Sequence[tuple[int, Costs]]
+    processes: Sequence[tuple[int, int]]
+    nodes: Sequence[Node]
+    calls: Calls = Calls()

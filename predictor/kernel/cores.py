@@ -1,0 +1,166 @@
+"""What computes when: GILs, and cores that processes share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from predictor.compiling import inner
+from predictor.kernel.heap import push
+from predictor.kernel.state import NONE, State
+from predictor.records import CPU, NATIVE, WAIT_GIL, Records
+
+
+@inner
+def group_of(state: State, process: int) -> Records:
+    """The group whose cores a process shares."""
+    return state.groups[state.processes[process].group]
+
+
+@inner
+def pace(state: State, number: int) -> float:
+    """How fast the time of a group passes from now on; when what needs no GIL next ends there."""
+    clock, group = state.clock[0], state.groups[number]
+    group.rate = group.share = min(1.0, group.cores / group.running)
+    if group.waiting > 0 and group.running >= group.cores > 1:
+        group.rate /= 1.0 + clock.contention_overhead
+    heap = state.computing[group.heap : group.heap + group.room]
+    if heap[0].item == 0:
+        return np.inf
+    return float(clock.now_ms + (heap[1].key - group.virtual_ms) / group.rate)
+
+
+@inner
+def drop_time(state: State, number: int) -> float:
+    """When the holder will have to drop the GIL: one interval after a waiter saw no switch."""
+    process = state.processes[number]
+    if process.switching_ms > 0.0:
+        return np.inf
+    return float(max(process.taken_ms, process.asked_ms) + state.clock[0].switch_interval_ms)
+
+
+@inner
+def gets_gil_back(state: State, number: int, duration_ms: float) -> bool:
+    """Whether a thread lets its GIL go for too short a time for those who wait for it."""
+    process = state.processes[state.threads[number].process]
+    if duration_ms >= state.clock[0].short_release_ms:
+        return False
+    if process.holder != number or process.head == NONE:
+        return False
+    group = state.groups[process.group]
+    return bool(group.running >= group.cores)
+
+
+@inner
+def compute_beside(state: State, number: int, duration_ms: float, item: int) -> None:
+    """Let something compute in a group for so long, without a GIL."""
+    group = state.groups[number]
+    heap = state.computing[group.heap : group.heap + group.room]
+    push(heap, group.virtual_ms + duration_ms, item)
+    count_running(state, number, 1)
+
+
+@inner
+def count_running(state: State, number: int, more: int) -> None:
+    """So many more want to compute in a group, which is active while any do."""
+    clock, group = state.clock[0], state.groups[number]
+    before = group.running
+    group.running += more
+    if before == 0 and group.running > 0:
+        group.place = clock.active
+        state.active[clock.active] = number
+        clock.active += 1
+    elif before > 0 and group.running == 0:
+        clock.active -= 1
+        last = state.active[clock.active]
+        state.active[group.place] = last
+        state.groups[last].place = group.place
+
+
+@inner
+def wait(state: State, number: int) -> None:
+    """Have a thread wait for the GIL of its process, or take it."""
+    clock, thread = state.clock[0], state.threads[number]
+    process = state.processes[thread.process]
+    thread.since_ms = clock.now_ms
+    thread.behind = NONE
+    if process.head == NONE:
+        process.head, process.asked_ms = number, clock.now_ms
+        group_of(state, thread.process).waiting += 1
+    else:
+        state.threads[process.tail].behind = number
+    process.tail = number
+    if process.holder == NONE:
+        place = clock.holding
+        while place > 0 and state.holding[place - 1] > thread.process:
+            state.holding[place] = state.holding[place - 1]
+            place -= 1
+        state.holding[place] = thread.process
+        clock.holding += 1
+        count_running(state, process.group, 1)
+        _take(state, thread.process)
+
+
+@inner
+def release(state: State, number: int) -> None:
+    """Let the GIL of a process go, to the thread that waits for it, if any."""
+    clock, process = state.clock[0], state.processes[number]
+    process.last_holder = process.holder
+    if process.head != NONE:
+        _take(state, number)
+        return
+    process.holder = NONE
+    place = 0
+    while state.holding[place] != number:
+        place += 1
+    clock.holding -= 1
+    while place < clock.holding:
+        state.holding[place] = state.holding[place + 1]
+        place += 1
+    count_running(state, process.group, -1)
+
+
+@inner
+def _take(state: State, number: int) -> None:
+    """Give the GIL to the thread that has waited longest."""
+    clock, process = state.clock[0], state.processes[number]
+    process.holder = process.head
+    process.head = state.threads[process.holder].behind
+    process.left_ms = state.threads[process.holder].remaining_ms
+    if process.head == NONE:
+        process.asked_ms = np.inf
+        group_of(state, number).waiting -= 1
+    else:
+        process.asked_ms = state.threads[process.head].since_ms
+    note(state, process.holder, WAIT_GIL)
+    process.taken_ms = clock.now_ms
+    if process.last_holder != NONE and process.last_holder != process.holder:
+        process.switching_ms = clock.switch_cost_ms
+
+
+@inner
+def note(state: State, number: int, kind: int) -> None:
+    """Record what a thread has done since it began to, and that it begins something else."""
+    clock, thread = state.clock[0], state.threads[number]
+    core_ms = group_of(state, thread.process).core_ms
+    elapsed_ms = clock.now_ms - thread.since_ms
+    if len(state.spans) > 0 and kind != NONE and elapsed_ms > 0.0:
+        wait_ms = 0.0
+        if kind in (CPU, NATIVE):
+            wait_ms = max(0.0, elapsed_ms - (core_ms - thread.since_core_ms))
+        record(state, number, kind, thread.since_ms, clock.now_ms, wait_ms)
+    thread.since_ms, thread.since_core_ms = clock.now_ms, core_ms
+
+
+@inner
+def record(
+    state: State, number: int, kind: int, start_ms: float, end_ms: float, wait_core_ms: float
+) -> None:
+    """Write a span where there is a place for it."""
+    clock, thread = state.clock[0], state.threads[number]
+    if clock.spans < len(state.spans):
+        span = state.spans[clock.spans]
+        span.process, span.kind, span.thread = thread.process, kind, NONE
+        if number >= len(state.processes):
+            span.thread = number - state.processes[thread.process].first
+        span.start_ms, span.end_ms, span.wait_core_ms = start_ms, end_ms, wait_core_ms
+    clock.spans += 1

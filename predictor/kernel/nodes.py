@@ -1,0 +1,102 @@
+"""Nodes fire: other wraps are called, processes started, and tasks handed to them."""
+
+from __future__ import annotations
+
+from predictor.compiling import inner
+from predictor.kernel.heap import push
+from predictor.kernel.results import arrive
+from predictor.kernel.state import BEING_FORKED, FORKED, NONE, State
+from predictor.kernel.threads import enqueue
+from predictor.records import START
+
+
+@inner
+def fire(state: State, number: int) -> None:
+    """Call others, tell those that wait for this node, and start tasks."""
+    clock, node = state.clock[0], state.nodes[number]
+    clock.left -= 1
+    node.fired_ms = clock.now_ms
+    item, calls_end = len(state.threads) + number, node.then + node.calls
+    for link in range(node.then, calls_end):
+        _call(state, state.links[link], node.place + link - node.then, item)
+    for link in range(calls_end, node.then_end):
+        arrive(state, state.links[link], item)
+    if node.starts < node.starts_end:
+        _start(state, number)
+
+
+@inner
+def _call(state: State, number: int, place: int, caller: int) -> None:
+    """Equation (2): calls leave T_INV after one another, and arrive T_RPC later.
+
+    What a call computes it computes at its end, beside all else.
+    """
+    clock, node = state.clock[0], state.nodes[number]
+    leaves_ms = clock.now_ms + place * clock.invoke_ms
+    clock.called_ms = leaves_ms = max(leaves_ms, clock.called_ms + clock.invoke_ms)
+    arrives_ms = leaves_ms + clock.call_ms
+    node.last, node.complete_ms = caller, clock.now_ms
+    item = len(state.threads) + number
+    if clock.call_computing_ms > 0.0:
+        computes_ms = max(clock.now_ms, arrives_ms - clock.call_computing_ms)
+        push(state.blocked, computes_ms, item + len(state.nodes))
+    if not clock.computed_calls:
+        push(state.blocked, arrives_ms, item)
+
+
+@inner
+def _start(state: State, number: int) -> None:
+    """Start a node's tasks in their processes, and those that are not there yet one by one.
+
+    Equation (4): the main process's tasks wait for that. Where the main process and others that it
+    wakes keep each other from computing, all do.
+    """
+    clock, node = state.clock[0], state.nodes[number]
+    wrap = state.wraps[node.wrap]
+    new, before, main_leads_ms, new_leads_ms = 0, NONE, 0.0, 0.0
+    for link in range(node.starts, node.starts_end):
+        thread = state.threads[state.links[link]]
+        leads_ms = state.functions[thread.function].leading_ms
+        if thread.process == wrap.main:
+            main_leads_ms = max(main_leads_ms, leads_ms)
+        elif not state.processes[thread.process].alive:
+            new_leads_ms = max(new_leads_ms, leads_ms)
+            new += thread.process != before
+        before = thread.process
+    wait_ms = min(wrap.core_wait_ms, main_leads_ms, new_leads_ms)
+    turn_ms, main_ms, first_ms = max(clock.now_ms, wrap.free_ms), wait_ms, wrap.first_block_ms
+    if new > 0:
+        wrap.free_ms = turn_ms + first_ms + new * wrap.block_ms
+        main_ms += wrap.main_ms if wrap.main_ms >= 0.0 else wrap.free_ms - clock.now_ms
+    for link in range(node.starts, node.starts_end):
+        item = state.links[link]
+        thread = state.threads[item]
+        thread.node, thread.triggered_ms = number, clock.now_ms
+        if thread.process == wrap.main and main_ms > 0.0:
+            push(state.blocked, clock.now_ms + main_ms, item)
+            continue
+        if not state.processes[thread.process].alive:
+            _fork(state, thread.process, turn_ms + wait_ms, first_ms)
+            turn_ms += first_ms + wrap.block_ms
+            first_ms = 0.0
+        enqueue(state, item)
+
+
+@inner
+def _fork(state: State, number: int, turn_ms: float, first_ms: float) -> None:
+    """Bring a process to life whose turn comes at `turn_ms`, unless forking shares the cores."""
+    process, starter = state.processes[number], state.threads[number]
+    wrap = state.wraps[process.wrap]
+    process.alive = 1
+    process.computing_ms = wrap.computing_ms
+    starter.doing, starter.since_ms = START, state.clock[0].now_ms
+    if wrap.blocks_computing:
+        process.forking_ms = first_ms + wrap.block_ms
+        process.computing_ms -= process.forking_ms
+        process.forked = BEING_FORKED
+        before, wrap.forked = wrap.forked, number
+        if before != NONE and state.processes[before].forked != FORKED:
+            state.processes[before].follower = number
+            return
+        turn_ms = state.clock[0].now_ms
+    push(state.blocked, turn_ms + wrap.ready_ms, number)

@@ -1,0 +1,238 @@
+"""The simulation itself: from event to event, until all tasks and nodes are done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import carray, from_dtype, types  # type: ignore[attr-defined]
+from numpy.typing import NDArray
+
+from predictor.compiling import inner
+from predictor.kernel.cores import (
+    compute_beside,
+    count_running,
+    drop_time,
+    group_of,
+    note,
+    pace,
+    release,
+    wait,
+)
+from predictor.kernel.heap import pop_until, push
+from predictor.kernel.nodes import fire
+from predictor.kernel.state import BEFORE, NONE, State
+from predictor.kernel.threads import end_helper, enqueue, next_period, unstarted
+from predictor.records import (
+    CLOCK,
+    CPU,
+    ENTRY,
+    FUNCTION,
+    GROUP,
+    NODE,
+    PERIOD,
+    PROCESS,
+    SPAN,
+    THREAD,
+    WRAP,
+    Record,
+    Records,
+)
+
+#: Times closer than this are one instant; profiles have microseconds.
+INSTANT_MS = 1e-9
+#: So are those which a clock of double precision cannot tell apart, as a part of the time it shows.
+CLOCK_STEP = 1e-15
+
+
+def _pointer(record: Record) -> Any:
+    fields = [*((n, np.int64) for n in record.integers), *((n, np.float64) for n in record.times)]
+    return types.CPointer(from_dtype(np.dtype(fields)))  # type: ignore[no-untyped-call]
+
+
+_INTEGERS: Any = types.CPointer(types.int64)  # type: ignore[no-untyped-call]
+#: The types of what `simulate` gives and takes.
+SIGNATURE = types.int64(
+    *map(_pointer, (PERIOD, FUNCTION, CLOCK, GROUP, WRAP, PROCESS, THREAD, NODE)),
+    _INTEGERS,
+    *map(_pointer, (ENTRY, ENTRY)),
+    *(_INTEGERS, _INTEGERS, _INTEGERS, _pointer(SPAN)),
+)
+
+
+def simulate(
+    periods_at: Records,
+    functions_at: Records,
+    clock_at: Records,
+    groups_at: Records,
+    wraps_at: Records,
+    processes_at: Records,
+    threads_at: Records,
+    nodes_at: Records,
+    links_at: Records,
+    blocked_at: Records,
+    computing_at: Records,
+    due_at: Records,
+    holding_at: Records,
+    active_at: Records,
+    spans_at: Records,
+) -> int:
+    """Write into tasks, processes and nodes when they have ended; how many spans there were.
+
+    Each argument is the address of an array of the records of that name, or else of:
+
+    links_at
+        Numbers of tasks and nodes.
+    blocked_at, computing_at
+        Memory for heaps: for all threads, helpers, and twice the nodes; for what the groups' rooms
+        are in sum.
+    due_at
+        Memory for as many items as the largest of those heaps may have.
+    holding_at, active_at
+        Memory for as many as there are processes and groups.
+    spans_at
+        Memory for spans. Those that there is no place for are counted all the same; where there is
+        none at all nothing is recorded.
+    """
+    clock_array = carray(clock_at, 1)
+    clock = clock_array[0]
+    state = State(
+        clock_array,
+        carray(periods_at, 1 << 60),
+        carray(functions_at, 1 << 60),
+        carray(groups_at, clock.groups),
+        carray(wraps_at, clock.wraps),
+        carray(processes_at, clock.processes),
+        carray(threads_at, clock.threads),
+        carray(nodes_at, clock.nodes),
+        carray(links_at, 1 << 60),
+        carray(blocked_at, 1 << 60),
+        carray(computing_at, 1 << 60),
+        carray(holding_at, clock.processes),
+        carray(active_at, clock.groups),
+        carray(spans_at, clock.most_spans),
+    )
+    due = carray(due_at, clock.most)
+    _fill(state)
+    while clock.left > 0:
+        _step(state)
+        # From the last on: a group that is done changes places with one that was looked at before.
+        for place in range(clock.active - 1, -1, -1):
+            _end_computing(state, state.active[place], due)
+        for index in range(pop_until(state.blocked, clock.now_ms + clock.instant_ms, due)):
+            _wake(state, due[index])
+    return int(clock.spans)
+
+
+@inner
+def _fill(state: State) -> None:
+    clock = state.clock[0]
+    clock.left = len(state.threads) - len(state.processes) + len(state.nodes)
+    clock.called_ms = -np.inf
+    for number in range(len(state.groups)):
+        state.computing[state.groups[number].heap].item = 0
+    for number in range(len(state.processes)):
+        process, starter = state.processes[number], state.threads[number]
+        process.holder = process.last_holder = process.head = NONE
+        process.queue = process.follower = process.gatherer = NONE
+        process.asked_ms = np.inf
+        main = state.wraps[process.wrap].main == number
+        process.alive = process.idle = main
+        starter.process, starter.doing = number, NONE
+    for number in range(len(state.processes), len(state.threads)):
+        thread = state.threads[number]
+        function = state.functions[thread.function]
+        thread.begin, thread.end = function.begin, function.end
+        thread.at = thread.begin - BEFORE - 1
+        thread.doing = thread.node = NONE
+    for number in range(len(state.wraps)):
+        state.wraps[number].forked = NONE
+    for number in range(len(state.nodes)):
+        node = state.nodes[number]
+        node.last = NONE
+        if node.missing == 0:
+            push(state.blocked, node.delay_ms, len(state.threads) + number)
+
+
+@inner
+def _step(state: State) -> None:
+    """Go to the next event and settle what the holders do then."""
+    clock, event_ms = state.clock[0], np.inf
+    if state.blocked[0].item > 0:
+        event_ms = state.blocked[1].key
+    for place in range(clock.active):
+        event_ms = min(event_ms, pace(state, state.active[place]))
+    for place in range(clock.holding):
+        event_ms = min(event_ms, _next_of_holder(state, state.holding[place]))
+    until_ms = max(event_ms, clock.now_ms)
+    elapsed_ms = until_ms - clock.now_ms
+    for place in range(clock.active):
+        group = state.groups[state.active[place]]
+        group.core_ms += elapsed_ms * group.share
+        group.virtual_ms += elapsed_ms * group.rate
+    clock.now_ms = until_ms
+    clock.instant_ms = max(INSTANT_MS, CLOCK_STEP * until_ms)
+    place = 0
+    while place < clock.holding:
+        number = state.holding[place]
+        _compute(state, number, elapsed_ms * group_of(state, number).rate)
+        if place < clock.holding and state.holding[place] == number:
+            place += 1
+
+
+@inner
+def _next_of_holder(state: State, number: int) -> float:
+    """When the period of the GIL's holder ends, or the GIL is next asked for."""
+    process, now_ms = state.processes[number], state.clock[0].now_ms
+    left_ms = process.left_ms if process.switching_ms == 0.0 else process.switching_ms
+    ends_ms = now_ms + left_ms / group_of(state, number).rate
+    return float(min(ends_ms, drop_time(state, number)))
+
+
+@inner
+def _compute(state: State, number: int, done_ms: float) -> None:
+    """Let the holder compute; move it on if its period is over, or let it hand the GIL over."""
+    clock, process = state.clock[0], state.processes[number]
+    if process.switching_ms > 0.0:
+        left_ms = process.switching_ms - done_ms
+        process.switching_ms = left_ms if left_ms > clock.instant_ms else 0.0
+        process.taken_ms = clock.now_ms
+    else:
+        process.left_ms -= done_ms
+    if process.switching_ms == 0.0 and process.left_ms <= clock.instant_ms:
+        next_period(state, process.holder)
+    elif drop_time(state, number) <= clock.now_ms + clock.instant_ms:
+        note(state, process.holder, CPU)
+        state.threads[process.holder].remaining_ms = process.left_ms
+        wait(state, process.holder)
+        release(state, number)
+
+
+@inner
+def _end_computing(state: State, number: int, due: NDArray[np.int64]) -> None:
+    """Move on what needs no GIL and has computed all it had to in a group by now."""
+    clock, group = state.clock[0], state.groups[number]
+    heap = state.computing[group.heap : group.heap + group.room]
+    count = pop_until(heap, group.virtual_ms + clock.instant_ms, due)
+    count_running(state, number, -count)
+    for index in range(count):
+        if due[index] < 0:
+            end_helper(state, due[index])
+        elif due[index] < len(state.threads):
+            next_period(state, due[index])
+        elif clock.computed_calls:
+            push(state.blocked, clock.now_ms, due[index])
+
+
+@inner
+def _wake(state: State, item: int) -> None:
+    """Go on with what has waited until now: a thread, a node, or a call that begins to compute."""
+    clock, threads = state.clock[0], len(state.threads)
+    if item >= threads + len(state.nodes):
+        compute_beside(state, 0, clock.call_computing_ms, item - len(state.nodes))
+    elif item >= threads:
+        fire(state, item - threads)
+    elif item >= len(state.processes) and unstarted(state, item):
+        enqueue(state, item)
+    else:
+        next_period(state, item)

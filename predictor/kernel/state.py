@@ -1,0 +1,31 @@
+"""The state of a simulation: all memory that it works on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from predictor.records import Records
+
+#: Nobody: no holder, no waiter; and nothing that a thread does.
+NONE = -1
+#: Before its own periods, a thread is started and has the GIL for an instant.
+BEFORE = 2
+#: Of a forked process: what forks it has still to compute, or has done so.
+BEING_FORKED, FORKED = 1, 2
+
+
+class State(NamedTuple):
+    clock: Records
+    periods: Records
+    functions: Records
+    groups: Records
+    wraps: Records
+    processes: Records
+    threads: Records
+    nodes: Records
+    links: Records
+    blocked: Records  # a heap by time: threads, nodes that will fire, calls that will compute
+    computing: Records  # for every group a heap, by virtual time, of what needs no GIL
+    holding: Records  # the processes whose GIL is held, in order
+    active: Records  # the groups in which something computes
+    spans: Records

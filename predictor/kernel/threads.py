@@ -1,0 +1,191 @@
+"""Threads: how tasks are started in a process, and what they do then."""
+
+from __future__ import annotations
+
+from predictor.compiling import inner
+from predictor.kernel.cores import (
+    compute_beside,
+    gets_gil_back,
+    group_of,
+    note,
+    record,
+    release,
+    wait,
+)
+from predictor.kernel.heap import push
+from predictor.kernel.results import arrive
+from predictor.kernel.state import BEFORE, BEING_FORKED, FORKED, NONE, State
+from predictor.records import BLOCK, CPU, HELPER, JOIN, NATIVE, START, STARTED
+
+#: The end of a span that has not ended.
+_UNKNOWN_MS = -1.0
+
+
+@inner
+def unstarted(state: State, number: int) -> bool:
+    """Whether the thread of a task has still to wait for its starter."""
+    thread = state.threads[number]
+    return bool(thread.at == thread.begin - BEFORE - 1)
+
+
+@inner
+def enqueue(state: State, number: int) -> None:
+    """Have the starter of its process start the thread of a task, after those that wait for it.
+
+    A process in which nothing is left to run hands its GIL over for nothing.
+    """
+    thread = state.threads[number]
+    process = state.processes[thread.process]
+    if process.unfinished == 0:
+        process.last_holder = NONE
+    process.unfinished += 1
+    thread.behind = NONE
+    if process.queue == NONE:
+        process.queue = number
+    else:
+        state.threads[process.queued].behind = number
+    process.queued = number
+    if process.idle:
+        process.idle = 0
+        if _next_start(state, thread.process, False):
+            wait(state, thread.process)
+
+
+@inner
+def next_period(state: State, number: int) -> None:
+    """End what a thread, or a starter, does, and begin what is next."""
+    thread = state.threads[number]
+    process = state.processes[thread.process]
+    note(state, number, thread.doing)
+    holds = process.holder == number
+    if number < len(state.processes):
+        wants = _next_start(state, number, holds)
+    else:
+        wants = _next_of_thread(state, number)
+    if wants and not holds:
+        wait(state, number)
+    elif holds and not wants:
+        release(state, thread.process)
+    elif holds:
+        process.left_ms = thread.remaining_ms
+
+
+@inner
+def _next_start(state: State, number: int, started: bool) -> bool:
+    """Go on being forked or starting threads; whether the starter wants the GIL for the next."""
+    clock, process, starter = state.clock[0], state.processes[number], state.threads[number]
+    if process.forking_ms > 0.0:
+        compute_beside(state, process.group, process.forking_ms, number)
+        starter.doing, process.forking_ms = NATIVE, 0.0
+        return False
+    if process.forked == BEING_FORKED:
+        process.forked = FORKED
+        if process.follower != NONE:
+            push(state.blocked, clock.now_ms, process.follower)
+    if process.computing_ms > 0.0:
+        compute_beside(state, process.group, process.computing_ms, number)
+        starter.doing, process.computing_ms = NATIVE, 0.0
+        return False
+    if started:
+        item = process.queue
+        thread = state.threads[item]
+        process.queue = thread.behind
+        thread.at += 1
+        thread.doing, thread.since_ms = START, clock.now_ms
+        push(state.blocked, clock.now_ms + max(0.0, clock.thread_ready_ms), item)
+        if clock.thread_ready_ms >= 0.0:
+            process.parked = 1
+            starter.doing = STARTED
+            return False
+    if process.queue == NONE:
+        process.idle = 1
+        starter.doing = NONE
+        return False
+    starter.doing, starter.remaining_ms = CPU, clock.thread_startup_ms
+    return True
+
+
+@inner
+def _next_of_thread(state: State, number: int) -> bool:
+    """Begin the next period of a thread; whether it needs the GIL."""
+    clock, thread = state.clock[0], state.threads[number]
+    process = state.processes[thread.process]
+    thread.at += 1
+    if thread.at < thread.begin:
+        thread.doing, thread.remaining_ms = CPU, 0.0
+        return True
+    if thread.at == thread.begin and process.parked:
+        process.parked = 0
+        note(state, thread.process, STARTED)
+        if _next_start(state, thread.process, False):
+            wait(state, thread.process)
+    _start_helpers(state, number)
+    if thread.at == thread.end:
+        _finish(state, number)
+        return False
+    period = state.periods[thread.at]
+    thread.doing = period.kind
+    if period.kind == JOIN:
+        return False
+    if period.kind != CPU and gets_gil_back(state, number, period.duration_ms):
+        process.taken_ms = clock.now_ms
+        thread.remaining_ms = period.duration_ms
+        return True
+    if period.kind == NATIVE:
+        compute_beside(state, process.group, period.duration_ms, number)
+    elif period.kind == BLOCK:
+        push(state.blocked, clock.now_ms + period.duration_ms, number)
+    thread.remaining_ms = period.duration_ms
+    return bool(period.kind == CPU)
+
+
+@inner
+def _finish(state: State, number: int) -> None:
+    """A task is done, and its result there for the nodes that await it."""
+    clock, thread = state.clock[0], state.threads[number]
+    process = state.processes[thread.process]
+    clock.left -= 1
+    process.unfinished -= 1
+    process.end_ms = thread.end_ms = clock.now_ms
+    for link in range(thread.links, thread.links_end):
+        arrive(state, state.links[link], number)
+
+
+@inner
+def _start_helpers(state: State, number: int) -> None:
+    """Start the helpers that come next; nobody waits for helpers that are done.
+
+    Where a helper has its span, and whose it is, is in its item, which is less the lower the number
+    of its thread.
+    """
+    clock, thread, places = state.clock[0], state.threads[number], len(state.spans) + 1
+    group = state.processes[thread.process].group
+    while thread.at < thread.end:
+        period = state.periods[thread.at]
+        if period.kind == HELPER:
+            place = min(clock.spans, places - 1)
+            core_ms = state.groups[group].core_ms
+            record(state, number, HELPER, clock.now_ms, _UNKNOWN_MS, core_ms)
+            item = (number - len(state.threads)) * places + place
+            compute_beside(state, group, period.duration_ms, item)
+            thread.helpers += 1
+        elif period.kind != JOIN or thread.helpers > 0:
+            return
+        thread.at += 1
+
+
+@inner
+def end_helper(state: State, item: int) -> None:
+    """A helper of a thread is done; the thread may have waited for it."""
+    places = len(state.spans) + 1
+    thread_less_all, place = item // places, item % places
+    number = thread_less_all + len(state.threads)
+    clock, thread = state.clock[0], state.threads[number]
+    if place < len(state.spans):
+        span = state.spans[place]
+        span.end_ms = clock.now_ms
+        had_ms = group_of(state, thread.process).core_ms - span.wait_core_ms
+        span.wait_core_ms = max(0.0, span.end_ms - span.start_ms - had_ms)
+    thread.helpers -= 1
+    if thread.helpers == 0 and thread.at < thread.end and state.periods[thread.at].kind == JOIN:
+        next_period(state, number)
