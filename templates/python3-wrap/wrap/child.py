@@ -90,11 +90,14 @@ class _Child:
         run_in_turn(first, run, lambda task: self._threads.start(partial(self._work, group, task)))
 
     def _answer(self, group: _Group, result: Result) -> list[int]:
-        """Send the result; which tasks begin now."""
-        begins = group.ended(result)
-        if result.task not in group.request.gives:
-            result.output = None
+        """Send the result; which tasks begin now.
+
+        Both at once: else the result of what begins could be sent before one that it awaited.
+        """
         with self._sending:
+            begins = group.ended(result)
+            if result.task not in group.request.gives:
+                result.output = None
             result.ready, self._ready = self._ready, None
             frames.write(self._channel, result.frames())
             self._left -= 1
@@ -110,12 +113,10 @@ class _Group:
         self.request = request
         self.data = data
         self._engine = engine
-        self._lock = threading.Lock()
 
     def ended(self, result: Result) -> list[int]:
         """The tasks that begin when one has ended; none after one that failed."""
-        with self._lock:
-            if result.error is not None:
-                return []
-            self.data.add({result.task: result.output or ""})
-            return self._engine.ended(result.task).begins if self._engine else []
+        if result.error is not None:
+            return []
+        self.data.add({result.task: result.output or ""})
+        return self._engine.ended(result.task).begins if self._engine else []
