@@ -40,6 +40,14 @@ def test_outputs_of_any_size_arrive_whole_and_in_order(
         assert (answer.status, answer.json) == (200, [[letter, size] for letter in "abcd"])
 
 
+def test_a_process_tells_of_what_ended_before_what_that_began(start: Any, wrap_image: Any) -> None:
+    """However its threads take turns: hence so often."""
+    declared = {"inputs": INPUTS, "entry": {"output": 4}, "mechanism": "pool"}
+    server = start(wrap_image(HANDLERS, PLACEMENTS["only further"], **declared))
+    answers = [server.request(body="1") for _ in range(500)]
+    assert {answer.text for answer in answers} == {'[["a", 1], ["b", 1], ["c", 1], ["d", 1]]'}
+
+
 #: A diamond whose sides are of different lengths, beside a chain.
 NEEDS = {0: [], 1: [0], 2: [0], 3: [1], 4: [1, 2], 5: [4, 3], 6: [], 7: [6, 0], 8: [5, 7]}
 STAGES = [[0, 6], [1, 2, 7], [3, 4], [5], [8]]
