@@ -147,6 +147,13 @@ class Execution:
     def _finish(self) -> None:
         """End what is still running, give back what was taken, and answer."""
         outcome = self._outcome() if callable(self._outcome) else self._outcome
+        try:
+            self._end_all()
+        finally:
+            if outcome is not None:
+                self._reply(self, outcome)
+
+    def _end_all(self) -> None:
         for number, taken in self._taken.items():
             self._give(number, taken.process)
         now = time.monotonic()
@@ -158,8 +165,6 @@ class Execution:
                 self._runtime.loop.call_at(self._limits[number], run.cancel)
         if self._admitted:
             self._runtime.mechanism.leave()
-        if outcome is not None:
-            self._reply(self, outcome)
 
     def _follow(self, step: Step) -> list[int]:
         """Do what `step` says, but for the tasks that begin in this process: these it returns."""
@@ -327,6 +332,7 @@ class Execution:
             text = self.data.resolve(runtime.wrap.inputs[number])
             result = tasks.run(number, text, self.ident, MAIN, runtime.wrap, runtime.functions)
         except Exception as error:  # no memory for the input
+            self._runs.pop(number, None)
             self._event(partial(_raise, error))
         else:
             self._event(partial(self._ended_here, result, begins))

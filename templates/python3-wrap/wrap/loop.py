@@ -64,8 +64,8 @@ class Loop:
     def watch(self, process: Process, on_ready: OnReady) -> None:
         """Call `on_ready` when there is something to read from `process`, or it takes more."""
         self._begin()
-        self._ready[process.fileno()] = on_ready
         self._epoll.register(process.fileno(), _events(process))
+        self._ready[process.fileno()] = on_ready
 
     def renew(self, process: Process) -> None:
         """Note that `process` has something to send now, or nothing more."""
@@ -73,8 +73,8 @@ class Loop:
 
     def forget(self, process: Process) -> None:
         """Watch `process` no longer; it still has its descriptor."""
-        del self._ready[process.fileno()]
-        self._epoll.unregister(process.fileno())
+        if self._ready.pop(process.fileno(), None):  # there may have been no memory to watch it
+            self._epoll.unregister(process.fileno())
 
     def call_at(self, when: float, action: Callable[[], None]) -> Timer:
         """Call `action` at `when`, in seconds of the monotonic clock."""
