@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, combinations
 
 from scheduler.conflicts import NO_CONFLICTS, Conflicts
@@ -108,6 +109,46 @@ def over_stages(stages: Sequence[Processes], get_on: GetOn = lambda _, __: True)
                 further[place] += process
     main = tuple(chain.from_iterable(processes[0] for processes in stages))
     return (main, *further)
+
+
+def aligned(layout: Layout, workflow: Workflow) -> Layout:
+    """The same, each stage's processes in the places from which most of what they need comes.
+
+    So a task goes on where its predecessor ended, and what runs beside it is not waited for.
+    """
+    place_of: dict[str, tuple[int, int]] = {}
+    found: list[StageLayout] = []
+    for stage in layout:
+        wraps = tuple(
+            _aligned(w, processes, place_of, workflow) for w, processes in enumerate(stage)
+        )
+        for w, processes in enumerate(wraps):
+            place_of |= {task: (w, p) for p, process in enumerate(processes) for task in process}
+        found.append(wraps)
+    return tuple(found)
+
+
+def _aligned(
+    wrap: int, processes: Processes, place_of: Mapping[str, tuple[int, int]], workflow: Workflow
+) -> Processes:
+    """The processes of one wrap in a stage, by where the tasks before them are."""
+    wanted = Counter[tuple[int, int]]()
+    for number, process in enumerate(processes):
+        for name in chain.from_iterable(workflow.by_name[task].predecessors for task in process):
+            its_wrap, place = place_of[name]
+            if its_wrap == wrap and place < len(processes):
+                wanted[place, number] += 1
+    process_at = dict[int, int]()
+    left = dict.fromkeys(range(len(processes)))
+    for (place, number), _ in wanted.most_common():
+        if place not in process_at and number in left:
+            process_at[place] = number
+            del left[number]
+    waiting = iter(left)
+    return tuple(
+        processes[process_at[place] if place in process_at else next(waiting)]
+        for place in range(len(processes))
+    )
 
 
 def widest(stages: Sequence[Processes]) -> int:

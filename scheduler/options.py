@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from predictor.predict import Predictor, mean_ms, predict
 from scheduler.conflicts import NO_CONFLICTS, Conflicts
 from scheduler.folder_settings import Secrets
-from scheduler.layout import Layout, plan_from_layout
+from scheduler.layout import Layout, aligned, plan_from_layout
 from scheduler.limits import Limits, exceeded
 from scheduler.pgp import Candidate, Search
 from scheduler.planners import (
@@ -85,7 +85,7 @@ class Options:
             else Predictor(one.profile, job.platform)
             for one in job.profile.mix
         )
-        options = cls(job, Search.of(problem), each)
+        options = cls(job, Search.of(problem, job.trigger), each)
         return replace(options, baselines=tuple(map(options.judged, dict.fromkeys(baselines))))
 
     def counts(self, option: Option) -> bool:
@@ -134,7 +134,11 @@ class Options:
         layout = candidate.layout(below_ms)
         if layout is None:
             return None
-        return self.judged(planned(self.job, self.search.problem.mechanism, layout))
+        mechanism, layouts = self.search.problem.mechanism, [layout]
+        if self.job.trigger == "data":
+            layouts.append(aligned(layout, self.job.workflow))
+        each = (self.judged(planned(self.job, mechanism, one)) for one in dict.fromkeys(layouts))
+        return min(each, key=lambda option: option.judged_ms)
 
 
 def planned(job: Job, mechanism: str, layout: Layout, label: str = DEFAULT_PLANNER) -> Plan:

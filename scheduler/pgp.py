@@ -1,7 +1,8 @@
 """PGP: partitions of a workflow into processes and wraps, from few CPUs to many.
 
 Chiron's Algorithm 2 with the stages' slack shared: a plan with n CPUs may run up to n processes
-in each stage, and every stage runs as many of them as make it fastest.
+in each stage, and every stage runs as many of them as make it fastest. What is found is judged by
+the simulation of a whole request; the search goes by sums over stages, which may overlap.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from scheduler.problem import Problem
 from scheduler.shapes import Shape, bounds_ms, least_cpus, shapes, slots_of
 from scheduler.slots import Slots, by_wrap, water_level_ms
 from workflow.plan import Processes
+from workflow.triggers import TriggerKind
 
 #: How many numbers of processes are looked at in a stage that may have more, from few to all,
 #: and of how many of them, the most promising, partitions are searched.
@@ -85,16 +87,17 @@ class Search:
 
     problem: Problem
     stages: tuple[tuple[Functions, ...], ...]
+    trigger: TriggerKind
 
     @classmethod
-    def of(cls, problem: Problem) -> Search:
-        """The search over all stages of the problem's workflow."""
+    def of(cls, problem: Problem, trigger: TriggerKind) -> Search:
+        """The search over all stages of the problem's workflow, which wait as `trigger` says."""
         groups = range(1 + max(kind.group for kind in problem.kinds))
         stages = tuple(
             tuple(problem.numbers(stage, group) for group in groups)
             for stage in problem.workflow.stages
         )
-        return cls(problem, stages)
+        return cls(problem, stages, trigger)
 
     @cached_property
     def margin(self) -> float:
@@ -149,10 +152,31 @@ class Search:
         return tuple(tuple(compress(stage, used)) for stage in stages)
 
     def total_ms(self, stages_ms: Sequence[float]) -> float:
-        """Equation (1) for stages that take `stages_ms`."""
+        """Equation (1) for stages that take `stages_ms`, as far as they cannot overlap."""
         platform = self.problem.platform
         following_ms = platform.stage_ms * (len(stages_ms) - 1)
-        return workflow_latency_ms(stages_ms, platform.request_ms) + following_ms
+        added_up_ms = workflow_latency_ms(stages_ms, 0.0) + following_ms
+        return platform.request_ms + self.overlapping * added_up_ms
+
+    @cached_property
+    def overlapping(self) -> float:
+        """The longest path through the workflow over the sum of its stages' longest tasks.
+
+        It is 1 where stages wait for each other.
+        """
+        if self.trigger == "stage":
+            return 1.0
+        workflow, path_ms, added_up_ms = self.problem.workflow, dict[str, float](), 0.0
+        for stage in workflow.stages:
+            longest_ms = 0.0
+            for task in stage:
+                kind = self.problem.number_of[workflow.function_of(task)]
+                own_ms = self.problem.kinds[kind].latency_ms
+                before = workflow.by_name[task].predecessors
+                path_ms[task] = own_ms + max(map(path_ms.__getitem__, before), default=0.0)
+                longest_ms = max(longest_ms, own_ms)
+            added_up_ms += longest_ms
+        return max(path_ms.values()) / added_up_ms if added_up_ms else 1.0
 
     def _stage_floor_ms(self, stage: Sequence[Functions], cpus: int) -> float:
         kinds = self.problem.kinds

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.layout import over_stages, plan_from_layout, widest, wrap_name
+from scheduler.layout import aligned, over_stages, plan_from_layout, widest, wrap_name
 from scheduler.planners import PLANNERS
 from scheduler.schedule import schedule
+from workflow.dag import parse_dag
 from workflow.names import NAME
 
 
@@ -119,3 +120,12 @@ def test_planners_of_one_workflow_can_be_deployed_side_by_side(workflow, profile
     plans = [schedule(known, functions, platform(), 9.0, planner=label) for label in PLANNERS]
     names = [plan.wraps[0].name for plan in plans]
     assert len(set(names)) == len(names)
+
+
+def test_tasks_go_on_in_the_process_that_has_most_of_what_they_need():
+    tasks = dict.fromkeys("abcdef", "work")
+    known = parse_dag({"tasks": tasks, "edges": [["a", "d"], ["b", "c"], ["b", "e"]]}, "crossed")
+    first = (("a",), ("b",), ("f",))
+    layout = ((first,), ((("c", "e"), ("d",)),))
+    assert aligned(layout, known) == ((first,), ((("d",), ("c", "e")),))
+    assert aligned(aligned(layout, known), known) == aligned(layout, known)

@@ -12,6 +12,7 @@ import pytest
 
 from scheduler.options import Options
 from scheduler.schedule import assess, job_of, schedule
+from workflow.dag import parse_dag
 from workflow.documents import dump, parse_json, validate
 from workflow.errors import ChironError
 from workflow.folder import parse_workflow
@@ -162,3 +163,18 @@ def test_input_is_left_as_it_was(profile, platform):
     schedule(parse_workflow(WORKFLOW), functions, place, 20.0)
     assert (dump(functions), dump(place)) == before
     assert isinstance(functions, Profile) and isinstance(place, Platform)
+
+
+def test_a_cheap_plan_is_found_whose_branches_overlap_although_its_stages_take_longer(
+    profile, platform
+):
+    """b is short and c long, d the other way round: stages take 40 ms, these branches 30."""
+    tasks = {"a": "brief", "b": "short", "c": "long", "d": "long", "e": "short", "f": "brief"}
+    edges = [["a", "b"], ["b", "c"], ["a", "d"], ["d", "e"], ["a", "f"]]
+    known = parse_dag({"tasks": tasks, "edges": edges}, "branches")
+    functions = profile(brief="cpu 1", short="cpu 10", long="cpu 20")
+    data, stage = (
+        schedule(known, functions, platform(), 36.0, mechanism="pool", trigger=trigger)
+        for trigger in ("data", "stage")
+    )
+    assert (data.meets_slo, data.cpus, stage.meets_slo) == (True, 2, False)
