@@ -90,8 +90,8 @@ class Simulator:
     interpreter
         What threads cost.
     contention_overhead
-        By what part of itself all computing takes longer while threads wait for a GIL and all cores
-        are wanted; where there is but one, nothing.
+        By what part of itself all computing takes longer while more threads want a core, or their
+        process's GIL, than there are cores; where there is but one, nothing.
 
     Examples
     --------

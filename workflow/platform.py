@@ -71,9 +71,9 @@ class Platform(Document):
         A thread that lets the GIL go for less than this has it back before those that wait for it,
         where all cores are busy; 0 where these always come first, as in the paper.
     contention_overhead
-        By what part of itself computing takes longer while threads hand GILs on and all cores are
-        wanted, since some idle then all the same; 0 where cores are shared perfectly, as in the
-        paper.
+        By what part of itself computing takes longer while more threads want to compute than a
+        wrap has cores, since some idle then all the same; 0 where cores are shared perfectly, as in
+        the paper.
     cpu_probe_ms
         What the CPU-speed probe took meanwhile, a fixed loop: how fast the machine was.
     prediction_error

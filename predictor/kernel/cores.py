@@ -21,7 +21,7 @@ def pace(state: State, number: int) -> float:
     """How fast the time of a group passes from now on; when what needs no GIL next ends there."""
     clock, group = state.clock[0], state.groups[number]
     group.rate = group.share = min(1.0, group.cores / group.running)
-    if group.waiting > 0 and group.running >= group.cores > 1:
+    if group.running + (group.waiting > 0) > group.cores > 1:
         group.rate /= 1.0 + clock.contention_overhead
     heap = state.computing[group.heap : group.heap + group.room]
     if heap[0].item == 0:

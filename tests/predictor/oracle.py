@@ -108,8 +108,8 @@ class Simulation:
     record
         Called with every span of time that a thread spends on one thing.
     contention_overhead
-        By what part of itself all computing takes longer while threads wait for a GIL and all cores
-        are wanted; where there is but one, nothing.
+        By what part of itself all computing takes longer while more threads want a core, or their
+        process's GIL, than there are cores; where there is but one, nothing.
 
     References
     ----------
@@ -219,7 +219,7 @@ class Simulation:
         runnable = self._runnable(cores)
         cores.rate = cores.share = min(1.0, cores.count / max(1, runnable))
         handed_on = any(p.waiters for p in self.processes if p.cores is cores)
-        if handed_on and runnable >= cores.count > 1:
+        if runnable + handed_on > cores.count > 1:
             cores.rate /= 1.0 + self.contention_overhead
 
     def _runnable(self, cores: Cores) -> int:

@@ -107,6 +107,7 @@ def test_helpers_of_two_processes_compete_for_the_cores():
     two = [Process(0.0, (work("helper 10 native 10 join 0"),))] * 2
     assert simulate(two, 4, FREE) == [10.0, 10.0]
     assert simulate(two, 2, FREE) == [20.0, 20.0]
+    assert simulate(two, 2, FREE, contention_overhead=0.25) == [25.0, 25.0]
 
 
 def test_what_helpers_do_is_recorded_beside_their_function():
@@ -183,25 +184,25 @@ def test_processes_run_at_once_where_there_are_cores_and_share_where_not():
     assert simulate(two * 2, 3, FREE) == pytest.approx([40 / 3] * 4)
 
 
-def test_computing_takes_longer_while_gils_are_handed_on_and_all_cores_are_wanted():
+def test_computing_takes_longer_while_more_threads_want_to_than_cores_can():
+    three = [Process(0.0, (work("cpu 10"),)), *[Process(0.0, (work("native 10"),))] * 2]
+    assert simulate(three, 2, FREE, contention_overhead=0.2) == pytest.approx([18.0] * 3)
+    assert simulate(three, 3, FREE, contention_overhead=0.2) == [10.0] * 3
+    assert simulate(three, 1, FREE, contention_overhead=0.2) == [30.0] * 3, "one core is never idle"
+
+
+def test_so_it_does_while_threads_wait_for_the_gil_and_others_compute():
     """Until each process has a thread left, after 18 ms of work; the last 2 ms are not longer."""
     process = Process(0.0, (work("cpu 10"), work("cpu 10")))
     assert simulate([process] * 2, 2, FREE, contention_overhead=0.25) == pytest.approx([24.5] * 2)
     assert simulate([process], 2, FREE, contention_overhead=0.25) == [20.0]
-    assert simulate([process], 1, FREE, contention_overhead=0.25) == [20.0], "it is never idle"
-
-
-def test_processes_of_one_thread_lose_nothing_to_others():
-    three = [Process(0.0, (work("cpu 10"),)), *[Process(0.0, (work("native 10"),))] * 2]
-    assert simulate(three, 2, FREE, contention_overhead=0.2) == pytest.approx([15.0] * 3)
 
 
 def test_what_contention_overhead_cost_counts_as_computing_and_not_as_waiting_for_a_core():
     spans: list[Span] = []
-    process = Process(0.0, (work("cpu 4"), work("cpu 4")))
-    simulate([process] * 2, 2, FREE, spans.append, contention_overhead=0.25)
-    assert [span.wait_core_ms for span in spans if span.kind == "cpu"] == pytest.approx([0.0] * 4)
-    assert max(span.end_ms for span in spans) == pytest.approx(9.0)
+    three = [Process(0.0, (work("cpu 10"),))] * 3
+    simulate(three, 2, FREE, spans.append, contention_overhead=0.2)
+    assert [span.wait_core_ms for span in spans if span.kind == "cpu"] == pytest.approx([6.0] * 3)
 
 
 def test_a_process_that_starts_late_takes_its_share_from_then_on():
