@@ -9,6 +9,7 @@ from queue import SimpleQueue
 from typing import Any, NoReturn, cast
 
 import pytest
+from wrap import serving
 from wrap.declaration import Entry, Wrap
 from wrap.errors import TaskError
 from wrap.execution import Execution, Outcome
@@ -102,3 +103,20 @@ def test_an_action_that_fails_does_not_end_the_loop(capsys: pytest.CaptureFixtur
     assert [done.get(timeout=BOUND_S) for _ in range(2)] == ["sooner", "later"]
     assert done.empty()
     assert "no descriptor" in capsys.readouterr().err
+
+
+def test_a_request_is_served_also_where_no_thread_can_be_had_for_its_turn():
+    served = []
+
+    class Channel:
+        def take_turn(self) -> None:
+            served.append(self)
+            turns.end()
+
+    turns = serving._Turns(NoThreads().start)
+    turns.set_thread_count(1)
+    channels = [Channel(), Channel()]
+    for channel in channels:
+        turns.add_task(cast(serving._Channel, channel))
+    assert served == channels
+    assert turns.active_count == 0

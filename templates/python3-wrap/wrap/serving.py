@@ -457,7 +457,10 @@ class _Turns:
                     return
                 self.active_count += 1
                 channel = self.queue.popleft()
-            self._start(channel.take_turn)
+            try:
+                self._start(channel.take_turn)
+            except RuntimeError:  # no thread can be had
+                channel.take_turn()
 
 
 class _Task(WSGITask):  # type: ignore[misc]

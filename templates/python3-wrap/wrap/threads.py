@@ -1,4 +1,4 @@
-"""Threads that are used again, given up when a deadline has passed, and ended at a later one.
+"""Threads that are used again, and given up when a deadline has passed.
 
 Those that were given up and have not come back are counted, since each keeps its memory.
 """
@@ -35,11 +35,6 @@ class Run:
         self._thread: threading.Thread | None = None
         self._ended = False
         self._cancelled = False
-
-    @property
-    def ended(self) -> bool:
-        """Whether the work has been done."""
-        return self._ended
 
     @property
     def lost(self) -> bool:
