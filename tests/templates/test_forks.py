@@ -201,18 +201,20 @@ class Sent:
 
     def __init__(self) -> None:
         from wrap.messages import Ident, Request
+        from wrap.objects import Object
         from wrap.process import Process
 
         ours, self.theirs = socket.socketpair()
         self.process = Process(ours, lambda: "was killed", 1 << 20)
         self.number = 5
-        self.process.post(Request(Ident(number=self.number), [0, 1], {None: "x"}))
+        self.process.post(Request(Ident(number=self.number), [0, 1], {None: Object("x")}))
 
     def receive(self, number: int, task: int) -> list[Any]:
         from wrap import frames
         from wrap.messages import Result
+        from wrap.objects import Object
 
-        result = Result(number, task, "one", "wrap", 1, 0.0, 0.0, output="an answer")
+        result = Result(number, task, "one", "wrap", 1, 0.0, 0.0, output=Object("an answer"))
         frames.write(self.theirs, result.frames())
         return self.process.receive()
 

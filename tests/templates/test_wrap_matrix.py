@@ -53,7 +53,7 @@ FAULTS = {
     "SIGSEGV": (500, "process-died", "was killed by SIGSEGV"),
     "infinite loop": (504, "timeout", "bad did not answer in time"),
     "sleeps": (504, "timeout", "bad did not answer in time"),
-    "no UTF-8": (500, "not-text", "not UTF-8"),
+    "no UTF-8": (500, "not-text", "output 2 of 2 that are joined to a JSON list is not UTF-8"),
     "None": (500, "bad-output", "None"),
     "status": (500, "status", "404: no such trade"),
     "deep recursion": (500, "raised", "RecursionError"),
@@ -155,7 +155,8 @@ def inflict(deployment: Deployment, fault: str) -> None:
     error = answer.json
     assert (answer.status, error["code"]) == (status, code), error
     assert message in error["message"]
-    assert (error["function"], error["wrap"]) == ("bad", deployment.bad_wrap)
+    whose = (None, "test-wrap1") if code == "not-text" else ("bad", deployment.bad_wrap)
+    assert (error["function"], error["wrap"]) == whose
 
 
 def end_the_wrap(deployment: Deployment, fault: str) -> None:

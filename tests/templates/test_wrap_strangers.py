@@ -60,7 +60,8 @@ def call(**changes: Any) -> bytes:
     from wrap.frames import pieces
 
     ident = {"watch": [True, True, True], "mark": "", "number": 1}
-    fields = {"tasks": [0], "objects": [None], "gives": [0], "rest": 0, "alone": True, "process": 0}
+    fields = {"tasks": [0], "objects": [[None, ""]], "gives": [0], "rest": 0, "alone": True}
+    fields["process"] = 0
     return b"".join(pieces([json.dumps(ident | fields | changes), "x"]))
 
 
@@ -105,7 +106,7 @@ def test_an_entry_wrap_runs_no_single_task(start: Any, wrap_image: Any) -> None:
     """Who may send a workflow's requests does not thereby choose what its later tasks get."""
     handlers = {"check": "def handle(req):\n    return 'checked'\n", "pay": HANDLER}
     server = start(wrap_image(handlers, inputs={0: None, 1: 0}, entry={"output": 1}))
-    body = call(tasks=[1], objects=[0], mark="x" * 128)  # which is UTF-8, as its length is
+    body = call(tasks=[1], objects=[[0, ""]], mark="x" * 128)  # which is UTF-8, as its length is
     answer = server.request(body=body, X_Chiron_Call="1")
     assert answer.text == "checked 0.005"
 
@@ -122,6 +123,7 @@ def test_an_entry_wrap_runs_no_single_task(start: Any, wrap_image: Any) -> None:
         {"process": None},
         {"objects": 10**9},
         {"objects": ["many"]},
+        {"objects": [["many", ""]]},
     ],
 )
 def test_a_call_of_nonsense_is_refused(
@@ -138,8 +140,8 @@ def test_a_call_of_nonsense_is_refused(
         {"tasks": []},
         {"tasks": [7]},
         {"tasks": [0, 7]},
-        {"tasks": [0], "objects": [3]},
-        {"tasks": [1], "objects": [None]},
+        {"tasks": [0], "objects": [[3, ""]]},
+        {"tasks": [1], "objects": [[None, ""]]},
     ],
 )
 def test_a_call_for_what_a_wrap_cannot_run_is_another_plans(

@@ -18,10 +18,11 @@ from wrap import frames
 from wrap.data import Data
 from wrap.engine import MAIN, Engine, Graph, Part
 from wrap.messages import Ident, Request, Result
+from wrap.objects import Object
 from wrap.threads import ThreadPool, run_in_turn
 
-#: Runs a task with its input, for an execution, in the process of that number.
-RunTask = Callable[[int, str, Ident, int], Result]
+#: Runs a task, with what gives its input, for an execution in the process of that number.
+RunTask = Callable[[int, Callable[[], Object], Ident, int], Result]
 #: How many different groups of tasks are remembered.
 _PARTS = 1024
 
@@ -83,8 +84,8 @@ class _Child:
     def _work(self, group: _Group, first: int) -> None:
         def run(task: int) -> list[int]:
             request, data = group.request, group.data
-            text = data.resolve(self._graph.sources[task])
-            result = self._run_task(task, text, request.ident, request.process)
+            given = partial(data.resolve, self._graph.sources[task])
+            result = self._run_task(task, given, request.ident, request.process)
             return self._answer(group, result)
 
         run_in_turn(first, run, lambda task: self._threads.start(partial(self._work, group, task)))
@@ -99,7 +100,7 @@ class _Child:
             if result.task not in group.request.gives:
                 result.output = None
             result.ready, self._ready = self._ready, None
-            frames.write(self._channel, result.frames())
+            frames.write(self._channel, result.frames_within())
             self._left -= 1
             if not self._left:
                 self._data = Data({})
@@ -116,7 +117,8 @@ class _Group:
 
     def ended(self, result: Result) -> list[int]:
         """The tasks that begin when one has ended; none after one that failed."""
-        if result.error is not None:
+        output = result.output
+        if output is None:
             return []
-        self.data.add({result.task: result.output or ""})
+        self.data.add({result.task: output})
         return self._engine.ended(result.task).begins if self._engine else []

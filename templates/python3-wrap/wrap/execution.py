@@ -23,6 +23,7 @@ from wrap.engine import MAIN, Call, Engine, Key, Part, Step
 from wrap.errors import TaskError
 from wrap.loop import Timer
 from wrap.messages import Ident, Request, Result
+from wrap.objects import Object
 from wrap.process import Process, ProcessDiedError
 from wrap.runtime import Runtime
 from wrap.threads import Run, run_in_turn
@@ -74,7 +75,7 @@ class Execution:
         self,
         runtime: Runtime,
         part: Part,
-        objects: dict[Key, str],
+        objects: dict[Key, Object],
         ident: Ident,
         deadline: float,
         reply: Callable[[Execution, Outcome], None],
@@ -228,7 +229,7 @@ class Execution:
             if result.error is not None:
                 raise TaskError.from_dict(result.error, status=500)
             if result.task in self._part.sent:
-                self.data.add({result.task: result.output or ""})
+                self.data.add({result.task: result.output or Object("")})
             if result.task not in self._part.gives:
                 result.output = None
             self._results.append(result)
@@ -328,14 +329,9 @@ class Execution:
     def _run_here(self, number: int) -> list[int]:
         """Run a task in this thread; the one that its end has begin here, if any."""
         runtime, begins = self._runtime, list[int]()
-        try:
-            text = self.data.resolve(runtime.wrap.inputs[number])
-            result = tasks.run(number, text, self.ident, MAIN, runtime.wrap, runtime.functions)
-        except Exception as error:  # no memory for the input
-            self._runs.pop(number, None)
-            self._event(partial(_raise, error))
-        else:
-            self._event(partial(self._ended_here, result, begins))
+        given = partial(self.data.resolve, runtime.wrap.inputs[number])
+        result = tasks.run(number, given, self.ident, MAIN, runtime.wrap, runtime.functions)
+        self._event(partial(self._ended_here, result, begins))
         return begins
 
     def _ended_here(self, result: Result, begins: list[int]) -> None:

@@ -1,28 +1,40 @@
 """Length-prefixed frames: how bytes of any size cross a socket or an HTTP body.
 
-A frame is its length (4 bytes, big endian) and that many bytes. Nothing here waits for a whole
+A frame is its length (4 bytes, big endian) and that many bytes; between processes it may be shared
+memory, whose descriptor comes with a number in place of the length. Nothing here waits for a whole
 message before it lets the other side go on, so no size of result can make two sides wait for
 each other.
 """
 
 from __future__ import annotations
 
+import array
+import contextlib
+import os
 import socket
 import struct
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from wrap.serving import unfilled
+from wrap.shared import Shared
 
 #: A frame as it was received.
 Frame = bytearray | memoryview
 #: A frame that is to be sent: bytes, or a text that is ASCII.
-Unsent = bytes | str
+Unsent = bytes | memoryview | str
+#: What goes out at once: bytes, and the memory whose number they end with, if any.
+_Piece = tuple[bytes | memoryview, Shared | None]
 
 _LENGTH = struct.Struct("!I")
 #: Longer frames are taken for garbage that something else wrote into the socket.
 LONGEST = 1 << 30
 _SMALL = 1 << 16
+#: In place of a length: shared memory with bytes, with a text that is ASCII.
+_SHARED_BYTES, _SHARED_ASCII = 0xFFFFFFFE, 0xFFFFFFFF
+#: Room for as many descriptors as Linux sends at once.
+_ANCILLARY = socket.CMSG_SPACE(253 * array.array("i").itemsize)
 #: A text is encoded so much at a time: what the processor's cache holds, and the other side reads
 #: the first of it while the rest is encoded.
 _AT_ONCE = 1 << 18
@@ -38,23 +50,32 @@ def length(frames: Iterable[Unsent]) -> int:
     return sum(_LENGTH.size + len(frame) for frame in frames)
 
 
-def pieces(frames: Iterable[Unsent]) -> Iterator[bytes]:
+def pieces(frames: Iterable[Unsent]) -> Iterator[bytes | memoryview]:
     """The frames, each after its length: small ones travel together, large ones are not copied."""
+    return (piece for piece, _ in _pieces(frames))
+
+
+def _pieces(frames: Iterable[Unsent | Shared]) -> Iterator[_Piece]:
     small = bytearray()
     for frame in frames:
+        if isinstance(frame, Shared):
+            small += _LENGTH.pack(_SHARED_ASCII if frame.is_ascii else _SHARED_BYTES)
+            yield bytes(small), frame
+            small = bytearray()
+            continue
         small += _LENGTH.pack(len(frame))
         if len(frame) <= _SMALL:
             small += frame.encode() if isinstance(frame, str) else frame
             continue
-        yield bytes(small)
+        yield bytes(small), None
         small = bytearray()
         if isinstance(frame, str):
             for start in range(0, len(frame), _AT_ONCE):
-                yield frame[start : start + _AT_ONCE].encode()
+                yield frame[start : start + _AT_ONCE].encode(), None
         else:
-            yield frame
+            yield frame, None
     if small:
-        yield bytes(small)
+        yield bytes(small), None
 
 
 def split(body: bytes | bytearray) -> list[Frame]:
@@ -86,26 +107,49 @@ class Inflow:
         self._length = bytearray()
         self._frame: bytearray | None = None
         self._filled = 0
+        self._descriptors: deque[int] = deque()
 
-    def receive(self, channel: socket.socket) -> list[bytearray] | None:
+    def receive(self, channel: socket.socket) -> list[bytearray | Shared] | None:
         """The frames that one read of `channel` completes; None at its end.
 
         Raises
         ------
         ValueError
-            The length of a frame is impossible.
+            The length of a frame is impossible, or there is no memory where some is announced.
         OSError
             As the socket does: BlockingIOError where there is nothing to read now.
         """
         if self._frame is None or len(self._frame) - self._filled < _SMALL:
-            piece = channel.recv(_SMALL)
+            piece, came, _, _ = channel.recvmsg(_SMALL, _ANCILLARY)
+            self._note(came)
             return self._feed(piece) if piece else None
-        count = channel.recv_into(memoryview(self._frame)[self._filled :])
+        rest = memoryview(self._frame)[self._filled :]
+        count, came, _, _ = channel.recvmsg_into([rest], _ANCILLARY)
+        self._note(came)
         self._filled += count
         return self._feed(b"") if count else None
 
-    def _feed(self, piece: bytes) -> list[bytearray]:
-        done: list[bytearray] = []
+    def _note(self, came: list[tuple[int, int, bytes]]) -> None:
+        """Take in the descriptors that came with what was read; they are of frames in it."""
+        for level, kind, numbers in came:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                self._descriptors.extend(array.array("i", numbers))
+
+    def __del__(self) -> None:
+        for descriptor in self._descriptors:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+    def _shared(self, number: int) -> Shared:
+        if not self._descriptors:
+            raise ValueError("no descriptor came with a frame that is in shared memory")
+        shared = Shared(self._descriptors.popleft(), number == _SHARED_ASCII)
+        if len(shared) > self._longest:
+            raise ValueError(f"an object of {len(shared)} bytes, above {self._longest}")
+        return shared
+
+    def _feed(self, piece: bytes) -> list[bytearray | Shared]:
+        done: list[bytearray | Shared] = []
         start, end = 0, len(piece)
         while self._frame is None and not self._length and start + _LENGTH.size <= end:
             (length,) = _LENGTH.unpack_from(piece, start)
@@ -116,7 +160,7 @@ class Inflow:
         view = memoryview(piece)[start:]
         while view or self._is_full():
             if self._frame is None:
-                view = self._begin(view)
+                view = self._begin(view, done)
                 continue
             taken = min(len(view), len(self._frame) - self._filled)
             self._frame[self._filled : self._filled + taken] = view[:taken]
@@ -130,14 +174,18 @@ class Inflow:
     def _is_full(self) -> bool:
         return self._frame is not None and self._filled == len(self._frame)
 
-    def _begin(self, view: memoryview) -> memoryview:
+    def _begin(self, view: memoryview, done: list[bytearray | Shared]) -> memoryview:
         taken = _LENGTH.size - len(self._length)
         self._length += view[:taken]
         if len(self._length) == _LENGTH.size:
             (length,) = _LENGTH.unpack(self._length)
-            if length > self._longest:
+            self._length = bytearray()
+            if length in (_SHARED_BYTES, _SHARED_ASCII):
+                done.append(self._shared(length))
+            elif length > self._longest:
                 raise ValueError(f"a frame of {length} bytes, above {self._longest}")
-            self._frame, self._length = unfilled(length), bytearray()
+            else:
+                self._frame = unfilled(length)
         return view[taken:]
 
 
@@ -146,41 +194,48 @@ class Outflow:
 
     def __init__(self) -> None:
         self._piece = memoryview(b"")
-        self._later: Iterator[bytes] = iter(())
+        self._shared: Shared | None = None
+        self._later: Iterator[_Piece] = iter(())
 
     def __bool__(self) -> bool:
         return bool(self._piece)
 
-    def push(self, frames: Iterable[Unsent]) -> None:
+    def push(self, frames: Iterable[Unsent | Shared]) -> None:
         """Add frames."""
         if self._piece:
-            self._later = chain(self._later, pieces(frames))
+            self._later = chain(self._later, _pieces(frames))
         else:
-            self._later = pieces(frames)
+            self._later = _pieces(frames)
             self._next()
 
     def flush(self, channel: socket.socket) -> None:
         """Send what `channel` takes: all of it if it blocks. Raises OSError when it is closed."""
         while self._piece:
             try:
-                self._piece = self._piece[channel.send(self._piece) :]
+                if self._shared is None:
+                    sent = channel.send(self._piece)
+                else:  # it travels with the first byte
+                    sent = socket.send_fds(channel, [self._piece], [self._shared.fileno()])
+                    self._shared = None
             except BlockingIOError:
                 return
+            self._piece = self._piece[sent:]
             if not self._piece:
                 self._next()
 
     def _next(self) -> None:
-        self._piece = memoryview(next(self._later, b""))
+        piece, self._shared = next(self._later, (b"", None))
+        self._piece = memoryview(piece)
 
 
-def read(channel: socket.socket) -> Iterator[bytearray]:
+def read(channel: socket.socket) -> Iterator[bytearray | Shared]:
     """The frames that arrive over a blocking socket, until its other end is closed."""
     inflow = Inflow()
     while (frames := inflow.receive(channel)) is not None:
         yield from frames
 
 
-def write(channel: socket.socket, frames: Iterable[Unsent]) -> None:
+def write(channel: socket.socket, frames: Iterable[Unsent | Shared]) -> None:
     """Send frames over a blocking socket."""
     outflow = Outflow()
     outflow.push(frames)

@@ -1,7 +1,8 @@
 """What processes and wraps say to each other: calls (tasks and objects) and results.
 
-The same frames cross the socket to a further process and the HTTP body to another wrap. Texts
-travel as UTF-8 frames of their own, never inside JSON and never as pickles.
+The same frames cross the socket to a further process and the HTTP body to another wrap, but that
+large objects are in shared memory between processes. Objects are frames of their own, never inside
+JSON and never pickles.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from wrap.engine import Key
-from wrap.frames import Frame, Unsent, unsent
+from wrap.frames import Frame, Unsent
+from wrap.objects import Object
 from wrap.probe import Tick
+from wrap.shared import Shared
 
 
 class Watch(NamedTuple):
@@ -78,35 +81,42 @@ class Request:
 
     ident: Ident
     tasks: Sequence[int]
-    objects: dict[Key, str]
+    objects: dict[Key, Object]
     gives: frozenset[int] = frozenset()
     rest: int = 0
     alone: bool = False
     process: int = 0
 
     def frames(self) -> list[Unsent]:
-        """A header, then every distinct object once."""
+        """A header, then every distinct object once, as another wrap gets them."""
+        return [self._header(), *(each.unsent() for each in self.objects.values())]
+
+    def frames_within(self) -> list[Unsent | Shared]:
+        """The same for another process of this wrap."""
+        return [self._header(), *(each.unsent_within() for each in self.objects.values())]
+
+    def _header(self) -> str:
         header = {
             "watch": self.ident.watch,
             "mark": self.ident.mark,
             "number": self.ident.number,
             "tasks": self.tasks,
-            "objects": list(self.objects),
+            "objects": [(key, each.content_type) for key, each in self.objects.items()],
             "gives": list(self.gives),
             "rest": self.rest,
             "alone": self.alone,
             "process": self.process,
         }
-        return [json.dumps(header), *map(unsent, self.objects.values())]
+        return json.dumps(header)
 
     @classmethod
-    def read(cls, frames: Iterator[Frame]) -> Request | None:
+    def read(cls, frames: Iterator[Frame | Shared]) -> Request | None:
         """The next one of a stream of frames; None at its end, or where it breaks off."""
         try:
-            header = json.loads(str(next(frames), "utf-8"))
+            header = json.loads(_text(next(frames)))
             objects = {
-                None if key is None else int(key): str(next(frames), "utf-8")
-                for key in header["objects"]
+                None if key is None else int(key): Object(next(frames), str(content_type))
+                for key, content_type in header["objects"]
             }
         except StopIteration:
             return None
@@ -136,7 +146,7 @@ class Result:
     process: int
     started: float
     ended: float
-    output: str | None = None
+    output: Object | None = None
     error: dict[str, Any] | None = None
     asked: float | None = None
     ready: float | None = None
@@ -146,18 +156,27 @@ class Result:
     cpu_probe: tuple[float, float] | None = None
 
     def frames(self) -> list[Unsent]:
-        """A header and the output, empty where there is none."""
+        """A header and the output, empty where there is none, as another wrap gets them."""
+        return [self._header(), "" if self.output is None else self.output.unsent()]
+
+    def frames_within(self) -> list[Unsent | Shared]:
+        """The same for another process of this wrap."""
+        return [self._header(), "" if self.output is None else self.output.unsent_within()]
+
+    def _header(self) -> str:
         header = {name: value for name, value in vars(self).items() if value is not None}
-        text = header.pop("output", "")
-        return [json.dumps(header), unsent(text)]
+        if self.output is not None:
+            header["output"] = self.output.content_type
+        return json.dumps(header)
 
     @classmethod
-    def read(cls, frames: Sequence[Frame]) -> list[Result]:
+    def read(cls, frames: Sequence[Frame | Shared]) -> list[Result]:
         """The results of a list of frames, two to each."""
         results = []
-        for header, text in zip(frames[::2], frames[1::2], strict=True):
-            result = cls(**json.loads(str(header, "utf-8")))
-            result.output = str(text, "utf-8") if result.error is None else None
+        for header, content in zip(frames[::2], frames[1::2], strict=True):
+            result = cls(**json.loads(_text(header)))
+            if result.output is not None:
+                result.output = Object(content, str(result.output))
             results.append(result)
         return results
 
@@ -167,3 +186,9 @@ class Result:
         self.ended += seconds
         self.asked = None if self.asked is None else self.asked + seconds
         self.ready = None if self.ready is None else self.ready + seconds
+
+
+def _text(frame: Frame | Shared) -> str:
+    if isinstance(frame, Shared):
+        raise TypeError("a header in shared memory")
+    return str(frame, "utf-8")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from wrap.frames import Inflow, Outflow
 from wrap.messages import Request, Result
+from wrap.shared import Shared
 
 
 class ProcessDiedError(Exception):
@@ -39,7 +40,7 @@ class Process:
         self._end = end
         self._inflow = Inflow(longest)
         self._outflow = Outflow()
-        self._frames: list[bytearray] = []
+        self._frames: list[bytearray | Shared] = []
         self._number: int | None = None
         self.owed: set[int] = set()
         self.executions = 0
@@ -59,7 +60,7 @@ class Process:
             self._number = request.ident.number
             self.executions += 1
         self.owed.update(request.tasks)
-        self._outflow.push(request.frames())
+        self._outflow.push(request.frames_within())
         self.flush()
 
     def flush(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import urllib3
@@ -101,14 +101,14 @@ class Gateway:
         return response.status, response.data, response.headers.get("Content-Type", "")
 
     def _request(
-        self, wrap: str, body: Iterable[bytes] | bytes, headers: Mapping[str, str], seconds: float
+        self, wrap: str, body: _Body | bytes, headers: Mapping[str, str], seconds: float
     ) -> urllib3.BaseHTTPResponse:
         headers = {**headers, TIMEOUT_HEADER: f"{seconds:.3f}"}
         try:
             return self._connections.request(
                 "POST",
                 f"{self._url}/function/{wrap}",
-                body=body,
+                body=cast(bytes, body),
                 headers=headers,
                 timeout=urllib3.Timeout(connect=min(_CONNECT_S, seconds), read=seconds + GRACE_S),
             )
@@ -128,7 +128,7 @@ class _Body:
         self._unsent = unsent
         self._sent = sent
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[bytes | memoryview]:
         yield from frames.pieces(self._unsent)
         self._sent()
 
@@ -152,7 +152,7 @@ def _told(body: bytes) -> dict[str, Any] | None:
     return fields if ours else None
 
 
-def answer(results: list[Result], arrived: float) -> list[bytes]:
+def answer(results: list[Result], arrived: float) -> list[bytes | memoryview]:
     """The pieces of a wrap's answer to another one's request that arrived at `arrived`."""
     clock = json.dumps([arrived, time.monotonic()])
     answered = [frame for result in results for frame in result.frames()]

@@ -11,16 +11,17 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
+from typing import cast
 
 from flask import Flask, Response, request
 
 from wrap import frames
-from wrap.data import reads_as_json
 from wrap.declaration import Entry
 from wrap.engine import Key, Part, keys
 from wrap.errors import TaskError
 from wrap.execution import Execution, Outcome
 from wrap.messages import UNWATCHED, Ident, Request, Result, Watch
+from wrap.objects import JSON, Object
 from wrap.remote import CALL_HEADER, CONTENT_TYPE, TIMEOUT_HEADER, TRACE_HEADER, answer
 from wrap.runtime import Runtime
 from wrap.serving import ARRIVED, LATER, LargeBody
@@ -118,7 +119,7 @@ def _lack(error: Exception) -> TaskError:
 def _execute(
     runtime: Runtime,
     part: Part,
-    objects: dict[Key, str],
+    objects: dict[Key, Object],
     ident: Ident,
     arrived: float,
     deadline: float,
@@ -149,10 +150,11 @@ def _workflow(runtime: Runtime, whole: Part | None, arrived: float, deadline: fl
         raise TaskError("not-an-entry", message, status=400)
     if target := runtime.route.target:
         return _forwarded(runtime, target, deadline)
-    text = _text(_bounded(_body(), runtime.most_request))
+    body = _bounded(_body(), runtime.most_request)
+    given = Object(body, request.headers.get("Content-Type", ""))
     ident = Ident(_watch(runtime.trace_key), _mark(request.environ.get(_CALL_ID, "")))
     respond = partial(_answer, runtime, entry, arrived)
-    return _execute(runtime, whole, {None: text}, ident, arrived, deadline, respond)
+    return _execute(runtime, whole, {None: given}, ident, arrived, deadline, respond)
 
 
 def _answer(
@@ -164,11 +166,15 @@ def _answer(
     output = execution.data.resolve(entry.output)
     if execution.ident.watch.traced:
         rows = timeline(results, arrived, runtime.mechanism.kind)
-        return _json(json.dumps({"output": output, "timeline": rows}))
-    known = isinstance(entry.output, list)  # several outputs are joined to a JSON list
-    if known or reads_as_json(output):
-        return _json(output)
-    return Response(output, mimetype="text/plain")
+        told = {"output": output.text("surrogateescape"), "timeline": rows}
+        return Response(json.dumps(told), content_type=JSON)
+    return _uncopied([output.view()], output.answer_type())
+
+
+def _uncopied(pieces: list[bytes | memoryview], content_type: str) -> Response:
+    """An answer that is sent from where its pieces are, as `wrap.serving` does."""
+    length = {"Content-Length": str(sum(map(len, pieces)))}
+    return Response(cast(list[bytes], pieces), headers=length, content_type=content_type)
 
 
 def _forwarded(runtime: Runtime, target: str, deadline: float) -> Response:
@@ -213,9 +219,7 @@ def _call(
         raise TaskError("other-plan", message, status=400)
 
     def respond(execution: Execution, results: list[Result]) -> Response:
-        body = answer(results, arrived)
-        length = {"Content-Length": str(sum(map(len, body)))}
-        return Response(body, headers=length, content_type=CONTENT_TYPE)
+        return _uncopied(answer(results, arrived), CONTENT_TYPE)
 
     return _execute(runtime, part, asked.objects, ident, arrived, deadline, respond)
 
@@ -248,14 +252,6 @@ def _asked(body: bytes | bytearray) -> Request:
     return asked
 
 
-def _text(body: bytes | bytearray) -> str:
-    try:
-        return body.decode()
-    except UnicodeDecodeError as error:
-        message = f"the request is not UTF-8 text ({error}): encode it, in base64 for example"
-        raise TaskError("not-text", message, status=400) from error
-
-
 def _seconds(text: str | None) -> float:
     try:
         seconds = float(text) if text else math.inf
@@ -265,7 +261,3 @@ def _seconds(text: str | None) -> float:
         message = f"{TIMEOUT_HEADER} is {text!r}: send seconds, above 0"
         raise TaskError("bad-timeout", message, status=400)
     return seconds
-
-
-def _json(text: str) -> Response:
-    return Response(text, mimetype="application/json")

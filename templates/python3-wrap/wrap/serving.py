@@ -633,7 +633,7 @@ class _Uncopied(ReadOnlyFileBasedBuffer):  # type: ignore[misc]
     which for 10 MB comes to several times what is sent.
     """
 
-    def __init__(self, piece: bytes) -> None:
+    def __init__(self, piece: bytes | memoryview) -> None:
         self._rest = memoryview(piece)
 
     def __len__(self) -> int:
@@ -735,12 +735,12 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
 
         return answer
 
-    def write_soon(self, data: bytes) -> int:
+    def write_soon(self, data: bytes | memoryview) -> int:
         """Send `data` once the connection takes it."""
         self._process.check()  # a body may fork while it is made
         if not self.total_outbufs_len:
             self.last_activity = time.time()  # it was the handler that was silent until now
-        large = isinstance(data, bytes) and len(data) >= _LARGE
+        large = isinstance(data, bytes | memoryview) and len(data) >= _LARGE
         written = int(super().write_soon(_Uncopied(data) if large else data))
         if self.total_outbufs_len:
             self.server.count(self)

@@ -1,4 +1,4 @@
-"""Calls a handler as its OpenFaaS template would, and reads its answer as a text.
+"""Calls a handler as its OpenFaaS template would, and reads its answer.
 
 Only what a handler needs is made: a Flask request context costs as much as the rest of a call,
 so it is there for functions that import flask and for no other.
@@ -18,11 +18,14 @@ from werkzeug.datastructures import Headers, MultiDict
 from wrap.answers import http_answer
 from wrap.errors import TaskError
 from wrap.loader import Function
+from wrap.objects import Object
 from wrap.redaction import redacted
 
 _FLASK = Flask("function")
 _HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
 _SHOWN = 200
+#: What Flask says where a handler does not.
+_UNSAID = "text/html; charset=utf-8"
 
 
 @dataclass
@@ -30,7 +33,7 @@ class Event:
     """What ``handle(event, context)`` gets of a request within a workflow."""
 
     body: bytes
-    headers: Headers = field(default_factory=Headers)
+    headers: Headers
     method: str = "POST"
     query: MultiDict[str, str] = field(default_factory=MultiDict)
     path: str = "/"
@@ -43,61 +46,61 @@ class Context:
     hostname: str = _HOSTNAME
 
 
-def arguments(function: Function, text: str) -> tuple[Any, ...]:
-    """What the handler is called with for the input `text`."""
+def arguments(function: Function, given: Object) -> tuple[Any, ...]:
+    """What the handler is called with for the input `given`."""
     if function.style == "http":
-        return Event(text.encode()), Context()
+        headers = Headers([("Content-Type", given.content_type)] if given.content_type else [])
+        return Event(given.data(), headers), Context()
     raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
-    return (text.encode() if raw else text,)
+    return (given.data() if raw else given.text(),)
 
 
-def surroundings(function: Function, text: str) -> AbstractContextManager[Any]:
+def surroundings(function: Function, given: Object) -> AbstractContextManager[Any]:
     """The Flask request that the handler may look at, if it can."""
     if function.namespace.uses_flask:
-        return _FLASK.test_request_context(method="POST", data=text.encode())
+        kind = given.content_type or None
+        return _FLASK.test_request_context(method="POST", data=given.data(), content_type=kind)
     return nullcontext()
 
 
-def output(function: Function, value: Any) -> str:
-    """The body that the handler answered, as text.
+def output(function: Function, value: Any) -> Object:
+    """The body that the handler answered, with the content type if it has said that.
 
     Raises
     ------
     TaskError
-        ``bad-output``: not something that its template could send; ``not-text``: not UTF-8;
-        ``status``: the handler answered 400 or above.
+        ``bad-output``: not something that its template could send; ``status``: the handler
+        answered 400 or above.
     """
     try:
-        status, body = _response(function, value)
-    except TypeError as error:
+        status, found = _answer(function, value)
+    except (TypeError, UnicodeError) as error:  # a lone surrogate is no text either
         raise TaskError("bad-output", str(error)) from error
-    try:
-        text = body.decode() if isinstance(body, bytes) else body
-        if not text.isascii():
-            text.encode()  # a lone surrogate is no text either
-    except UnicodeError as error:
-        message = f"the output is not UTF-8 text ({error}): encode it, in base64 for example"
-        raise TaskError("not-text", message) from error
     if status >= 400:
-        raise TaskError("status", f"the handler answered {status}: {redacted(text)[:_SHOWN]}")
-    return text
+        said = redacted(found.text())[:_SHOWN]
+        raise TaskError("status", f"the handler answered {status}: {said}")
+    return found
 
 
-def _response(function: Function, value: Any) -> tuple[int, str | bytes]:
+def _answer(function: Function, value: Any) -> tuple[int, Object]:
+    kind = ""
     if function.style == "http":
-        value = http_answer(value)
-        if value[1] == 200:
-            value = value[0]
+        value, status, headers = http_answer(value)
+        kind = Headers(headers).get("Content-Type", "")
+        if status != 200:
+            value = value, status
     if isinstance(value, str):
-        return 200, value
+        if not value.isascii():
+            value.encode()
+        return 200, Object(value, kind)
     if isinstance(value, bytes | bytearray):
-        return 200, bytes(value)
+        return 200, Object(bytes(value), kind)
     if isinstance(value, dict | list):
         value = _FLASK.json.response(value)
-    if isinstance(value, Response):
-        return value.status_code, value.get_data()
     if value is None:
         raise TypeError("the handler returned None: return a string")
-    with _FLASK.test_request_context(method="POST"):  # Flask looks at the request for the rest
-        response = _FLASK.make_response(value)
-        return response.status_code, response.get_data()
+    if not isinstance(value, Response):
+        with _FLASK.test_request_context(method="POST"):  # Flask looks at the request for the rest
+            value = _FLASK.make_response(value)
+    said = value.content_type if value.content_type != _UNSAID else ""
+    return value.status_code, Object(value.get_data(), kind or said or "")

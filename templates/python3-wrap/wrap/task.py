@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
@@ -16,6 +16,7 @@ from wrap.errors import TaskError
 from wrap.exits import Ended
 from wrap.loader import Function
 from wrap.messages import Ident, Result, Watch
+from wrap.objects import Object
 from wrap.probe import Probe
 from wrap.redaction import redacted
 from wrap.serving import OneProcess
@@ -27,13 +28,13 @@ _SHOWN = 1000
 
 def run(
     task: int,
-    text: str,
+    given: Callable[[], Object],
     ident: Ident,
     process: int,
     wrap: Wrap,
     functions: dict[str, Function],
 ) -> Result:
-    """Run task number `task` in this thread, in process number `process`, with the input `text`.
+    """Run task number `task` in this thread, in process number `process`, on what `given` returns.
 
     Never raises but for `Cancelled`: that the task was given up is no answer to anybody.
     """
@@ -42,7 +43,7 @@ def run(
     begun = time.monotonic()
     result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)
     try:
-        result.output = _call(function, text, ident.watch, result)
+        result.output = _call(function, given(), ident.watch, result)
     except Cancelled:
         raise
     except BaseException as error:
@@ -55,9 +56,9 @@ def run(
     return result
 
 
-def _call(function: Function, text: str, watch: Watch, result: Result) -> str:
-    arguments = styles.arguments(function, text)
-    with OneProcess(), styles.surroundings(function, text):
+def _call(function: Function, given: Object, watch: Watch, result: Result) -> Object:
+    arguments = styles.arguments(function, given)
+    with OneProcess(), styles.surroundings(function, given):
         if watch.traced:
             value = _watched(function, arguments, watch, result)
         else:

@@ -1,0 +1,127 @@
+"""Objects: the immutable values that tasks give and get, bytes with a content type.
+
+One is kept as it came, and turned into what somebody asks for no earlier than that: a text that a
+handler returns is the very text that the next one in its process gets.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import json
+from typing import Any
+
+from wrap.frames import Unsent, unsent
+from wrap.shared import Shared
+
+JSON, TEXT, BYTES = "application/json", "text/plain; charset=utf-8", "application/octet-stream"
+#: Objects from so many bytes on cross to other processes as shared memory.
+SHARED_FROM = 1 << 18
+#: Answers up to so many bytes are read to find out what they are.
+_PARSED = 1 << 16
+
+
+class Object:
+    """An immutable value.
+
+    Parameters
+    ----------
+    value
+        Bytes, or a text that stands for its UTF-8.
+    content_type
+        Empty where nobody has said it.
+    """
+
+    __slots__ = ("_value", "content_type")
+
+    def __init__(
+        self, value: str | bytes | bytearray | memoryview | Shared, content_type: str = ""
+    ) -> None:
+        self._value = value
+        self.content_type = content_type
+
+    def text(self, errors: str = "replace") -> str:
+        """It as a text: what is no UTF-8 becomes what `errors` says, as in `bytes.decode`.
+
+        Flask replaces it too in what a handler of python3-flask gets.
+        """
+        value = self._value
+        if isinstance(value, str):
+            return value
+        try:
+            text = value.text() if isinstance(value, Shared) else str(value, "utf-8")
+        except UnicodeDecodeError:
+            return str(self.view(), "utf-8", errors)
+        if not isinstance(value, Shared):
+            self._value = text
+        return text
+
+    def data(self) -> bytes:
+        """Its bytes."""
+        value = self._value
+        if isinstance(value, str):
+            return value.encode()
+        if isinstance(value, Shared):
+            return value.data()
+        if not isinstance(value, bytes):
+            self._value = value = bytes(value)
+        return value
+
+    def view(self) -> bytes | memoryview:
+        """Its bytes, to be read or sent, not copied unless they have to be made of a text."""
+        value = self._value
+        if isinstance(value, Shared):
+            return value.view()
+        return value.encode() if isinstance(value, str) else memoryview(value)
+
+    def unsent(self) -> Unsent:
+        """It as a frame for another wrap."""
+        value = self._value
+        return unsent(value) if isinstance(value, str) else self.view()
+
+    def unsent_within(self) -> Unsent | Shared:
+        """It as a frame for another process of this wrap: shared memory if it is large."""
+        value = self._value
+        if not isinstance(value, Shared) and len(value) >= SHARED_FROM:
+            with contextlib.suppress(OSError):  # no descriptor could be had
+                self._value = value = Shared.of(value)
+        return value if isinstance(value, Shared) else self.unsent()
+
+    def answer_type(self) -> str:
+        """What to call it to a client, if nobody has said: JSON where it is that.
+
+        Of a long one the ends tell: to parse 10 MB would take ten times as long as all else that
+        the wrap does with them.
+        """
+        if self.content_type:
+            return self.content_type
+        try:
+            if len(self._value) > _PARSED:
+                begin, end = self._ends()
+                codecs.getincrementaldecoder("utf-8")().decode(begin)
+                closed = begin.lstrip()[:1] + end.rstrip()[-1:] in (b"{}", b"[]", b'""')
+            else:
+                closed = is_json(self.text("strict"))
+        except UnicodeDecodeError:
+            return BYTES
+        return JSON if closed else TEXT
+
+    def _ends(self) -> tuple[bytes, bytes]:
+        value = self._value
+        if isinstance(value, str):
+            return value[:_PARSED].encode(), value[-_PARSED:].encode()
+        view = self.view()
+        return bytes(view[:_PARSED]), bytes(view[-_PARSED:])
+
+
+def is_json(text: str) -> bool:
+    """Whether `text` is strict JSON (NaN and Infinity are not)."""
+    try:
+        json.loads(text, parse_int=str, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
