@@ -14,6 +14,7 @@ from cli.place import Place, place
 from deployment.invoke import Answer, find_invoker
 from deployment.measured_trace import measured_trace
 from deployment.postmortem import explained
+from workflow.data import bytes_of
 from workflow.documents import write_atomically
 from workflow.errors import ChironError
 
@@ -51,7 +52,7 @@ def command(
         told = {"output": answer.output, "latency_ms": answer.latency_ms, "predicted": predicted}
         click.echo(json.dumps(told))
     else:
-        click.echo(answer.output)
+        click.echo(bytes_of(answer.output))
     beside = f" (predicted: {prediction.shown} ms)" if prediction else ""
     progress(f"{answer.latency_ms:.1f} ms{beside}")
     warn(prediction.warnings if prediction else ())

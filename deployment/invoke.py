@@ -26,7 +26,7 @@ from generator.annotations import (
 from generator.declaration import NumberedSource
 from generator.settings import client_timeout_s
 from openfaas.client import Gateway
-from workflow.data import request_text, resolve
+from workflow.data import bytes_of, resolve, text_of
 from workflow.errors import ChironError
 from workflow.model import Source
 from workflow.tracing import KEY_ANNOTATION, Row, Traced, trace_header
@@ -127,11 +127,11 @@ class ClientInvoker(Invoker):
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
         """The workflow's answer to `request`; there is no timeline, as no wrap sees the whole."""
         start = time.perf_counter()
-        text = request_text(request)
+        text = text_of(request)
         outputs: dict[str, str] = {}
         headers = {"X-Call-Id": str(uuid4())}  # one for all: what they print is of one execution
         for stage in self._stages:
-            bodies = [resolve(_named(flow.source), text, outputs).encode() for _, flow in stage]
+            bodies = [bytes_of(resolve(_named(flow.source), text, outputs)) for _, flow in stage]
             names = [name for name, _ in stage]
             for (name, flow), reply in zip(
                 stage, self._call_all(names, bodies, headers), strict=True
@@ -200,7 +200,7 @@ def _named(source: NumberedSource) -> Source:
 def _text(name: str, reply: Reply) -> str:
     """The reply's body; an error reply becomes the ChironError that it tells of."""
     if reply.status == 200:
-        return reply.body.decode()
+        return text_of(reply.body)
     try:
         told = json.loads(reply.body)
         code, message = str(told["code"]), str(told["message"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from workflow.data import request_text, resolve
+from workflow.data import bytes_of, resolve, text_of
 from workflow.errors import ChironError
 from workflow.model import Workflow
 
@@ -35,9 +35,9 @@ def run_alone(
     Where a function fails, `failures` gets why; so it does for those that come after it and have
     no input, while the others still run. Functions that `failures` has already are not run.
 
-    Raises ``bad-request`` where the request is not text.
+    Raises ``not-text`` as `workflow.data.resolve` does.
     """
-    text = request_text(request)
+    text = text_of(request)
     done = WorkflowRun()
     for task in (workflow.by_name[name] for stage in workflow.stages for name in stage):
         if task.function in failures:
@@ -72,5 +72,5 @@ def inputs_of(workflow: Workflow, runs: Iterable[WorkflowRun]) -> dict[str, list
         for function in workflow.functions:
             first = next(task.name for task in workflow.tasks if task.function == function)
             if first in run.inputs:
-                requests.setdefault(function, []).append(run.inputs[first].encode())
+                requests.setdefault(function, []).append(bytes_of(run.inputs[first]))
     return requests

@@ -25,6 +25,7 @@ from profiler.invocation import Invocation, Solo
 from profiler.probe_run import ProbeRun
 from profiler.sandbox import Sandbox
 from profiler.tracer import Tracer
+from workflow.data import bytes_of
 from workflow.errors import ChironError
 
 #: Called with what was run, and with the run.
@@ -174,7 +175,7 @@ def sample(
     def run_untraced() -> None:
         run = solo.invoke(len(untraced), cpu_probed=True)
         untraced.append(Untraced(run.latency_ms, run.speed, run.cores))
-        outputs.append(len(run.output.encode()))
+        outputs.append(len(bytes_of(run.output)))
         if beside:
             beside(solo, run)
 

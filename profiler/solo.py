@@ -16,6 +16,7 @@ from predictor.mechanisms import DEFAULT_MECHANISM
 from profiler.invocation import Solo
 from profiler.tracer import launching
 from scheduler.layout import wrap_name
+from workflow.data import bytes_of
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Task, Workflow
@@ -48,7 +49,7 @@ class Alone:
 
     def run(self, function: str, text: str) -> str:
         """What one of them answers to `text`."""
-        return self.solo(function, [text.encode()]).invoke().output
+        return self.solo(function, [bytes_of(text)]).invoke().output
 
     def solo(self, function: str, requests: Sequence[bytes]) -> Solo:
         """One of them, to be invoked with `requests`."""

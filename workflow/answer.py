@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workflow.data import is_json
+from workflow.data import bytes_of, is_json, is_utf8
 from workflow.documents import Document
 from workflow.errors import ChironError
 from workflow.model import Workflow
@@ -48,7 +48,7 @@ class ExpectedAnswer(Document):
     request_sha256
         Which request it answers.
     output
-        The answer of the first run; absent where it is long.
+        The answer of the first run; absent where it is long, or not UTF-8.
     output_sha256
         Its digest.
     varies
@@ -69,8 +69,8 @@ class ExpectedAnswer(Document):
         first = outputs[0]
         known = cls(
             request_sha256=_digest(request),
-            output=first if len(first) <= LONGEST else None,
-            output_sha256=_digest(first.encode()),
+            output=first if len(first) <= LONGEST and is_utf8(first) else None,
+            output_sha256=_digest(bytes_of(first)),
         )
         return known.joined(outputs[1:])
 
@@ -99,8 +99,8 @@ class ExpectedAnswer(Document):
         if output == self.output or "$" in self.varies:
             return []
         if self.output is None:
-            same = _digest(output.encode()) == self.output_sha256
-            return [] if same else [Difference("$", "(long)", output)]
+            same = _digest(bytes_of(output)) == self.output_sha256
+            return [] if same else [Difference("$", "(long or binary)", output)]
         if not (is_json(self.output) and is_json(output)):
             return [Difference("$", self.output, output)]
         return list(self._compared(json.loads(self.output), json.loads(output), "$"))

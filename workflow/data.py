@@ -1,8 +1,11 @@
-"""How data flows along the edges: the text that a task gets, from the texts that others gave.
+"""How data flows along the edges: what a task gets, from what others gave.
 
 A function's output is JSON if it parses as JSON, else a string. One predecessor's output is
 passed on byte for byte; several become a JSON list that is put together from their texts, so
 that no number or key changes on the way.
+
+What flows are bytes, but is a `str` here: bytes that are no UTF-8 are lone surrogates in it, as
+Python has them in file names (PEP 383).
 """
 
 from __future__ import annotations
@@ -14,17 +17,29 @@ from workflow.errors import ChironError
 from workflow.model import Source
 
 
-def request_text(request: bytes) -> str:
-    """The request as the text that functions get; ``bad-request`` where it is none."""
+def text_of(content: bytes) -> str:
+    """`content` as a text."""
+    return content.decode(errors="surrogateescape")
+
+
+def bytes_of(text: str) -> bytes:
+    """What `text_of` has made a text of."""
+    return text.encode(errors="surrogateescape")
+
+
+def is_utf8(text: str) -> bool:
+    """Whether `bytes_of` makes UTF-8 of `text`."""
     try:
-        return request.decode()
-    except UnicodeDecodeError as error:
-        message = f"the request is not UTF-8 (byte {error.start}): functions pass on text"
-        raise ChironError("bad-request", message) from None
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def resolve(source: Source, request: str, outputs: Mapping[str, str]) -> str:
-    """The text that `source` stands for, given the request and the outputs so far.
+    """What `source` stands for, given the request and the outputs so far.
+
+    Raises ``not-text`` where something that is not UTF-8 would have to be joined.
 
     Examples
     --------
@@ -52,4 +67,7 @@ def is_json(text: str) -> bool:
 
 
 def _fragment(text: str) -> str:
+    if not is_utf8(text):
+        message = "an output that is joined to a JSON list is not UTF-8: encode it, in base64 say"
+        raise ChironError("not-text", message)
     return text.strip() if is_json(text) else json.dumps(text, ensure_ascii=False)

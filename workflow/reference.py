@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from workflow.data import request_text
+from workflow.data import text_of
 from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.tied import tied
@@ -41,7 +41,7 @@ class Handler:
 
 @dataclass(frozen=True)
 class ReferenceRun:
-    """The workflow's answer, and every task's input and output, as texts."""
+    """The workflow's answer, and every task's input and output, as `workflow.data` has them."""
 
     output: str
     inputs: dict[str, str]
@@ -66,8 +66,8 @@ def run_reference(
         Variables for all functions, such as ``gateway_url``. Of this process's own they get
         those alone that every program needs: the others may be secrets.
 
-    Raises ``function-failed`` with the function's name; ``bad-request`` where the request is not
-    text; ``timeout``; ``reference-died`` where a handler ended the process.
+    Raises ``function-failed`` with the function's name; ``not-text`` as `workflow.data.resolve`;
+    ``timeout``; ``reference-died`` where a handler ended the process.
     """
     job = {
         "tasks": [
@@ -80,7 +80,7 @@ def run_reference(
             name: asdict(handlers[name]) | {"folder": str(handlers[name].folder.resolve())}
             for name in workflow.functions
         },
-        "request": request_text(request),
+        "request": text_of(request),
     }
     try:
         done = subprocess.run(
@@ -100,6 +100,8 @@ def run_reference(
             "timeout", f"the reference run did not end within {timeout_s:g} s", status=504
         ) from None
     answer = _answer(done)
+    if "code" in answer:
+        raise ChironError(answer["code"], answer["message"])
     if "function" in answer:
         raise ChironError(
             "function-failed",

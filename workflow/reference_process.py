@@ -17,7 +17,8 @@ from typing import Any
 
 from flask import Flask
 
-from workflow.data import resolve
+from workflow.data import bytes_of, resolve, text_of
+from workflow.errors import ChironError
 from workflow.model import Source
 
 
@@ -39,16 +40,17 @@ class Function:
             self._handle = importlib.import_module("function.handler").handle
 
     def __call__(self, app: Flask, body: str) -> str:
-        """The text that the handler answers to `body`."""
-        with self._in_place(), app.test_request_context(method="POST", data=body):
+        """What the handler answers to `body`."""
+        content = bytes_of(body)
+        with self._in_place(), app.test_request_context(method="POST", data=content):
             if self._style == "http":
-                event = SimpleNamespace(
-                    body=body.encode(), headers={}, method="POST", query={}, path="/"
-                )
+                event = SimpleNamespace(body=content, headers={}, method="POST", query={}, path="/")
                 context = SimpleNamespace(hostname=socket.gethostname())
                 return _http_answer(app, self._handle(event, context))
             raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
-            return _flask_answer(app, self._handle(body.encode() if raw else body))
+            return _flask_answer(
+                app, self._handle(content if raw else content.decode(errors="replace"))
+            )
 
     @contextmanager
     def _in_place(self) -> Iterator[None]:
@@ -95,7 +97,7 @@ def _flask_answer(app: Flask, value: Any) -> str:
     response = app.make_response(value)
     if response.status_code >= 400:
         raise RuntimeError(f"answered with status {response.status_code}")
-    return response.get_data().decode()
+    return text_of(response.get_data())
 
 
 def _http_answer(app: Flask, value: Any) -> str:
@@ -135,7 +137,11 @@ def main() -> None:
     """Run the job on stdin; what handlers print goes to stderr, the answer alone to stdout."""
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    json.dump(_run(json.load(sys.stdin)), answer)
+    try:
+        found = _run(json.load(sys.stdin))
+    except ChironError as error:
+        found = {"code": error.code, "message": error.message}
+    json.dump(found, answer)
     answer.flush()
     os._exit(0)  # threads that a handler left behind have no say in when this ends
 

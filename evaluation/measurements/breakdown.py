@@ -11,7 +11,7 @@ from deployment.caller import Caller
 from evaluation.bench.bench import Bench, Placed
 from evaluation.bench.rounds import Measurement, Round, Session
 from evaluation.measurements.client import Call
-from workflow.data import resolve
+from workflow.data import bytes_of, resolve, text_of
 from workflow.documents import Document
 from workflow.tracing import Row, Traced, trace_header
 
@@ -86,13 +86,13 @@ def _traced(session: Session, placed: Placed) -> tuple[Breakdown, ...]:
 def _trace(bench: Bench, placed: Placed, caller: Caller, threads: ThreadPoolExecutor) -> Breakdown:
     """One request along its route, the calls of a stage at once."""
     headers = trace_header(placed.deployment.trace_key)
-    text, outputs = bench.body.decode(), dict[str, str]()
+    text, outputs = text_of(bench.body), dict[str, str]()
     timelines: list[tuple[float, list[Row]]] = []
     start = time.perf_counter()
 
     def traced(call: Call) -> tuple[str, str]:
         begin_ms = (time.perf_counter() - start) * 1000
-        body = resolve(call.source, text, outputs).encode()
+        body = bytes_of(resolve(call.source, text, outputs))
         reply = caller.call(call.function, body, headers)
         answer: Traced = json.loads(reply.body)
         rows = answer["timeline"]

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import aiohttp
 
 from deployment.measure import Check
-from workflow.data import resolve
+from workflow.data import bytes_of, resolve, text_of
 from workflow.errors import ChironError
 from workflow.model import Source, Workflow
 from workflow.plan import Plan
@@ -56,12 +56,12 @@ class Client(NamedTuple):
 
     async def request(self) -> None:
         """Send one request; RequestError where it fails, or the answer is not the expected one."""
-        text, outputs = self.body.decode(), dict[str, str]()
+        text, outputs = text_of(self.body), dict[str, str]()
         try:
             for stage in self.route.stages:
                 answers = await asyncio.gather(*(self._call(c, text, outputs) for c in stage))
                 outputs |= {call.task: a for call, a in zip(stage, answers, strict=True)}
-        except (aiohttp.ClientError, TimeoutError, UnicodeDecodeError) as error:
+        except (aiohttp.ClientError, TimeoutError) as error:
             raise RequestError(type(error).__name__) from None
         try:
             self.check(resolve(self.route.output, text, outputs))
@@ -69,13 +69,13 @@ class Client(NamedTuple):
             raise RequestError("wrong answer") from error
 
     async def _call(self, call: Call, text: str, outputs: dict[str, str]) -> str:
-        body = resolve(call.source, text, outputs).encode()
+        body = bytes_of(resolve(call.source, text, outputs))
         url = f"{self.url}/function/{quote(call.function, safe='')}"
         async with self.session.post(url, data=body) as response:
             answer = await response.read()
             if response.status != 200:
                 raise RequestError(f"status {response.status}")
-            return answer.decode()
+            return text_of(answer)
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +127,59 @@ def test_large_payloads_arrive_whole(megabytes, small_running):
     expected = small_running.expected(body)
     answers = {name: d.invoke(body).output for name, d in small_running.deployments.items()}
     assert [name for name, answer in answers.items() if answer != expected] == []
+
+
+BINARY_WORKFLOW = {
+    "name": "binary",
+    "tasks": {name: name for name in ("pack", "turn", "count", "digest", "seal")},
+    "edges": [
+        ["pack", "turn"],
+        ["pack", "count"],
+        ["turn", "digest"],
+        ["count", "seal"],
+        ["digest", "seal"],
+    ],
+}
+BINARY_FUNCTIONS = {
+    "pack": """
+import gzip
+def handle(event, context):
+    content = gzip.compress(event.body, 0, mtime=0)
+    return {"body": content, "headers": {"Content-Type": "application/gzip"}}
+""",
+    "turn": "def handle(event, context):\n    return {'body': event.body[::-1]}\n",
+    "count": "def handle(req):\n    return str(req.count('\ufffd'))\n",
+    "digest": """
+import hashlib
+def handle(event, context):
+    return {"body": hashlib.sha256(event.body).hexdigest()}
+""",
+    "seal": "def handle(event, context):\n    return {'body': b'\\xff' + event.body}\n",
+}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_outputs_that_are_no_text_are_outputs_like_any_other(
+    mechanism, place, write_folder, profile_of, platform, tmp_path
+):
+    """Also where a handler of python3-flask gets them as text."""
+    folder = write_folder(tmp_path, BINARY_WORKFLOW, BINARY_FUNCTIONS, {})
+    found = [
+        schedule(
+            folder.workflow,
+            profile_of(folder.workflow),
+            platform,
+            12.0,
+            planner=planner,
+            mechanism=mechanism,
+        )
+        for planner in PLANNERS
+    ]
+    with place.deployed(folder, found) as deployments:
+        for request in (bytes(range(256)), random.Random(1).randbytes(2 * MEGABYTE)):
+            expected = Sources.read(folder).reference(request, place.gateway.url)
+            answers = [deployment.invoke(request).output for deployment in deployments]
+            assert [answer == expected.output for answer in answers] == [True] * len(PLANNERS)
 
 
 @pytest.mark.parametrize("planner", PLANNERS)

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from workflow.data import bytes_of
+
 ECHO = "def handle(req): return req"
 
 
@@ -40,7 +42,6 @@ def test_a_large_text_passes(run):
     [
         ("flask", "def handle(req): return None"),
         ("flask", "def handle(req): return 'no', 500"),
-        ("flask", "def handle(req): return b'\\xff'"),
         ("flask", "def handle(req): return object()"),
         ("http", "def handle(event, context): return 'text'"),
         ("http", "def handle(event, context): return {'statusCode': 404, 'body': 'x'}"),
@@ -81,8 +82,10 @@ def test_a_run_that_takes_too_long_is_ended(failure):
     assert (error.code, error.status) == ("timeout", 504)
 
 
-def test_a_request_that_is_no_text_is_refused(failure):
-    assert failure({"a": ECHO}, b"\xff\x00").code == "bad-request"
+def test_what_is_no_text_is_passed_on_but_cannot_be_joined(run, failure):
+    binary = "def handle(req): return bytes([255]) + req.encode()"
+    assert bytes_of(run({"a": binary}, b"\xfe").output) == b"\xff\xef\xbf\xbd"
+    assert failure({"a": binary, "b": ECHO}, b"\xfe").code == "not-text"
 
 
 def test_each_function_has_the_environment_of_its_stack(run):

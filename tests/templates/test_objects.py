@@ -1,0 +1,183 @@
+"""Objects are what handlers gave, wherever their bytes are, and leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+SIZES = (1, 2, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE)
+LARGE = 1 << 18
+
+
+def shared(value: Any) -> Any:
+    from wrap.shared import Shared
+
+    return Shared.of(value)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_shared_bytes_are_bytes(size: int) -> None:
+    content = bytes(index % 251 for index in range(size))
+    memory = shared(content)
+    value = memory.data()
+    assert type(value) is bytes
+    assert (len(memory), len(value), value) == (size, size, content)
+    assert hash(value) == hash(content)
+    assert {value: 1}[content] == 1
+    assert value + b"x" == content + b"x"
+    assert bytes(memory.view()) == content
+    assert memory.data() is value
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_shared_ascii_is_a_text(size: int) -> None:
+    text = "".join(chr(32 + index % 90) for index in range(size))
+    value = shared(text).text()
+    assert type(value) is str
+    assert (len(value), value, value.isascii()) == (size, text, True)
+    assert hash(value) == hash(text)
+    assert (value + "ü", value.encode(), value[-1]) == (text + "ü", text.encode(), text[-1])
+    assert json.loads(json.dumps({value: value})) == {text: text}
+
+
+def test_a_text_that_is_not_ascii_is_shared_as_utf8() -> None:
+    memory = shared("grüße" * 1000)
+    assert memory.text() == "grüße" * 1000
+    assert memory.data() == ("grüße" * 1000).encode()
+    with pytest.raises(UnicodeDecodeError):
+        shared(b"\xff").text()
+
+
+def test_what_is_still_referred_to_stays_and_what_is_not_goes() -> None:
+    """Also by a view of it, and by a view of nothing else than a part."""
+    process = psutil.Process()
+    shared(b"one")  # at the end of one is looked what others still have to stay
+    before = process.num_fds(), mapped(process)
+    memory = shared(b"0123456789" * PAGE)
+    view = memoryview(memory.data())[10:20]
+    del memory
+    assert mapped(process) > before[1]
+    assert bytes(view) == b"0123456789"
+    del view
+    shared(b"another")
+    assert (process.num_fds(), mapped(process)) == before
+
+
+def mapped(process: psutil.Process) -> int:
+    return sum("memfd:object" in each.path for each in process.memory_maps(grouped=False))
+
+
+def test_nobody_changes_what_is_shared() -> None:
+    memory = shared(b"x" * PAGE)
+    with pytest.raises(PermissionError):
+        os.pwrite(memory.fileno(), b"y", 0)
+    with pytest.raises(PermissionError):
+        os.ftruncate(memory.fileno(), 0)
+
+
+def test_memory_that_others_could_change_is_refused() -> None:
+    from wrap.shared import Shared
+
+    for descriptor in (os.memfd_create("open", os.MFD_ALLOW_SEALING), os.open("/", os.O_RDONLY)):
+        with pytest.raises(ValueError, match="no sealed memory"):
+            Shared(descriptor, is_ascii=False)
+
+
+@given(
+    st.lists(st.sampled_from([b"", b"small", b"\xff" * LARGE, "text", "x" * LARGE, "ü" * LARGE]))
+)
+def test_frames_of_every_kind_arrive_in_order(values: list[Any]) -> None:
+    from wrap import frames
+    from wrap.objects import Object
+
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            theirs.setblocking(True)
+            sent = [Object(value) for value in values]
+            for each in sent:
+                frames.write(theirs, [each.unsent_within(), "after"])
+        found = [Object(frame) for frame in frames.read(ours)]
+    assert [each.data() for each in found[::2]] == [each.data() for each in sent]
+    assert {each.text() for each in found[1::2]} <= {"after"}
+
+
+def test_descriptors_that_cannot_be_had_are_an_error_and_not_a_wrong_object() -> None:
+    from wrap.frames import Inflow
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"\xff\xff\xff\xfe")
+        with pytest.raises(ValueError, match="no descriptor"):
+            Inflow().receive(ours)
+
+
+@pytest.mark.parametrize(
+    ("value", "content_type"),
+    [
+        ("{}", "application/json"),
+        (b"[1]", "application/json"),
+        ("text", "text/plain; charset=utf-8"),
+        (b"\xff", "application/octet-stream"),
+        (b"\x00" + b"\xff" * 100_000, "application/octet-stream"),
+        ("ü" * 100_000, "text/plain; charset=utf-8"),
+        (("x" + "ü" * 100_000).encode(), "text/plain; charset=utf-8"),
+    ],
+)
+def test_an_answer_is_called_what_it_is(value: Any, content_type: str) -> None:
+    from wrap.objects import Object
+
+    assert Object(value).answer_type() == content_type
+    assert Object(value, "image/png").answer_type() == "image/png"
+
+
+MAKE = """
+    import os
+    def handle(event, context):
+        return {"body": os.urandom(1024) * (int(event.body) // 1024)}
+"""
+LENGTH = """
+    kept = []
+    def handle(event, context):
+        del kept[:]
+        kept.append(event.body)
+        return {"body": str(len(event.body))}
+"""
+HTTP = {"styles": {"make": "http", "one": "http", "two": "http"}}
+
+
+@pytest.fixture(params=["fork", "pool"])
+def sharing(request: Any, start: Any, wrap_image: Any) -> Iterator[Any]:
+    declared = {"inputs": {0: None, 1: 0, 2: 0}, "entry": {"output": [1, 2]}} | HTTP
+    handlers = {"make": MAKE, "one": LENGTH, "two": LENGTH}
+    yield start(wrap_image(handlers, [[2], [0], [1]], mechanism=request.param, **declared))
+
+
+def test_consumers_share_the_memory_of_a_large_object(sharing: Any) -> None:
+    """Which a handler may keep, until it has another."""
+    megabytes = 64
+    for _ in range(4):
+        assert sharing.request(body=str(megabytes << 20)).json == [megabytes << 20] * 2
+    wrap = psutil.Process(sharing.process.pid)
+    processes = [wrap, *wrap.children(recursive=True)]
+    used = sum(each.memory_full_info().pss for each in processes) >> 20
+    assert used < 3.5 * megabytes  # the producer's, kept for the next one, and two of memfds
+    assert all(mapped(each) <= 2 for each in processes)
+
+
+def test_nothing_is_left_of_large_objects(sharing: Any, eventually: Any) -> None:
+    sharing.request(body="1000")
+    process = psutil.Process(sharing.process.pid)
+    before = process.num_fds()
+    for size in (300_000, 5_000_000, 300_000, 1000):
+        sharing.request(body=str(size))
+    assert eventually(lambda: process.num_fds() <= before)
