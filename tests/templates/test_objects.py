@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -168,10 +169,13 @@ def test_consumers_share_the_memory_of_a_large_object(sharing: Any) -> None:
     for _ in range(4):
         assert sharing.request(body=str(megabytes << 20)).json == [megabytes << 20] * 2
     wrap = psutil.Process(sharing.process.pid)
-    processes = [wrap, *wrap.children(recursive=True)]
-    used = sum(each.memory_full_info().pss for each in processes) >> 20
+    used, most = 0, 0
+    for each in [wrap, *wrap.children(recursive=True)]:
+        with contextlib.suppress(psutil.NoSuchProcess):  # of fork, it has served its execution
+            used += each.memory_full_info().pss >> 20
+            most = max(most, mapped(each))
     assert used < 3.5 * megabytes  # the producer's, kept for the next one, and two of memfds
-    assert all(mapped(each) <= 2 for each in processes)
+    assert most <= 2
 
 
 def test_nothing_is_left_of_large_objects(sharing: Any, eventually: Any) -> None:
