@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
+from itertools import chain
+from pathlib import Path
 from typing import IO, Literal, cast
 
 from deployment.launcher import Launcher
@@ -29,6 +31,7 @@ from evaluation.runtime.deployed import (
 )
 from evaluation.runtime.handlers import large, noop, spawning
 from evaluation.runtime.rounds import Figure, Part, Probe, Quantity, Round, interleaved, starts
+from templates import TEMPLATES
 
 ROUNDS, QUICK_ROUNDS = 500, 50
 PROCESSES, THREADS, STAGES = 5, 5, 6
@@ -285,9 +288,53 @@ def _large(kind: Kind) -> Part:
     return Part(f"large-{kind}", [pipe, *passing], partial(_large_probes, kind))
 
 
+# Objects from one process to another, apart from writing them once
+
+_HANDED_OVER = (1_000, 10_000, 64_000, 128_000, 256_000, 1_000_000, 10_000_000, 100_000_000)
+
+_HANDING_OVER = Path(__file__).with_name("handing_over.py")
+
+
+def _object_quantities(size: int) -> list[Quantity]:
+    name = f"{size // 1000} kB"
+    return [
+        Quantity(f"{name} in a frame", lambda r: r[f"{size}.frame"]),
+        Quantity(f"{name} written into shared memory", lambda r: r[f"{size}.write"]),
+        *(_beyond_writing(size, name, consumers) for consumers in (1, WORKERS)),
+    ]
+
+
+def _beyond_writing(size: int, name: str, consumers: int) -> Quantity:
+    return Quantity(
+        f"{name} in it to {consumers}, beyond a byte to one",
+        lambda r: r[f"{size}.shared.{consumers}"] - r["1.frame"],
+    )
+
+
+@contextmanager
+def _object_probes(_launcher: Launcher) -> Iterator[list[Probe]]:
+    program = subprocess.Popen(
+        [sys.executable, _HANDING_OVER, str(WORKERS), "1", *map(str, _HANDED_OVER)],
+        env=os.environ | {"PYTHONPATH": str(TEMPLATES / "python3-wrap")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    into, said = cast(IO[str], program.stdin), cast(IO[str], program.stdout)
+
+    def hand_over() -> Round:
+        into.write("\n")
+        into.flush()
+        return cast(Round, json.loads(said.readline()))
+
+    with program, into:
+        yield [hand_over]
+
+
 PARTS = (
     Part("no-ops", _NOOP_QUANTITIES, _noop_probes),
     Part("triggers", _TRIGGER_QUANTITIES, _trigger_probes),
+    Part("objects", [*chain(*map(_object_quantities, _HANDED_OVER))], _object_probes),
     _large("result"),
     _large("input"),
 )

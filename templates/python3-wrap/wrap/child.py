@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 
 from wrap import frames
@@ -19,6 +19,7 @@ from wrap.data import Data
 from wrap.engine import MAIN, Engine, Graph, Part
 from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
+from wrap.shared import Shared
 from wrap.threads import ThreadPool, run_in_turn
 
 #: Runs a task, with what gives its input, for an execution in the process of that number.
@@ -29,23 +30,20 @@ _PARTS = 1024
 
 def serve(channel: socket.socket, graph: Graph, run_task: RunTask) -> None:
     """Serve what `channel` asks for until it ends."""
-    ready: float | None = time.monotonic()
+    ready = time.monotonic()
     os.register_at_fork(after_in_child=channel.close)  # our end, and not also a handler's child's
-    child = _Child(channel, graph, run_task)
+    child = _Child(channel, graph, run_task, ready)
     incoming = frames.read(channel)
-    number = None
-    while request := Request.read(incoming):
-        if request.ident.number != number:
-            number = request.ident.number
-            child.begin(ready or time.monotonic(), len(request.tasks) + request.rest)
-            ready = None
-        child.run(request)
+    while child.serve_next(incoming):
+        pass
 
 
 class _Child:
     """A further process."""
 
-    def __init__(self, channel: socket.socket, graph: Graph, run_task: RunTask) -> None:
+    def __init__(
+        self, channel: socket.socket, graph: Graph, run_task: RunTask, ready: float
+    ) -> None:
         self._channel = channel
         self._graph = graph
         self._run_task = run_task
@@ -54,17 +52,23 @@ class _Child:
         self._part = lru_cache(_PARTS)(self._part_of)
         self._data = Data({})
         self._left = 0
-        self._ready: float | None = None
+        self._number: int | None = None
+        self._ready: float | None = ready
 
-    def begin(self, ready: float, tasks: int) -> None:
-        """Begin with another execution, in which it is to run so many tasks.
+    def serve_next(self, incoming: Iterator[frames.Frame | Shared]) -> bool:
+        """Begin with the next group of tasks; whether there is one."""
+        request = Request.read(incoming)
+        if request is None:
+            return False
+        if request.ident.number != self._number:
+            if self._number is not None:
+                self._ready = time.monotonic()
+            self._number, self._left = request.ident.number, len(request.tasks) + request.rest
+            self._data = Data({})
+        self._run(request)
+        return True
 
-        The first request was there at `ready`.
-        """
-        self._data = Data({})
-        self._ready, self._left = ready, tasks
-
-    def run(self, request: Request) -> None:
+    def _run(self, request: Request) -> None:
         """Run a group of tasks, in this thread where nothing else can come meanwhile."""
         self._data.add(request.objects)
         tasks = tuple(request.tasks)

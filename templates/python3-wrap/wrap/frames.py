@@ -232,7 +232,9 @@ def read(channel: socket.socket) -> Iterator[bytearray | Shared]:
     """The frames that arrive over a blocking socket, until its other end is closed."""
     inflow = Inflow()
     while (frames := inflow.receive(channel)) is not None:
-        yield from frames
+        frames.reverse()
+        while frames:  # none is kept while the next one is waited for
+            yield frames.pop()
 
 
 def write(channel: socket.socket, frames: Iterable[Unsent | Shared]) -> None:

@@ -16,7 +16,7 @@ from wrap.shared import Shared
 
 JSON, TEXT, BYTES = "application/json", "text/plain; charset=utf-8", "application/octet-stream"
 #: Objects from so many bytes on cross to other processes as shared memory.
-SHARED_FROM = 1 << 18
+SHARED_FROM = 1 << 17
 #: Answers up to so many bytes are read to find out what they are.
 _PARSED = 1 << 16
 

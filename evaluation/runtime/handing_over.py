@@ -1,0 +1,68 @@
+"""A program that hands objects to processes as a wrap does; it imports the template's modules.
+
+For every line on its stdin it hands one object of each size over, in a frame and in shared memory,
+and prints how many milliseconds that took, as JSON. The time to write shared memory is apart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from wrap import frames
+from wrap.objects import Object
+from wrap.shared import Shared
+
+
+def main(consumers: int, sizes: Sequence[int]) -> None:
+    """Serve until stdin ends."""
+    channels = [_consumer() for _ in range(consumers)]
+    contents = [b"x" * size for size in sizes]
+    for _ in sys.stdin:
+        found = {}
+        for content in contents:
+            name = str(len(content))
+            found[f"{name}.frame"] = _hand_over(channels[:1], content)
+            begun = time.perf_counter()
+            shared = Shared.of(content)
+            found[f"{name}.write"] = (time.perf_counter() - begun) * 1000
+            for count in (1, consumers):
+                found[f"{name}.shared.{count}"] = _hand_over(channels[:count], shared)
+        print(json.dumps(found), flush=True)
+
+
+def _hand_over(channels: Sequence[socket.socket], frame: bytes | Shared) -> float:
+    """How many milliseconds it takes until each of the consumers has said that it has the value."""
+    begun = time.perf_counter()
+    for channel in channels:
+        frames.write(channel, [frame])
+    for channel in channels:
+        channel.recv(1)
+    return (time.perf_counter() - begun) * 1000
+
+
+def _consumer() -> socket.socket:
+    ours, theirs = socket.socketpair()
+    if os.fork() == 0:
+        ours.close()
+        _consume(theirs, frames.read(theirs))
+        os._exit(0)
+    theirs.close()
+    return ours
+
+
+def _consume(channel: socket.socket, incoming: Iterator[bytearray | Shared]) -> None:
+    while _ends_in(next(incoming), b"x"):
+        channel.send(b"!")
+
+
+def _ends_in(frame: bytearray | Shared, end: bytes) -> bool:
+    return bool(Object(frame).data().endswith(end))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), [int(size) for size in sys.argv[2:]])
