@@ -14,7 +14,7 @@ from predictor.mechanisms import mechanism_of
 from predictor.mechanisms.mechanism import Costs
 from predictor.simulator import Interpreter, Processes, Run, Simulator, Span, Work, WorkKind
 from predictor.wiring import Wired, wired
-from workflow.model import Workflow
+from workflow.model import Workflow, names_in
 from workflow.plan import Plan, Prediction
 from workflow.platform import Platform
 from workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile, Share
@@ -52,11 +52,19 @@ class Predictor:
             name: _work(function, (scale or {}).get(name, 1.0))
             for name, function in profile.functions.items()
         }
-        self._forked = dict[str, str]()
+        #: What it does in a new process, and where another process gets its output, by what it
+        #: does else. No function has a space in its name.
+        self._forked, self._sending = dict[str, str](), dict[str, str]()
         for name, function in profile.functions.items():
+            variants = [name]
             if function.further_ms:
-                self._forked[name] = f"{name} forked"  # no function has a space in its name
-                works[self._forked[name]] = (("cpu", function.further_ms), *works[name])
+                self._forked[name] = forked = f"{name} forked"
+                works[forked] = (("cpu", function.further_ms), *works[name])
+                variants.append(forked)
+            if sending_ms := function.output_bytes / 1e6 * platform.shared_ms_per_mb:
+                for each in variants:
+                    self._sending[each] = f"{each} sending"
+                    works[f"{each} sending"] = (*works[each], ("native", sending_ms))
         interpreter = Interpreter(
             platform.switch_interval_ms,
             platform.switch_cost_ms,
@@ -125,7 +133,13 @@ class Predictor:
             (wrap.mechanism, tuple(tuple(map(uses, each)) for each in wrap.processes))
             for wrap in plan.wraps
         ]
-        return [name for mechanism, each in processes for name in self._functions(each, mechanism)]
+        functions = [
+            name for mechanism, each in processes for name in self._functions(each, mechanism)
+        ]
+        return [
+            self._sending.get(name, name) if sends else name
+            for name, sends in zip(functions, _sends(plan, workflow), strict=True)
+        ]
 
     def _functions(self, processes: Processes, mechanism: str) -> Iterable[str]:
         """The functions of a wrap; what runs in a new process takes longer there."""
@@ -133,6 +147,27 @@ class Predictor:
             return chain(*processes)
         further = (self._forked.get(name, name) for name in chain(*processes[1:]))
         return chain(processes[0], further)
+
+
+def _sends(plan: Plan, workflow: Workflow) -> list[bool]:
+    """Of all tasks of `plan`, process by process, whether others in their wrap get what they give.
+
+    That is processes that need it, or the main one, which has what leaves the wrap.
+    """
+    place = {
+        task: (wrap.name, number)
+        for wrap in plan.wraps
+        for number, tasks in enumerate(wrap.processes)
+        for task in tasks
+    }
+    takers = {task: {(place[task][0], 0)} for task in names_in(workflow.output)}
+    for task in workflow.tasks:
+        wrap, number = place[task.name]
+        for needed in task.predecessors:
+            its = place[needed][0]
+            taker = (wrap, number) if its == wrap else (its, 0)
+            takers.setdefault(needed, set()).add(taker)
+    return [bool(takers.get(task, set()) - {own}) for task, own in place.items()]
 
 
 def _rounded(times_ms: Iterable[float]) -> list[float]:

@@ -28,6 +28,7 @@ from profiler.contention_overhead import (
 from profiler.cpu_speed import CpuSpeed, mean_probe_ms, with_cpu_speed
 from profiler.noop_handler import PAUSE, QUESTION, WORK
 from profiler.noop_shapes import Shape, crowd, shapes, write_folder
+from profiler.object_costs import handing_over, shared_ms_per_mb
 from profiler.self_check import prediction_error, warnings
 from workflow.errors import ChironError
 from workflow.platform import Platform
@@ -92,6 +93,7 @@ def calibrate(
         deployed = {shape.name: deploy(shape) for shape in shapes()}
         cpus = len(os.sched_getaffinity(0))
         crowded = deploy(crowd()) if cpus > 1 else None
+        handing = deploy(handing_over())
 
         def attempt() -> Platform:
             looks: list[float | None] = []
@@ -121,6 +123,11 @@ def calibrate(
                 }
                 overhead = {"contention_overhead": contention_overhead(crowds), "spread": spread}
                 found = found.model_copy(update=overhead)
+            say("timing objects")
+            shared = shared_ms_per_mb(handing)
+            spread = found.spread | {"shared_ms_per_mb": shared.quartiles_ms}
+            objects = {"shared_ms_per_mb": shared.median_ms, "spread": spread}
+            found = found.model_copy(update=objects)
             say("checking predictions")
             error = prediction_error(deployed, found, look)
             found = found.model_copy(update={"prediction_error": error})

@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 import time
+from functools import cache
 from statistics import median
 
 #: The request that asks for the measurement.
@@ -18,6 +19,9 @@ _PAUSE_S = 0.01
 #: The request that has it compute for some milliseconds, wait, and compute as long again.
 WORK = "work"
 WORK_PAUSE_MS = 10.0
+#: The request that has it answer a text of so many million bytes; to that it answers nothing.
+LARGE = "large"
+LARGE_MB = 16
 _STEPS = 60_000
 _ROUND_TRIPS = 500
 _REPEATS = 15
@@ -57,6 +61,11 @@ def switch_cost_ms() -> float:
     return median(_hand_over_ms() for _ in range(_REPEATS))
 
 
+@cache
+def _large() -> str:
+    return "x" * (LARGE_MB * 1_000_000)
+
+
 def _compute() -> None:
     total = 0
     for step in range(_STEPS):
@@ -71,8 +80,10 @@ def handle(req: str) -> str:
         _compute()
     if req == PAUSE:
         time.sleep(_PAUSE_S)
+    if req == LARGE:
+        return _large()
     if req != QUESTION:
-        return req
+        return req if len(req) < LARGE_MB * 1_000_000 else ""
     return json.dumps(
         {
             "switch_interval_ms": sys.getswitchinterval() * 1000,

@@ -57,6 +57,9 @@ class Platform(Document):
     pool_core_wait_ms
         How long the main process and a worker that it wakes on its own core keep each other from
         computing, at most, whether another core is free or not.
+    shared_ms_per_mb
+        How long it takes to give another process of a wrap an output of a million bytes, for which
+        the producer computes; any further process then has it for nothing.
     thread_startup_ms
         What starting one thread costs the thread that starts it, while it holds the GIL.
     thread_ready_ms
@@ -106,6 +109,7 @@ class Platform(Document):
     main_wait_ms: Milliseconds | None = None
     pool_dispatch_ms: Milliseconds
     pool_core_wait_ms: Milliseconds = 0.0
+    shared_ms_per_mb: Milliseconds = 0.0
     thread_startup_ms: Milliseconds
     thread_ready_ms: Milliseconds | None = None
     switch_interval_ms: Annotated[float, Field(ge=0.001, le=10_000)] = 5.0

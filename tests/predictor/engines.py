@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
+from itertools import takewhile
 
 from oracle import Cores, Gil, Simulation
 
 from predictor.mechanisms import mechanism_of
 from predictor.simulator import Interpreter, Span, Work
-from workflow.model import Workflow
+from workflow.model import Task, Workflow
 from workflow.plan import Plan, Wrap
 from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Profile
+from workflow.profile import Profile
 from workflow.triggers import BySet, buckets, groups
 
 #: After all else that happens at an instant.
@@ -273,20 +274,33 @@ class Engines:
         sandbox, leading_ms = self.sandboxes[wrap], dict[int, float]()
         for task in tasks:
             process = self.place[task][1]
-            leads_ms = _leading_ms(self._function(task))
+            leads_ms = _leading_ms(self._work(task, forked=False))
             leading_ms[process] = max(leading_ms.get(process, 0.0), leads_ms)
         waits_ms = sandbox.delays_ms(leading_ms)
         for task in tasks:
             process = self.place[task][1]
             number = self.plan.wraps[wrap].processes[process].index(task)
-            work = _work(self._function(task), process > 0 and not sandbox.lasting)
+            work = self._work(task, forked=process > 0 and not sandbox.lasting)
             ended = partial(self._came, _ended(task))
             self.simulation.start(
                 sandbox.gils[process], number, work, ended, waits_ms.get(process, 0.0)
             )
 
-    def _function(self, task: str) -> FunctionProfile:
-        return self.profile.functions[self.workflow.function_of(task)]
+    def _work(self, task: str, *, forked: bool) -> Work:
+        """What a task does whose function starts no helpers."""
+        function = self.profile.functions[self.workflow.function_of(task)]
+        work: Work = tuple((period.kind, period.duration_ms) for period in function.periods)
+        if forked and function.further_ms:
+            work = (("cpu", function.further_ms), *work)
+        megabytes = function.output_bytes / 1e6
+        if megabytes and any(self._is_handed_over(task, other) for other in self.workflow.tasks):
+            work = (*work, ("native", megabytes * self.platform.shared_ms_per_mb))
+        return work
+
+    def _is_handed_over(self, task: str, consumer: Task) -> bool:
+        """Whether the output goes to another process of its wrap, perhaps on its way to others."""
+        (wrap, process), (other, its) = self.place[task], self.place[consumer.name]
+        return task in consumer.predecessors and process != (its if wrap == other else 0)
 
 
 def _nothing() -> None:
@@ -297,16 +311,5 @@ def _ended(task: str) -> Hashable:
     return "ended", task
 
 
-def _leading_ms(function: FunctionProfile) -> float:
-    leading_ms = 0.0
-    for period in function.periods:
-        if period.kind == "block":
-            break
-        leading_ms += period.duration_ms
-    return leading_ms
-
-
-def _work(function: FunctionProfile, forked: bool) -> Work:
-    """Of functions that start no helpers."""
-    periods = tuple((period.kind, period.duration_ms) for period in function.periods)
-    return (("cpu", function.further_ms), *periods) if forked and function.further_ms else periods
+def _leading_ms(work: Work) -> float:
+    return sum(ms for _, ms in takewhile(lambda part: part[0] != "block", work))

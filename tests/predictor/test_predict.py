@@ -207,6 +207,23 @@ def test_a_process_is_started_with_its_first_task_and_stays_for_the_others(costs
     assert chains_ms([["abc", "d"]], late, costs, "data") == 1.0 + 4.0 + 3.0 + 9.0 + 0.5
 
 
+def test_an_output_that_other_processes_get_is_given_once(costs, profile):
+    """However many they are; and not at all within the process that it comes from."""
+    place = costs.model_copy(update={"shared_ms_per_mb": 0.5})
+    known = profile(**dict.fromkeys("abcd", "block 10"))
+    large = known.functions["a"].model_copy(update={"output_bytes": 4_000_000})
+    known = known.model_copy(update={"functions": known.functions | {"a": large}})
+    for wraps, more_ms in (
+        ([["abcd"]], 0.0),
+        ([["bd", "a", "c"]], 2.0),
+        ([["a", "bcd"]], 2.0),
+        ([["bc", "ad"]], 0.0),
+    ):
+        made = plan(wraps, trigger="data", mechanism="pool")
+        before_ms = Predictor(known, costs).plan_ms(made, WORKFLOW)
+        assert Predictor(known, place).plan_ms(made, WORKFLOW) == before_ms + more_ms
+
+
 def test_what_fires_within_a_request_costs_the_engine_its_turn(costs, profile):
     place = costs.model_copy(update={"stage_ms": 1.0})
     known = profile(**FUNCTIONS)

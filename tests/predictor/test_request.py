@@ -47,7 +47,10 @@ def functions(
         periods.append(Period(kind=kind, start_ms=start, duration_ms=draw(times)))
         start += periods[-1].duration_ms
     forked_ms = draw(st.none() | times.map(lambda more: start + more))
-    return FunctionProfile(latency_ms=start, periods=tuple(periods), forked_ms=forked_ms)
+    output = draw(st.sampled_from([0, 1000, 20_000_000]))
+    return FunctionProfile(
+        latency_ms=start, periods=tuple(periods), forked_ms=forked_ms, output_bytes=output
+    )
 
 
 profiles = st.fixed_dictionaries({name: functions() for name in "fgh"}).map(
@@ -114,6 +117,7 @@ def test_the_kernel_answers_as_the_engines_do_in_virtual_time(data, workflow, pr
         process_compute_ms=constants["process_startup_ms"]
         * data.draw(st.sampled_from([0, 0.5, 1])),
         contention_overhead=data.draw(st.sampled_from([0.0, 0.25])),
+        shared_ms_per_mb=data.draw(st.sampled_from([0.0, 0.5])),
         **constants
         | {name: data.draw(st.none() | times) for name in ("thread_ready_ms", "main_wait_ms")},
     )

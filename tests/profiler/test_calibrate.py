@@ -191,6 +191,8 @@ def test_a_real_gateway_is_calibrated_and_left_as_it_was(
     assert found.request_ms > 0
     low, high = found.spread["request_ms"]
     assert 0 < low <= high
+    low, high = found.spread["shared_ms_per_mb"]
+    assert 0 < low <= found.shared_ms_per_mb <= high < 100
     assert ("contention_overhead" in found.spread) == (found.cpus > 1)
     assert 0 <= found.prediction_error <= 1
     assert "62% of the cores" in found.warnings[0]
