@@ -61,18 +61,20 @@ def call(**changes: Any) -> bytes:
 
     ident = {"watch": [True, True, True], "mark": "", "number": 1}
     fields = {"tasks": [0], "objects": [[None, ""]], "gives": [0], "rest": 0, "alone": True}
-    fields["process"] = 0
-    return b"".join(pieces([json.dumps(ident | fields | changes), "x"]))
+    header = ident | fields | {"process": 0} | changes
+    return b"".join(pieces([json.dumps(list(header.values())), "x"]))
 
 
-def told(server: Any, body: bytes | None = None, **headers: str) -> dict[str, Any]:
+def told(server: Any, body: bytes | None = None, **headers: str) -> Any:
     """What a wrap answers of its one task to a call."""
     from wrap.frames import split
+    from wrap.messages import Result
 
     answer = server.request(body=body or call(), X_Chiron_Call="1", **headers)
     assert answer.status == 200
     _, result, text = split(answer.body)
-    return json.loads(bytes(result)) | {"text": bytes(text).decode()}
+    (found,) = Result.read([result, text])
+    return found
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -82,11 +84,11 @@ def test_a_call_is_traced_for_who_knows_the_key_alone(
     server = start(wrap_image({"one": HANDLER}, PLACES[place]), chiron_trace_key=KEY)
     for headers in ({}, {"X_Chiron_Trace": "1"}):
         result = told(server, **headers)
-        assert result["text"] == USUAL
-        assert not {"delayed", "ticks", "cpu_probe"} & result.keys()
+        assert result.output.text() == USUAL
+        assert (result.delayed, result.ticks, result.cpu_probe) == (None, None, None)
     result = told(server, X_Chiron_Trace=KEY)
-    assert result["text"] == "x 1"
-    assert {"delayed", "ticks", "cpu_probe"} <= result.keys()
+    assert result.output.text() == "x 1"
+    assert None not in (result.delayed, result.ticks, result.cpu_probe)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -151,7 +153,7 @@ def test_a_call_for_what_a_wrap_cannot_run_is_another_plans(
     server = start(wrap_image({"one": HANDLER}, **tasks))
     answer = server.request(body=call(**changes), X_Chiron_Call="1")
     assert (answer.status, answer.json["code"]) == (400, "other-plan")
-    assert told(server)["text"] == USUAL
+    assert told(server).output.text() == USUAL
 
 
 def test_a_call_of_very_deep_json_is_refused(start: Any, wrap_image: Any) -> None:

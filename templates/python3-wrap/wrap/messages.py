@@ -96,34 +96,34 @@ class Request:
         return [self._header(), *(each.unsent_within() for each in self.objects.values())]
 
     def _header(self) -> str:
-        header = {
-            "watch": self.ident.watch,
-            "mark": self.ident.mark,
-            "number": self.ident.number,
-            "tasks": self.tasks,
-            "objects": [(key, each.content_type) for key, each in self.objects.items()],
-            "gives": list(self.gives),
-            "rest": self.rest,
-            "alone": self.alone,
-            "process": self.process,
-        }
-        return json.dumps(header)
+        objects = [(key, each.content_type) for key, each in self.objects.items()]
+        return _encode(
+            (
+                *(self.ident.watch, self.ident.mark, self.ident.number, self.tasks, objects),
+                *(list(self.gives), self.rest, self.alone, self.process),
+            )
+        )
 
     @classmethod
     def read(cls, frames: Iterator[Frame | Shared]) -> Request | None:
         """The next one of a stream of frames; None at its end, or where it breaks off."""
         try:
-            header = json.loads(_text(next(frames)))
+            watch, mark, number, tasks, named, gives, rest, alone, process = _decoded(next(frames))
             objects = {
                 None if key is None else int(key): Object(next(frames), str(content_type))
-                for key, content_type in header["objects"]
+                for key, content_type in named
             }
         except StopIteration:
             return None
-        ident = Ident(Watch(*header["watch"]), str(header["mark"]), int(header["number"]))
-        tasks, gives = (list(map(int, header[name])) for name in ("tasks", "gives"))
-        rest, process = int(header["rest"]), int(header["process"])
-        return cls(ident, tasks, objects, frozenset(gives), rest, bool(header["alone"]), process)
+        return cls(
+            Ident(Watch(*watch), str(mark), int(number)),
+            [int(task) for task in tasks],
+            objects,
+            frozenset(int(task) for task in gives),
+            int(rest),
+            bool(alone),
+            int(process),
+        )
 
 
 @dataclass
@@ -164,17 +164,15 @@ class Result:
         return [self._header(), "" if self.output is None else self.output.unsent_within()]
 
     def _header(self) -> str:
-        header = {name: value for name, value in vars(self).items() if value is not None}
-        if self.output is not None:
-            header["output"] = self.output.content_type
-        return json.dumps(header)
+        fields = vars(self) | {"output": self.output and self.output.content_type}
+        return _encode(list(fields.values()))
 
     @classmethod
     def read(cls, frames: Sequence[Frame | Shared]) -> list[Result]:
         """The results of a list of frames, two to each."""
         results = []
         for header, content in zip(frames[::2], frames[1::2], strict=True):
-            result = cls(**json.loads(_text(header)))
+            result = cls(*_decoded(header))
             if result.output is not None:
                 result.output = Object(content, str(result.output))
             results.append(result)
@@ -188,7 +186,15 @@ class Result:
         self.ready = None if self.ready is None else self.ready + seconds
 
 
-def _text(frame: Frame | Shared) -> str:
-    if isinstance(frame, Shared):
+#: Headers are lists of fields in their order, which takes half of the time of names with them.
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_DECODER = json.JSONDecoder()
+
+
+def _decoded(header: Frame | Shared) -> list[Any]:
+    if isinstance(header, Shared):
         raise TypeError("a header in shared memory")
-    return str(frame, "utf-8")
+    fields, _ = _DECODER.raw_decode(str(header, "utf-8"))
+    if not isinstance(fields, list):
+        raise TypeError("a header that is no list")
+    return fields
