@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from cli import options
-from cli.evaluate_options import command_line
+from cli.evaluate_options import command_line, say_what_is_left_out
 from cli.output import emit, progress, table
 from cli.place import embedded_gateway, launcher_on
 from evaluation.bench.machine import this_machine
@@ -16,6 +17,7 @@ from evaluation.runtime.rounds import Figure, RuntimeReport
 from openfaas.client import Gateway
 
 _COLUMNS = ["what", "median", "p25", "p75", "unit"]
+_OTHERS = "others"
 
 
 @click.command("runtime")
@@ -23,9 +25,9 @@ _COLUMNS = ["what", "median", "p25", "p75", "unit"]
 @click.option(
     "--part",
     "chosen",
-    type=click.Choice([part.name for part in PARTS]),
+    type=click.Choice([*(part.name for part in PARTS), _OTHERS]),
     multiple=True,
-    help="Measure this part only; may be repeated.",
+    help=f"Measure this part only; may be repeated. {_OTHERS} compares with Ray and Dask.",
 )
 @options.output("out")
 @options.as_json
@@ -36,9 +38,14 @@ def command(quick: bool, chosen: tuple[str, ...], output: Path, as_json: bool) -
     Example:
       chiron evaluate runtime --quick
     """
+    parts = [part for part in PARTS if part.name in chosen or not chosen]
+    if _OTHERS in chosen:
+        from evaluation.runtime.others import SYSTEMS, others  # makes what it hands over, 100 MB
+
+        say_what_is_left_out(SYSTEMS)
+        parts.append(others())
     with embedded_gateway() as url, Gateway(url) as gateway:
         rounds = QUICK_ROUNDS if quick else ROUNDS
-        parts = [part for part in PARTS if part.name in chosen or not chosen]
         found = measure_runtime(launcher_on(gateway), rounds, progress, parts)
     report = RuntimeReport(machine=this_machine(), command=command_line(), figures=found)
     emit(report, output / f"{'-'.join(['runtime', *chosen])}.json", as_json)
@@ -46,8 +53,26 @@ def command(quick: bool, chosen: tuple[str, ...], output: Path, as_json: bool) -
 
 
 def _show(report: RuntimeReport) -> None:
-    samples = report.figures[0].samples
-    table(f"medians of {samples} rounds", _COLUMNS, [_row(figure) for figure in report.figures])
+    alone = [figure for figure in report.figures if not figure.system]
+    if alone:
+        table(_title(alone), _COLUMNS, [_row(figure) for figure in alone])
+    compared = [figure for figure in report.figures if figure.system]
+    if compared:
+        systems = list(dict.fromkeys(figure.system for figure in compared))
+        title = f"{_title(compared)} (quartiles), ms"
+        table(title, ["what", *systems], _rows_of_systems(compared, systems))
+
+
+def _title(figures: Sequence[Figure]) -> str:
+    return f"medians of {figures[0].samples} rounds"
+
+
+def _rows_of_systems(figures: Sequence[Figure], systems: Sequence[str]) -> Iterator[list[str]]:
+    """A row for each figure, with what every system has of it."""
+    found = {(figure.name, figure.system): figure for figure in figures}
+    for name in dict.fromkeys(figure.name for figure in figures):
+        cells = (found.get((name, system)) for system in systems)
+        yield [name, *(f"{f.median:.2f} ({f.low:.2f}-{f.high:.2f})" if f else "" for f in cells)]
 
 
 def _row(figure: Figure) -> list[str]:

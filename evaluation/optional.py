@@ -26,6 +26,8 @@ _NEEDED = {
     "RFR": _SCIKIT_LEARN,
     "LSTM": _PYTORCH,
     "GNN": _PYTORCH,
+    "Ray": Library("ray", "Ray", "comparison"),
+    "Dask": Library("distributed", "Dask distributed", "comparison"),
 }
 
 

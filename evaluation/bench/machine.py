@@ -15,7 +15,7 @@ import psutil
 from openfaas.client import Gateway
 from workflow.documents import Document
 
-_PACKAGES = ("chiron-openfaas", "flask", "waitress", "aiohttp", "urllib3", "numba")
+_PACKAGES = ("chiron-openfaas", "flask", "waitress", "aiohttp", "urllib3", "numba", "ray", "dask")
 _HERE = Path(__file__).parent
 _GIT_S = 10
 

@@ -343,7 +343,7 @@ PARTS = (
 def measure_runtime(
     launcher: Launcher, rounds: int, progress: Callable[[str], None], parts: Sequence[Part]
 ) -> tuple[Figure, ...]:
-    """Every figure of `parts`, of `rounds` rounds each (at least two).
+    """Every figure of `parts`, of `rounds` rounds each (at least two), fewer of slower parts.
 
     Requests go straight to the processes of the embedded gateway of `launcher`, so that what its
     hop costs is in those figures alone that are about it.
@@ -355,7 +355,8 @@ def measure_runtime(
     for part in parts:
         progress(f"deploying {part.name}")
         with part.probes(launcher) as probes:
-            progress(f"{part.name}: {rounds} rounds of {len(probes)} measurements in turn")
-            taken = interleaved(probes, rounds)
+            count = max(2, rounds // part.slower)
+            progress(f"{part.name}: {count} rounds of {len(probes)} measurements in turn")
+            taken = interleaved(probes, count)
             found += [quantity.figure(taken) for quantity in part.quantities]
     return tuple(found)

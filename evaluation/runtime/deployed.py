@@ -50,7 +50,13 @@ class Shape(NamedTuple):
     plan: Plan
 
 
-def shape(name: str, function: str, stages: Sequence[Sizes], mechanism: str = "fork") -> Shape:
+def shape(
+    name: str,
+    function: str,
+    stages: Sequence[Sizes],
+    mechanism: str = "fork",
+    memory_mib: int = _MEMORY_MIB,
+) -> Shape:
     """A workflow whose tasks all use `function`; each stage takes the outputs of the one before."""
     workflow_name = f"chiron-evaluate-{name}"
     tasks: list[Task] = []
@@ -68,7 +74,7 @@ def shape(name: str, function: str, stages: Sequence[Sizes], mechanism: str = "f
         Wrap(
             name=f"{workflow_name}-wrap{index + 1}",
             cpus=_CPUS,
-            memory_mib=_MEMORY_MIB,
+            memory_mib=memory_mib,
             mechanism=mechanism,
             processes=over_stages(parts[index]),
         )

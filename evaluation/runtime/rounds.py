@@ -20,9 +20,13 @@ _WARM_UP = 10
 
 
 class Figure(Document):
-    """One quantity: median and quartiles of `samples` rounds."""
+    """One quantity: median and quartiles of `samples` rounds.
+
+    `system` says of which it is, where several are compared.
+    """
 
     name: str
+    system: str = ""
     unit: Unit
     median: float
     low: float
@@ -45,6 +49,7 @@ class Quantity(NamedTuple):
     name: str
     of: Callable[[Round], float]
     unit: Unit = "ms"
+    system: str = ""
 
     def figure(self, rounds: Sequence[Round]) -> Figure:
         """The figure of at least two rounds.
@@ -54,16 +59,26 @@ class Quantity(NamedTuple):
         quartiles = statistics.quantiles(map(self.of, rounds), n=4, method="inclusive")
         low, median, high = (round(each, 3) for each in quartiles)
         return Figure(
-            name=self.name, unit=self.unit, median=median, low=low, high=high, samples=len(rounds)
+            name=self.name,
+            system=self.system,
+            unit=self.unit,
+            median=median,
+            low=low,
+            high=high,
+            samples=len(rounds),
         )
 
 
 class Part(NamedTuple):
-    """What is measured in turn, so that it can be compared: deployed by `probes` for that long."""
+    """What is measured in turn, so that it can be compared: deployed by `probes` for that long.
+
+    Where a round of it takes longer, it has so many times fewer: `slower`.
+    """
 
     name: str
     quantities: Sequence[Quantity]
     probes: Callable[[Launcher], AbstractContextManager[list[Probe]]]
+    slower: int = 1
 
 
 def interleaved(probes: Sequence[Probe], rounds: int) -> list[Round]:

@@ -23,3 +23,16 @@ def test_every_figure_is_shown_with_its_quartiles(capsys):
     assert any(
         line.split() == ["fork", "2.00", "1.50", "3.25", "ms"] for line in shown.splitlines()
     )
+
+
+def test_systems_are_shown_beside_each_other(capsys):
+    figures = tuple(
+        Figure(name=name, system=system, unit="ms", median=2.0, low=1.5, high=3.25, samples=5)
+        for name, system in (("a no-op", "wrap"), ("an array", "Ray"), ("a no-op", "Ray"))
+    )
+    evaluate_runtime._show(RuntimeReport(machine=this_machine(), command="chiron", figures=figures))
+    lines = [line.split() for line in capsys.readouterr().err.splitlines()]
+    cell = ["2.00", "(1.50-3.25)"]
+    assert ["what", "wrap", "Ray"] in lines
+    assert ["a", "no-op", *cell, *cell] in lines
+    assert ["an", "array", *cell] in lines
