@@ -1,8 +1,7 @@
-"""The client of an OpenFaaS gateway: what faas-cli can do, as methods."""
+"""The client of an OpenFaaS gateway: what the verbs ask of it, as methods."""
 
 from __future__ import annotations
 
-import base64
 import re
 import time
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from requests.adapters import HTTPAdapter
 
 from openfaas.credentials import Credentials
 from openfaas.endings import TAIL, by_memory, last_words
-from openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine, Secret
+from openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine
 from workflow.errors import ChironError
 
 #: What faas-cli allows a call to the gateway's API, in seconds.
@@ -82,13 +81,6 @@ class Gateway:
         """Which provider and versions the gateway has."""
         return self._get(GatewayInfo, "/system/info", "information")
 
-    def healthy(self) -> bool:
-        """Whether a gateway answers at the URL and calls itself healthy."""
-        try:
-            return self._function("GET", "/healthz").ok
-        except ChironError:
-            return False
-
     def functions(self) -> list[FunctionStatus]:
         """The deployed functions."""
         return self._get(list[FunctionStatus], "/system/functions", "list of functions")
@@ -138,15 +130,6 @@ class Gateway:
                 )
                 raise ChironError("not-removed", message, functions=(name,), status=504)
             time.sleep(_INTERVAL_S)
-
-    def scale(self, name: str, replicas: int) -> None:
-        """Ask for `replicas` of the function `name`; Community Edition keeps them within 1 to 5."""
-        self._system(
-            "POST",
-            f"/system/scale-function/{quote(name, safe='')}",
-            what=f"function {name}",
-            json={"serviceName": name, "replicas": replicas},
-        )
 
     def invoke(
         self,
@@ -204,24 +187,6 @@ class Gateway:
         lines = [line for line in response.content.splitlines() if line.strip()]
         return [self._parsed(LogLine, line) for line in lines[-tail:]]
 
-    def secrets(self) -> list[str]:
-        """The names of the secrets."""
-        found = self._get(list[Secret], "/system/secrets", "list of secrets")
-        return [secret.name for secret in found]
-
-    def create_secret(self, name: str, value: str | bytes) -> None:
-        """Create the secret `name`."""
-        self._write_secret("POST", name, value)
-
-    def update_secret(self, name: str, value: str | bytes) -> None:
-        """Replace the value of the secret `name`."""
-        self._write_secret("PUT", name, value)
-
-    def remove_secret(self, name: str) -> None:
-        """Remove the secret `name`."""
-        body = {"name": name}
-        self._system("DELETE", "/system/secrets", what=f"secret {name}", json=body)
-
     def _update_or_create(self, spec: FunctionSpec) -> None:
         what = f"function {spec.service}"
         body = spec.body()
@@ -239,14 +204,6 @@ class Gateway:
             if error.code != "not-found":
                 raise
             return None
-
-    def _write_secret(self, method: str, name: str, value: str | bytes) -> None:
-        if isinstance(value, bytes):
-            content = {"rawValue": base64.b64encode(value).decode("ascii")}
-        else:
-            content = {"value": value}
-        body = {"name": name} | content
-        self._system(method, "/system/secrets", what=f"secret {name}", json=body)
 
     def _missing(self, name: str, probe_s: float) -> str | None:
         """What the function still lacks to be ready, None for nothing.

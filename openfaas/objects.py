@@ -182,10 +182,3 @@ class GatewayInfo(WireObject):
     @property
     def _provider(self) -> str:
         return self.provider.provider.removesuffix("-ce")
-
-
-class Secret(WireObject):
-    """A secret's name; gateways never tell its value."""
-
-    name: str
-    namespace: str = ""
