@@ -6,7 +6,7 @@ import math
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -36,7 +36,6 @@ from workflow.documents import dump, write_atomically
 from workflow.errors import ChironError, Faults
 from workflow.folder import WorkflowFolder
 from workflow.plan import DEFAULT_TRIGGER
-from workflow.profile import Profile
 from workflow.triggers import TriggerKind
 
 DEFAULT_PLANNERS = "one-to-one,sand,faastlane,pgp"
@@ -136,23 +135,25 @@ def measuring(command: Command) -> Command:
 
 
 def measure(
-    names: Sequence[str],
+    experiments: Sequence[str],
     folders: Sequence[Path],
     wanted: Wanted,
     scale: Scale,
     further_s: Mapping[str, float] | None = None,
 ) -> FolderFaults:
-    """Measure what the experiments `names` need of the workflows in `folders`.
+    """Measure what `experiments` need of the workflows in `folders`.
 
     What the output folder has already is not measured again. `further_s` has the seconds of what
     the caller does afterwards, for the forecast. A workflow that cannot be measured does not keep
     others from it: what is wrong with it is told, and returned to be raised at the end.
     """
-    settings, measurements = wanted.settings, measurements_of(list(names))
+    settings, measurements = wanted.settings, measurements_of(list(experiments))
     faults = FolderFaults(folders)
     opened = open_folders(folders, faults)
     _keep_given(opened, wanted)
-    require_profiles(wanted.output / each.workflow.name / PROFILE_FILE for each in opened)
+    names = [each.workflow.name for each in opened]
+    profiles = {name: wanted.output / name / PROFILE_FILE for name in names}
+    require_profiles(profiles.values())
     with connect(
         wanted.gateway, local=wanted.local, tls_no_verify=wanted.tls_no_verify
     ) as launcher:
@@ -162,7 +163,7 @@ def measure(
             scale,
             measurements,
             calibrated=(wanted.output / PLATFORM_FILE).exists(),
-            profiles=_profiles(wanted.output, [each.workflow.name for each in opened]),
+            profiled=[name for name, file in profiles.items() if file.exists()],
             pulling=not launcher.gateway.info().embedded,
         )
         progress(in_words({**parts, **(further_s or {})}))
@@ -254,17 +255,6 @@ def _keep_given(folders: Sequence[WorkflowFolder], wanted: Wanted) -> None:
         write_atomically(file, dump(read_profile(wanted.profile)))
     if wanted.platform:
         write_atomically(wanted.output / PLATFORM_FILE, dump(read_platform(wanted.platform)))
-
-
-def _profiles(out: Path, workflows: Sequence[str]) -> dict[str, Profile]:
-    """The profiles that the folder of a run has already, and that can be read."""
-    found = {}
-    for name in workflows:
-        file = out / name / PROFILE_FILE
-        with suppress(ChironError):  # told once it is the workflow's turn
-            if file.exists():
-                found[name] = read_profile(file)
-    return found
 
 
 def command_line() -> str:
