@@ -161,11 +161,8 @@ def deploy_beside(
     missing are deployed, those that are there stay as they are. The deployable folder is generated
     in `out`. `trace_key` is that of the wrap that will hand requests on to it, if there is one.
 
-    Raises
-    ------
-    ChironError
-        Of generating, building and deploying; ``wrong-output`` and the like where an answer is
-        another.
+    Raises what comes of generating, building and deploying; ``wrong-output`` and the like where an
+    answer is another.
     """
     gateway = launcher.gateway
     marks = request.marks(sources)

@@ -46,10 +46,7 @@ class Place:
     def connect(self) -> Iterator[Launcher]:
         """A launcher there, for the length of the block.
 
-        Raises
-        ------
-        ChironError
-            ``no-gateway``, which offers ``--local``; ``unauthorised``.
+        Raises ``no-gateway``, which offers ``--local``; ``unauthorised``.
         """
         named = nullcontext(gateway_url(self.gateway, os.environ))
         with embedded_gateway(backend=self.local) if self.local else named as url:
@@ -114,10 +111,7 @@ def builder() -> Builder:
     Where none says what it is, images are for the registry that OPENFAAS_PREFIX names; without one
     they are for an embedded gateway that is yet to be started.
 
-    Raises
-    ------
-    ChironError
-        ``unauthorised`` where a gateway wants a login first, and no registry is named.
+    Raises ``unauthorised`` where a gateway wants a login first, and no registry is named.
     """
     try:
         with Place().connect() as launcher:
@@ -145,11 +139,8 @@ def build_local(stack_file: Path) -> None:
 
     As with faas-cli, those with ``skip_build`` are left out: their images are there already.
 
-    Raises
-    ------
-    ChironError
-        ``bad-link``, or the gateway's own error, with the function's name; the images before it
-        stay built.
+    Raises ``bad-link``, or the gateway's own error, with the function's name; the images before it
+    stay built.
     """
     store = ImageStore(images_folder())
     _build_all(stack_file, lambda source, _: build(source, TEMPLATES, store, say=progress))

@@ -87,10 +87,7 @@ def remove_all(gateway: Gateway, names: Sequence[str]) -> None:
 
     A removal that fails is tried again. Whoever is interrupted here removes them all the same.
 
-    Raises
-    ------
-    ChironError
-        The gateway's own, with the names of those that stay and the lines that remove them.
+    Raises the gateway's own error, with the names of those that stay and what removes them.
     """
     _finished(_remove, gateway, names)
 

@@ -153,10 +153,7 @@ class ClientInvoker(Invoker):
 def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) -> Invoker:
     """What runs the workflow named `workflow` on `gateway`, found by the functions' annotations.
 
-    Raises
-    ------
-    ChironError
-        ``not-deployed``, or ``ambiguous`` where several planners of it are deployed.
+    Raises ``not-deployed``, or ``ambiguous`` where several planners of it are deployed.
     """
     functions = gateway.functions()
     called = [

@@ -58,8 +58,7 @@ def build(
         venv_cache: where venvs are kept; ``$CHIRON_HOME/venvs`` if None.
         say: told what is installed for it, if anything.
 
-    Raises:
-        GatewayError: unknown lang, missing template or handler, requirements pip cannot install.
+    Raises GatewayError: unknown lang, missing template or handler, requirements pip cannot install.
     """
     checked = check(function, templates)
     cache = venv_cache or home() / "venvs"
@@ -153,8 +152,7 @@ def build_in_docker(
         templates: folder with one folder per template, each with a Dockerfile.
         arguments: build arguments of the template's Dockerfile, such as ``BASE_IMAGE``.
 
-    Raises:
-        GatewayError: as `build`, no engine to be used, or a build that fails.
+    Raises GatewayError: as `build`, no engine to be used, or a build that fails.
     """
     checked = check(function, templates)
     with (

@@ -156,11 +156,8 @@ class Gateway:
     def wait_ready(self, name: str, timeout_s: float = 30.0) -> None:
         """Return once the function `name` answers itself, whatever its gateway says of it.
 
-        Raises
-        ------
-        ChironError
-            ``not-ready`` after `timeout_s` seconds, or once it has gone above its memory limit,
-            with what the function answered last and the last lines of its log; ``no-gateway``.
+        Raises ``not-ready`` after `timeout_s` seconds, or once it has gone above its memory limit,
+        with what the function answered last and the last lines of its log; ``no-gateway``.
         """
         deadline = time.monotonic() + timeout_s
         while True:

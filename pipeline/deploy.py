@@ -89,10 +89,7 @@ def deploy(
     profile.json, platform.json, plan.json and build/ are written to `out`; `progress` is called
     with a line for every step.
 
-    Raises
-    ------
-    ChironError
-        Of whichever step fails; nothing stays half-deployed.
+    Raises what comes of whichever step fails; nothing stays half-deployed.
     """
     request.folder.payloads()  # what is wrong there is better known before anything is measured
     sources = launcher.sources(request.folder)

@@ -59,12 +59,9 @@ def run(work: Work, limits: Limits, tell: Progress, stop: Stop) -> Any:
     `work` can be pickled, and is called with a function that takes lines of progress, which `tell`
     gets. `stop` is asked every now and then; work that has to stop may remove what it made before.
 
-    Raises
-    ------
-    Failed
-        With the error of `work`; that of `stop`; ``time-limit``, ``cpu-limit`` or
-        ``memory-limit`` (422); ``internal`` where `work` has a fault, ``died`` where something
-        killed it (500).
+    Raises `Failed` with the error of `work`; that of `stop`; ``time-limit``, ``cpu-limit`` or
+    ``memory-limit`` (422); ``internal`` where `work` has a fault, ``died`` where something killed
+    it (500).
     """
     process, ours = _start(work, limits)
     try:

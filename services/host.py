@@ -127,11 +127,8 @@ class Host:
 
         Function, arguments and result have to be as `services.child.run` wants them.
 
-        Raises
-        ------
-        ChironError
-            What `function` raises; ``time-limit`` and the like (422); ``busy`` (429) where as
-            much is being computed as may be.
+        Raises what `function` raises; ``time-limit`` and the like (422); ``busy`` (429) where as
+        much is being computed as may be.
         """
         if not self._slots.acquire(blocking=False):
             message = f"{SLOTS} requests are being computed already: try again soon"
