@@ -67,12 +67,11 @@ class Placed(NamedTuple):
 class Bench:
     """The variants that answer behind the gateway at `url`, and why the others are not here.
 
-    With the request, what is known of its answer, and what holds answers against that.
+    With the request, and what checks its answers.
     """
 
     url: str
     body: bytes
-    expected: ExpectedAnswer | None
     check: Check
     placed: Mapping[str, Placed]
     refused: Mapping[str, str]
@@ -142,7 +141,7 @@ def deploy(
             label, reason = next(iter(refused.items()))
             message = f"nothing can be measured; {label}: {reason}"
             raise ChironError("nothing-deployed", message, status=502)
-        yield Bench(gateway.url, body, expected, check, placed, refused)
+        yield Bench(gateway.url, body, check, placed, refused)
 
 
 def _keep_reason(error: ChironError, label: str, refused: dict[str, str], place: Place) -> None:

@@ -194,11 +194,6 @@ def _window_s(scale: Scale, seconds: float, per_s: float) -> float:
     return max(seconds, min(scale.most_s, FEWEST / per_s))
 
 
-def closed_window_s(scale: Scale) -> float:
-    """How long a window of the closed loop typically is."""
-    return _window_s(scale, scale.closed_s, scale.per_s)
-
-
 def peak_per_s(out: Path) -> float:
     """The highest throughput that any variant has reached in the closed loop; 1 without one."""
     rows = CLOSED.journal(out).rows()
@@ -207,7 +202,7 @@ def peak_per_s(out: Path) -> float:
 
 
 def _closed_seconds(scale: Scale, variants: int) -> float:
-    level_s = closed_window_s(scale) + _CLOSED_MORE_S
+    level_s = _window_s(scale, scale.closed_s, scale.per_s) + _CLOSED_MORE_S
     return scale.closed_rounds * variants * len(scale.clients) * level_s
 
 

@@ -19,8 +19,7 @@ from evaluation.measurements.client import (
     client_of,
     route_of,
 )
-from evaluation.measurements.load import MOST_UNDER_WAY, ClosedSample, closed_loop, open_loop
-from evaluation.measurements.wrk import installed, wrk_loop
+from evaluation.measurements.load import MOST_UNDER_WAY, closed_loop, open_loop
 from scheduler.schedule import schedule
 from workflow.errors import ChironError
 
@@ -178,25 +177,3 @@ def test_one_to_one_is_called_task_by_task_and_every_other_planner_once(
     tasks = {call.task for stage in route("one-to-one").stages for call in stage}
     assert tasks == set(small.workflow.by_name)
     assert [len(stage) for stage in route("sand").stages] == [1]
-
-
-@pytest.mark.skipif(not installed(), reason="wrk is not installed")
-@pytest.mark.parametrize(("expected", "wrong"), [("yes", False), ("no", True), (None, False)])
-def test_wrk_counts_what_is_answered_right(expected, wrong):
-    def check(client: Client) -> Awaitable[ClosedSample]:
-        arguments = (client.url, "f", b'"', expected, 2, 1.0)
-        return asyncio.to_thread(wrk_loop, *arguments)
-
-    found = against(yes, check)
-    assert found.clients == 2
-    assert (found.per_s == 0, found.errors > 0) == (wrong, wrong)
-
-
-def test_a_wrk_that_does_not_work_is_named(monkeypatch, tmp_path):
-    broken = tmp_path / "wrk"
-    broken.write_text("#!/bin/sh\necho nonsense\n")
-    broken.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    with pytest.raises(ChironError) as error:
-        wrk_loop("http://127.0.0.1:9", "f", b"", "", 1, 1.0)
-    assert error.value.code == "no-wrk"
