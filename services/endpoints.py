@@ -24,7 +24,7 @@ from profiler.profile import profile
 from profiler.tracer import require_tracing
 from scheduler.choices import Choices
 from scheduler.folder_settings import FolderSettings, wanted
-from scheduler.schedule import schedule_as
+from scheduler.schedule import schedule
 from services import NAMES
 from services.child import Progress
 from services.host import host
@@ -189,7 +189,7 @@ def scheduled(body: ScheduleRequest) -> dict[str, Any]:
         environments={f: wanted(given) for f, given in body.environments.items()},
         secrets=body.secrets,
     )
-    plan = schedule_as(workflow, body.profile, body.platform, slo_ms, body, settings)
+    plan = schedule(workflow, body.profile, body.platform, slo_ms, body, settings)
     return plan.model_dump(mode="json")
 
 

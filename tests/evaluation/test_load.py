@@ -20,6 +20,7 @@ from evaluation.measurements.client import (
     route_of,
 )
 from evaluation.measurements.load import MOST_UNDER_WAY, closed_loop, open_loop
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.errors import ChironError
 
@@ -170,7 +171,7 @@ def test_one_to_one_is_called_task_by_task_and_every_other_planner_once(
     profile = profile_of(small.workflow)
 
     def route(planner):
-        plan = schedule(small.workflow, profile, platform, 100.0, planner=planner)
+        plan = schedule(small.workflow, profile, platform, 100.0, Choices(planner=planner))
         return route_of(plan, small.workflow)
 
     assert [len(stage) for stage in route("one-to-one").stages] == [1, 2, 2, 1]

@@ -24,6 +24,7 @@ from evaluation.measurements.single import MEMORY, REQUESTS, MemorySample, Reque
 from evaluation.report.glance import averages, cell
 from evaluation.report.page import write_report
 from evaluation.report.tables import facts, table_of
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.documents import dump, write_atomically
 from workflow.errors import ChironError
@@ -46,7 +47,7 @@ def run_folder(small, profile_of, platform, tmp_path) -> Path:
     """A run that is set up, of one workflow, of which nothing is measured yet."""
     profile, out = profile_of(small.workflow), tmp_path / "run"
     plans = {
-        label: schedule(small.workflow, profile, platform, 30.0, planner=label.split()[0])
+        label: schedule(small.workflow, profile, platform, 30.0, Choices(planner=label.split()[0]))
         for label in KNOWN
         if not label.startswith("A/A")
     }
