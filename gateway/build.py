@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,6 @@ class FunctionSource:
     image: str
     lang: str
     handler: Path
-    env: Mapping[str, str] = field(default_factory=dict)
 
     def fault(self, code: str, message: str) -> GatewayError:
         """What is wrong with it, said with its name."""
@@ -103,7 +102,7 @@ def check(function: FunctionSource, templates: Path) -> Checked:
         raise function.fault("template-missing", said)
     _check_handler(function, "handle" if style else "WRAP")
     files = [folder / "requirements.txt" for folder in (template, function.handler)]
-    env = {**({"handler_style": style} if style else {}), **function.env}
+    env: dict[str, str] = {"handler_style": style} if style else {}
     return Checked(reference, template, env, requirements.union(function.name, *files))
 
 

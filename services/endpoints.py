@@ -402,6 +402,6 @@ class Health(Document):
 @_health.get("/healthz", responses={200: Health})
 def get_health() -> Response:
     """Say what is missing on this machine, and the line that fixes it."""
-    found = preflight(host().config.gateway_url, host().config.variables)
+    found = preflight(host().config.gateway_url, os.environ)
     ok = all(finding.ok for finding in found if finding.required)
     return _json(Health(ok=ok, findings=tuple(found)))
