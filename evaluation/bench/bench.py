@@ -16,7 +16,6 @@ from deployment.measure import WARM_UP, Check, check_of, checked_invoke
 from evaluation.bench.setup import Place
 from evaluation.bench.usage import Around, Sandboxes, Unseen, around, meter
 from evaluation.bench.variants import apart
-from evaluation.measurements.client import Route, route_of
 from openfaas.client import Gateway
 from workflow.answer import ExpectedAnswer
 from workflow.documents import read_json, write_atomically
@@ -60,7 +59,6 @@ class Placed(NamedTuple):
     deployment: Deployment
     meter: Sandboxes | Unseen
     around: Around
-    route: Route
 
 
 @dataclass(frozen=True)
@@ -135,8 +133,7 @@ def deploy(
             else:
                 seen = meter(deployment.names, gateway.url)
                 beside = around(sources.supporting, gateway.url, seen)
-                route = route_of(plan, folder.workflow)
-                placed[label] = Placed(plan, deployment, seen, beside, route)
+                placed[label] = Placed(plan, deployment, seen, beside)
         if not placed and refused:
             label, reason = next(iter(refused.items()))
             message = f"nothing can be measured; {label}: {reason}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
 from evaluation.bench.bench import Placed
@@ -150,10 +150,15 @@ Closed = tuple[ClosedSample, ...]
 Open = tuple[OpenSample, ...]
 
 
+def _client(session: Session, placed: Placed) -> AbstractAsyncContextManager[Client]:
+    bench, route = session.bench, placed.deployment.invoker.route
+    return client_of(bench.url, route, bench.body, bench.check)
+
+
 def _closed(session: Session, placed: Placed) -> Closed:
     async def levels() -> Closed:
-        bench, scale = session.bench, session.scale
-        async with client_of(bench.url, placed.route, bench.body, bench.check) as client:
+        scale = session.scale
+        async with _client(session, placed) as client:
             return tuple([await _level(client, placed, n, scale) for n in scale.clients])
 
     return asyncio.run(levels())
@@ -173,11 +178,11 @@ async def _level(client: Client, placed: Placed, clients: int, scale: Scale) -> 
 
 def _open(session: Session, placed: Placed) -> Open:
     """A sample for every rate, up to the first that is too high."""
-    bench, scale, peak = session.bench, session.scale, peak_per_s(session.out)
+    scale, peak = session.scale, peak_per_s(session.out)
 
     async def rates() -> Open:
         samples: list[OpenSample] = []
-        async with client_of(bench.url, placed.route, bench.body, bench.check) as client:
+        async with _client(session, placed) as client:
             for rate in (share * peak for share in scale.rates):
                 samples.append(await open_loop(client, rate, _window_s(scale, scale.open_s, rate)))
                 if samples[-1].dropped or samples[-1].errors:

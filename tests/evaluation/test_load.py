@@ -9,16 +9,9 @@ from typing import TypeVar
 import pytest
 from aiohttp import web
 
+from deployment.invoke import Call, Route, route_of
 from deployment.measure import Check
-from evaluation.measurements.client import (
-    FEWEST,
-    Call,
-    Client,
-    RequestError,
-    Route,
-    client_of,
-    route_of,
-)
+from evaluation.measurements.client import FEWEST, Client, RequestError, client_of
 from evaluation.measurements.load import MOST_UNDER_WAY, closed_loop, open_loop
 from scheduler.choices import Choices
 from scheduler.schedule import schedule

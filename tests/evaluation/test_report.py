@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from deployment.invoke import Timeline
 from evaluation.bench.machine import Target, this_machine
 from evaluation.bench.settings import Run, Settings
 from evaluation.bench.setup import Setup
@@ -95,7 +96,7 @@ def measured(run_folder) -> Path:
     write_rounds(run_folder, OPEN, lambda *k: (
         OpenSample(per_s=5.0, arrived=150, dropped=50, errors=0, latencies_ms=(k[0],) * 100),
     ), 1)  # fmt: skip
-    write_rounds(run_folder, BREAKDOWN, lambda *_: (break_down(20.0, [(1.0, SPANS)]),), 1)
+    write_rounds(run_folder, BREAKDOWN, lambda *_: (break_down(20.0, [Timeline(1.0, SPANS)]),), 1)
     return run_folder
 
 
@@ -121,7 +122,7 @@ def test_a_table_has_percentages_ranges_and_what_its_words_mean(measured):
 
 
 def test_of_two_traces_the_faster_is_the_typical_one(measured):
-    traces = (break_down(20.0, [(1.0, SPANS)]), break_down(90.0, [(1.0, SPANS)]))
+    traces = (break_down(20.0, [Timeline(1.0, SPANS)]), break_down(90.0, [Timeline(1.0, SPANS)]))
     write_rounds(measured, BREAKDOWN, lambda *_: traces, 1)
     rows = breakdown(read_run(measured)).rows
     assert {row.typical.latency_ms for row in rows} == {20.0}
