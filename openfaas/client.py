@@ -86,9 +86,9 @@ class Gateway:
         return self._get(list[FunctionStatus], "/system/functions", "list of functions")
 
     def describe(self, name: str) -> FunctionStatus:
-        """The function `name`, with what it uses."""
+        """The function `name`."""
         path = f"/system/function/{quote(name, safe='')}"
-        return self._get(FunctionStatus, path, f"function {name}", {"usage": "1"})
+        return self._get(FunctionStatus, path, f"function {name}")
 
     def deploy(self, spec: FunctionSpec) -> None:
         """Update the function, or create it where the gateway does not know it yet.
@@ -324,10 +324,8 @@ class Gateway:
             status=400 if response.status_code < 500 else 502,
         )
 
-    def _get(
-        self, kind: type[Answer], path: str, what: str, params: Mapping[str, str] | None = None
-    ) -> Answer:
-        return self._parsed(kind, self._system("GET", path, what=what, params=params).content)
+    def _get(self, kind: type[Answer], path: str, what: str) -> Answer:
+        return self._parsed(kind, self._system("GET", path, what=what).content)
 
     def _parsed(self, kind: type[Answer], content: bytes) -> Answer:
         try:

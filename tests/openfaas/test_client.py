@@ -102,19 +102,6 @@ def test_functions_parses_statuses_with_absent_and_null_fields(client, gateway):
     assert status.labels == {}
 
 
-def test_describe_asks_for_usage(client, gateway):
-    gateway.answer(
-        "GET /system/function/a",
-        (200, {"name": "a", "availableReplicas": 1, "usage": {"totalMemoryBytes": 2e6}}),
-    )
-
-    status = client.describe("a")
-
-    assert gateway.calls[0].query == {"usage": "1"}
-    assert status.usage is not None
-    assert status.usage.total_memory_bytes == 2e6
-
-
 def test_names_cannot_leave_their_place_in_the_path(client, gateway):
     with pytest.raises(ChironError, match="nothing here"):
         client.describe("../../healthz?x=1")
@@ -252,7 +239,6 @@ def test_info_names_provider_and_release(client, gateway):
     info = client.info()
 
     assert (info.provider.provider, info.provider.version.release) == ("faasd", "0.19.0")
-    assert (info.version.release, info.version.commit_message) == ("0.27.3", "c")
 
 
 def test_invoke_returns_any_answer_of_the_function(client, gateway):
