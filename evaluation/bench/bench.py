@@ -14,7 +14,7 @@ from deployment.deploy import remove_all
 from deployment.launcher import Deployment
 from deployment.measure import WARM_UP, Check, check_of, checked_invoke
 from evaluation.bench.setup import Place
-from evaluation.bench.usage import Around, Sandboxes, Unseen, around, meter
+from evaluation.bench.usage import Around, Sandboxes, around, meter
 from evaluation.bench.variants import apart
 from openfaas.client import Gateway
 from workflow.answer import ExpectedAnswer
@@ -57,7 +57,8 @@ class Placed(NamedTuple):
 
     plan: Plan
     deployment: Deployment
-    meter: Sandboxes | Unseen
+    #: None where its sandboxes are not to be seen.
+    meter: Sandboxes | None
     around: Around
 
 

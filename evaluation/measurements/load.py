@@ -166,11 +166,12 @@ def _closed(session: Session, placed: Placed) -> Closed:
 
 async def _level(client: Client, placed: Placed, clients: int, scale: Scale) -> ClosedSample:
     """A sample with the CPU time of its requests."""
-    before = placed.around.cpu_s(placed.meter)
+    meter, around = placed.meter, placed.around
+    before = around.cpu_s(meter) if meter else {}
     sample = await closed_loop(client, clients, scale.closed_s, scale.most_s)
-    after = placed.around.cpu_s(placed.meter)
-    if not before or not after or not sample.answered:
+    if meter is None or not sample.answered:
         return sample
+    after = around.cpu_s(meter)
     used_ms = {part: 1000 * (after[part] - before[part]) / sample.answered for part in before}
     rounded = {part: round(each, 3) for part, each in used_ms.items()}
     return sample.model_copy(update={"cpu_ms": rounded})
