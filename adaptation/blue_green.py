@@ -55,10 +55,8 @@ class BlueGreen:
         would first remove them: the entry stays what it is, and hands its requests on. What is
         interrupted leaves both versions, and `settle` does the rest.
 
-        Raises
-        ------
-        ChironError
-            ``not-switched``, or the gateway's own: then `old` serves, and `candidate` is removed.
+        Raises ``not-switched``, or the gateway's own: then `old` serves, and `candidate` is
+        removed.
         """
         try:
             if old and by_route:
@@ -80,11 +78,8 @@ class BlueGreen:
 
         An entry that has forgotten where to hand its requests on to is told.
 
-        Raises
-        ------
-        ChironError
-            ``not-switched`` where `current` does not serve yet, whatever its entry's annotations
-            say: then all stay.
+        Raises ``not-switched`` where `current` does not serve yet, whatever its entry's annotations
+        say: then all stay.
         """
         name = current.called.name
         if current.behind and self._wrap_behind(name) != current.behind:
@@ -187,10 +182,7 @@ def repair(gateway: Gateway, current: Serving, tell: Tell) -> None:
     """Deploy the wraps of `current` again that have ended: with twice the memory, where the end of
     their log says that memory was why.
 
-    Raises
-    ------
-    ChironError
-        The gateway's own, or ``not-ready``.
+    Raises the gateway's own error, or ``not-ready``.
     """
     for function in current.wraps:
         # A call may start one that was scaled to zero.

@@ -69,10 +69,7 @@ class GatewayMetrics:
     def totals(self, function: str) -> Totals:
         """What the gateway has counted of the answers of `function` that were none of an error.
 
-        Raises
-        ------
-        ChironError
-            ``no-metrics`` where there are none at the URL.
+        Raises ``no-metrics`` where there are none at the URL.
         """
         own = [
             sample
@@ -128,10 +125,7 @@ def find_latencies(
 
     OpenFaaS serves its metrics on a port of their own (8082), which is not always reachable.
 
-    Raises
-    ------
-    ChironError
-        ``no-metrics`` where there are none at `metrics_url`.
+    Raises ``no-metrics`` where there are none at `metrics_url`.
     """
     url = metrics_url or f"{gateway.url}/metrics"
     metrics = GatewayMetrics(url, probes.wait, verify_tls)

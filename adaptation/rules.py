@@ -119,10 +119,8 @@ def judge(served: Served, plan: Plan, rules: Rules) -> Verdict:
     One of as many CPUs, predicted about as fast, for the same code, brings nothing:
     two profiles of one function are never quite equal. One of more CPUs has to be faster.
 
-    Raises
-    ------
-    ChironError
-        ``slo-missed`` where `plan` would replace it but misses the SLO, and the rules want better.
+    Raises ``slo-missed`` where `plan` would replace it but misses the SLO, and the rules want
+    better.
     """
     verdict = _compared(served, plan, rules)
     if verdict.switch and plan.meets_slo is False and not rules.best_effort:

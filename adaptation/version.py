@@ -16,11 +16,11 @@ from deployment.deploy import deploy_stack, removed_on_failure
 from deployment.launcher import Launcher, invoker_for
 from deployment.measure import Checked, Measurement, measure
 from generator.annotations import (
-    PLANNER,
     ROLE,
     WORKFLOW,
     DeployedPrediction,
     answering,
+    identity,
     read_prediction,
 )
 from generator.fingerprint import digest
@@ -91,8 +91,7 @@ def serving(gateway: Gateway, workflow: str, planner: str) -> Serving | None:
     functions = [
         function
         for function in gateway.functions()
-        if (function.annotations.get(WORKFLOW), function.annotations.get(PLANNER))
-        == (workflow, planner)
+        if identity(function.annotations) == (workflow, planner)
     ]
     called = next((f for f in functions if f.annotations.get(ROLE) == "entry"), None)
     if called is None:
@@ -161,11 +160,8 @@ def deploy_beside(
     missing are deployed, those that are there stay as they are. The deployable folder is generated
     in `out`. `trace_key` is that of the wrap that will hand requests on to it, if there is one.
 
-    Raises
-    ------
-    ChironError
-        Of generating, building and deploying; ``wrong-output`` and the like where an answer is
-        another.
+    Raises what comes of generating, building and deploying; ``wrong-output`` and the like where an
+    answer is another.
     """
     gateway = launcher.gateway
     marks = request.marks(sources)

@@ -63,11 +63,8 @@ class Watcher:
     def run(self, *, once: bool = False) -> None:
         """Watch until interrupted; `once` ends with the first verdict.
 
-        Raises
-        ------
-        ChironError
-            Whatever keeps a workflow from being deployed that was not; with `once`, all else that
-            fails. Otherwise a failure is an event, and the next look comes after a window.
+        Raises whatever keeps a workflow from being deployed that was not; with `once`, all else
+        that fails. Otherwise a failure is an event, and the next look comes after a window.
         """
         if self._serving() is None:
             self._adapt(Reason("it is not deployed"))

@@ -11,7 +11,7 @@ from cli import options
 from cli.artefacts import read_platform, read_profile
 from cli.options import choices
 from cli.output import emit, next_step, progress, table, warn
-from cli.place import Place, place, place_flags
+from cli.place import Place, place
 from deployment.measure import Measurement
 from pipeline.deploy import DeploymentReport, DeploymentRequest, deploy
 from scheduler.choices import Choices
@@ -71,8 +71,7 @@ def command(
         file = shlex.quote(str(output / "build" / "stack.yaml"))
         next_step(f"chiron serve{flag}, then faas-cli deploy -f {file}")
     else:
-        flags = place_flags(place.gateway, local=None, tls_no_verify=place.tls_no_verify)
-        invoke = shlex.join(["chiron", "invoke", report.plan.workflow, *flags])
+        invoke = shlex.join(["chiron", "invoke", report.plan.workflow, *place.flags])
         payload = request.folder.payloads()[0].name
         next_step(f"{invoke} < {shlex.quote(str(folder / payload))}")
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
 from cli.evaluate import command as evaluate
 from cli.evaluate_options import FolderFaults, Wanted, measure, measuring, say_what_is_left_out
 from cli.output import next_step, progress, table, warn
-from cli.place import place_flags
 from evaluation.bench.setup import PLATFORM_FILE
 from evaluation.experiments.recorded import read_run
 from evaluation.experiments.results import EXPERIMENTS, results_of
@@ -45,28 +43,24 @@ class Other:
 def _prediction(folders: tuple[Path, ...], wanted: Wanted) -> list[str] | None:
     if not folders:
         return None
-    plans, samples = ("2", "8") if wanted.quick else ("24", "20")
-    chosen = folders[:1] if wanted.quick else folders
+    plans, samples = ("2", "8") if wanted.settings.quick else ("24", "20")
+    chosen = folders[:1] if wanted.settings.quick else folders
     constants = ["--platform", str(wanted.output / PLATFORM_FILE)]
     # Baselines learn from the other workflows, which takes several, and time.
     baselines = [] if len(chosen) > 1 else ["--no-baselines"]
     amount = ["--plans", plans, "--samples", samples]
-    return [*map(str, chosen), *amount, *baselines, *constants, *_place(wanted)]
+    return [*map(str, chosen), *amount, *baselines, *constants, *wanted.place.flags]
 
 
 def _scheduler(_: tuple[Path, ...], wanted: Wanted) -> list[str]:
-    return ["--cases", "4", "--samples", "2", "--no-large"] if wanted.quick else []
+    return ["--cases", "4", "--samples", "2", "--no-large"] if wanted.settings.quick else []
 
 
 def _runtime(_: tuple[Path, ...], wanted: Wanted) -> list[str] | None:
     """It measures an embedded gateway of its own."""
-    if not wanted.local:
+    if not wanted.place.local:
         return None
-    return ["--quick"] if wanted.quick else []
-
-
-def _place(wanted: Wanted) -> list[str]:
-    return place_flags(wanted.gateway, local=wanted.local, tls_no_verify=wanted.tls_no_verify)
+    return ["--quick"] if wanted.settings.quick else []
 
 
 #: A further verb plugs in here, and in `cli.evaluate`.
@@ -85,7 +79,7 @@ OTHERS = (
 )
 @click.option("--only-report", is_flag=True, help="Measure nothing: render what is there.")
 @measuring
-def command(workflows: str | None, only_report: bool, **wanted: Any) -> None:
+def command(workflows: str | None, only_report: bool, wanted: Wanted) -> None:
     """Measure every planner on every workflow by all experiments, and write one report.
 
     A run that was stopped goes on where it was when it is given the same output folder.
@@ -94,19 +88,18 @@ def command(workflows: str | None, only_report: bool, **wanted: Any) -> None:
     Example:
       chiron evaluate all --local --quick -o out/evaluation
     """
-    asked = Wanted(**wanted)
     folders = () if only_report else find_workflows(workflows, Path.cwd())
-    say_what_is_left_out([PICTURES, *(() if only_report or asked.quick else BASELINES)])
+    say_what_is_left_out([PICTURES, *(() if only_report or wanted.settings.quick else BASELINES)])
     faults = FolderFaults(folders)
     if not only_report:
-        further_s = {o.name: o.quick_s if asked.quick else o.full_s for o in OTHERS}
-        faults = measure(list(EXPERIMENTS), folders, asked, asked.scale(None), further_s)
+        further_s = {o.name: o.quick_s if wanted.settings.quick else o.full_s for o in OTHERS}
+        faults = measure(list(EXPERIMENTS), folders, wanted, wanted.scale(None), further_s)
         good = tuple(folder for folder in folders if folder not in faults.folders)
         for other in OTHERS:
             with faults.noting(f"chiron evaluate {other.name}"):
-                _run_other(other, good, asked)
-    report = write_report(asked.output)
-    folder = read_run(asked.output)
+                _run_other(other, good, wanted)
+    report = write_report(wanted.output)
+    folder = read_run(wanted.output)
     if shown := averages_table(results_of(list(EXPERIMENTS), folder), folder.ours):
         table(shown.title, shown.columns, shown.rows, shown.notes, shown.keys)
     warn(folder.warnings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
@@ -48,8 +48,8 @@ def _command(name: str, figure: _Figure) -> click.Command:
     @folders_argument
     @measuring
     @options.as_json
-    def command(folders: tuple[Path, ...], as_json: bool, **wanted: Any) -> None:
-        single(name, folders, Wanted(**wanted), as_json=as_json, samples=figure.samples)
+    def command(folders: tuple[Path, ...], as_json: bool, wanted: Wanted) -> None:
+        single(name, folders, wanted, as_json=as_json, samples=figure.samples)
 
     return command
 

@@ -6,17 +6,18 @@ import math
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import wraps
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import click
 
 from cli import options
 from cli.artefacts import read_platform, read_profile
 from cli.output import emit, error_line, progress, table, warn
-from cli.place import connect
+from cli.place import Place, place
 from evaluation.bench.machine import target_of, this_machine
 from evaluation.bench.settings import FULL, QUICK, Scale, Settings, open_run
 from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
@@ -28,7 +29,6 @@ from evaluation.measurements.run import measure_workflow
 from evaluation.optional import PICTURES, left_out
 from evaluation.report.page import write_results
 from evaluation.report.tables import table_of
-from gateway.names import BackendName as Backend
 from predictor.mechanisms import MECHANISMS
 from scheduler.choices import Choices, Strategy
 from scheduler.planners import PLANNERS
@@ -36,12 +36,10 @@ from workflow.documents import dump, write_atomically
 from workflow.errors import ChironError, Faults
 from workflow.folder import WorkflowFolder
 from workflow.plan import DEFAULT_TRIGGER
-from workflow.profile import Profile
 from workflow.triggers import TriggerKind
 
 DEFAULT_PLANNERS = "one-to-one,sand,faastlane,pgp"
-Command = Callable[..., Any]
-_OPTIONS: tuple[Callable[[Command], Command], ...] = (
+_OPTIONS: tuple[Callable[[options.Command], options.Command], ...] = (
     click.option(
         "--planners",
         default=DEFAULT_PLANNERS,
@@ -71,9 +69,7 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option("--quick", is_flag=True, help="Few samples, wide intervals."),
     click.option("--profile", type=click.Path(path_type=Path), help="Instead of measuring it."),
     click.option("--platform", type=click.Path(path_type=Path), help="Instead of measuring it."),
-    options.gateway,
-    options.tls_no_verify,
-    options.local,
+    place(options.local),
     options.output("out"),
 )
 
@@ -88,91 +84,86 @@ folders_argument = click.argument(
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the user asked for."""
+    """What the user asked for: what is compared with what, how much, where, and where to.
 
-    planners: str
-    mechanisms: str
-    trigger: TriggerKind
-    slo: float | None
-    strategy: Strategy
-    headroom: bool
-    check: bool
+    ``profile`` and ``platform`` were measured before.
+    """
+
+    settings: Settings
     samples: int | None
-    quick: bool
     profile: Path | None
     platform: Path | None
-    gateway: str | None
-    tls_no_verify: bool
-    local: Backend | None
+    place: Place
     output: Path
-
-    @property
-    def settings(self) -> Settings:
-        """What is compared with what."""
-        return Settings(
-            planners=parse_planners(self.planners),
-            mechanisms=parse_mechanisms(self.mechanisms),
-            trigger=self.trigger,
-            strategy=self.strategy,
-            headroom=self.headroom,
-            check=self.check,
-            slo_ms=self.slo,
-            quick=self.quick,
-        )
 
     def scale(self, samples: int | None) -> Scale:
         """How much is measured: `samples` requests, or as many as the user asks for."""
-        scale = QUICK if self.quick else FULL
+        scale = QUICK if self.settings.quick else FULL
         if self.samples:
             return replace(scale, requests=self.samples, requests_s=math.inf)
-        return scale if self.quick or samples is None else replace(scale, requests=samples)
+        return scale if self.settings.quick or samples is None else replace(scale, requests=samples)
 
 
-def measuring(command: Command) -> Command:
-    """Adds the options of `Wanted`."""
+def measuring(command: options.Command) -> options.Command:
+    """The options of a verb that measures deployments, as one argument: what is `Wanted`."""
+
+    @wraps(command)
+    def with_wanted(
+        *arguments: Any, planners: str, mechanisms: str, slo: float | None, **others: Any
+    ) -> Any:
+        settings = Settings(
+            planners=parse_planners(planners),
+            mechanisms=parse_mechanisms(mechanisms),
+            slo_ms=slo,
+            **{name: others.pop(name) for name in Settings.model_fields if name in others},
+        )
+        given = {f.name: others.pop(f.name) for f in fields(Wanted) if f.name in others}
+        return command(*arguments, wanted=Wanted(settings=settings, **given), **others)
+
+    decorated = cast(options.Command, with_wanted)
     for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+        decorated = option(decorated)
+    return decorated
 
 
 def measure(
-    names: Sequence[str],
+    experiments: Sequence[str],
     folders: Sequence[Path],
     wanted: Wanted,
     scale: Scale,
     further_s: Mapping[str, float] | None = None,
 ) -> FolderFaults:
-    """Measure what the experiments `names` need of the workflows in `folders`.
+    """Measure what `experiments` need of the workflows in `folders`.
 
     What the output folder has already is not measured again. `further_s` has the seconds of what
     the caller does afterwards, for the forecast. A workflow that cannot be measured does not keep
     others from it: what is wrong with it is told, and returned to be raised at the end.
     """
-    settings, measurements = wanted.settings, measurements_of(list(names))
+    settings, measurements = wanted.settings, measurements_of(list(experiments))
     faults = FolderFaults(folders)
     opened = open_folders(folders, faults)
     _keep_given(opened, wanted)
-    require_profiles(wanted.output / each.workflow.name / PROFILE_FILE for each in opened)
-    with connect(
-        wanted.gateway, local=wanted.local, tls_no_verify=wanted.tls_no_verify
-    ) as launcher:
+    names = [each.workflow.name for each in opened]
+    profiles = {name: wanted.output / name / PROFILE_FILE for name in names}
+    require_profiles(profiles.values())
+    with wanted.place.connect() as launcher:
         parts = forecast(
             [each.workflow for each in opened],
             settings,
             scale,
             measurements,
             calibrated=(wanted.output / PLATFORM_FILE).exists(),
-            profiles=_profiles(wanted.output, [each.workflow.name for each in opened]),
+            profiled=[name for name, file in profiles.items() if file.exists()],
             pulling=not launcher.gateway.info().embedded,
         )
         progress(in_words({**parts, **(further_s or {})}))
         target = target_of(launcher.gateway)
         run = open_run(wanted.output, settings, this_machine(), target, command_line())
-        place = place_of(launcher, wanted.output, progress)
+        here = place_of(launcher, wanted.output, progress)
         for folder in opened:
             out = wanted.output / folder.workflow.name
             with faults.of(folder.path):
-                measure_workflow(folder, place, out, run, scale, measurements)
+                measure_workflow(folder, here, out, run, scale, measurements)
     return faults
 
 
@@ -254,17 +245,6 @@ def _keep_given(folders: Sequence[WorkflowFolder], wanted: Wanted) -> None:
         write_atomically(file, dump(read_profile(wanted.profile)))
     if wanted.platform:
         write_atomically(wanted.output / PLATFORM_FILE, dump(read_platform(wanted.platform)))
-
-
-def _profiles(out: Path, workflows: Sequence[str]) -> dict[str, Profile]:
-    """The profiles that the folder of a run has already, and that can be read."""
-    found = {}
-    for name in workflows:
-        file = out / name / PROFILE_FILE
-        with suppress(ChironError):  # told once it is the workflow's turn
-            if file.exists():
-                found[name] = read_profile(file)
-    return found
 
 
 def command_line() -> str:

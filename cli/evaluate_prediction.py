@@ -13,14 +13,15 @@ from cli import options
 from cli.artefacts import read_platform
 from cli.evaluate_options import FolderFaults, command_line, open_folders, say_what_is_left_out
 from cli.output import emit, progress, table, warn
-from cli.place import connect
+from cli.place import Place, place
 from deployment.background_load import busy_line
 from deployment.launcher import Launcher
 from evaluation.bench.bench import Leftovers
 from evaluation.bench.machine import target_of, this_machine
 from evaluation.bench.rounds import Journal
 from evaluation.bench.settings import open_run
-from evaluation.bench.setup import PLATFORM_FILE, Place, place_of, require_profiles
+from evaluation.bench.setup import PLATFORM_FILE, place_of, require_profiles
+from evaluation.bench.setup import Place as MeasuredPlace
 from evaluation.optional import PICTURES, missing
 from evaluation.prediction import comparison, published
 from evaluation.prediction.baselines.learning import BASELINES, BaselineReport, HeldOut
@@ -36,7 +37,6 @@ from evaluation.prediction.rows import (
     profile_file,
 )
 from evaluation.testbed import read_platform as read_testbed_platform
-from gateway.names import BackendName as Backend
 from predictor.mechanisms import MECHANISMS
 from profiler.profile import profile
 from workflow.documents import dump, write_atomically
@@ -70,9 +70,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
     help="What the baselines do not see in training.",
 )
 @click.option("--baselines/--no-baselines", default=True, help="Train RFR, LSTM and GNN too.")
-@options.gateway
-@options.tls_no_verify
-@options.local
+@place(options.local)
 @options.output("out")
 @options.as_json
 def command(
@@ -85,9 +83,7 @@ def command(
     seed: int,
     held_out: HeldOut,
     baselines: bool,
-    gateway: str | None,
-    tls_no_verify: bool,
-    local: Backend | None,
+    place: Place,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -110,8 +106,8 @@ def command(
     kept_back = held_out if baselines else None
     say_what_is_left_out([PICTURES, *(BASELINES if baselines else ())])
     if testbed:
-        place = given or read_testbed_platform()
-        found = compare_with_testbed(testbed, place, held_out=kept_back, progress=progress)
+        constants = given or read_testbed_platform()
+        found = compare_with_testbed(testbed, constants, held_out=kept_back, progress=progress)
         _keep(found, published.as_csv(found), output, as_json)
         return
     faults = FolderFaults(folders)
@@ -119,7 +115,7 @@ def command(
         rows = output / "prediction-rows"
         opened = open_folders(folders, faults)
         settings = RowSettings(samples=samples, seed=seed)
-        with connect(gateway, local=local, tls_no_verify=tls_no_verify) as launcher:
+        with place.connect() as launcher:
             measure_rows(rows, opened, launcher, settings, faults, plans=plans, platform=given)
         if faults.folders.issuperset(folders):
             faults.raise_all()
@@ -292,7 +288,7 @@ def _missing(
         yield [_Batch(folder, mechanism, journal, batch, functions) for batch in missing]
 
 
-def _measure(batch: _Batch, place: Place, leftovers: Leftovers, samples: int) -> None:
+def _measure(batch: _Batch, place: MeasuredPlace, leftovers: Leftovers, samples: int) -> None:
     def say(line: str) -> None:
         progress(f"{batch.folder.workflow.name} {batch.mechanism}: {line}")
 

@@ -9,7 +9,7 @@ import click
 
 from cli import options
 from cli.output import emit, progress, table
-from cli.place import connect
+from cli.place import Place, place
 from deployment.launcher import Launcher
 from deployment.local_launcher import LocalLauncher
 from evaluation.profiler import ProfilerReport, check_profiler
@@ -23,18 +23,14 @@ _COLUMNS = [
 @click.command("profiler")
 @click.option("--repeats", type=click.IntRange(min=2), default=5, show_default=True)
 @click.option("--samples", type=click.IntRange(min=3), default=20, show_default=True)
-@options.gateway
-@options.tls_no_verify
-@options.local
+@place(options.local)
 @click.option("--local-launcher", is_flag=True, help="Run the functions here, without any gateway.")
 @options.output("out")
 @options.as_json
 def command(
     repeats: int,
     samples: int,
-    gateway: str | None,
-    tls_no_verify: bool,
-    local: Backend | None,
+    place: Place,
     local_launcher: bool,
     output: Path,
     as_json: bool,
@@ -46,14 +42,12 @@ def command(
       chiron evaluate profiler --local
     """
     with ExitStack() as stack:
-        place: Launcher | LocalLauncher = (
-            LocalLauncher(progress)
-            if local_launcher
-            else stack.enter_context(connect(gateway, local=local, tls_no_verify=tls_no_verify))
+        here: Launcher | LocalLauncher = (
+            LocalLauncher(progress) if local_launcher else stack.enter_context(place.connect())
         )
         report = check_profiler(
-            place,
-            command=_command(local, local_launcher=local_launcher),
+            here,
+            command=_command(place.local, local_launcher=local_launcher),
             repeats=repeats,
             samples=samples,
             progress=progress,

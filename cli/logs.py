@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import click
 
@@ -24,7 +23,6 @@ _PRINTED = re.compile(r"\[([\w-]+)(?: ([\w-]+))?\] ")
 @click.option(
     "--execution", metavar="ID", help="Only what was printed for this one (its X-Call-Id)."
 )
-@click.option("--executions", is_flag=True, help="List them, the last one last.")
 @click.option(
     "--tail", type=click.IntRange(min=1), default=100, show_default=True, help="Lines of each wrap."
 )
@@ -34,7 +32,6 @@ def command(
     function: str | None,
     planner: str | None,
     execution: str | None,
-    executions: bool,
     tail: int,
     place: Place,
 ) -> None:
@@ -49,7 +46,7 @@ def command(
         names = wraps_of(launcher.gateway, workflow, planner)
         lines = [line for name in names for line in launcher.gateway.logs(name, tail)]
     wanted = [line for line in lines if _is_of(line, function, execution)]
-    for text in _listed(wanted) if executions else in_order(wanted):
+    for text in in_order(wanted):
         click.echo(text)
 
 
@@ -59,14 +56,3 @@ def _is_of(line: LogLine, function: str | None, execution: str | None) -> bool:
     name, ident = printed.groups(default="") if printed else ("", "")
     right = execution is None or (ident != "" and execution.startswith(ident))
     return function in (None, name) and right
-
-
-def _listed(lines: Sequence[LogLine]) -> list[str]:
-    """The executions that `lines` are of: since when, which, and the functions that printed."""
-    found: dict[str, tuple[str, dict[str, None]]] = {}
-    for line in sorted(lines, key=lambda line: line.timestamp):
-        printed = _PRINTED.search(line.text)
-        if printed and printed[2]:
-            _, functions = found.setdefault(printed[2], (line.timestamp, {}))
-            functions[printed[1]] = None
-    return [f"{since} {ident} {', '.join(names)}" for ident, (since, names) in found.items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -28,50 +28,46 @@ from workflow.errors import ChironError
 from workflow.folder import check_links
 
 
-@contextmanager
-def connect(
-    gateway: str | None,
-    *,
-    local: Backend | None,
-    tls_no_verify: bool = False,
-    gateway_url_inside: str = "",
-) -> Iterator[Launcher]:
-    """A launcher on the gateway that flags and environment name, or on one that is embedded.
-
-    `local` is what runs the functions of the embedded one. Functions reach the one that is named
-    at `gateway_url_inside`, or where its provider has it.
-
-    Raises
-    ------
-    ChironError
-        ``no-gateway``, which offers ``--local``; ``unauthorised``.
-    """
-    named = nullcontext(gateway_url(gateway, os.environ))
-    with embedded_gateway(backend=local) if local else named as url:
-        credentials = None if local else credentials_for(url, os.environ)
-        with Gateway(url, credentials, verify_tls=not tls_no_verify) as client:
-            launcher = launcher_on(client, gateway_url_inside)
-            try:
-                yield launcher
-            finally:
-                try:
-                    launcher.remove_left()
-                except ChironError as error:
-                    warn([error.message])
-
-
 @dataclass(frozen=True)
 class Place:
-    """Where a verb deploys, in its options' words: those of `connect`."""
+    """Where a verb deploys, in its options' words.
+
+    ``local`` is what runs the functions of an embedded gateway, None for the one that `gateway` or
+    the environment names. Functions reach that at ``gateway_url_inside``, or where its provider has
+    it.
+    """
 
     gateway: str | None = None
     tls_no_verify: bool = False
     gateway_url_inside: str = ""
     local: Backend | None = None
 
-    def connect(self) -> AbstractContextManager[Launcher]:
-        """A launcher there, as `connect` has it."""
-        return connect(**vars(self))
+    @contextmanager
+    def connect(self) -> Iterator[Launcher]:
+        """A launcher there, for the length of the block.
+
+        Raises ``no-gateway``, which offers ``--local``; ``unauthorised``.
+        """
+        named = nullcontext(gateway_url(self.gateway, os.environ))
+        with embedded_gateway(backend=self.local) if self.local else named as url:
+            credentials = None if self.local else credentials_for(url, os.environ)
+            with Gateway(url, credentials, verify_tls=not self.tls_no_verify) as client:
+                launcher = launcher_on(client, self.gateway_url_inside)
+                try:
+                    yield launcher
+                finally:
+                    try:
+                        launcher.remove_left()
+                    except ChironError as error:
+                        warn([error.message])
+
+    @property
+    def flags(self) -> list[str]:
+        """The options that say the same place to another verb."""
+        gateway = ["-g", self.gateway] if self.gateway else []
+        embedded = ["--local"] if self.local else []
+        backend = ["--backend", self.local] if self.local and self.local != "process" else []
+        return [*gateway, *embedded, *backend, *(["--tls-no-verify"] * self.tls_no_verify)]
 
 
 def place(*more: Callable[..., Any]) -> Callable[[options.Command], options.Command]:
@@ -89,14 +85,6 @@ def place(*more: Callable[..., Any]) -> Callable[[options.Command], options.Comm
         return decorated
 
     return add
-
-
-def place_flags(flag: str | None, *, local: Backend | None, tls_no_verify: bool) -> list[str]:
-    """The options that say the same place to another verb."""
-    gateway = ["-g", flag] if flag else []
-    embedded = ["--local"] if local else []
-    backend = ["--backend", local] if local and local != "process" else []
-    return [*gateway, *embedded, *backend, *(["--tls-no-verify"] if tls_no_verify else [])]
 
 
 @contextmanager
@@ -118,18 +106,15 @@ def embedded_gateway(
 
 
 def builder() -> Builder:
-    """What builds images for the gateway that the environment names, as for `connect`.
+    """What builds images for the gateway that the environment names, as for `Place`.
 
     Where none says what it is, images are for the registry that OPENFAAS_PREFIX names; without one
     they are for an embedded gateway that is yet to be started.
 
-    Raises
-    ------
-    ChironError
-        ``unauthorised`` where a gateway wants a login first, and no registry is named.
+    Raises ``unauthorised`` where a gateway wants a login first, and no registry is named.
     """
     try:
-        with connect(None, local=None) as launcher:
+        with Place().connect() as launcher:
             return launcher.build
     except ChironError as error:
         if image_prefix(os.environ):
@@ -154,11 +139,8 @@ def build_local(stack_file: Path) -> None:
 
     As with faas-cli, those with ``skip_build`` are left out: their images are there already.
 
-    Raises
-    ------
-    ChironError
-        ``bad-link``, or the gateway's own error, with the function's name; the images before it
-        stay built.
+    Raises ``bad-link``, or the gateway's own error, with the function's name; the images before it
+    stay built.
     """
     store = ImageStore(images_folder())
     _build_all(stack_file, lambda source, _: build(source, TEMPLATES, store, say=progress))

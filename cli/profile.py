@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ import click
 from cli import options
 from cli.artefacts import read_profile
 from cli.output import emit, next_step, progress, table
-from cli.place import Place, place, place_flags
+from cli.place import Place, place
 from deployment.launcher import Launcher
 from deployment.local_launcher import LocalLauncher
 from profiler.chrome_trace import chrome_trace
@@ -68,9 +69,8 @@ def command(
         progress(f"wrote {trace}")
     if old:
         _show(profile_changes(old, measured))
-    embedded = place.local or ("process" if local_launcher else None)
-    flags = place_flags(place.gateway, local=embedded, tls_no_verify=place.tls_no_verify)
-    next_step(shlex.join(["chiron", "calibrate", *flags]))
+    there = replace(place, local="process") if local_launcher and not place.local else place
+    next_step(shlex.join(["chiron", "calibrate", *there.flags]))
 
 
 def _show(changes: Changes) -> None:

@@ -19,7 +19,7 @@ from scheduler.folder_settings import read_settings
 from scheduler.options import Job, Option
 from scheduler.pareto import considered, pareto
 from scheduler.picture import Picture, draw
-from scheduler.schedule import job_of, schedule_as
+from scheduler.schedule import job_of, schedule
 from scheduler.strategies import memory_mib
 from workflow.folder import WorkflowFolder
 
@@ -71,23 +71,14 @@ def command(
     opened = WorkflowFolder.open(folder)
     functions, place = measured(folder, profile, platform)
     settings = read_settings(opened, os.environ)
-    job = job_of(
-        opened.workflow,
-        functions,
-        place,
-        slo,
-        settings=settings,
-        limits=choices.limits,
-        headroom=choices.headroom,
-        trigger=choices.trigger,
-    )
+    job = job_of(opened.workflow, functions, place, slo, choices, settings)
     if front:
         _pareto(job, slo, choices.mechanism, output or Path("pareto.json"), as_json)
         return 0
     tasks = len(opened.workflow.tasks)
     if tasks >= _MANY_TASKS:
         progress(f"searching plans of {tasks} tasks")
-    plan = schedule_as(opened.workflow, functions, place, slo, choices, settings)
+    plan = schedule(opened.workflow, functions, place, slo, choices, settings)
     for line in plan.why:
         progress(line)
     warn(plan.predicted.warnings if plan.predicted else ())

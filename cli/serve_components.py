@@ -6,13 +6,12 @@ import json
 import shlex
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
 
 import click
 
 from cli.output import next_step, progress
-from cli.place import connect
+from cli.place import Place
 from openfaas.credentials import Credentials
 from services.access import SECRET_FILES, basic_auth, bearer_token
 from services.app import create_app
@@ -39,7 +38,7 @@ def serve_components(
     listener = listen(host, port, secret=secret)
     with listener, gateway as url:
         config = Config(
-            connect=partial(connect, url, local=None, tls_no_verify=tls_no_verify),
+            connect=Place(url, tls_no_verify).connect,
             gateway_url=url,
             root=root.resolve(),
             components=components,

@@ -46,10 +46,7 @@ class Caller:
     def call(self, name: str, body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
         """POST `body` to the function `name`; any status is a reply.
 
-        Raises
-        ------
-        ChironError
-            ``no-gateway`` where nothing answers, ``timeout``.
+        Raises ``no-gateway`` where nothing answers, ``timeout``.
         """
         url = f"{self._url}/function/{quote(name, safe='')}"
         content = {"Content-Type": "application/json", **(headers or {})}

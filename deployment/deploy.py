@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from deployment.postmortem import explained, keep_logs
-from generator.annotations import PLANNER, WORKFLOW
+from generator.annotations import WORKFLOW, identity
 from generator.fingerprint import unchanged
 from openfaas.client import Gateway
 from openfaas.stack import deployment, read_stack
@@ -71,12 +71,12 @@ def remove_outdated(gateway: Gateway, stack_file: Path) -> None:
     They are what an earlier plan needed and this one does not.
     """
     stack = read_stack(stack_file, {})
-    current = {_identity(function.annotations) for function in stack.functions.values()}
+    current = {identity(function.annotations) for function in stack.functions.values()}
     outdated = [
         function.name
         for function in gateway.functions()
         if WORKFLOW in function.annotations
-        and _identity(function.annotations) in current
+        and identity(function.annotations) in current
         and function.name not in stack.functions
     ]
     remove_all(gateway, outdated)
@@ -87,10 +87,7 @@ def remove_all(gateway: Gateway, names: Sequence[str]) -> None:
 
     A removal that fails is tried again. Whoever is interrupted here removes them all the same.
 
-    Raises
-    ------
-    ChironError
-        The gateway's own, with the names of those that stay and the lines that remove them.
+    Raises the gateway's own error, with the names of those that stay and what removes them.
     """
     _finished(_remove, gateway, names)
 
@@ -136,7 +133,3 @@ def _removal_failure(gateway: Gateway, name: str) -> ChironError | None:
     except ChironError as error:
         return None if error.code == "not-found" else error  # somebody else removed it meanwhile
     return None
-
-
-def _identity(annotations: Mapping[str, str]) -> tuple[str | None, str | None]:
-    return annotations.get(WORKFLOW), annotations.get(PLANNER)

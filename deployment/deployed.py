@@ -56,10 +56,7 @@ def deployed(gateway: Gateway) -> Deployments:
 def wraps_of(gateway: Gateway, workflow: str, planner: str | None = None) -> tuple[str, ...]:
     """The functions of `workflow`, as `planner` or as all of its planners, by name.
 
-    Raises
-    ------
-    ChironError
-        ``not-deployed``, with the workflows that are.
+    Raises ``not-deployed``, with the workflows that are.
     """
     everything = deployed(gateway).deployments
     found = [

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from itertools import groupby, repeat
-from typing import Self
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple, Self
 from uuid import uuid4
 
 from deployment.caller import Caller, Reply
@@ -18,7 +17,6 @@ from generator.annotations import (
     ROLE,
     WORKFLOW,
     DeployedPrediction,
-    TaskFlow,
     answering,
     read_flow,
     read_prediction,
@@ -26,9 +24,11 @@ from generator.annotations import (
 from generator.declaration import NumberedSource
 from generator.settings import client_timeout_s
 from openfaas.client import Gateway
+from openfaas.objects import FunctionStatus
 from workflow.data import bytes_of, resolve, text_of
 from workflow.errors import ChironError
-from workflow.model import Source
+from workflow.model import Source, Workflow
+from workflow.plan import Plan
 from workflow.tracing import KEY_ANNOTATION, Row, Traced, trace_header
 
 #: The roles of functions that clients call.
@@ -37,126 +37,145 @@ _CALLED = ("entry", "task")
 _SHOWN = 300
 
 
+class Call(NamedTuple):
+    """One call of a function: its body is what `source` stands for, its answer `task`'s output."""
+
+    function: str
+    task: str
+    source: Source
+
+
+class Route(NamedTuple):
+    """The calls of a request, stage by stage, and which of their answers are the workflow's.
+
+    ``fail`` is error and cause where the workflow ends in a Fail state that the client has to see
+    to.
+    """
+
+    stages: Sequence[Sequence[Call]]
+    output: Source
+    fail: Sequence[str] | None = None
+
+
+class Timeline(NamedTuple):
+    """What a wrap did: its rows, and when its clock began on the client's, in milliseconds."""
+
+    begin_ms: float
+    rows: list[Row]
+
+
 @dataclass(frozen=True)
 class Answer:
-    """A workflow's answer: its output, the client's latency, the wrap's timeline if asked for."""
+    """A workflow's answer: its output, the client's latency, what wraps did where that was asked.
+
+    ``timelines`` has every wrap that the client called.
+    """
 
     output: str
     latency_ms: float
-    timeline: list[Row] = field(default_factory=list)
+    timelines: tuple[Timeline, ...] = ()
+
+    @property
+    def timeline(self) -> list[Row]:
+        """That of the one wrap that sees all; nothing where the client called several."""
+        return self.timelines[0].rows if len(self.timelines) == 1 else []
 
 
-class Invoker(ABC):
-    """Runs one deployed workflow; a context manager that closes its connections.
+class Invoker:
+    """Runs one deployed workflow along its `route`; a context manager that closes its connections.
 
-    ``prediction`` is what was predicted of its plan, where that is known.
+    Wraps tell their timelines to those who know the `trace_key` of their build. ``prediction`` is
+    what was predicted of the plan, where that is known.
     """
 
-    def __init__(self, url: str, timeout_s: float, prediction: DeployedPrediction | None) -> None:
+    def __init__(
+        self,
+        url: str,
+        route: Route,
+        timeout_s: float = 60.0,
+        trace_key: str = "",
+        prediction: DeployedPrediction | None = None,
+    ) -> None:
+        self.route = route
         self.prediction = prediction
         self._caller = Caller(url, timeout_s)
+        self._trace_key = trace_key
+        self._threads = ThreadPoolExecutor(max(map(len, route.stages)))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._threads.shutdown()
         self._caller.close()
 
-    @abstractmethod
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
-        """The workflow's answer to `request`; ``function-failed`` and the like where it fails."""
+        """The workflow's answer to `request`; the calls of a stage are made at once.
 
-
-class EntryInvoker(Invoker):
-    """Hands the request to the entry wrap, which runs the workflow.
-
-    It tells its timeline to those who know the `trace_key` of its build.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        entry: str,
-        timeout_s: float = 60.0,
-        trace_key: str = "",
-        prediction: DeployedPrediction | None = None,
-    ) -> None:
-        super().__init__(url, timeout_s, prediction)
-        self._entry = entry
-        self._trace_key = trace_key
-
-    def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
-        """The workflow's answer to `request`; ``not-traced`` where the wrap knows another key."""
-        headers = trace_header(self._trace_key) if trace else None
-        reply = self._caller.call(self._entry, request, headers)
-        text = _text(self._entry, reply)
-        if not trace:
-            return Answer(text, reply.latency_ms)
-        try:
-            traced: Traced = json.loads(text)
-            return Answer(traced["output"], reply.latency_ms, traced["timeline"])
-        except (ValueError, TypeError, LookupError):
-            message = f"{self._entry} was not deployed with this key for traces: deploy it again"
-            raise ChironError("not-traced", message, functions=[self._entry]) from None
-
-
-class ClientInvoker(Invoker):
-    """Calls every task's function itself, the tasks of a stage at once: planner one-to-one.
-
-    `flows` has the place of each function's task.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        flows: Mapping[str, TaskFlow],
-        timeout_s: float = 60.0,
-        prediction: DeployedPrediction | None = None,
-    ) -> None:
-        super().__init__(url, timeout_s, prediction)
-        ordered = sorted(flows.items(), key=lambda item: (item[1].stage, item[1].task))
-        self._stages = [list(g) for _, g in groupby(ordered, key=lambda item: item[1].stage)]
-        self._output = ordered[0][1].output
-        self._fail = ordered[0][1].fail
-        self._threads = ThreadPoolExecutor(max(map(len, self._stages)))
-
-    def __exit__(self, *_: object) -> None:
-        self._threads.shutdown()
-        super().__exit__()
-
-    def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
-        """The workflow's answer to `request`; there is no timeline, as no wrap sees the whole."""
+        Raises ``function-failed`` and the like where it fails; ``not-traced`` where a wrap knows
+        another key.
+        """
         start = time.perf_counter()
-        text = text_of(request)
-        outputs: dict[str, str] = {}
-        headers = {"X-Call-Id": str(uuid4())}  # one for all: what they print is of one execution
-        for stage in self._stages:
-            bodies = [bytes_of(resolve(_named(flow.source), text, outputs)) for _, flow in stage]
-            names = [name for name, _ in stage]
-            for (name, flow), reply in zip(
-                stage, self._call_all(names, bodies, headers), strict=True
-            ):
-                outputs[str(flow.task)] = _text(name, reply)
-        if self._fail is not None:
-            raise ChironError("workflow-failed", ": ".join(self._fail), status=500)
-        output = resolve(_named(self._output), text, outputs)
-        return Answer(output, (time.perf_counter() - start) * 1000)
+        text, outputs, timelines = text_of(request), dict[str, str](), list[Timeline]()
+        # One id for all: what they print is of one execution.
+        headers = {"X-Call-Id": str(uuid4())} | (trace_header(self._trace_key) if trace else {})
 
-    def _call_all(
-        self, names: Sequence[str], bodies: Sequence[bytes], headers: Mapping[str, str]
-    ) -> list[Reply]:
-        if len(names) == 1:
-            return [self._caller.call(names[0], bodies[0], headers)]
-        return list(self._threads.map(self._caller.call, names, bodies, repeat(headers)))
+        def called(call: Call) -> tuple[float, Reply]:
+            body = bytes_of(resolve(call.source, text, outputs))
+            begun_ms = (time.perf_counter() - start) * 1000
+            return begun_ms, self._caller.call(call.function, body, headers)
+
+        for stage in self.route.stages:
+            # One call alone does without the way to another thread and back.
+            found = self._threads.map(called, stage) if len(stage) > 1 else map(called, stage)
+            for call, (begun_ms, reply) in zip(stage, list(found), strict=True):
+                output = _text(call.function, reply)
+                if trace:
+                    output, timeline = _traced(call.function, output, begun_ms, reply)
+                    timelines.append(timeline)
+                outputs[call.task] = output
+        if self.route.fail is not None:
+            raise ChironError("workflow-failed", ": ".join(self.route.fail), status=500)
+        output = resolve(self.route.output, text, outputs)
+        # A single call is all that there is: what the client does around it is none of its time.
+        taken_ms = (time.perf_counter() - start) * 1000 if len(outputs) > 1 else reply.latency_ms
+        return Answer(output, taken_ms, tuple(timelines))
+
+
+def route_of(plan: Plan, workflow: Workflow) -> Route:
+    """The route of `plan`: one call of the entry wrap, or one a task where the client calls."""
+    if plan.orchestrator != "client":
+        return _through(plan.wraps[0].name)
+    wrap_of = {wrap.tasks[0]: wrap.name for wrap in plan.wraps}
+    stages = [
+        [Call(wrap_of[task], task, workflow.by_name[task].source) for task in stage]
+        for stage in workflow.stages
+    ]
+    failure = workflow.failure
+    return Route(stages, workflow.output, (failure.error, failure.cause) if failure else None)
+
+
+def _through(entry: str) -> Route:
+    """The route through the wrap that runs all of the workflow."""
+    return Route([[Call(entry, entry, None)]], entry)
+
+
+def _annotated(functions: Iterable[FunctionStatus]) -> Route:
+    """The route that the tasks' functions tell of; its tasks are called by their numbers."""
+    flows = [(read_flow(function.annotations), function.name) for function in functions]
+    ordered = sorted(flows, key=lambda item: (item[0].stage, item[0].task))
+    stages = [
+        [Call(name, str(flow.task), _named(flow.source)) for flow, name in stage]
+        for _, stage in groupby(ordered, key=lambda item: item[0].stage)
+    ]
+    first = ordered[0][0]
+    return Route(stages, _named(first.output), first.fail)
 
 
 def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) -> Invoker:
     """What runs the workflow named `workflow` on `gateway`, found by the functions' annotations.
 
-    Raises
-    ------
-    ChironError
-        ``not-deployed``, or ``ambiguous`` where several planners of it are deployed.
+    Raises ``not-deployed``, or ``ambiguous`` where several planners of it are deployed.
     """
     functions = gateway.functions()
     called = [
@@ -183,11 +202,9 @@ def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) ->
     timeout_s = client_timeout_s((entry or called[0]).env_vars)
     predictions = (read_prediction(answering(f, functions).annotations) for f in called)
     prediction = next(filter(None, predictions), None)
-    if entry:
-        key = entry.annotations.get(KEY_ANNOTATION, "")
-        return EntryInvoker(gateway.url, entry.name, timeout_s, key, prediction)
-    flows = {f.name: read_flow(f.annotations) for f in called}
-    return ClientInvoker(gateway.url, flows, timeout_s, prediction)
+    key = (entry or called[0]).annotations.get(KEY_ANNOTATION, "")
+    route = _through(entry.name) if entry else _annotated(called)
+    return Invoker(gateway.url, route, timeout_s, key, prediction)
 
 
 def _named(source: NumberedSource) -> Source:
@@ -195,6 +212,19 @@ def _named(source: NumberedSource) -> Source:
     if source is None:
         return None
     return str(source) if isinstance(source, int) else tuple(map(str, source))
+
+
+def _traced(function: str, text: str, begun_ms: float, reply: Reply) -> tuple[str, Timeline]:
+    """The output in the answer to a traced call that was `begun_ms` after the request, and more."""
+    try:
+        traced: Traced = json.loads(text)
+        output, rows = traced["output"], traced["timeline"]
+        ended_ms = max((row["end_ms"] for row in rows), default=0.0)
+    except (ValueError, TypeError, LookupError):
+        message = f"{function} was not deployed with this key for traces: deploy it again"
+        raise ChironError("not-traced", message, functions=[function]) from None
+    # The wrap's clock starts when it has the request: half of what is not inside of it.
+    return output, Timeline(begun_ms + (reply.latency_ms - ended_ms) / 2, rows)
 
 
 def _text(name: str, reply: Reply) -> str:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deployment.deploy import Builder, deploy_stack, remove_all, removed_on_failure
-from deployment.invoke import Answer, ClientInvoker, EntryInvoker, Invoker
-from generator.annotations import annotate, read_flow
+from deployment.invoke import Answer, Invoker, route_of
 from generator.generate import Sources, generate
 from generator.settings import client_timeout_s, wrap_environment
 from openfaas.client import Gateway
@@ -102,10 +101,4 @@ def invoker_for(
     `given_timeout_s` and `trace_key` are as they were given to `generate`.
     """
     timeout_s = client_timeout_s(wrap_environment(plan, plan.wraps[0], given_timeout_s))
-    if plan.orchestrator != "client":
-        return EntryInvoker(url, plan.wraps[0].name, timeout_s, trace_key)
-    flows = {
-        wrap.name: read_flow(annotate(plan, index, workflow))
-        for index, wrap in enumerate(plan.wraps)
-    }
-    return ClientInvoker(url, flows, timeout_s)
+    return Invoker(url, route_of(plan, workflow), timeout_s, trace_key)

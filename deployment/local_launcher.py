@@ -94,11 +94,8 @@ class LocalLauncher:
     ) -> AbstractContextManager[Running]:
         """`plan` of `workflow`, with the code of `folder`, running for the length of the block.
 
-        Raises
-        ------
-        ChironError
-            ``not-ready`` with the names of all wraps that do not start, and the last words of the
-            first; what `generate` raises.
+        Raises ``not-ready`` with the names of all wraps that do not start, and the last words of
+        the first; what `generate` raises.
         """
         return self.launch_under(workflow, folder, plan, lambda _: ())
 

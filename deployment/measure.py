@@ -82,10 +82,7 @@ def measure(target: Invokable, checked: Sequence[Checked], samples: int) -> Meas
 
     Payloads come as often as they weigh.
 
-    Raises
-    ------
-    ChironError
-        ``wrong-output`` where an answer is refused.
+    Raises ``wrong-output`` where an answer is refused.
     """
     before = others_share(LONG_LOOK_S)
     for payload, check in islice(cycle(checked), max(WARM_UP, len(checked))):

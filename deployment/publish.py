@@ -27,12 +27,9 @@ def publish(stack_file: Path) -> None:
     Templates that are not beside it are fetched from OpenFaaS's store. As with faas-cli, functions
     with ``skip_build`` are left out.
 
-    Raises
-    ------
-    ChironError
-        ``no-builder`` without faas-cli, ``no-registry`` where images name none from which the
-        gateway's nodes could pull them, ``build-failed`` with the function and faas-cli's own last
-        words.
+    Raises ``no-builder`` without faas-cli, ``no-registry`` where images name none from which the
+    gateway's nodes could pull them, ``build-failed`` with the function and faas-cli's own last
+    words.
     """
     if shutil.which(_FAAS_CLI) is None:
         raise ChironError(

@@ -61,9 +61,8 @@ def refuse_cross_site(
         secret: whether a secret is asked for as well. Then any name will do, as no page under a
             rebound name knows it.
 
-    Raises:
-        GatewayError: 403 ``unknown-host``, ``cross-origin`` or ``callback``; 415
-            ``unsupported-media-type``.
+    Raises GatewayError: 403 ``unknown-host``, ``cross-origin`` or ``callback``; 415
+    ``unsupported-media-type``.
     """
     host = header("Host") or ""
     if not secret and not _cannot_be_rebound(host):

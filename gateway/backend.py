@@ -130,8 +130,7 @@ class Backend(Protocol):
     async def use(self, reference: str) -> ImageInUse:
         """Take the current version of an image into use.
 
-        Raises:
-            GatewayError: there is no such image, or nothing to ask.
+        Raises GatewayError: there is no such image, or nothing to ask.
         """
 
     async def usage(self, children: Sequence[Child]) -> processes.Usage:

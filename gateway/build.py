@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,6 @@ class FunctionSource:
     image: str
     lang: str
     handler: Path
-    env: Mapping[str, str] = field(default_factory=dict)
 
     def fault(self, code: str, message: str) -> GatewayError:
         """What is wrong with it, said with its name."""
@@ -58,8 +57,7 @@ def build(
         venv_cache: where venvs are kept; ``$CHIRON_HOME/venvs`` if None.
         say: told what is installed for it, if anything.
 
-    Raises:
-        GatewayError: unknown lang, missing template or handler, requirements pip cannot install.
+    Raises GatewayError: unknown lang, missing template or handler, requirements pip cannot install.
     """
     checked = check(function, templates)
     cache = venv_cache or home() / "venvs"
@@ -104,7 +102,7 @@ def check(function: FunctionSource, templates: Path) -> Checked:
         raise function.fault("template-missing", said)
     _check_handler(function, "handle" if style else "WRAP")
     files = [folder / "requirements.txt" for folder in (template, function.handler)]
-    env = {**({"handler_style": style} if style else {}), **function.env}
+    env: dict[str, str] = {"handler_style": style} if style else {}
     return Checked(reference, template, env, requirements.union(function.name, *files))
 
 
@@ -153,8 +151,7 @@ def build_in_docker(
         templates: folder with one folder per template, each with a Dockerfile.
         arguments: build arguments of the template's Dockerfile, such as ``BASE_IMAGE``.
 
-    Raises:
-        GatewayError: as `build`, no engine to be used, or a build that fails.
+    Raises GatewayError: as `build`, no engine to be used, or a build that fails.
     """
     checked = check(function, templates)
     with (

@@ -88,9 +88,8 @@ class DockerBackend:
             scratch: folder of the gateway's temporary files.
             on_lost: called if the supervisor process ends by itself.
 
-        Raises:
-            GatewayError: docker-py is missing, no engine answers, it may not be used, or it is not
-                on this machine.
+        Raises GatewayError: docker-py is missing, no engine answers, it may not be used, or it is
+        not on this machine.
         """
         client = await asyncio.to_thread(docker_engine.connect)
         address = await asyncio.to_thread(docker_engine.host_address, client)

@@ -48,8 +48,7 @@ _ENGINE_LIMIT_S = 60.0
 def connect() -> Any:
     """docker-py's client of the engine that DOCKER_HOST names, or of the usual socket.
 
-    Raises:
-        GatewayError: docker-py is not installed, no engine answers, or it may not be used.
+    Raises GatewayError: docker-py is not installed, no engine answers, or it may not be used.
     """
     try:
         import docker
@@ -83,8 +82,7 @@ def one_line(text: object) -> str:
 def host_address(client: Any) -> str:
     """The address of this machine on the engine's bridge, which containers reach it by.
 
-    Raises:
-        GatewayError: there is no such bridge on this machine.
+    Raises GatewayError: there is no such bridge on this machine.
     """
     import psutil  # not in the supervisor, which shall take little memory
 
@@ -105,8 +103,7 @@ def host_address(client: Any) -> str:
 def find_image(client: Any, reference: str) -> Any:
     """The image that `reference` names now.
 
-    Raises:
-        GatewayError: there is none (404 of the engine), or no engine answers.
+    Raises GatewayError: there is none (404 of the engine), or no engine answers.
     """
     import docker
 

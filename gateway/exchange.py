@@ -85,9 +85,8 @@ async def exchange(function: Function, outgoing: Outgoing) -> AsyncIterator[aioh
     The time that the function has for its answer starts when a replica is ready, and includes
     what the caller does with the answer.
 
-    Raises:
-        GatewayError: 503 no replica gets ready, 429 none has room, 504 the answer took too long,
-            502 the process broke off the connection, 413 the request's body is too large.
+    Raises GatewayError: 503 no replica gets ready, 429 none has room, 504 the answer took too long,
+    502 the process broke off the connection, 413 the request's body is too large.
     """
     limit_s = function.limits.answer_s
     large = outgoing.body if isinstance(outgoing.body, Pieces) else None

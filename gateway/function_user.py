@@ -25,8 +25,7 @@ class FunctionUser:
     def choose(cls, name: str) -> FunctionUser | None:
         """The user `name`; None if this process is that user, or is not root and cannot change.
 
-        Raises:
-            GatewayError: there is no such user.
+        Raises GatewayError: there is no such user.
         """
         if os.geteuid() != 0:
             return None

@@ -205,8 +205,7 @@ class Launcher(Supervision):
                 its `memory` limit in bytes, 0 for none; the uid and gid of its `user`, or None for
                 the gateway's own.
 
-        Raises:
-            OSError: it is too much for a message, or the supervisor is gone.
+        Raises OSError: it is too much for a message, or the supervisor is gone.
         """
         child = Process(self, next(self._idents))
         child.port = listener.getsockname()[1]

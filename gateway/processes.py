@@ -177,7 +177,8 @@ def kill_children(spared: Container[int] = ()) -> bool:
     """Kill this process's children but those `spared`; returns whether there are any others."""
     found = [pid for pid in children() if pid not in spared]
     for pid in found:
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # another thread has reaped it
+            os.kill(pid, signal.SIGKILL)
     return bool(found)
 
 

@@ -64,8 +64,7 @@ class Function:
     async def wait_ready(self) -> Replica:
         """Wait for a replica that can take a request.
 
-        Raises:
-            GatewayError: 503 if none gets ready, 429 if all have as many requests as they take.
+        Raises GatewayError: 503 if none gets ready, 429 if all have as many requests as they take.
         """
         while True:
             revision = self._serving

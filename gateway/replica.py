@@ -62,8 +62,7 @@ class Replica:
             ready_s: how long that may take.
             answer_s: how long its calls may take, which tells when it is dead.
 
-        Raises:
-            StartFailedError: it could not be started, ended, or was not ready within `ready_s`.
+        Raises StartFailedError: it could not be started, ended, or was not ready within `ready_s`.
         """
         child = self.child
         await child.started.wait()

@@ -86,8 +86,7 @@ def interpreter(
         cache: folder of venvs; one venv per distinct requirements and Python version.
         say: told what is installed, which can take minutes.
 
-    Raises:
-        GatewayError: pip could not install them; carries pip's last lines.
+    Raises GatewayError: pip could not install them; carries pip's last lines.
     """
     if satisfied(lines):
         return Path(sys.executable)

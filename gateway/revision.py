@@ -79,8 +79,7 @@ class Revision:
     async def end(self) -> None:
         """End every replica as faasd does, which waits for the watchdog's sleep.
 
-        Raises:
-            GatewayError: 500, of-watchdog slept for longer; the replica is gone all the same.
+        Raises GatewayError: 500, of-watchdog slept for longer; the replica is gone all the same.
         """
         if not self.desired:
             return
@@ -111,8 +110,7 @@ class Revision:
     def next_ready(self) -> Replica | None:
         """The next replica in turn that has room for a request, or None if none is ready.
 
-        Raises:
-            GatewayError: 429, every ready replica has max_inflight requests.
+        Raises GatewayError: 429, every ready replica has max_inflight requests.
         """
         for _ in self.ready:
             self._turn = (self._turn + 1) % len(self.ready)
@@ -128,8 +126,7 @@ class Revision:
     async def wait_ready(self) -> Replica:
         """Wait for a replica to be ready, scaling from zero if need be.
 
-        Raises:
-            GatewayError: 503, the last start failed or the revision is retired; says why.
+        Raises GatewayError: 503, the last start failed or the revision is retired; says why.
         """
         name = self.deployment.service
         while (replica := self.next_ready()) is None:

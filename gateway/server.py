@@ -88,8 +88,7 @@ class Gateway:
     async def start(self) -> str:
         """Listen; returns the URL.
 
-        Raises:
-            GatewayError: the port cannot be had, or the backend is not to be used here.
+        Raises GatewayError: the port cannot be had, or the backend is not to be used here.
         """
         settings = self._settings
         # A container has a user of its own.

@@ -81,19 +81,20 @@ def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
 def answering(entry: FunctionStatus, functions: Iterable[FunctionStatus]) -> FunctionStatus:
     """The wrap of `functions` that answers what `entry` is asked: the last one that was made its
     successor, if that was later than `entry` was deployed."""
-    identity = _identity(entry)
+    wanted = identity(entry.annotations)
     behind = [
         function
         for function in functions
         if function.annotations.get(ROLE) == SUCCESSOR
-        and _identity(function) == identity
+        and identity(function.annotations) == wanted
         and (function.since >= entry.since or function.name == entry.env_vars.get(ROUTE))
     ]
     return max(behind, key=lambda function: function.since, default=entry)
 
 
-def _identity(function: FunctionStatus) -> tuple[str | None, str | None]:
-    return function.annotations.get(WORKFLOW), function.annotations.get(PLANNER)
+def identity(annotations: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The workflow and the planner that a function with these annotations is deployed for."""
+    return annotations.get(WORKFLOW), annotations.get(PLANNER)
 
 
 def read_functions(function: FunctionStatus) -> tuple[str, ...]:

@@ -1,8 +1,7 @@
-"""The client of an OpenFaaS gateway: what faas-cli can do, as methods."""
+"""The client of an OpenFaaS gateway: what the verbs ask of it, as methods."""
 
 from __future__ import annotations
 
-import base64
 import re
 import time
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from requests.adapters import HTTPAdapter
 
 from openfaas.credentials import Credentials
 from openfaas.endings import TAIL, by_memory, last_words
-from openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine, Secret
+from openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine
 from workflow.errors import ChironError
 
 #: What faas-cli allows a call to the gateway's API, in seconds.
@@ -82,21 +81,14 @@ class Gateway:
         """Which provider and versions the gateway has."""
         return self._get(GatewayInfo, "/system/info", "information")
 
-    def healthy(self) -> bool:
-        """Whether a gateway answers at the URL and calls itself healthy."""
-        try:
-            return self._function("GET", "/healthz").ok
-        except ChironError:
-            return False
-
     def functions(self) -> list[FunctionStatus]:
         """The deployed functions."""
         return self._get(list[FunctionStatus], "/system/functions", "list of functions")
 
     def describe(self, name: str) -> FunctionStatus:
-        """The function `name`, with what it uses."""
+        """The function `name`."""
         path = f"/system/function/{quote(name, safe='')}"
-        return self._get(FunctionStatus, path, f"function {name}", {"usage": "1"})
+        return self._get(FunctionStatus, path, f"function {name}")
 
     def deploy(self, spec: FunctionSpec) -> None:
         """Update the function, or create it where the gateway does not know it yet.
@@ -139,15 +131,6 @@ class Gateway:
                 raise ChironError("not-removed", message, functions=(name,), status=504)
             time.sleep(_INTERVAL_S)
 
-    def scale(self, name: str, replicas: int) -> None:
-        """Ask for `replicas` of the function `name`; Community Edition keeps them within 1 to 5."""
-        self._system(
-            "POST",
-            f"/system/scale-function/{quote(name, safe='')}",
-            what=f"function {name}",
-            json={"serviceName": name, "replicas": replicas},
-        )
-
     def invoke(
         self,
         name: str,
@@ -173,11 +156,8 @@ class Gateway:
     def wait_ready(self, name: str, timeout_s: float = 30.0) -> None:
         """Return once the function `name` answers itself, whatever its gateway says of it.
 
-        Raises
-        ------
-        ChironError
-            ``not-ready`` after `timeout_s` seconds, or once it has gone above its memory limit,
-            with what the function answered last and the last lines of its log; ``no-gateway``.
+        Raises ``not-ready`` after `timeout_s` seconds, or once it has gone above its memory limit,
+        with what the function answered last and the last lines of its log; ``no-gateway``.
         """
         deadline = time.monotonic() + timeout_s
         while True:
@@ -204,24 +184,6 @@ class Gateway:
         lines = [line for line in response.content.splitlines() if line.strip()]
         return [self._parsed(LogLine, line) for line in lines[-tail:]]
 
-    def secrets(self) -> list[str]:
-        """The names of the secrets."""
-        found = self._get(list[Secret], "/system/secrets", "list of secrets")
-        return [secret.name for secret in found]
-
-    def create_secret(self, name: str, value: str | bytes) -> None:
-        """Create the secret `name`."""
-        self._write_secret("POST", name, value)
-
-    def update_secret(self, name: str, value: str | bytes) -> None:
-        """Replace the value of the secret `name`."""
-        self._write_secret("PUT", name, value)
-
-    def remove_secret(self, name: str) -> None:
-        """Remove the secret `name`."""
-        body = {"name": name}
-        self._system("DELETE", "/system/secrets", what=f"secret {name}", json=body)
-
     def _update_or_create(self, spec: FunctionSpec) -> None:
         what = f"function {spec.service}"
         body = spec.body()
@@ -239,14 +201,6 @@ class Gateway:
             if error.code != "not-found":
                 raise
             return None
-
-    def _write_secret(self, method: str, name: str, value: str | bytes) -> None:
-        if isinstance(value, bytes):
-            content = {"rawValue": base64.b64encode(value).decode("ascii")}
-        else:
-            content = {"value": value}
-        body = {"name": name} | content
-        self._system(method, "/system/secrets", what=f"secret {name}", json=body)
 
     def _missing(self, name: str, probe_s: float) -> str | None:
         """What the function still lacks to be ready, None for nothing.
@@ -370,10 +324,8 @@ class Gateway:
             status=400 if response.status_code < 500 else 502,
         )
 
-    def _get(
-        self, kind: type[Answer], path: str, what: str, params: Mapping[str, str] | None = None
-    ) -> Answer:
-        return self._parsed(kind, self._system("GET", path, what=what, params=params).content)
+    def _get(self, kind: type[Answer], path: str, what: str) -> Answer:
+        return self._parsed(kind, self._system("GET", path, what=what).content)
 
     def _parsed(self, kind: type[Answer], content: bytes) -> Answer:
         try:

@@ -79,10 +79,7 @@ def config_file(variables: Mapping[str, str]) -> Path:
 def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials | None:
     """What ``faas-cli login`` has saved for the gateway at `url`, None where there is nothing.
 
-    Raises
-    ------
-    ChironError
-        ``bad-config`` where the file is there and cannot be understood.
+    Raises ``bad-config`` where the file is there and cannot be understood.
     """
     path = config_file(variables)
     try:

@@ -59,10 +59,7 @@ def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 def parse(content: bytes) -> list[Requirement]:
     """The requirements in `content`, their names normalised.
 
-    Raises
-    ------
-    ValueError
-        One line that names the first fault by its line, and what to write instead.
+    Raises ValueError, one line that names the first fault by its line, and what to write instead.
     """
     if len(content) > LIMIT:
         raise ValueError(f"has more than {LIMIT} bytes")

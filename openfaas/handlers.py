@@ -24,10 +24,7 @@ _PARAMETERS: dict[Style, tuple[str, ...]] = {"flask": ("req",), "http": ("event"
 def read_requirements(function: str, folder: Path) -> list[Requirement]:
     """The requirements in `folder`'s requirements.txt, none where there is no such file.
 
-    Raises
-    ------
-    ChironError
-        ``bad-requirement`` with the line that is none; ``missing-file``, ``too-large``.
+    Raises ``bad-requirement`` with the line that is none; ``missing-file``, ``too-large``.
     """
     file = folder / "requirements.txt"
     if not file.exists():
@@ -61,12 +58,9 @@ def handler_style(lang: str) -> Style:
 def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
     """The handler of the function `name` of the stack.yaml in `folder`, checked but not run.
 
-    Raises
-    ------
-    ChironError
-        ``unknown-function``, ``bad-lang``, ``no-handler`` (folder or handler.py missing),
-        ``bad-link`` or ``bad-handler`` (handler.py without a usable ``handle``), with the
-        function's name.
+    Raises ``unknown-function``, ``bad-lang``, ``no-handler`` (folder or handler.py missing),
+    ``bad-link`` or ``bad-handler`` (handler.py without a usable ``handle``), with the function's
+    name.
     """
     function = stack.function(name)
     try:

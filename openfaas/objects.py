@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
 
 _QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([KMGT]i|[kMGT]|)", re.ASCII)
@@ -90,13 +90,6 @@ class FunctionSpec(_Function):
         return {"labels": {}, "annotations": {}} | body
 
 
-class FunctionUsage(WireObject):
-    """What all replicas of a function use; `cpu` in millicores."""
-
-    cpu: float = 0.0
-    total_memory_bytes: float = 0.0
-
-
 class FunctionStatus(_Function):
     """A deployed function, as list and describe answer it."""
 
@@ -106,7 +99,6 @@ class FunctionStatus(_Function):
     replicas: int = 0
     available_replicas: int = 0
     created_at: str = ""
-    usage: FunctionUsage | None = None
 
     @property
     def since(self) -> datetime:
@@ -127,11 +119,9 @@ class LogLine(WireObject):
 
 
 class Version(WireObject):
-    """Which build a component is."""
+    """Which build the provider is."""
 
     release: str = ""
-    sha: str = ""
-    commit_message: str = Field(default="", alias="commit_message")
 
 
 class Provider(WireObject):
@@ -150,8 +140,6 @@ class GatewayInfo(WireObject):
     """The answer of GET /system/info."""
 
     provider: Provider = Provider()
-    version: Version = Version()
-    arch: str = ""
 
     @property
     def one_node(self) -> bool:
@@ -182,10 +170,3 @@ class GatewayInfo(WireObject):
     @property
     def _provider(self) -> str:
         return self.provider.provider.removesuffix("-ce")
-
-
-class Secret(WireObject):
-    """A secret's name; gateways never tell its value."""
-
-    name: str
-    namespace: str = ""

@@ -33,10 +33,7 @@ _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else va
 def image_prefix(variables: Mapping[str, str]) -> str:
     """The registry, such as ``docker.io/NAME``; empty where none is named.
 
-    Raises
-    ------
-    ChironError
-        ``bad-prefix`` where it cannot be one.
+    Raises ``bad-prefix`` where it cannot be one.
     """
     prefix = variables.get(PREFIX, "").rstrip("/")
     if prefix and not _REGISTRY.fullmatch(prefix):
@@ -136,11 +133,8 @@ def read_stack(
 
     With `refuse_unset`, a variable that is not set needs a default.
 
-    Raises
-    ------
-    ChironError
-        ``missing-file``, ``bad-substitution``, ``bad-yaml``, ``duplicate-key``, ``bad-name``, or
-        ``bad-document`` with the path of the fault, such as ``functions.side.handler``.
+    Raises ``missing-file``, ``bad-substitution``, ``bad-yaml``, ``duplicate-key``, ``bad-name``, or
+    ``bad-document`` with the path of the fault, such as ``functions.side.handler``.
     """
     what = f"stack file {path}"
     text = expand(_text(path, what), variables, what, refuse_unset=refuse_unset)

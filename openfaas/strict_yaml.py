@@ -80,11 +80,8 @@ _TextLoader.add_implicit_resolver(_NULL, re.compile(r"(?:~|null|Null|NULL|)$"), 
 def load_yaml(text: str, what: str) -> Any:
     """The mappings, lists and strings (or None) of the YAML document `text`, called `what`.
 
-    Raises
-    ------
-    ChironError
-        ``duplicate-key``, or ``bad-yaml`` for what is no YAML, for tags and for too many aliases;
-        both with the line.
+    Raises ``duplicate-key``, or ``bad-yaml`` for what is no YAML, for tags and for too many
+    aliases; both with the line.
     """
     try:
         # _TextLoader is a SafeLoader.

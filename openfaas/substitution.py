@@ -33,12 +33,9 @@ def expand(
 ) -> str:
     """`text`, called `what`, with its variables replaced, unset and empty ones by their default.
 
-    Raises
-    ------
-    ChironError
-        ``bad-substitution`` with the line, for anything but ``${VAR}``, ``${VAR:-default}``,
-        ``${VAR:=default}`` and ``${VAR=default}``; with `refuse_unset` also for a variable that
-        is not set and has no default.
+    Raises ``bad-substitution`` with the line, for anything but ``${VAR}``, ``${VAR:-default}``,
+    ``${VAR:=default}`` and ``${VAR=default}``; with `refuse_unset` also for a variable that is not
+    set and has no default.
     """
     unclosed: list[tuple[int, str, list[str]]] = []  # variables whose default has begun
     parts: list[str] = []

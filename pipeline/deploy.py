@@ -17,7 +17,7 @@ from profiler.calibrate import calibrate
 from profiler.profile import profile as profile_functions
 from scheduler.choices import Choices
 from scheduler.folder_settings import read_settings
-from scheduler.schedule import schedule_as
+from scheduler.schedule import schedule
 from workflow.documents import Document, dump, write_atomically
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan
@@ -89,10 +89,7 @@ def deploy(
     profile.json, platform.json, plan.json and build/ are written to `out`; `progress` is called
     with a line for every step.
 
-    Raises
-    ------
-    ChironError
-        Of whichever step fails; nothing stays half-deployed.
+    Raises what comes of whichever step fails; nothing stays half-deployed.
     """
     request.folder.payloads()  # what is wrong there is better known before anything is measured
     sources = launcher.sources(request.folder)
@@ -138,6 +135,6 @@ def find_plan(
     if request.behind:
         way_ms = platform.request_ms + platform.rpc_ms
         platform = platform.model_copy(update={"request_ms": way_ms})
-    plan = schedule_as(folder.workflow, profile, platform, request.slo_ms, choices, settings)
+    plan = schedule(folder.workflow, profile, platform, request.slo_ms, choices, settings)
     write_atomically(out / "plan.json", dump(plan))
     return plan, profile

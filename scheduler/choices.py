@@ -60,3 +60,7 @@ class Choices(Document):
     def limits(self) -> Limits:
         """What the cluster takes."""
         return Limits(self.max_functions, self.node_memory_mib)
+
+
+#: Where the user chooses nothing.
+NO_CHOICES = Choices()

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 
-from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
+from predictor.mechanisms import MECHANISMS
 from predictor.predict import predict
-from scheduler.choices import Choices, MechanismChoice, PlannerChoice, Strategy
+from scheduler.choices import NO_CHOICES, Choices, MechanismChoice, Strategy
 from scheduler.conflict_rules import find_conflicts
 from scheduler.explain import explain
 from scheduler.folder_settings import NO_SETTINGS, FolderSettings
-from scheduler.limits import Limits
 from scheduler.options import Job, Options, planned
-from scheduler.planners import DEFAULT_PLANNER, PLANNERS
+from scheduler.planners import PLANNERS
 from scheduler.strategies import better, choose
 from workflow.errors import ChironError
 from workflow.model import Workflow
-from workflow.plan import DEFAULT_TRIGGER, Plan
+from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
-from workflow.triggers import TriggerKind
 
 
 def schedule(
@@ -27,16 +25,10 @@ def schedule(
     profile: Profile,
     platform: Platform,
     slo_ms: float,
-    *,
-    planner: PlannerChoice = DEFAULT_PLANNER,
-    mechanism: MechanismChoice = DEFAULT_MECHANISM,
-    trigger: TriggerKind = DEFAULT_TRIGGER,
-    strategy: Strategy = "cost",
+    choices: Choices = NO_CHOICES,
     settings: FolderSettings = NO_SETTINGS,
-    limits: Limits | None = None,
-    headroom: bool = False,
 ) -> Plan:
-    """The plan of `planner` for `workflow`, predicted, with whether it meets the SLO.
+    """The plan for `workflow` by the user's `choices`, predicted, with whether it meets the SLO.
 
     An SLO that cannot be met is an answer: the fastest plan found, with ``meets_slo`` false.
 
@@ -44,34 +36,21 @@ def schedule(
     ----------
     slo_ms
         End-to-end latency that the plan has to stay within, in milliseconds, greater than 0.
-    mechanism
-        ``auto`` plans with each and takes the better plan.
-    trigger
-        What tasks wait for; where the client calls every task it is ``stage``.
-    strategy
-        What is best among the plans that a search finds and that meet the SLO.
-    settings, limits
-        What the user wants kept apart or together, the variables and secrets of each function, and
-        what the cluster bears. Fixed layouts cannot respect them; ``why`` says where they do not,
-        and what else can read a function's secrets.
-    headroom
-        Whether the high end of the prediction has to stay within the SLO, not its middle.
+    choices
+        Of mechanisms, ``auto`` plans with each and takes the better plan. Where the client calls
+        every task the trigger is ``stage``.
+    settings
+        What is to be kept apart or together, the variables and secrets of each function. Fixed
+        layouts cannot respect that, nor limits; ``why`` says where they do not, and what else can
+        read a function's secrets.
 
     Raises ``bad-slo``; ``unknown-function`` where the profile or the workflow lacks a function;
     ``bad-requirement``; ``impossible-constraints``.
     """
-    job = job_of(
-        workflow,
-        profile,
-        platform,
-        slo_ms,
-        settings=settings,
-        limits=limits,
-        headroom=headroom,
-        trigger=trigger,
-    )
-    options = {each: Options.of(job, each) for each in mechanisms_of(mechanism)}
-    fixed = PLANNERS[planner].layout if planner in PLANNERS else None
+    job = job_of(workflow, profile, platform, slo_ms, choices, settings)
+    planner, strategy = choices.planner, choices.strategy
+    options = {each: Options.of(job, each) for each in mechanisms_of(choices.mechanism)}
+    fixed = PLANNERS[planner].layout
     if fixed is None:
         found = [choose(each, strategy, slo_ms) for each in options.values()]
     else:
@@ -84,30 +63,6 @@ def schedule(
     return assess(best, job, slo_ms, strategy, fewer_ms)
 
 
-def schedule_as(
-    workflow: Workflow,
-    profile: Profile,
-    platform: Platform,
-    slo_ms: float,
-    choices: Choices,
-    settings: FolderSettings,
-) -> Plan:
-    """What `schedule` plans with the user's `choices` and the `settings` of the folder."""
-    return schedule(
-        workflow,
-        profile,
-        platform,
-        slo_ms,
-        planner=choices.planner,
-        mechanism=choices.mechanism,
-        trigger=choices.trigger,
-        strategy=choices.strategy,
-        settings=settings,
-        limits=choices.limits,
-        headroom=choices.headroom,
-    )
-
-
 def mechanisms_of(choice: MechanismChoice) -> tuple[str, ...]:
     """The mechanisms that a choice stands for."""
     return tuple(MECHANISMS) if choice == "auto" else (choice,)
@@ -118,11 +73,8 @@ def job_of(
     profile: Profile,
     platform: Platform,
     slo_ms: float,
-    *,
+    choices: Choices = NO_CHOICES,
     settings: FolderSettings = NO_SETTINGS,
-    limits: Limits | None = None,
-    headroom: bool = False,
-    trigger: TriggerKind = DEFAULT_TRIGGER,
 ) -> Job:
     """What is to be scheduled, checked; raises as `schedule` does."""
     if not 0 < slo_ms < math.inf:
@@ -133,8 +85,16 @@ def job_of(
     conflicts = find_conflicts(
         workflow.functions, profile, settings.constraints, settings.environments
     )
-    limits = limits or Limits()
-    return Job(workflow, profile, platform, conflicts, limits, headroom, settings.secrets, trigger)
+    return Job(
+        workflow,
+        profile,
+        platform,
+        conflicts,
+        choices.limits,
+        choices.headroom,
+        settings.secrets,
+        choices.trigger,
+    )
 
 
 def assess(

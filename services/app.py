@@ -22,10 +22,7 @@ from workflow.errors import ChironError
 def create_app(config: Config) -> OpenAPI:
     """The application; its jobs run while ``app.extensions["chiron"].running()`` is entered.
 
-    Raises
-    ------
-    ChironError
-        ``unknown-component``; ``state-unusable``.
+    Raises ``unknown-component``; ``state-unusable``.
     """
     unknown = [name for name in config.components if name not in COMPONENTS]
     if unknown:

@@ -40,10 +40,8 @@ def unpack(archive: IO[bytes], target: Path) -> Path:
 
     That is `target` itself, or the only folder at the archive's top.
 
-    Raises
-    ------
-    ChironError
-        ``bad-archive``, ``too-large`` (413), or ``missing-file`` where there is no workflow.json.
+    Raises ``bad-archive``, ``too-large`` (413), or ``missing-file`` where there is no
+    workflow.json.
     """
     target.mkdir(parents=True)
     budget = TOTAL_LIMIT

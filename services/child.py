@@ -7,7 +7,6 @@ a little later.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import logging
 import os
@@ -23,8 +22,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
 
-import psutil
-
+from gateway import processes
 from profiler.profile import IncompleteProfileError
 from services import fork_server
 from services.logs import configure_logs
@@ -59,12 +57,9 @@ def run(work: Work, limits: Limits, tell: Progress, stop: Stop) -> Any:
     `work` can be pickled, and is called with a function that takes lines of progress, which `tell`
     gets. `stop` is asked every now and then; work that has to stop may remove what it made before.
 
-    Raises
-    ------
-    Failed
-        With the error of `work`; that of `stop`; ``time-limit``, ``cpu-limit`` or
-        ``memory-limit`` (422); ``internal`` where `work` has a fault, ``died`` where something
-        killed it (500).
+    Raises `Failed` with the error of `work`; that of `stop`; ``time-limit``, ``cpu-limit`` or
+    ``memory-limit`` (422); ``internal`` where `work` has a fault, ``died`` where something killed
+    it (500).
     """
     process, ours = _start(work, limits)
     try:
@@ -148,9 +143,6 @@ Work = Callable[[Callable[[str], None]], Any]
 
 #: CPU time after its limit until the kernel kills what does not listen, in seconds.
 _CPU_GRACE_S = 5
-#: How long the children that were killed may take to be gone before they are looked for again.
-_REAP_S = 1.0
-_PR_SET_CHILD_SUBREAPER = 36
 _log = logging.getLogger("services")
 
 
@@ -166,8 +158,8 @@ class Limits:
 def main(work: Work, limits: Limits, pipe: Connection) -> None:
     """Do `work` and send what comes out through `pipe`; leaves no process behind."""
     os.setsid()
-    # Orphans of the work's processes become children of this one, which finds and ends them.
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Orphans of the work's processes become children of this one, which ends them.
+    processes.adopt_orphans()
     configure_logs()
     _limit(limits)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -176,7 +168,7 @@ def main(work: Work, limits: Limits, pipe: Connection) -> None:
     try:
         message = _outcome(work, limits, pipe)
     finally:
-        _end_descendants()
+        processes.kill_descendants()
     _send(pipe, *message)
     os._exit(0)  # threads that the work left behind have no say in when this ends
 
@@ -237,26 +229,8 @@ def _hold_leash(pipe: Connection) -> None:
     except (EOFError, OSError):
         os.kill(os.getpid(), signal.SIGTERM)
     threading.Event().wait(STOP_S)
-    _end_descendants()
+    processes.kill_descendants()
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _end_descendants() -> None:
-    """Kill all processes below this one, also those that are orphaned meanwhile."""
-    while _has_children():
-        below = psutil.Process().children(recursive=True)
-        for process in below:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(below, timeout=_REAP_S)
-
-
-def _has_children() -> bool:
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
 
 
 def _send(pipe: Connection, kind: str, value: Any) -> None:

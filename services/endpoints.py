@@ -24,7 +24,7 @@ from profiler.profile import profile
 from profiler.tracer import require_tracing
 from scheduler.choices import Choices
 from scheduler.folder_settings import FolderSettings, wanted
-from scheduler.schedule import schedule_as
+from scheduler.schedule import schedule
 from services import NAMES
 from services.child import Progress
 from services.host import host
@@ -189,7 +189,7 @@ def scheduled(body: ScheduleRequest) -> dict[str, Any]:
         environments={f: wanted(given) for f, given in body.environments.items()},
         secrets=body.secrets,
     )
-    plan = schedule_as(workflow, body.profile, body.platform, slo_ms, body, settings)
+    plan = schedule(workflow, body.profile, body.platform, slo_ms, body, settings)
     return plan.model_dump(mode="json")
 
 
@@ -402,6 +402,6 @@ class Health(Document):
 @_health.get("/healthz", responses={200: Health})
 def get_health() -> Response:
     """Say what is missing on this machine, and the line that fixes it."""
-    found = preflight(host().config.gateway_url, host().config.variables)
+    found = preflight(host().config.gateway_url, os.environ)
     ok = all(finding.ok for finding in found if finding.required)
     return _json(Health(ok=ok, findings=tuple(found)))

@@ -17,11 +17,8 @@ from workflow.names import NAME, shown
 def named_folder(directory: str, root: Path, variables: Mapping[str, str]) -> str:
     """The path of the folder `directory` below `root`, symbolic links followed, checked.
 
-    Raises
-    ------
-    ChironError
-        ``outside-root`` (403) where it, or code that its stack.yaml names, is not below `root`;
-        or what opening the folder raises.
+    Raises ``outside-root`` (403) where it, or code that its stack.yaml names, is not below `root`;
+    or what opening the folder raises.
     """
     inside = root.resolve()
     path = _below(inside, inside / directory)
@@ -50,10 +47,7 @@ def uploaded_folder(archive: Path, target: Path) -> str:
     It must not reach for the server's files or variables: its stack.yaml is written anew with
     the defaults of its variables, so that none is left to be expanded later.
 
-    Raises
-    ------
-    ChironError
-        ``outside-root`` (403), ``bad-substitution``, or what opening the folder raises.
+    Raises ``outside-root`` (403), ``bad-substitution``, or what opening the folder raises.
     """
     with archive.open("rb") as packed:
         path = unpack(packed, target)

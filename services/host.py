@@ -67,12 +67,8 @@ class Config:
     #: Where jobs, their uploads and results are kept.
     state: Path = field(default_factory=state_folder)
     components: Sequence[str] = NAMES
-    #: The server's own, with which stack.yaml files below `root` are expanded.
-    variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
     #: What clients have to send; None where all that reach the services may use them.
     secret: Credentials | None = None
-    #: What one job may use.
-    job_limits: Limits = JOB_LIMITS
     #: What runs jobs, and computes answers, within limits.
     run: Run = child.run
 
@@ -113,8 +109,8 @@ class Host:
                 path="directory",
             )
         if directory is not None:
-            variables = dict(self.config.variables)
-            found = self.compute(named_folder, directory, self.config.root, variables)
+            # Its stack.yaml is expanded with the variables of the server.
+            found = self.compute(named_folder, directory, self.config.root, dict(os.environ))
             return WorkflowFolder.open(Path(found))
         assert archive is not None  # noqa: S101  # for mypy, which cannot see it
         packed = self.workspace() / "upload.packed"
@@ -127,11 +123,8 @@ class Host:
 
         Function, arguments and result have to be as `services.child.run` wants them.
 
-        Raises
-        ------
-        ChironError
-            What `function` raises; ``time-limit`` and the like (422); ``busy`` (429) where as
-            much is being computed as may be.
+        Raises what `function` raises; ``time-limit`` and the like (422); ``busy`` (429) where as
+        much is being computed as may be.
         """
         if not self._slots.acquire(blocking=False):
             message = f"{SLOTS} requests are being computed already: try again soon"
@@ -227,7 +220,7 @@ class Host:
     def _run_job(self, job: _Job, params: Mapping[str, Any], progress: Progress, stop: Stop) -> Any:
         config = self.config
         work = partial(_connected, job, config.connect, config.state / "job.lock", dict(params))
-        return config.run(work, config.job_limits, progress, stop)
+        return config.run(work, JOB_LIMITS, progress, stop)
 
 
 def remove_workspace(_: BaseException | None) -> None:

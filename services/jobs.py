@@ -103,10 +103,7 @@ class Submission:
 class JobStore:
     """The jobs in the database at `path`; safe to share between threads and processes.
 
-    Raises
-    ------
-    ChironError
-        ``state-unusable`` where the database cannot be created or read.
+    Raises ``state-unusable`` where the database cannot be created or read.
     """
 
     def __init__(self, path: Path, queue_limit: int = QUEUE_LIMIT) -> None:
@@ -126,11 +123,8 @@ class JobStore:
     def submit(self, job: Submission) -> JobSummary:
         """Queue a job; one that was submitted under the same key before is that one.
 
-        Raises
-        ------
-        ChironError
-            ``busy`` (429) where the queue is full; ``key-reused`` (409) where the key is another
-            request's.
+        Raises ``busy`` (429) where the queue is full; ``key-reused`` (409) where the key is another
+        request's.
         """
         with self._writing() as connection:
             same = connection.execute(
@@ -200,10 +194,7 @@ class JobStore:
     def cancel(self, job: str, kind: str | None = None) -> Job:
         """Cancel a job: one that waits at once, one that runs once it has been ended.
 
-        Raises
-        ------
-        ChironError
-            ``not-found`` (404); ``ended`` (409).
+        Raises ``not-found`` (404); ``ended`` (409).
         """
         self.get(job, kind)
         with self._writing() as connection:

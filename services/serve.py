@@ -26,11 +26,8 @@ def listen(
 ) -> socket.socket:
     """A socket that listens on `host` and `port`, taken before anything else is started.
 
-    Raises
-    ------
-    ChironError
-        ``port-in-use``; ``no-secret`` where others than this machine could use the services
-        without one; ``cannot-listen``.
+    Raises ``port-in-use``; ``no-secret`` where others than this machine could use the services
+    without one; ``cannot-listen``.
     """
     if secret is None and not is_loopback(host):
         raise ChironError(

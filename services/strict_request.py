@@ -66,10 +66,7 @@ class StrictRequest(Request):
         Text, since flask-openapi3 validates text in pydantic's JSON mode, the only one in which
         strict models take arrays for tuples.
 
-        Raises
-        ------
-        ChironError
-            ``bad-json`` or ``duplicate-key``.
+        Raises ``bad-json`` or ``duplicate-key``.
         """
         if self.is_form:
             return json.dumps(self._fields())

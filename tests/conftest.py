@@ -22,6 +22,7 @@ from openfaas.client import Gateway
 from predictor.compiling import kernel
 from profiler.function_profile import mixed
 from profiler.tracer import require_tracing
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.answer import ExpectedAnswer
 from workflow.errors import ChironError
@@ -277,7 +278,7 @@ def plan_of(profile_of: Callable[[Workflow], Profile], platform: Platform) -> Ca
         workflow: Workflow, planner: str = "sand", slo_ms: float = 50.0, **options: Any
     ) -> Plan:
         profile = profile_of(workflow)
-        return schedule(workflow, profile, platform, slo_ms, planner=planner, **options)
+        return schedule(workflow, profile, platform, slo_ms, Choices(planner=planner, **options))
 
     return make
 

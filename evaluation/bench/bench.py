@@ -14,9 +14,8 @@ from deployment.deploy import remove_all
 from deployment.launcher import Deployment
 from deployment.measure import WARM_UP, Check, check_of, checked_invoke
 from evaluation.bench.setup import Place
-from evaluation.bench.usage import Around, Sandboxes, Unseen, around, meter
+from evaluation.bench.usage import Around, Sandboxes, around, meter
 from evaluation.bench.variants import apart
-from evaluation.measurements.client import Route, route_of
 from openfaas.client import Gateway
 from workflow.answer import ExpectedAnswer
 from workflow.documents import read_json, write_atomically
@@ -58,21 +57,20 @@ class Placed(NamedTuple):
 
     plan: Plan
     deployment: Deployment
-    meter: Sandboxes | Unseen
+    #: None where its sandboxes are not to be seen.
+    meter: Sandboxes | None
     around: Around
-    route: Route
 
 
 @dataclass(frozen=True)
 class Bench:
     """The variants that answer behind the gateway at `url`, and why the others are not here.
 
-    With the request, what is known of its answer, and what holds answers against that.
+    With the request, and what checks its answers.
     """
 
     url: str
     body: bytes
-    expected: ExpectedAnswer | None
     check: Check
     placed: Mapping[str, Placed]
     refused: Mapping[str, str]
@@ -136,13 +134,12 @@ def deploy(
             else:
                 seen = meter(deployment.names, gateway.url)
                 beside = around(sources.supporting, gateway.url, seen)
-                route = route_of(plan, folder.workflow)
-                placed[label] = Placed(plan, deployment, seen, beside, route)
+                placed[label] = Placed(plan, deployment, seen, beside)
         if not placed and refused:
             label, reason = next(iter(refused.items()))
             message = f"nothing can be measured; {label}: {reason}"
             raise ChironError("nothing-deployed", message, status=502)
-        yield Bench(gateway.url, body, expected, check, placed, refused)
+        yield Bench(gateway.url, body, check, placed, refused)
 
 
 def _keep_reason(error: ChironError, label: str, refused: dict[str, str], place: Place) -> None:

@@ -88,8 +88,8 @@ class Measurement(Generic[Sample]):
     #: How long they may take for so many variants: no round is begun after that, so that a slow
     #: machine measures less and not longer.
     seconds: Callable[[Scale, int], float]
-    #: A variant's sample in its turn; None where it is not measured so.
-    sample: Callable[[Session, Placed], Sample | None]
+    #: A variant's sample in its turn.
+    sample: Callable[[Session, Placed], Sample]
     #: How long they usually take, where that may be less.
     expected_s: Callable[[Scale, int], float] | None = None
 
@@ -122,7 +122,7 @@ class Measurement(Generic[Sample]):
                 probe_ms=round(probe_ms, 4),
                 others=others,
                 took_s=round(took_s, 3),
-                samples={k: sample for k, sample in samples.items() if sample is not None},
+                samples=samples,
             )
             self.journal(session.out).append(row)
 

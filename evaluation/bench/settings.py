@@ -48,12 +48,10 @@ class Scale:
     requests_s: float
     #: Requests of Faastlane's for the SLO.
     baseline: int
-    #: Clients of the closed loop, seconds for each number of them, how often, and rounds by another
-    #: client, where one is installed.
+    #: Clients of the closed loop, seconds for each number of them, and how often.
     clients: tuple[int, ...]
     closed_s: float
     closed_rounds: int
-    checks: int
     #: Arrival rates as shares of the highest throughput of all variants, and the same.
     rates: tuple[float, ...]
     open_s: float
@@ -78,7 +76,6 @@ QUICK = Scale(
     clients=(4,),
     closed_s=0.7,
     closed_rounds=2,
-    checks=0,
     rates=(0.5,),
     open_s=0.6,
     open_rounds=1,
@@ -95,7 +92,6 @@ FULL = Scale(
     clients=(4, 8, 16),
     closed_s=1.5,
     closed_rounds=3,
-    checks=1,
     rates=(0.25, 0.5, 0.75),
     open_s=3.0,
     open_rounds=1,

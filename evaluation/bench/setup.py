@@ -16,6 +16,7 @@ from evaluation.bench.variants import Variant, apart, variants
 from profiler.calibrate import calibrate
 from profiler.profile import profile
 from profiler.tracer import require_tracing
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.documents import Document, dump, read_document, write_atomically
 from workflow.folder import WorkflowFolder
@@ -96,17 +97,9 @@ def _setup(
     workflow, body = folder.workflow, folder.payload()
 
     def plan(variant: Variant, slo_ms: float) -> Plan:
-        return schedule(
-            workflow,
-            functions,
-            place.platform,
-            slo_ms,
-            planner=variant.planner,
-            mechanism=variant.mechanism,
-            trigger=settings.trigger,
-            strategy=settings.strategy,
-            headroom=settings.headroom,
-        )
+        asked = settings.model_dump(include={"trigger", "strategy", "headroom"})
+        choices = Choices(planner=variant.planner, mechanism=variant.mechanism, **asked)
+        return schedule(workflow, functions, place.platform, slo_ms, choices)
 
     mechanisms, baseline = settings.mechanisms, dict[str, float]()
     if settings.slo_ms is None:

@@ -31,56 +31,42 @@ class Sandboxes(NamedTuple):
         return memory_mib(trees(self.pids))
 
 
-class Unseen(NamedTuple):
-    """Sandboxes of another machine, or of another user: nothing is known of them."""
-
-    reason: str
-
-    def cpu_s(self) -> None:
-        """Not to be read."""
-
-    def memory_mib(self) -> None:
-        """Not to be read."""
-
-
 class Around(NamedTuple):
     """Meters of what serves requests beside a variant's own sandboxes.
 
-    ``supporting`` is None where the workflow has no supporting functions, ``gateway`` where its
-    process is not the one that has started the sandboxes, or is not to be seen.
+    Each is None where it is not to be seen: ``supporting`` also where the workflow has no such
+    functions, ``gateway`` where its process is not the one that has started the sandboxes.
     """
 
-    supporting: Sandboxes | Unseen | None
+    supporting: Sandboxes | None
     gateway: psutil.Process | None
 
-    def cpu_s(self, sandboxes: Sandboxes | Unseen) -> dict[str, float] | None:
-        """Seconds of CPU time so far by part; None where `sandboxes` cannot be seen."""
-        own = sandboxes.cpu_s()
-        if own is None:
-            return None
-        found = {"sandboxes": own, "client": _alone_s(psutil.Process())}
-        if self.supporting and (seconds := self.supporting.cpu_s()) is not None:
-            found["supporting functions"] = seconds
+    def cpu_s(self, sandboxes: Sandboxes) -> dict[str, float]:
+        """Seconds of CPU time so far by part."""
+        found = {"sandboxes": sandboxes.cpu_s(), "client": _alone_s(psutil.Process())}
+        if self.supporting:
+            found["supporting functions"] = self.supporting.cpu_s()
         if self.gateway:
             found["gateway"] = _alone_s(self.gateway)
         return found
 
 
-def meter(names: Sequence[str], gateway_url: str) -> Sandboxes | Unseen:
+def meter(names: Sequence[str], gateway_url: str) -> Sandboxes | None:
     """What tells the usage of the functions `names` behind `gateway_url`.
 
-    Where it cannot be read from here that is said, and nothing is guessed.
+    None where it cannot be read from here, as of another machine or another user: nothing is
+    guessed.
     """
     try:
         return Sandboxes(tuple(find_sandbox(name, gateway_url).pid for name in names))
-    except ChironError as error:
-        return Unseen(error.message)
+    except ChironError:
+        return None
 
 
-def around(supporting: Sequence[str], gateway_url: str, sandboxes: Sandboxes | Unseen) -> Around:
+def around(supporting: Sequence[str], gateway_url: str, sandboxes: Sandboxes | None) -> Around:
     """The meters of the gateway at `gateway_url`, which runs `sandboxes` and `supporting`."""
     beside = meter(supporting, gateway_url) if supporting else None
-    return Around(beside, _gateway(sandboxes) if isinstance(sandboxes, Sandboxes) else None)
+    return Around(beside, _gateway(sandboxes) if sandboxes else None)
 
 
 def _gateway(sandboxes: Sandboxes) -> psutil.Process | None:

@@ -15,7 +15,6 @@ from evaluation.intervals import Rounds
 from evaluation.measurements.client import FEWEST
 from evaluation.measurements.load import CLOSED, Closed, ClosedSample
 from evaluation.measurements.single import MEMORY, REQUESTS
-from evaluation.measurements.wrk import CHECK
 
 _MILLION = 1e6
 Sample = TypeVar("Sample")
@@ -140,7 +139,7 @@ def _most(rounds: Sequence[Closed]) -> list[ClosedSample]:
 
 
 def _throughput_details(recorded: Recorded) -> Details:
-    best, checked = _best(recorded), recorded.samples(CHECK)
+    best = _best(recorded)
     found: Details = {}
     for label, first in recorded.first.items():
         if not (samples := best.get(first)):
@@ -157,8 +156,6 @@ def _throughput_details(recorded: Recorded) -> Details:
         for part in cpu_ms[0] if cpu_ms else ():
             seen = [each[part] for each in cpu_ms if part in each]
             figures[f"{part} ms"] = round(statistics.fmean(seen), 3)
-        if by_wrk := [each.per_s for each in checked.get(first, ()) if not each.too_few]:
-            figures["wrk_per_s"] = round(statistics.fmean(by_wrk), 3)
     return found
 
 

@@ -27,7 +27,6 @@ from evaluation.measurements.breakdown import BREAKDOWN, Breakdown
 from evaluation.measurements.client import FEWEST
 from evaluation.measurements.load import CLOSED, OPEN, OpenSample
 from evaluation.measurements.single import MEMORY, REQUESTS
-from evaluation.measurements.wrk import CHECK
 from workflow.documents import Document
 
 
@@ -189,7 +188,7 @@ EXPERIMENTS = {
     "slo": Experiment((REQUESTS,), (slo,)),
     "cpu": Experiment((REQUESTS,), (CPU.of,)),
     "memory": Experiment((MEMORY,), (MEMORY_USE.of,)),
-    "throughput": Experiment((CLOSED, CHECK, OPEN), (THROUGHPUT.of, load)),
+    "throughput": Experiment((CLOSED, OPEN), (THROUGHPUT.of, load)),
     "cost": Experiment((REQUESTS, MEMORY), (COST.of,)),
 }
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 
-from deployment.caller import Caller
-from evaluation.bench.bench import Bench, Placed
+from deployment.invoke import Timeline
+from evaluation.bench.bench import Placed
 from evaluation.bench.rounds import Measurement, Round, Session
-from evaluation.measurements.client import Call
-from workflow.data import bytes_of, resolve, text_of
 from workflow.documents import Document
-from workflow.tracing import Row, Traced, trace_header
 
 #: What a traced request takes, for the forecast.
 _TRACE_S = 0.1
@@ -38,11 +32,10 @@ class Breakdown(Document):
     work_ms: float
 
 
-def break_down(latency_ms: float, timelines: Iterable[tuple[float, list[Row]]]) -> Breakdown:
+def break_down(latency_ms: float, timelines: Iterable[Timeline]) -> Breakdown:
     """The parts of a request that took `latency_ms`.
 
-    `timelines` has, for every wrap that the client called, when its answer's clock began on the
-    client's, in milliseconds since the request, and its rows.
+    `timelines` has what every wrap did that the client called.
     """
     runs, starts, inside = list[Span](), list[Span](), list[Span]()
     waiting = 0.0
@@ -76,34 +69,10 @@ def covered(spans: Iterable[Span]) -> float:
 
 
 def _traced(session: Session, placed: Placed) -> tuple[Breakdown, ...]:
-    """Traced requests over connections that the first one, left out, has opened."""
-    bench, widest = session.bench, max(map(len, placed.route.stages))
-    with Caller(bench.url) as caller, ThreadPoolExecutor(widest) as threads:
-        count = 1 + session.scale.traces
-        return tuple([_trace(bench, placed, caller, threads) for _ in range(count)][1:])
-
-
-def _trace(bench: Bench, placed: Placed, caller: Caller, threads: ThreadPoolExecutor) -> Breakdown:
-    """One request along its route, the calls of a stage at once."""
-    headers = trace_header(placed.deployment.trace_key)
-    text, outputs = text_of(bench.body), dict[str, str]()
-    timelines: list[tuple[float, list[Row]]] = []
-    start = time.perf_counter()
-
-    def traced(call: Call) -> tuple[str, str]:
-        begin_ms = (time.perf_counter() - start) * 1000
-        body = bytes_of(resolve(call.source, text, outputs))
-        reply = caller.call(call.function, body, headers)
-        answer: Traced = json.loads(reply.body)
-        rows = answer["timeline"]
-        # The wrap's clock starts when it has the request: half of what is not inside of it.
-        ended_ms = max((row["end_ms"] for row in rows), default=0.0)
-        timelines.append((begin_ms + (reply.latency_ms - ended_ms) / 2, rows))
-        return call.task, answer["output"]
-
-    for stage in placed.route.stages:
-        outputs |= dict(threads.map(traced, stage))
-    return break_down((time.perf_counter() - start) * 1000, timelines)
+    """Traced requests; the first one is left out."""
+    body = session.bench.body
+    answers = [placed.deployment.invoke(body, trace=True) for _ in range(1 + session.scale.traces)]
+    return tuple(break_down(answer.latency_ms, answer.timelines) for answer in answers[1:])
 
 
 BREAKDOWN: Measurement[tuple[Breakdown, ...]] = Measurement(

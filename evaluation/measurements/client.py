@@ -14,11 +14,10 @@ from urllib.parse import quote
 
 import aiohttp
 
+from deployment.invoke import Call, Route
 from deployment.measure import Check
 from workflow.data import bytes_of, resolve, text_of
 from workflow.errors import ChironError
-from workflow.model import Source, Workflow
-from workflow.plan import Plan
 
 #: Requests of a window below which it gives no figure.
 FEWEST = 100
@@ -28,21 +27,6 @@ TIMEOUT_S = 20.0
 
 class RequestError(Exception):
     """A request that failed: no answer, another status than 200, or a wrong answer."""
-
-
-class Call(NamedTuple):
-    """One call of a function: its body is what `source` stands for, its answer `task`'s output."""
-
-    function: str
-    task: str
-    source: Source
-
-
-class Route(NamedTuple):
-    """The calls of a request, stage by stage, and which of their answers are the workflow's."""
-
-    stages: tuple[tuple[Call, ...], ...]
-    output: Source
 
 
 class Client(NamedTuple):
@@ -88,16 +72,3 @@ async def client_of(url: str, route: Route, body: bytes, check: Check) -> AsyncI
         headers={"Content-Type": "application/json"},
     ) as session:
         yield Client(session, url, route, body, check)
-
-
-def route_of(plan: Plan, workflow: Workflow) -> Route:
-    """The route of `plan`: one call of the entry wrap, or one a task where the client calls."""
-    if plan.orchestrator != "client":
-        entry = plan.wraps[0].name
-        return Route(((Call(entry, entry, None),),), entry)
-    wrap_of = {wrap.tasks[0]: wrap.name for wrap in plan.wraps}
-    stages = (
-        tuple(Call(wrap_of[task], task, workflow.by_name[task].source) for task in stage)
-        for stage in workflow.stages
-    )
-    return Route(tuple(stages), workflow.output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
 from evaluation.bench.bench import Placed
@@ -150,10 +150,15 @@ Closed = tuple[ClosedSample, ...]
 Open = tuple[OpenSample, ...]
 
 
+def _client(session: Session, placed: Placed) -> AbstractAsyncContextManager[Client]:
+    bench, route = session.bench, placed.deployment.invoker.route
+    return client_of(bench.url, route, bench.body, bench.check)
+
+
 def _closed(session: Session, placed: Placed) -> Closed:
     async def levels() -> Closed:
-        bench, scale = session.bench, session.scale
-        async with client_of(bench.url, placed.route, bench.body, bench.check) as client:
+        scale = session.scale
+        async with _client(session, placed) as client:
             return tuple([await _level(client, placed, n, scale) for n in scale.clients])
 
     return asyncio.run(levels())
@@ -161,11 +166,12 @@ def _closed(session: Session, placed: Placed) -> Closed:
 
 async def _level(client: Client, placed: Placed, clients: int, scale: Scale) -> ClosedSample:
     """A sample with the CPU time of its requests."""
-    before = placed.around.cpu_s(placed.meter)
+    meter, around = placed.meter, placed.around
+    before = around.cpu_s(meter) if meter else {}
     sample = await closed_loop(client, clients, scale.closed_s, scale.most_s)
-    after = placed.around.cpu_s(placed.meter)
-    if not before or not after or not sample.answered:
+    if meter is None or not sample.answered:
         return sample
+    after = around.cpu_s(meter)
     used_ms = {part: 1000 * (after[part] - before[part]) / sample.answered for part in before}
     rounded = {part: round(each, 3) for part, each in used_ms.items()}
     return sample.model_copy(update={"cpu_ms": rounded})
@@ -173,11 +179,11 @@ async def _level(client: Client, placed: Placed, clients: int, scale: Scale) -> 
 
 def _open(session: Session, placed: Placed) -> Open:
     """A sample for every rate, up to the first that is too high."""
-    bench, scale, peak = session.bench, session.scale, peak_per_s(session.out)
+    scale, peak = session.scale, peak_per_s(session.out)
 
     async def rates() -> Open:
         samples: list[OpenSample] = []
-        async with client_of(bench.url, placed.route, bench.body, bench.check) as client:
+        async with _client(session, placed) as client:
             for rate in (share * peak for share in scale.rates):
                 samples.append(await open_loop(client, rate, _window_s(scale, scale.open_s, rate)))
                 if samples[-1].dropped or samples[-1].errors:
@@ -194,11 +200,6 @@ def _window_s(scale: Scale, seconds: float, per_s: float) -> float:
     return max(seconds, min(scale.most_s, FEWEST / per_s))
 
 
-def closed_window_s(scale: Scale) -> float:
-    """How long a window of the closed loop typically is."""
-    return _window_s(scale, scale.closed_s, scale.per_s)
-
-
 def peak_per_s(out: Path) -> float:
     """The highest throughput that any variant has reached in the closed loop; 1 without one."""
     rows = CLOSED.journal(out).rows()
@@ -207,7 +208,7 @@ def peak_per_s(out: Path) -> float:
 
 
 def _closed_seconds(scale: Scale, variants: int) -> float:
-    level_s = closed_window_s(scale) + _CLOSED_MORE_S
+    level_s = _window_s(scale, scale.closed_s, scale.per_s) + _CLOSED_MORE_S
     return scale.closed_rounds * variants * len(scale.clients) * level_s
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from deployment.measure import checked_invoke
 from evaluation.bench.bench import Placed
 from evaluation.bench.rounds import Measurement, Round, Session
+from evaluation.bench.usage import Sandboxes
 from workflow.documents import Document
 
 #: For the forecast: what a request takes (the mean of runs on two cores), and what a look at an
@@ -34,26 +35,25 @@ class MemorySample(Document):
 
 
 def _requests(session: Session, placed: Placed) -> RequestsSample:
-    bench = session.bench
-    before = placed.meter.cpu_s()
+    bench, meter = session.bench, placed.meter
+    before = meter.cpu_s() if meter else 0.0
     latencies = [
         checked_invoke(placed.deployment, bench.body, bench.check)
         for _ in range(session.scale.block)
     ]
-    after = placed.meter.cpu_s()
-    seen = None if before is None or after is None else round(after - before, 4)
+    seen = round(meter.cpu_s() - before, 4) if meter else None
     return RequestsSample(latencies_ms=tuple(round(ms, 3) for ms in latencies), cpu_s=seen)
 
 
 def _memory(session: Session, placed: Placed) -> MemorySample:
-    idle = placed.meter.memory_mib()
-    if idle is None:
+    if placed.meter is None:
         return MemorySample()
-    busy = _while_busy(session, placed)
+    idle = placed.meter.memory_mib()
+    busy = _while_busy(session, placed, placed.meter)
     return MemorySample(idle_mib=round(idle, 3), busy_mib=round(max(idle, *busy), 3))
 
 
-def _while_busy(session: Session, placed: Placed) -> list[float]:
+def _while_busy(session: Session, placed: Placed, meter: Sandboxes) -> list[float]:
     """Looks at the memory while another thread sends one request after another."""
     bench, enough = session.bench, threading.Event()
 
@@ -67,7 +67,7 @@ def _while_busy(session: Session, placed: Placed) -> list[float]:
             found: list[float] = []
             end = time.monotonic() + session.scale.memory_s
             while not found or time.monotonic() < end:
-                found.append(placed.meter.memory_mib() or 0.0)
+                found.append(meter.memory_mib())
         finally:
             enough.set()
         sender.result()

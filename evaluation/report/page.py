@@ -27,7 +27,6 @@ from evaluation.report.tables import (
     Table,
     csv_of,
     facts,
-    fitting,
     number,
     payloads,
     table_of,
@@ -178,7 +177,7 @@ def _of_results(results: Sequence[Result], images: Mapping[str, str]) -> Iterato
     for result in results:
         name, (title, text) = result.experiment, _SECTIONS[result.experiment]
         own = {k: uri for k, uri in images.items() if k == name or k.startswith(f"{name}-")}
-        yield Section(name, title, text, own, fitting(table_of(result)))
+        yield Section(name, title, text, own, [table_of(result)])
 
 
 def _of_others(out: Path, results: Sequence[Result]) -> Iterator[Section]:
@@ -191,8 +190,7 @@ def _of_others(out: Path, results: Sequence[Result]) -> Iterator[Section]:
         drawn = sorted({*out.glob(f"{name}.png"), *out.glob(f"{name}-*.png")})
         images = {each.stem: _uri(each.read_bytes()) for each in drawn}
         text = f"What chiron evaluate {name} has found: all of it is in the files {name}.*"
-        tables = [part for each in _tables(file) for part in fitting(each)]
-        yield Section(name, name.replace("-", " ").capitalize(), text, images, tables)
+        yield Section(name, name.replace("-", " ").capitalize(), text, images, _tables(file))
 
 
 def _tables(file: Path) -> list[Table]:

@@ -31,8 +31,6 @@ _MEANINGS = {
     "over_slo": "requests slower than slo_ms",
     "mib": "memory of the sandboxes in MiB while requests run",
 }
-#: Characters that a page is wide, and what a cell has around its text.
-_PAGE, _PADDING = 150, 3
 Columns = Mapping[str, Callable[[Any], str]]
 _WHICH: Columns = {"variant": lambda row: row.variant, "workflow": lambda row: row.workflow}
 _SLO: Columns = {
@@ -101,27 +99,6 @@ def table_of(result: Result) -> Table:
             return replace(_table(title, result.rows, _BREAKDOWN), notes=notes, keys=2)
 
 
-def fitting(table: Table) -> list[Table]:
-    """`table` in parts no wider than a page, each with the columns that say what it is of."""
-    widths = [
-        max([len(cell) for cell in column] + [len(word) for word in heading.split()]) + _PADDING
-        for heading, column in zip(table.columns, zip(*table.rows, strict=True), strict=False)
-    ]
-    keys = list(range(table.keys))
-    parts = [list(keys)]
-    for index in range(table.keys, len(widths)):
-        if sum(widths[each] for each in (*parts[-1], index)) > _PAGE and len(parts[-1]) > len(keys):
-            parts.append(list(keys))
-        parts[-1].append(index)
-    found = [_only(table, columns) for columns in parts]
-    return [replace(each, notes=()) for each in found[:-1]] + found[-1:]
-
-
-def _only(table: Table, columns: Sequence[int]) -> Table:
-    heading, *rows = (tuple(row[n] for n in columns) for row in (table.columns, *table.rows))
-    return replace(table, columns=heading, rows=tuple(rows))
-
-
 def _table(title: str, rows: Sequence[Any], columns: Columns) -> Table:
     """A row for each of `rows`, a column for each heading, with what makes its text."""
     cells = tuple(tuple(cell(row) for cell in columns.values()) for row in rows)
@@ -144,7 +121,7 @@ def metric_table(result: MetricResult) -> Table:
         **{n: partial(_detail, n) for n in names if n not in (_LOW, _HIGH)},
         "remark": lambda row: f"plan of {row.same_as}" if row.same_as else row.note or "",
     }
-    table = _lean(_table(result.metric, result.rows, columns))
+    table = _table(result.metric, result.rows, _lean(columns, result.rows))
     better = "below" if result.better == "lower" else "above"
     notes = [f"{name}: {_MEANINGS[name]}" for name in table.columns if name in _MEANINGS]
     notes += [
@@ -160,10 +137,13 @@ def metric_table(result: MetricResult) -> Table:
     return replace(table, notes=tuple(notes), keys=2)
 
 
-def _lean(table: Table) -> Table:
-    """`table` without the columns of which no row has anything."""
-    count = range(len(table.columns))
-    return _only(table, [n for n in count if any(row[n] not in ("", "-") for row in table.rows)])
+def _lean(columns: Columns, rows: Sequence[MetricRow]) -> Columns:
+    """`columns` without those of which no row has anything."""
+    return {
+        heading: cell
+        for heading, cell in columns.items()
+        if any(cell(row) not in ("", "-") for row in rows)
+    }
 
 
 def _against(own: str, row: MetricRow) -> str:

@@ -24,6 +24,7 @@ from evaluation.scheduling.exhaustive import (
     states_of,
     workflow_of,
 )
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.documents import Document, dump, read_document
 from workflow.errors import ChironError
@@ -38,7 +39,7 @@ from pathlib import Path
 from cli import schedule as verb
 from cli.main import main
 
-search, seen = verb.schedule_as, {}
+search, seen = verb.schedule, {}
 
 def observed(*arguments):
     start = time.process_time()
@@ -46,7 +47,7 @@ def observed(*arguments):
     seen.update(search_s=time.process_time() - start)
     return plan
 
-verb.schedule_as = observed
+verb.schedule = observed
 try:
     main()
 finally:
@@ -157,7 +158,7 @@ def _scheduled(
     profile = random_profile(case.functions, kinds, seed)
     stages = in_stages(profile, case.stages)
     workflow = workflow_of(stages)
-    one = schedule(workflow, profile, PLATFORM, 1e6, planner="faastlane-t")
+    one = schedule(workflow, profile, PLATFORM, 1e6, Choices(planner="faastlane-t"))
     slo_ms = round(predicted_ms(one) / speedup, 1) if speedup else _OUT_OF_REACH_MS
     text = json.dumps(states_of(stages))
     with artefacts(text, dump(profile), dump(PLATFORM)) as folder:

@@ -11,7 +11,7 @@ from typing import Any
 
 from predictor.mechanisms import MECHANISMS
 from predictor.predict import Predictor
-from scheduler.limits import Limits
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from scheduler.slots import slots
 from workflow.documents import Document
@@ -82,8 +82,7 @@ def _compared(r: random.Random) -> SmallStage:
         profile,
         platform,
         slo_ms,
-        mechanism=mechanism,
-        limits=Limits(functions=1),
+        Choices(mechanism=mechanism, max_functions=1),
     )
     return SmallStage(
         functions=size,

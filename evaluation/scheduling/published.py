@@ -13,6 +13,7 @@ from evaluation.scheduling.command import CommandRun, artefacts, run_schedule
 from evaluation.scheduling.exhaustive import predicted_ms
 from evaluation.testbed import read_platform, read_profile
 from predictor.compiling import kernel
+from scheduler.choices import Choices
 from scheduler.kernighan_lin import Functions, exchanged
 from scheduler.layout import Layout, StageLayout, plan_from_layout
 from scheduler.options import Options
@@ -87,9 +88,9 @@ def _compared(case: Case, folder: Path, samples: int) -> PublishedCase:
     taken = []
     for _ in range(samples):
         start = time.process_time()
-        plan = schedule(workflow, profile, platform, case.slo_ms, trigger="stage")
+        plan = schedule(workflow, profile, platform, case.slo_ms, Choices(trigger="stage"))
         taken.append(time.process_time() - start)
-    job = job_of(workflow, profile, platform, case.slo_ms, trigger="stage")
+    job = job_of(workflow, profile, platform, case.slo_ms, Choices(trigger="stage"))
     options = Options.of(job, "fork")
     text = file.read_text(encoding="utf-8")
     with artefacts(text, dump(profile), dump(platform)) as files:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+import requests
 
 from adaptation.events import Event
 from adaptation.rules import Window
@@ -191,5 +192,6 @@ def test_an_event_is_a_line_of_json():
 
 
 def test_a_wrap_that_was_scaled_to_zero_is_not_taken_for_gone(watch, deployed, place):
-    place.gateway.scale("pair-wrap1", 0)
+    url = f"{place.gateway.url}/system/scale-function/pair-wrap1"
+    assert requests.post(url, json={"replicas": 0}, timeout=10).ok
     assert watch(GOOD, profile=no_profile) == ["window"]

@@ -14,6 +14,7 @@ from deployment.launcher import Launcher
 from gateway.embedded import EmbeddedGateway
 from generator.generate import Sources
 from openfaas.client import Gateway
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
@@ -41,7 +42,9 @@ def plan_of(profile_of: ProfileOf, platform: Platform) -> Callable[..., Plan]:
     def make(folder: WorkflowFolder, planner: str, mechanism: str) -> Plan:
         workflow = folder.workflow
         profile = profile_of(workflow)
-        return schedule(workflow, profile, platform, 12.0, planner=planner, mechanism=mechanism)
+        return schedule(
+            workflow, profile, platform, 12.0, Choices(planner=planner, mechanism=mechanism)
+        )
 
     return make
 

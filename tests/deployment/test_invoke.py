@@ -8,18 +8,18 @@ import socket
 import pytest
 
 from deployment.caller import Caller
-from deployment.invoke import ClientInvoker, EntryInvoker, find_invoker
-from generator.annotations import TaskFlow, annotate, read_flow
+from deployment.invoke import Call, Invoker, Route, find_invoker
+from generator.annotations import annotate, read_flow
 from openfaas.objects import FunctionStatus
 from workflow.errors import ChironError
 from workflow.tracing import KEY_ANNOTATION
 
 #: Two tasks at once, then one that gets both, then the workflow's answer: a list of two.
-FLOWS = {
-    "left": TaskFlow(task=0, stage=0, source=None, output=[2, 0]),
-    "right": TaskFlow(task=1, stage=0, source=None, output=[2, 0]),
-    "both": TaskFlow(task=2, stage=1, source=[1, 0], output=[2, 0]),
-}
+ROUTE = Route(
+    [[Call("left", "0", None), Call("right", "1", None)], [Call("both", "2", ("1", "0"))]],
+    ("2", "0"),
+)
+ENTRY = Route([[Call("entry", "entry", None)]], "entry")
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def bodies(behind) -> dict[str, bytes]:
 
 def test_the_client_hands_outputs_on_byte_for_byte(answering):
     behind = answering(left='{"a" : 1.0}', right="no JSON ü", both="4.20 ")
-    with ClientInvoker(behind.url, FLOWS) as invoker:
+    with Invoker(behind.url, ROUTE) as invoker:
         answer = invoker.invoke(b'{"request": 1e3}')
     called = bodies(behind)
     assert called["left"] == called["right"] == b'{"request": 1e3}'
@@ -52,7 +52,7 @@ def test_the_client_hands_outputs_on_byte_for_byte(answering):
 
 def test_a_stage_starts_when_the_one_before_it_is_complete(answering):
     behind = answering(left="1", right="2", both="3")
-    with ClientInvoker(behind.url, FLOWS) as invoker:
+    with Invoker(behind.url, ROUTE) as invoker:
         invoker.invoke(b"{}")
     names = [name for name, _, _ in behind.calls]
     assert sorted(names[:2]) == ["left", "right"]
@@ -63,7 +63,7 @@ def test_a_failing_function_ends_the_workflow(answering):
     behind = answering(left="1", both="3")
     error = {"code": "raised", "message": "ValueError: no", "function": "lastpx"}
     behind.functions["right"] = lambda _: (500, json.dumps(error).encode())
-    with ClientInvoker(behind.url, FLOWS) as invoker, pytest.raises(ChironError) as failed:
+    with Invoker(behind.url, ROUTE) as invoker, pytest.raises(ChironError) as failed:
         invoker.invoke(b"{}")
     assert (failed.value.code, failed.value.functions) == ("raised", ("lastpx",))
     assert failed.value.message == "function lastpx failed: ValueError: no"
@@ -72,8 +72,8 @@ def test_a_failing_function_ends_the_workflow(answering):
 
 def test_a_workflow_that_ends_in_fail_fails_after_its_tasks_ran(answering):
     behind = answering(only="1")
-    flow = TaskFlow(task=0, stage=0, source=None, output=0, fail=["Sunk", "ice"])
-    with ClientInvoker(behind.url, {"only": flow}) as invoker, pytest.raises(ChironError) as failed:
+    route = Route([[Call("only", "0", None)]], "0", ["Sunk", "ice"])
+    with Invoker(behind.url, route) as invoker, pytest.raises(ChironError) as failed:
         invoker.invoke(b"{}")
     assert (failed.value.code, failed.value.message) == ("workflow-failed", "Sunk: ice")
     assert bodies(behind) == {"only": b"{}"}
@@ -81,23 +81,23 @@ def test_a_workflow_that_ends_in_fail_fails_after_its_tasks_ran(answering):
 
 def test_a_request_that_is_no_text_arrives_as_it_is(answering):
     behind = answering(left="1", right="2", both="3")
-    with ClientInvoker(behind.url, FLOWS) as invoker:
+    with Invoker(behind.url, ROUTE) as invoker:
         invoker.invoke(b"ab\xff")
     assert bodies(behind)["left"] == b"ab\xff"
 
 
 def test_the_entry_gets_the_request_and_answers_for_the_workflow(answering):
     behind = answering(entry='{"b":  2}')
-    with EntryInvoker(behind.url, "entry") as invoker:
+    with Invoker(behind.url, ENTRY) as invoker:
         answer = invoker.invoke(b"{}")
     assert (answer.output, answer.timeline) == ('{"b":  2}', [])
     assert "X-Chiron-Trace" not in behind.calls[0][2]
 
 
 def test_a_traced_request_comes_with_its_timeline(answering):
-    timeline = [{"task": 0, "kind": "run"}]
+    timeline = [{"task": 0, "kind": "run", "start_ms": 0.0, "end_ms": 1.0}]
     behind = answering(entry=json.dumps({"output": "x  y", "timeline": timeline}))
-    with EntryInvoker(behind.url, "entry", trace_key="key") as invoker:
+    with Invoker(behind.url, ENTRY, trace_key="key") as invoker:
         answer = invoker.invoke(b"{}", trace=True)
     assert (answer.output, answer.timeline) == ("x  y", timeline)
     assert behind.calls[0][2]["X-Chiron-Trace"] == "key"
@@ -106,7 +106,7 @@ def test_a_traced_request_comes_with_its_timeline(answering):
 @pytest.mark.parametrize("output", ["plain", "7", "[1]", '{"output": 1}'])
 def test_a_wrap_that_knows_another_key_does_not_trace(answering, output):
     behind = answering(entry=output)
-    with EntryInvoker(behind.url, "entry") as invoker, pytest.raises(ChironError) as failed:
+    with Invoker(behind.url, ENTRY) as invoker, pytest.raises(ChironError) as failed:
         invoker.invoke(b"{}", trace=True)
     assert (failed.value.code, failed.value.functions) == ("not-traced", ("entry",))
 
@@ -128,7 +128,8 @@ def test_an_error_body_becomes_the_error_it_tells_of(
     status, body, code, function, message, told, behind
 ):
     behind.functions["w"] = lambda _: (status, body)
-    with EntryInvoker(behind.url, "w") as invoker, pytest.raises(ChironError) as failed:
+    route = Route([[Call("w", "w", None)]], "w")
+    with Invoker(behind.url, route) as invoker, pytest.raises(ChironError) as failed:
         invoker.invoke(b"{}")
     assert failed.value.code == code
     assert failed.value.functions == (function,)
@@ -214,6 +215,6 @@ def test_which_of_several_planners_has_to_be_said(fake, small, plan_of):
         find_invoker(fake, "small")
     assert unclear.value.code == "ambiguous"
     with find_invoker(fake, "small", "sand") as invoker:
-        assert isinstance(invoker, EntryInvoker)
+        assert [len(stage) for stage in invoker.route.stages] == [1]
     with find_invoker(fake, "small", "one-to-one") as invoker:
-        assert isinstance(invoker, ClientInvoker)
+        assert [len(stage) for stage in invoker.route.stages] == [1, 2, 2, 1]

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import requests
 
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 
 BOUND_S = 60
@@ -31,7 +32,7 @@ def test_a_wrap_with_lost_threads_is_the_same_replica_begun_anew(
     limits = {"stuck": {"environment": {"exec_timeout": "300ms"}}}
     folder = write_folder(tmp_path / "stuck", WORKFLOW, {"stuck": STUCK}, {}, limits)
     workflow = folder.workflow
-    plan = schedule(workflow, profile_of(workflow), platform, 12.0, planner="faastlane-t")
+    plan = schedule(workflow, profile_of(workflow), platform, 12.0, Choices(planner="faastlane-t"))
     with place.deployed(folder, [plan]) as (deployment,), ThreadPoolExecutor(8) as threads:
         url = f"{place.gateway.url}/function/{deployment.names[0]}"
 

@@ -17,6 +17,7 @@ from gateway.embedded import EmbeddedGateway
 from generator.generate import Sources, generate
 from openfaas.client import Gateway
 from openfaas.credentials import credentials_for
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 
 PASSWORD = "se$cret {{ x }}"  # noqa: S105
@@ -101,7 +102,7 @@ def sources(write_folder, tmp_path) -> Sources:
 def generated(sources, run, profile_of, platform, tmp_path) -> list[str]:
     """build/ of the small workflow, and its images; returns its functions, the entry first."""
     workflow = sources.folder.workflow
-    plan = schedule(workflow, profile_of(workflow), platform, 50.0, planner="pgp")
+    plan = schedule(workflow, profile_of(workflow), platform, 50.0, Choices(planner="pgp"))
     generate(plan, sources, tmp_path / "build")
     said = run(*CHIRON, "build", "-f", "build/stack.yaml")
     assert "next: faas-cli deploy -f build/stack.yaml" in said

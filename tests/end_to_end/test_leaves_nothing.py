@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.errors import ChironError
 
@@ -25,7 +26,7 @@ def planned(profile_of, platform):
 
     def plan(folder, planner="sand"):
         workflow = folder.workflow
-        return schedule(workflow, profile_of(workflow), platform, 50.0, planner=planner)
+        return schedule(workflow, profile_of(workflow), platform, 50.0, Choices(planner=planner))
 
     return plan
 

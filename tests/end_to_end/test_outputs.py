@@ -13,6 +13,7 @@ import pytest
 from deployment.launcher import Deployment
 from generator.generate import Sources
 from predictor.mechanisms import MECHANISMS
+from scheduler.choices import Choices
 from scheduler.planners import PLANNERS
 from scheduler.schedule import schedule
 from workflow.errors import ChironError
@@ -62,7 +63,11 @@ def plans(folder, profile_of, platform, mechanism: str) -> list[Plan]:
     workflow = folder.workflow
     found = [
         schedule(
-            workflow, profile_of(workflow), platform, 12.0, planner=planner, mechanism=mechanism
+            workflow,
+            profile_of(workflow),
+            platform,
+            12.0,
+            Choices(planner=planner, mechanism=mechanism),
         )
         for planner in PLANNERS
     ]

@@ -12,6 +12,7 @@ from deployment.launcher import Launcher
 from gateway.embedded import EmbeddedGateway
 from openfaas.client import Gateway
 from profiler.solo import solo_plan, solo_workflow
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.errors import ChironError
 
@@ -31,7 +32,9 @@ def launcher(home):
 @pytest.fixture
 def launch(launcher, small, profile_of, platform):
     """Deploys the small workflow for the length of a block."""
-    plan = schedule(small.workflow, profile_of(small.workflow), platform, 50.0, planner="sand")
+    plan = schedule(
+        small.workflow, profile_of(small.workflow), platform, 50.0, Choices(planner="sand")
+    )
     return lambda: launcher.launch(small.workflow, small, plan)
 
 

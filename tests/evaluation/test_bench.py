@@ -16,6 +16,7 @@ from evaluation.bench.variants import (
     parse_planners,
     variants,
 )
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.documents import Document
 from workflow.errors import ChironError
@@ -114,8 +115,10 @@ def test_planners_without_further_processes_are_one_variant():
 
 def test_equal_plans_are_measured_once(small, profile_of, platform):
     plans = {
-        label: schedule(small.workflow, profile_of(small.workflow), platform, 1e3, planner=planner,
-                        mechanism=mechanism)
+        label: schedule(
+            small.workflow, profile_of(small.workflow), platform, 1e3,
+            Choices(planner=planner, mechanism=mechanism)
+        )
         for label, planner, mechanism in [
             ("faastlane fork", "faastlane", "fork"),
             ("faastlane+ fork", "faastlane+", "fork"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from deployment.invoke import Timeline
 from evaluation.measurements.breakdown import break_down, covered
 
 
@@ -27,7 +28,7 @@ def row(kind, start_ms, end_ms, **more):
 
 def test_the_parts_add_up_to_the_latency():
     rows = [row("fork", 1.0, 3.0), row("run", 2.0, 6.0, delayed_ms=0.5), row("run", 8.0, 9.0)]
-    found = break_down(12.0, [(1.0, rows)])
+    found = break_down(12.0, [Timeline(1.0, rows)])
     assert (found.functions_ms, found.starting_ms) == (5.0, 1.0)
     assert found.wrap_ms == 3.0  # from its arrival at 1 to the last end at 10
     assert found.outside_ms == 3.0
@@ -37,10 +38,10 @@ def test_the_parts_add_up_to_the_latency():
 
 
 def test_functions_that_run_at_once_in_two_sandboxes_count_once():
-    both = [(0.0, [row("run", 1.0, 5.0)]), (2.0, [row("run", 1.0, 5.0)])]
+    both = [Timeline(begin, [row("run", 1.0, 5.0)]) for begin in (0.0, 2.0)]
     found = break_down(8.0, both)
     assert (found.functions_ms, found.work_ms) == (6.0, 8.0)
 
 
 def test_a_request_without_a_timeline_is_all_outside():
-    assert break_down(5.0, [(0.0, [])]).outside_ms == 5.0
+    assert break_down(5.0, [Timeline(0.0, [])]).outside_ms == 5.0

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cli.evaluate_all import OTHERS
-from evaluation.bench.rounds import by_label
 from evaluation.bench.settings import FULL, QUICK, Settings
-from evaluation.bench.variants import variants
 from evaluation.experiments.results import EXPERIMENTS, measurements_of
-from evaluation.measurements.client import FEWEST
-from evaluation.measurements.forecast import forecast, in_words, scale_of
-from evaluation.measurements.load import CLOSED, closed_window_s
-from workflow.documents import read_document
+from evaluation.measurements.forecast import forecast, in_words
 from workflow.folder import WorkflowFolder
-from workflow.profile import Profile
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-#: A run on two cores.
-STORED = Path(__file__).parents[2] / "evaluation" / "results" / "quick"
 SETTINGS = Settings(
     planners=("one-to-one", "sand", "faastlane", "pgp"), mechanisms=("fork", "pool")
 )
@@ -69,43 +60,15 @@ def test_an_slo_that_is_given_needs_no_baseline(workflows):
     assert without < with_baseline
 
 
-@pytest.fixture(scope="module")
-def stored(workflows):
-    """Those of the stored run."""
-    found = [workflow for workflow in workflows if (STORED / workflow.name).is_dir()]
-    assert len(found) == 5
-    return found
-
-
-def stored_profile(workflow):
-    return read_document(Profile, STORED / workflow.name / "profile.json", "profile")
-
-
-def test_windows_of_the_stored_run_are_forecast_within_a_quarter_from_its_profiles(stored):
-    for workflow in stored:
-        rounds = by_label(CLOSED.journal(STORED / workflow.name).rows())
-        windows_s = [
-            min(QUICK.most_s, FEWEST / sample.per_s)
-            for samples in rounds.values()
-            for levels in samples
-            for sample in levels
-            if sample.clients == QUICK.clients[0]
-        ]
-        chosen = variants(SETTINGS.planners, SETTINGS.mechanisms)
-        scale = scale_of(workflow, stored_profile(workflow), chosen, QUICK, cores=2)
-        expected_s = closed_window_s(scale)
-        assert expected_s == pytest.approx(statistics.fmean(windows_s), rel=0.25), workflow.name
-
-
-def test_what_is_there_already_is_not_charged(stored):
+def test_what_is_there_already_is_not_charged(workflows):
     def set_up(**there):
-        return forecast(stored, SETTINGS.model_copy(update={"slo_ms": 1.0}), QUICK, (), **there)
+        given = SETTINGS.model_copy(update={"slo_ms": 1.0})
+        return forecast(workflows, given, QUICK, (), **there)["set-up"]
 
-    known = {workflow.name: stored_profile(workflow) for workflow in stored}
-    assert set_up(calibrated=True, profiles=known)["set-up"] == 0
-    del known["finra"]
-    assert 0 < set_up(calibrated=True, profiles=known)["set-up"] < set_up()["set-up"]
-    assert set_up(pulling=True)["set-up"] > 3 * set_up()["set-up"]
+    known = {workflow.name for workflow in workflows}
+    assert set_up(calibrated=True, profiled=known) == 0
+    assert 0 < set_up(calibrated=True, profiled=known - {"finra"}) < set_up()
+    assert set_up(pulling=True) > 3 * set_up()
 
 
 @pytest.mark.parametrize(("planners", "sandboxes"), [(("one-to-one", "pgp"), 8), (("pgp",), 2)])

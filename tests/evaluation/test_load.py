@@ -9,18 +9,11 @@ from typing import TypeVar
 import pytest
 from aiohttp import web
 
+from deployment.invoke import Call, Route, route_of
 from deployment.measure import Check
-from evaluation.measurements.client import (
-    FEWEST,
-    Call,
-    Client,
-    RequestError,
-    Route,
-    client_of,
-    route_of,
-)
-from evaluation.measurements.load import MOST_UNDER_WAY, ClosedSample, closed_loop, open_loop
-from evaluation.measurements.wrk import installed, wrk_loop
+from evaluation.measurements.client import FEWEST, Client, RequestError, client_of
+from evaluation.measurements.load import MOST_UNDER_WAY, closed_loop, open_loop
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.errors import ChironError
 
@@ -171,32 +164,10 @@ def test_one_to_one_is_called_task_by_task_and_every_other_planner_once(
     profile = profile_of(small.workflow)
 
     def route(planner):
-        plan = schedule(small.workflow, profile, platform, 100.0, planner=planner)
+        plan = schedule(small.workflow, profile, platform, 100.0, Choices(planner=planner))
         return route_of(plan, small.workflow)
 
     assert [len(stage) for stage in route("one-to-one").stages] == [1, 2, 2, 1]
     tasks = {call.task for stage in route("one-to-one").stages for call in stage}
     assert tasks == set(small.workflow.by_name)
     assert [len(stage) for stage in route("sand").stages] == [1]
-
-
-@pytest.mark.skipif(not installed(), reason="wrk is not installed")
-@pytest.mark.parametrize(("expected", "wrong"), [("yes", False), ("no", True), (None, False)])
-def test_wrk_counts_what_is_answered_right(expected, wrong):
-    def check(client: Client) -> Awaitable[ClosedSample]:
-        arguments = (client.url, "f", b'"', expected, 2, 1.0)
-        return asyncio.to_thread(wrk_loop, *arguments)
-
-    found = against(yes, check)
-    assert found.clients == 2
-    assert (found.per_s == 0, found.errors > 0) == (wrong, wrong)
-
-
-def test_a_wrk_that_does_not_work_is_named(monkeypatch, tmp_path):
-    broken = tmp_path / "wrk"
-    broken.write_text("#!/bin/sh\necho nonsense\n")
-    broken.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    with pytest.raises(ChironError) as error:
-        wrk_loop("http://127.0.0.1:9", "f", b"", "", 1, 1.0)
-    assert error.value.code == "no-wrk"

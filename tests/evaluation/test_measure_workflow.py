@@ -16,6 +16,7 @@ from evaluation.measurements.breakdown import BREAKDOWN
 from evaluation.measurements.load import CLOSED, OPEN
 from evaluation.measurements.run import measure_workflow, refused
 from evaluation.measurements.single import MEMORY, REQUESTS
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.answer import ExpectedAnswer
 from workflow.documents import dump, write_atomically
@@ -115,7 +116,9 @@ def test_what_a_killed_run_has_left_is_removed(
     measure, launcher, write_folder, profile_of, platform, tmp_path
 ):
     folder = write_folder(tmp_path / "tiny", TINY, GREET, {})
-    plan = schedule(folder.workflow, profile_of(folder.workflow), platform, 500.0, planner="sand")
+    plan = schedule(
+        folder.workflow, profile_of(folder.workflow), platform, 500.0, Choices(planner="sand")
+    )
     noted = tmp_path / "run" / "tiny" / "deployed.json"
     with launcher.launch(folder.workflow, folder, plan) as left:
         assert [function.name for function in launcher.gateway.functions()] == list(left.names)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from deployment.invoke import Timeline
 from evaluation.bench.machine import Target, this_machine
 from evaluation.bench.settings import Run, Settings
 from evaluation.bench.setup import Setup
@@ -24,6 +25,7 @@ from evaluation.measurements.single import MEMORY, REQUESTS, MemorySample, Reque
 from evaluation.report.glance import averages, cell
 from evaluation.report.page import write_report
 from evaluation.report.tables import facts, table_of
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.documents import dump, write_atomically
 from workflow.errors import ChironError
@@ -46,7 +48,7 @@ def run_folder(small, profile_of, platform, tmp_path) -> Path:
     """A run that is set up, of one workflow, of which nothing is measured yet."""
     profile, out = profile_of(small.workflow), tmp_path / "run"
     plans = {
-        label: schedule(small.workflow, profile, platform, 30.0, planner=label.split()[0])
+        label: schedule(small.workflow, profile, platform, 30.0, Choices(planner=label.split()[0]))
         for label in KNOWN
         if not label.startswith("A/A")
     }
@@ -94,7 +96,7 @@ def measured(run_folder) -> Path:
     write_rounds(run_folder, OPEN, lambda *k: (
         OpenSample(per_s=5.0, arrived=150, dropped=50, errors=0, latencies_ms=(k[0],) * 100),
     ), 1)  # fmt: skip
-    write_rounds(run_folder, BREAKDOWN, lambda *_: (break_down(20.0, [(1.0, SPANS)]),), 1)
+    write_rounds(run_folder, BREAKDOWN, lambda *_: (break_down(20.0, [Timeline(1.0, SPANS)]),), 1)
     return run_folder
 
 
@@ -120,7 +122,7 @@ def test_a_table_has_percentages_ranges_and_what_its_words_mean(measured):
 
 
 def test_of_two_traces_the_faster_is_the_typical_one(measured):
-    traces = (break_down(20.0, [(1.0, SPANS)]), break_down(90.0, [(1.0, SPANS)]))
+    traces = (break_down(20.0, [Timeline(1.0, SPANS)]), break_down(90.0, [Timeline(1.0, SPANS)]))
     write_rounds(measured, BREAKDOWN, lambda *_: traces, 1)
     rows = breakdown(read_run(measured)).rows
     assert {row.typical.latency_ms for row in rows} == {20.0}

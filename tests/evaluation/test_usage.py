@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from evaluation.bench.usage import Sandboxes, Unseen, cpu_s, memory_mib, meter, trees
+from evaluation.bench.usage import Sandboxes, cpu_s, memory_mib, meter, trees
 from workflow.errors import ChironError
 
 BURN = "end = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n"
@@ -121,8 +121,5 @@ def test_processes_that_are_not_there_have_no_memory():
     assert memory_mib([ended.pid]) == 0.0
 
 
-def test_sandboxes_of_another_machine_are_said_to_be_unseen_and_not_guessed():
-    found = meter(["nobody-has-this-function"], "http://127.0.0.1:1")
-    assert isinstance(found, Unseen)
-    assert "nobody-has-this-function" in found.reason
-    assert (found.cpu_s(), found.memory_mib()) == (None, None)
+def test_sandboxes_of_another_machine_are_unseen_and_not_guessed():
+    assert meter(["nobody-has-this-function"], "http://127.0.0.1:1") is None

@@ -102,19 +102,6 @@ def test_functions_parses_statuses_with_absent_and_null_fields(client, gateway):
     assert status.labels == {}
 
 
-def test_describe_asks_for_usage(client, gateway):
-    gateway.answer(
-        "GET /system/function/a",
-        (200, {"name": "a", "availableReplicas": 1, "usage": {"totalMemoryBytes": 2e6}}),
-    )
-
-    status = client.describe("a")
-
-    assert gateway.calls[0].query == {"usage": "1"}
-    assert status.usage is not None
-    assert status.usage.total_memory_bytes == 2e6
-
-
 def test_names_cannot_leave_their_place_in_the_path(client, gateway):
     with pytest.raises(ChironError, match="nothing here"):
         client.describe("../../healthz?x=1")
@@ -198,14 +185,6 @@ def test_deploy_gives_up_where_a_removal_does_not_end(client, gateway, monkeypat
     )
 
 
-def test_scale_sends_name_and_replicas(client, gateway):
-    gateway.answer("POST /system/scale-function/side", (202, b""))
-
-    client.scale("side", 3)
-
-    assert gateway.calls[0].json == {"serviceName": "side", "replicas": 3}
-
-
 def test_logs_are_read_line_by_line(client, gateway):
     lines = b'{"name":"a","text":"one","timestamp":"t"}\n{"name":"a","text":"two\\n"}\n\n'
     gateway.answer("GET /system/logs", (200, lines))
@@ -213,23 +192,6 @@ def test_logs_are_read_line_by_line(client, gateway):
     assert [line.text for line in client.logs("a", tail=2)] == ["one", "two"]
     query = gateway.calls[0].query
     assert (query["name"], query["follow"]) == ("a", "false")
-
-
-def test_secrets_are_listed_created_updated_and_removed(client, gateway):
-    gateway.answer("GET /system/secrets", (200, [{"name": "key", "namespace": "openfaas-fn"}]))
-    for method in ("POST", "PUT", "DELETE"):
-        gateway.answer(f"{method} /system/secrets", (200, b""))
-
-    assert client.secrets() == ["key"]
-    client.create_secret("key", "text")
-    client.update_secret("key", b"\xff\x00")
-    client.remove_secret("key")
-
-    assert [call.json for call in gateway.calls[1:]] == [
-        {"name": "key", "value": "text"},
-        {"name": "key", "rawValue": "/wA="},
-        {"name": "key"},
-    ]
 
 
 @pytest.mark.parametrize(
@@ -277,15 +239,6 @@ def test_info_names_provider_and_release(client, gateway):
     info = client.info()
 
     assert (info.provider.provider, info.provider.version.release) == ("faasd", "0.19.0")
-    assert (info.version.release, info.version.commit_message) == ("0.27.3", "c")
-
-
-def test_healthy_needs_a_gateway_that_says_so(client, gateway):
-    gateway.answer("GET /healthz", (503, b""), (200, b"OK"))
-
-    assert not client.healthy()
-    assert client.healthy()
-    assert "authorization" not in gateway.calls[0].headers
 
 
 def test_invoke_returns_any_answer_of_the_function(client, gateway):
@@ -376,7 +329,6 @@ def test_no_gateway_names_the_url_and_offers_the_embedded_one():
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         with Gateway(url) as client, pytest.raises(ChironError) as raised:
             client.functions()
-        assert not client.healthy()
 
     assert raised.value.code == "no-gateway"
     assert url in raised.value.message

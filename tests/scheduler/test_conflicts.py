@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.choices import Choices
 from scheduler.conflict_rules import find_conflicts
 from scheduler.folder_settings import FolderSettings
-from scheduler.limits import Limits
 from scheduler.schedule import schedule
 from workflow.constraints import NO_CONSTRAINTS, Constraints, read_constraints
 from workflow.dag import parse_dag
@@ -145,14 +145,14 @@ def test_variables_of_two_values_keep_functions_in_different_wraps(workflow, fac
 
 def test_more_processes_than_allowed_wraps_have_cpus_share_them(workflow, facts, platform):
     known, functions = workflow("a " * 7), facts(a={"unshareable": ("os.chdir",)})
-    plan = schedule(known, functions, platform(cpus=2), 1000.0, limits=Limits(functions=2))
+    plan = schedule(known, functions, platform(cpus=2), 1000.0, Choices(max_functions=2))
     assert [len(wrap.processes) for wrap in plan.wraps] == [4, 3]
     assert [wrap.cpus for wrap in plan.wraps] == [2, 2]
 
 
 def test_more_kinds_of_wraps_than_allowed_are_an_answer_that_says_so(workflow, facts, platform):
     functions = facts(**{name: {"runtime": f"python3.{name}"} for name in "abc"})
-    plan = schedule(workflow("a b c"), functions, platform(), 99.0, limits=Limits(functions=2))
+    plan = schedule(workflow("a b c"), functions, platform(), 99.0, Choices(max_functions=2))
     assert len(plan.wraps) == 3
     assert any(line.startswith("limit: 3 functions to deploy, 2 allowed") for line in plan.why)
 
@@ -262,9 +262,13 @@ def test_plans_break_no_conflict_and_no_constraint(
         assert error.code == "impossible-constraints"
         return
     plan = schedule(
-        known, functions, platform(cpus=cpus), slo_ms,
-        mechanism=mechanism, strategy=strategy, settings=FolderSettings(wanted),
-    )  # fmt: skip
+        known,
+        functions,
+        platform(cpus=cpus),
+        slo_ms,
+        Choices(mechanism=mechanism, strategy=strategy),
+        settings=FolderSettings(wanted),
+    )
     plan.check_against(known)
     for constraint in wanted.together:
         assert (

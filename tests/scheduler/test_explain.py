@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from scheduler.choices import Choices
 from scheduler.folder_settings import FolderSettings
-from scheduler.limits import Limits
 from scheduler.schedule import schedule
 from workflow.constraints import Constraints
 
@@ -18,13 +18,13 @@ def test_an_slo_out_of_reach_is_called_so_for_pgp_alone(workflow, profile, platf
     ours = schedule(known, functions, platform(), 5.0)
     assert "out of reach" in ours.why[0]
     assert ours.why[1] == "pgp: the fastest found, whatever it costs"
-    sand = schedule(known, functions, platform(), 5.0, planner="sand")
+    sand = schedule(known, functions, platform(), 5.0, Choices(planner="sand"))
     assert "over the SLO" in sand.why[0] and "out of reach" not in sand.why[0]
 
 
 def test_limits_that_may_keep_the_slo_out_of_reach_are_named(workflow, profile, platform):
     known, functions = workflow("a"), profile(a="cpu 10")
-    tight = schedule(known, functions, platform(), 5.0, limits=Limits(functions=1))
+    tight = schedule(known, functions, platform(), 5.0, Choices(max_functions=1))
     assert "within --max-functions and --node-memory" in tight.why[0]
     assert "--max-functions" not in schedule(known, functions, platform(), 5.0).why[0]
 
@@ -59,7 +59,7 @@ def test_a_plan_says_why_one_cpu_less_would_not_do(workflow, profile, platform):
     assert plan.cpus == 2
     assert "2 CPUs: one less takes 40.4 ms at the very least, as all have to compute" in plan.why
     both = workflow("a a a a", "a"), functions, platform(), 34.0
-    stages, data = (schedule(*both, trigger=trigger) for trigger in ("stage", "data"))
+    stages, data = (schedule(*both, Choices(trigger=trigger)) for trigger in ("stage", "data"))
     assert any("2 CPUs: one less takes" in line for line in stages.why)
     assert "2 CPUs: of the plans found with one less, none meets the SLO" in data.why
     near = schedule(workflow("a a a a"), functions, platform(switch_cost_ms=1.0), 40.5)
@@ -79,7 +79,7 @@ def test_a_fixed_planner_owns_up_to_the_conflicts_that_it_breaks(workflow, profi
         for name, function in functions.functions.items()
     }
     functions = functions.model_copy(update={"functions": other})
-    sand = schedule(workflow("a b"), functions, platform(), 50.0, planner="sand")
+    sand = schedule(workflow("a b"), functions, platform(), 50.0, Choices(planner="sand"))
     assert "conflict that sand does not respect: a needs python3.a and b python3.b" in sand.why
     pgp = schedule(workflow("a b"), functions, platform(), 50.0)
     assert "a shares no wrap with b: a needs python3.a and b python3.b" in pgp.why
@@ -93,7 +93,7 @@ def test_a_fixed_planner_owns_up_to_conflicts_of_a_process_in_whatever_stage(
     functions = functions.model_copy(update={"functions": {**functions.functions, "a": calling}})
 
     def said(planner, *stages):
-        plan = schedule(workflow(*stages), functions, platform(), 50.0, planner=planner)
+        plan = schedule(workflow(*stages), functions, platform(), 50.0, Choices(planner=planner))
         return [line.partition(" does not respect: ")[2] for line in plan.why if "respect" in line]
 
     reason = "a uses os.chdir, which concerns its whole process"
@@ -107,7 +107,7 @@ def test_a_fixed_planner_owns_up_to_conflicts_of_a_process_in_whatever_stage(
 
 def test_more_functions_than_allowed_are_said_with_what_to_change(workflow, profile, platform):
     known, functions = workflow("a " * 16), profile(a="cpu 1")
-    plan = schedule(known, functions, platform(), 99.0, planner="one-to-one")
+    plan = schedule(known, functions, platform(), 99.0, Choices(planner="one-to-one"))
     assert plan.why[-1] == (
         "limit: 16 functions to deploy, 15 allowed (Community Edition: 15): "
         "--planner pgp needs fewer, or raise --max-functions"
@@ -116,8 +116,7 @@ def test_more_functions_than_allowed_are_said_with_what_to_change(workflow, prof
 
 
 def test_a_wrap_larger_than_a_node_is_said_with_what_to_change(workflow, profile, platform):
-    limits = Limits(node_memory_mib=64)
-    plan = schedule(workflow("a"), profile(a="cpu 1"), platform(), 9.0, limits=limits)
+    plan = schedule(workflow("a"), profile(a="cpu 1"), platform(), 9.0, Choices(node_memory_mib=64))
     assert plan.why[-1] == (
         "limit: demo-wrap1 needs 96 MiB, a node has 64: "
         "smaller ones were not found, or raise --node-memory"

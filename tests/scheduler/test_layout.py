@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from scheduler.choices import Choices
 from scheduler.layout import aligned, over_stages, plan_from_layout, widest, wrap_name
 from scheduler.planners import PLANNERS
 from scheduler.schedule import schedule
@@ -117,7 +118,9 @@ def test_long_workflow_names_are_cut_and_what_tells_wraps_apart_is_kept(workflow
 @pytest.mark.parametrize("name", ["demo", "w" * 63])
 def test_planners_of_one_workflow_can_be_deployed_side_by_side(workflow, profile, platform, name):
     known, functions = workflow("a", name=name), profile(a="cpu 1")
-    plans = [schedule(known, functions, platform(), 9.0, planner=label) for label in PLANNERS]
+    plans = [
+        schedule(known, functions, platform(), 9.0, Choices(planner=label)) for label in PLANNERS
+    ]
     names = [plan.wraps[0].name for plan in plans]
     assert len(set(names)) == len(names)
 

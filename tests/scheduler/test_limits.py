@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.limits import Limits, exceeded
+from scheduler.choices import Choices
+from scheduler.limits import exceeded
 from scheduler.pareto import considered, pareto
 from scheduler.schedule import job_of, schedule
 from workflow.profile import Profile
@@ -27,19 +28,18 @@ def test_functions_that_do_not_fit_a_node_together_are_spread(
     workflow, heavy, platform, mechanism, strategy
 ):
     known = workflow("a b c d")
-    whole, halves = Limits(), Limits(node_memory_mib=320)
     options = {"mechanism": mechanism, "strategy": strategy}
-    one = schedule(known, heavy, platform(), 500.0, limits=whole, **options)
-    several = schedule(known, heavy, platform(), 500.0, limits=halves, **options)
+    one = schedule(known, heavy, platform(), 500.0, Choices(**options))
+    several = schedule(known, heavy, platform(), 500.0, Choices(node_memory_mib=320, **options))
     assert max(wrap.memory_mib for wrap in one.wraps) > 320
     assert max(wrap.memory_mib for wrap in several.wraps) <= 320
     assert several.meets_slo and not any("limit" in line for line in several.why)
 
 
 def test_where_no_plan_fits_the_best_one_says_what_it_exceeds(workflow, heavy, platform):
-    limits = Limits(node_memory_mib=150)
-    plan = schedule(workflow("a b"), heavy, platform(), 500.0, limits=limits)
-    assert plan.meets_slo and exceeded(plan, limits)
+    choices = Choices(node_memory_mib=150)
+    plan = schedule(workflow("a b"), heavy, platform(), 500.0, choices)
+    assert plan.meets_slo and exceeded(plan, choices.limits)
     assert plan.why[-1].startswith("limit: ")
 
 
@@ -48,15 +48,13 @@ def test_no_planner_with_too_many_functions_is_chosen(workflow, profile, platfor
     place = platform(rpc_ms=0.0, invoke_ms=0.0, process_block_ms=50.0, process_startup_ms=0.0)
     known, functions = workflow("a " * 25), profile(a="cpu 100")
     for strategy in ("cost", "latency"):
-        limits = Limits(functions=3)
-        plan = schedule(known, functions, place, 1.0, strategy=strategy, limits=limits)
+        plan = schedule(known, functions, place, 1.0, Choices(strategy=strategy, max_functions=3))
         assert len(plan.wraps) <= 3
 
 
 def test_a_front_has_only_plans_within_the_limits_where_there_are_any(workflow, heavy, platform):
     def front(memory: int) -> list[int]:
-        limits = Limits(node_memory_mib=memory)
-        job = job_of(workflow("a b c d"), heavy, platform(), 50.0, limits=limits)
+        job = job_of(workflow("a b c d"), heavy, platform(), 50.0, Choices(node_memory_mib=memory))
         plans = pareto(considered(job), job, 50.0).plans
         return [max(wrap.memory_mib for wrap in each.plan.wraps) for each in plans]
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.choices import Choices
 from scheduler.pareto import considered, pareto, undominated
 from scheduler.picture import Picture, draw
 from scheduler.schedule import job_of, schedule
@@ -36,7 +37,9 @@ def test_no_plan_of_a_front_beats_another_and_the_best_are_on_it(
         )
     assert len(set(weights)) == len(weights)
     for strategy in ("cost", "latency"):
-        plan = schedule(known, measured, place, 20.0, mechanism=mechanism, strategy=strategy)
+        plan = schedule(
+            known, measured, place, 20.0, Choices(mechanism=mechanism, strategy=strategy)
+        )
         assert any(ms <= plan.predicted.latency_ms and cpus <= plan.cpus for ms, cpus, _ in weights)
     for each in front.plans:
         assert each.plan.predicted.latency_ms == each.latency_ms
@@ -59,7 +62,7 @@ def test_a_picture_has_the_chosen_plan_once_whichever_planner_it_is_of(workflow,
     )
     found = considered(job_of(known, measured, place, 20.0))
     for planner in ("pgp", "one-to-one", "sand", "faastlane-t"):
-        plan = schedule(known, measured, place, 20.0, planner=planner)
+        plan = schedule(known, measured, place, 20.0, Choices(planner=planner))
         front = Picture("demo", 20.0, found, plan).front
         assert [option.judged_ms for option in front] == sorted(
             (option.judged_ms for option in front), reverse=True

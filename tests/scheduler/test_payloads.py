@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from predictor.predict import predict
+from scheduler.choices import Choices
 from scheduler.options import Options
 from scheduler.schedule import job_of, schedule
 from scheduler.strategies import every
@@ -43,7 +44,7 @@ def test_a_payload_over_the_slo_is_named_and_headroom_keeps_it(workflow, mix, pl
     (line,) = [line for line in plan.why if line.startswith("the mean of 2 payloads: quick ")]
     assert line.endswith("; slow over the SLO (--headroom keeps it for every payload)")
 
-    safe = schedule(workflow("a b c d"), mix, platform(), 50.0, headroom=True)
+    safe = schedule(workflow("a b c d"), mix, platform(), 50.0, Choices(headroom=True))
     assert max(safe.predicted.payloads_ms.values()) <= 50.0
     (line,) = [line for line in safe.why if line.startswith("the mean of 2 payloads: quick ")]
     assert "over the SLO" not in line

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.choices import Choices
 from scheduler.planners import (
     PLANNERS,
     faastlane,
@@ -68,7 +69,7 @@ def test_a_planner_takes_a_cpu_for_each_process_that_runs_functions_at_once(
     demo, profile, platform, planner, wraps, cpus
 ):
     functions = profile(a="cpu 1", b="cpu 1", c="cpu 1")
-    plan = schedule(demo, functions, platform(), 1000.0, planner=planner)
+    plan = schedule(demo, functions, platform(), 1000.0, Choices(planner=planner))
     assert (len(plan.wraps), plan.cpus) == (wraps, cpus)
 
 
@@ -78,7 +79,9 @@ def test_tasks_wait_for_what_is_chosen_but_a_client_goes_stage_by_stage(
 ):
     functions = profile(a="cpu 1", b="cpu 1", c="cpu 1")
     made = {
-        trigger: schedule(demo, functions, platform(), 1000.0, planner=planner, trigger=trigger)
+        trigger: schedule(
+            demo, functions, platform(), 1000.0, Choices(planner=planner, trigger=trigger)
+        )
         for trigger in ("stage", "data")
     }
     data = "stage" if planner == "one-to-one" else "data"
@@ -100,7 +103,9 @@ def test_every_planner_plans_every_task_in_wraps_that_openfaas_can_name(
 ):
     known = workflow(*map(" ".join, stages), name=name)
     functions = profile(**dict.fromkeys(known.functions, "cpu 2 block 1"))
-    plan = schedule(known, functions, platform(), 30.0, planner=planner, mechanism=mechanism)
+    plan = schedule(
+        known, functions, platform(), 30.0, Choices(planner=planner, mechanism=mechanism)
+    )
     plan.check_against(known)
     assert (plan.planner, plan.mechanisms) == (planner, mechanism)
     wraps = [wrap.name for wrap in plan.wraps]

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from predictor.predict import predict
+from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.plan import Plan
 
@@ -43,7 +44,9 @@ def test_every_task_is_in_one_process_and_the_verdict_is_the_predictors(
     workflow, profile, platform, strategy, stages, profiles, constants, mechanism, slo_ms
 ):
     known, functions, place = workflow(*stages), profile(**profiles), platform(**constants)
-    plan = schedule(known, functions, place, slo_ms, mechanism=mechanism, strategy=strategy)
+    plan = schedule(
+        known, functions, place, slo_ms, Choices(mechanism=mechanism, strategy=strategy)
+    )
     plan.check_against(known)
     assert plan.predicted == predict(plan, known, functions, place)
     assert plan.meets_slo == (plan.predicted.latency_ms <= slo_ms)
@@ -57,9 +60,11 @@ def test_a_looser_slo_never_costs_more_cpus(
     workflow, profile, platform, stages, profiles, constants, mechanism
 ):
     known, functions, place = workflow(*stages), profile(**profiles), platform(**constants)
-    fastest = schedule(known, functions, place, 0.01, mechanism=mechanism, strategy="latency")
+    fastest = schedule(
+        known, functions, place, 0.01, Choices(mechanism=mechanism, strategy="latency")
+    )
     slos = [0.01, *(max(0.02, fastest.predicted.latency_ms * by) for by in (1, 1.2, 1.5, 2, 3, 9))]
-    cpus = [schedule(known, functions, place, s, mechanism=mechanism).cpus for s in slos]
+    cpus = [schedule(known, functions, place, s, Choices(mechanism=mechanism)).cpus for s in slos]
     assert cpus == sorted(cpus, reverse=True)
 
 
@@ -69,9 +74,11 @@ def test_no_fixed_planner_is_better_in_slo_then_cpus_then_latency(
     workflow, profile, platform, stages, profiles, constants, mechanism, slo_ms
 ):
     known, functions, place = workflow(*stages), profile(**profiles), platform(**constants)
-    ours = schedule(known, functions, place, slo_ms, mechanism=mechanism)
+    ours = schedule(known, functions, place, slo_ms, Choices(mechanism=mechanism))
     for planner in ("faastlane-t", "faastlane", "faastlane+", "sand"):
-        theirs = schedule(known, functions, place, slo_ms, planner=planner, mechanism=mechanism)
+        theirs = schedule(
+            known, functions, place, slo_ms, Choices(planner=planner, mechanism=mechanism)
+        )
         if ours.meets_slo:
             assert rank(ours) <= rank(theirs)
         else:
@@ -85,7 +92,7 @@ def test_no_strategy_is_beaten_at_what_it_is_for(
 ):
     known, functions, place = workflow(*stages), profile(**profiles), platform(**constants)
     plans = {
-        strategy: schedule(known, functions, place, slo_ms, strategy=strategy)
+        strategy: schedule(known, functions, place, slo_ms, Choices(strategy=strategy))
         for strategy in ("cost", "balanced", "latency")
     }
     assert len({plan.meets_slo for plan in plans.values()}) == 1
@@ -104,7 +111,7 @@ def test_auto_is_as_good_as_the_better_mechanism(
 ):
     known, functions, place = workflow(*stages), profile(**profiles), platform(**constants)
     plans = [
-        schedule(known, functions, place, slo_ms, mechanism=mechanism)
+        schedule(known, functions, place, slo_ms, Choices(mechanism=mechanism))
         for mechanism in ("fork", "pool", "auto")
     ]
     met = [plan for plan in plans if plan.meets_slo]
@@ -122,10 +129,10 @@ def test_headroom_keeps_the_high_end_within_the_slo(workflow, profile, platform)
     functions = functions.model_copy(update={"functions": {"a": spread}})
     known, place = workflow("a a a"), platform()
     tight = schedule(known, functions, place, 35.0)
-    roomy = schedule(known, functions, place, 35.0, headroom=True)
+    roomy = schedule(known, functions, place, 35.0, Choices(headroom=True))
     assert tight.cpus == 1 and tight.predicted.high_ms > 35.0
     assert roomy.cpus == 2 and roomy.predicted.high_ms <= 35.0 and roomy.meets_slo
-    assert not schedule(known, functions, place, 12.0, headroom=True).meets_slo
+    assert not schedule(known, functions, place, 12.0, Choices(headroom=True)).meets_slo
 
 
 def test_a_loose_slo_needs_one_process(workflow, profile, platform):
@@ -144,7 +151,9 @@ def test_one_stage_uses_the_slack_of_another(workflow, profile, platform):
 
 def test_all_workers_of_a_pool_are_in_one_wrap(workflow, profile, platform):
     place = platform(rpc_ms=5.0, process_block_ms=50.0)
-    plan = schedule(workflow("a " * 8, "a a"), profile(a="cpu 10"), place, 22.0, mechanism="pool")
+    plan = schedule(
+        workflow("a " * 8, "a a"), profile(a="cpu 10"), place, 22.0, Choices(mechanism="pool")
+    )
     assert plan.meets_slo
     assert len(plan.wraps) == 1
     assert len(plan.wraps[0].processes) == 8

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from scheduler.choices import Choices
 from scheduler.options import Options
 from scheduler.schedule import assess, job_of, schedule
 from workflow.dag import parse_dag
@@ -132,7 +133,7 @@ def test_a_wide_stage_beyond_its_slo_is_not_searched_to_the_end(
     monkeypatch.setattr(Options, "made", counted)
     place = platform(cpus=2, one_node=one_node, process_compute_ms=2.0)
 
-    plan = schedule(workflow, functions, place, 1.0, strategy=strategy)
+    plan = schedule(workflow, functions, place, 1.0, Choices(strategy=strategy))
 
     assert not plan.meets_slo
     assert 0 < len(made) < 120
@@ -141,7 +142,13 @@ def test_a_wide_stage_beyond_its_slo_is_not_searched_to_the_end(
 @pytest.mark.parametrize("planner", ["pgp", "one-to-one", "sand"])
 def test_functions_without_a_profile_are_named(profile, platform, planner):
     with pytest.raises(ChironError) as caught:
-        schedule(parse_workflow(WORKFLOW), profile(a="cpu 1"), platform(), 100.0, planner=planner)
+        schedule(
+            parse_workflow(WORKFLOW),
+            profile(a="cpu 1"),
+            platform(),
+            100.0,
+            Choices(planner=planner),
+        )
     assert caught.value.code == "unknown-function"
     assert caught.value.functions == ("b", "c", "d", "e")
 
@@ -149,7 +156,7 @@ def test_functions_without_a_profile_are_named(profile, platform, planner):
 @pytest.mark.parametrize("planner", ["pgp", "sand", "faastlane-t"])
 def test_the_verdict_changes_at_the_predicted_latency(profile, platform, planner):
     known, functions, place = parse_workflow(WORKFLOW), profile(**FUNCTIONS), platform()
-    plan = schedule(known, functions, place, 0.1, planner=planner)
+    plan = schedule(known, functions, place, 0.1, Choices(planner=planner))
     latency_ms = plan.predicted.latency_ms
     job = job_of(known, functions, place, latency_ms)
     assert not plan.meets_slo
@@ -174,7 +181,7 @@ def test_a_cheap_plan_is_found_whose_branches_overlap_although_its_stages_take_l
     known = parse_dag({"tasks": tasks, "edges": edges}, "branches")
     functions = profile(brief="cpu 1", short="cpu 10", long="cpu 20")
     data, stage = (
-        schedule(known, functions, platform(), 36.0, mechanism="pool", trigger=trigger)
+        schedule(known, functions, platform(), 36.0, Choices(mechanism="pool", trigger=trigger))
         for trigger in ("data", "stage")
     )
     assert (data.meets_slo, data.cpus, stage.meets_slo) == (True, 2, False)

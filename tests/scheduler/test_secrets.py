@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from scheduler.choices import Choices
 from scheduler.folder_settings import FolderSettings, read_settings
 from scheduler.schedule import schedule
 from workflow.constraints import Constraints
@@ -54,7 +55,7 @@ def test_a_function_in_a_wrap_of_its_own_keeps_its_secrets(workflow, profile, pl
 def test_fixed_planners_say_it_too(workflow, profile, platform, planner):
     known, functions = workflow("a b"), profile(a="cpu 1", b="cpu 1")
     settings = FolderSettings(secrets={"a": ("key",)})
-    plan = schedule(known, functions, platform(), 99.0, planner=planner, settings=settings)
+    plan = schedule(known, functions, platform(), 99.0, Choices(planner=planner), settings=settings)
     assert len(told(plan)) == (planner == "faastlane")
 
 
