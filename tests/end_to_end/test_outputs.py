@@ -169,18 +169,8 @@ def test_outputs_that_are_no_text_are_outputs_like_any_other(
 ):
     """Also where a handler of python3-flask gets them as text."""
     folder = write_folder(tmp_path, BINARY_WORKFLOW, BINARY_FUNCTIONS, {})
-    found = [
-        schedule(
-            folder.workflow,
-            profile_of(folder.workflow),
-            platform,
-            12.0,
-            planner=planner,
-            mechanism=mechanism,
-        )
-        for planner in PLANNERS
-    ]
-    with place.deployed(folder, found) as deployments:
+    chosen = plans(folder, profile_of, platform, mechanism)
+    with place.deployed(folder, chosen) as deployments:
         for request in (bytes(range(256)), random.Random(1).randbytes(2 * MEGABYTE)):
             expected = Sources.read(folder).reference(request, place.gateway.url)
             answers = [deployment.invoke(request).output for deployment in deployments]
