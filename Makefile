@@ -8,7 +8,7 @@ TOOLS := build/tools
 
 .DEFAULT_GOAL := help
 # Tests wait more than they compute, and start Python so often that it has to keep what it compiles.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses $$((2 * $$(nproc))) --dist loadgroup
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses $$((2 * $$(nproc))) --dist worksteal
 
 .PHONY: help demo test test-all test-slow test-alone soak lint setup lock audit faas-cli clean
 

@@ -132,6 +132,7 @@ def test_of_what_is_too_much_at_once_each_request_gets_an_answer(
     assert 200 in statuses and statuses <= {200, 503}
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_above_the_share_is_refused_with_the_figure(chunked: bool, replica: Replica) -> None:
     server = replica(64)
@@ -186,6 +187,7 @@ def test_heads_that_stall_hold_no_more_than_their_share(
     assert serves(server)
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize(
     ("fields", "status"), [([f"A{n}: 1" for n in range(300)], 400), (["A: " + "x" * 70_000], 431)]
 )

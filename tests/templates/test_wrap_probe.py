@@ -104,6 +104,7 @@ def test_the_probe_waits_for_the_gil_only_while_the_handler_computes_with_it(
     assert len(ticks(ask("compute", **PROBED))) < 8
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize(("others", "column"), [("pool", 1), ("processes", 7), ("shell", 7)])
 @pytest.mark.parametrize("processes", [[[7]], [[], [7]]], ids=["main", "further"])
 def test_what_others_compute_for_the_handler_is_seen(
