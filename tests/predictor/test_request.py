@@ -247,6 +247,7 @@ def test_data_is_never_slower_than_stages_where_nothing_is_shared(data, workflow
         assert predictor.plan_ms(by_data, workflow) <= stage_ms + 1e-5
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("trigger", ["stage", "data"])
 @pytest.mark.parametrize("orchestrator", ["wrap", "client"])
 def test_a_thousand_tasks_after_a_thousand_take_memory_for_each_and_no_more(trigger, orchestrator):
