@@ -31,7 +31,8 @@ HANDLER = """
             time.sleep(0.01)
         return "x" * int(number) if word == "answers" else str(len(req))
 """
-RUNNERS = ["plain", "wrap"]
+#: They serve with the same modules (those of `plain` are links).
+RUNNERS = [pytest.param("plain", marks=pytest.mark.slow), "wrap"]
 TCP_ESTABLISHED = 1
 
 Replica = Callable[..., Any]
@@ -101,6 +102,7 @@ def test_a_body_that_has_only_been_promised_costs_nothing(replica: Replica, conn
     assert peak_mib(server) - before < 4
 
 
+@pytest.mark.parametrize("replica", ["plain", "wrap"], indirect=True)
 def test_bodies_that_stall_hold_no_more_than_their_share(
     replica: Replica, connect: Any, eventually: Any
 ) -> None:
@@ -132,7 +134,6 @@ def test_of_what_is_too_much_at_once_each_request_gets_an_answer(
     assert 200 in statuses and statuses <= {200, 503}
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_above_the_share_is_refused_with_the_figure(chunked: bool, replica: Replica) -> None:
     server = replica(64)
@@ -187,7 +188,6 @@ def test_heads_that_stall_hold_no_more_than_their_share(
     assert serves(server)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize(
     ("fields", "status"), [([f"A{n}: 1" for n in range(300)], 400), (["A: " + "x" * 70_000], 431)]
 )
