@@ -8,7 +8,7 @@ TOOLS := build/tools
 
 .DEFAULT_GOAL := help
 # Tests wait more than they compute, and start Python so often that it has to keep what it compiles.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses $$((2 * $$(nproc))) --dist loadgroup
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses $$((2 * $$(nproc))) --dist worksteal
 
 .PHONY: help demo test test-all test-slow test-alone soak lint setup lock audit faas-cli clean
 
@@ -19,7 +19,7 @@ demo: .venv/installed ## Profile, plan, deploy and compare the FINRA workflow; l
 	@$(BIN)/python -m installation strace
 	@$(BIN)/chiron evaluate latency benchmarks/finra --slo 100ms --mechanisms fork --quick --local --output out/demo
 
-test: .venv/developing ## Run the tests: all that matters once (7 minutes on two cores)
+test: .venv/developing ## Run the tests: all that matters once (5 minutes on two cores)
 	@$(PYTEST)
 
 test-all: test test-slow test-alone ## Run the other tests too: real commands, containers, every combination

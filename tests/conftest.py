@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,34 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what is more than ``each_once`` asks for."""
+    combinations: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("each_once"):
+            combinations.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for of_one_test in combinations.values():
+        for item in more_than_each_once(of_one_test):
+            item.add_marker("slow")
+
+
+def more_than_each_once(combinations: list[pytest.Function]) -> list[pytest.Function]:
+    """What is left when each value of each parameter is chosen once, and evenly with others."""
+    left, uses = list(combinations), Counter[tuple[str, int]]()
+
+    def values(item: pytest.Function) -> list[tuple[str, int]]:
+        return [(name, id(value)) for name, value in item.callspec.params.items()]
+
+    def worth(item: pytest.Function) -> tuple[int, int]:
+        return sum(not uses[value] for value in values(item)), -sum(uses[v] for v in values(item))
+
+    while left and worth(best := max(left, key=worth))[0]:
+        uses.update(values(best))
+        left.remove(best)
+    return left
 
 
 #: How its functions answer shows the input, the order and the handler style of every task.

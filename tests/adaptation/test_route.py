@@ -69,6 +69,7 @@ def test_what_is_predicted_has_the_hop_in_it(watcher, place, knob, platform):
     assert more_ms == pytest.approx(platform.rpc_ms)
 
 
+@pytest.mark.slow
 def test_an_entry_that_has_forgotten_it_is_told_again(watcher, place, knob):
     watcher().run(once=True)
     now = switched(watcher, place, knob, 0.05)

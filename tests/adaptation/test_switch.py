@@ -71,7 +71,10 @@ def build_broken(stack_file: Path, handler: str) -> None:
 @pytest.mark.parametrize(
     ("handler", "code", "ready_s"),
     [
-        ("raise SystemError('no')\n\n\ndef handle(req):\n    return req\n", "not-ready", 1.0),
+        pytest.param(
+            *("raise SystemError('no')\n\n\ndef handle(req):\n    return req\n", "not-ready", 1.0),
+            marks=pytest.mark.slow,
+        ),
         ("def handle(req):\n    return 'third ' + req\n", "wrong-output", 60.0),
     ],
     ids=["does not start", "answers wrongly"],

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-import requests
 
 from adaptation.events import Event
 from adaptation.rules import Window
@@ -61,8 +60,10 @@ ENTRY = "pair-wrap1"
 GOOD, SLOW = Window(10, 5.0), Window(10, 900.0)
 
 
-def test_what_is_in_range_is_left_alone(watch, deployed):
+def test_what_is_in_range_is_left_alone_also_where_it_was_scaled_to_zero(watch, deployed, place):
     assert watch(GOOD, GOOD, GOOD, profile=no_profile) == ["window"] * 3
+    place.gateway.scale("pair-wrap1", 0)  # which is not gone
+    assert watch(GOOD, profile=no_profile) == ["window"]
 
 
 def test_drift_that_a_profile_does_not_explain_changes_nothing_and_is_not_tried_again_soon(
@@ -91,7 +92,9 @@ def test_what_is_not_to_be_relied_on_is_told_with_the_plan_and_with_what_it_make
     assert adapting.figures["reason"].endswith("predicted; busy when calibrated")
 
 
-def test_a_failure_is_told_and_watching_goes_on(watch, deployed, place):
+def test_a_failure_is_told_and_watching_goes_on_but_for_who_asked_once(
+    watch, watcher, deployed, place
+):
     lost = ChironError("no-metrics", "no metrics", status=502)
     assert watch(GOOD, lost, SLOW, SLOW, GOOD, profile=no_profile) == [
         *["window", "failed"],
@@ -99,9 +102,6 @@ def test_a_failure_is_told_and_watching_goes_on(watch, deployed, place):
         "window",
     ]
     assert place.answer() == "second first x"
-
-
-def test_once_tells_a_failure_to_who_asked(watcher, deployed):
     with pytest.raises(ChironError, match="strace"):
         watcher(every_s=0.0, profile=no_profile).run(once=True)
 
@@ -131,14 +131,12 @@ def deploy_as_the_verb_does(watcher, tmp_path):
     deploy(request, made.launcher, tmp_path / "deployed", lambda line: None)
 
 
-def test_what_chiron_deploy_deployed_is_known_to_be_of_the_same_code(watcher, place, tmp_path):
+def test_of_what_chiron_deploy_deployed_it_is_known_whether_the_code_has_changed(
+    watcher, place, pair, tmp_path
+):
     deploy_as_the_verb_does(watcher, tmp_path)
     watcher(every_s=0.0).run(once=True)
     assert place.kinds() == ["adapting", "unchanged"]
-
-
-def test_code_that_changed_since_chiron_deploy_is_switched_to(watcher, place, pair, tmp_path):
-    deploy_as_the_verb_does(watcher, tmp_path)
     code = pair.path / "functions" / "first" / "handler.py"
     code.write_text(f"# better\n{code.read_text()}")
     watcher(every_s=0.0).run(once=True)
@@ -189,9 +187,3 @@ def test_an_event_is_a_line_of_json():
         "message": "no\nrequests",
         "requests": 0,
     }
-
-
-def test_a_wrap_that_was_scaled_to_zero_is_not_taken_for_gone(watch, deployed, place):
-    url = f"{place.gateway.url}/system/scale-function/pair-wrap1"
-    assert requests.post(url, json={"replicas": 0}, timeout=10).ok
-    assert watch(GOOD, profile=no_profile) == ["window"]

@@ -67,7 +67,7 @@ def none_left(started: set[psutil.Process]) -> bool:
 @pytest.mark.parametrize(
     ("name", "planner", "mechanism"),
     [
-        ("slapp-v", "pgp", "fork"),
+        pytest.param("slapp-v", "pgp", "fork", marks=pytest.mark.slow),
         ("illegal-recognizer", "pgp", "pool"),
         pytest.param("illegal-recognizer", "one-to-one", "fork", marks=pytest.mark.slow),
         pytest.param("social-network", "faastlane", "fork", marks=pytest.mark.redis),

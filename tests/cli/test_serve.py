@@ -48,7 +48,9 @@ def test_services_are_not_for_other_machines(chiron):
     assert "0.0.0.0" in result.error()  # noqa: S104
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_everything_answers_until_a_signal_ends_it_and_leaves_nothing(number, start):
     process = start("serve", "--port=0", "--gateway-port=0")
     gateway, services = process.wait_for(GATEWAY), process.wait_for(SERVICES)
@@ -62,7 +64,9 @@ def test_everything_answers_until_a_signal_ends_it_and_leaves_nothing(number, st
     assert alive == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT]
+)
 def test_a_gateway_alone_ends_by_a_signal_too(number, start):
     process = start("serve", "gateway", "--gateway-port=0")
     gateway = process.wait_for(GATEWAY)

@@ -20,7 +20,6 @@ from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan
 
-pytestmark = pytest.mark.xdist_group("outputs")  # deployments that the tests share
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MEGABYTE = 1_000_000
 
@@ -76,7 +75,13 @@ def plans(folder, profile_of, platform, mechanism: str) -> list[Plan]:
     return found
 
 
-@pytest.fixture(scope="module", params=MECHANISMS)
+#: That every planner's plan for pools answers right, a benchmark shows.
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(each, marks=() if each == "fork" else pytest.mark.slow) for each in MECHANISMS
+    ],
+)
 def small_running(
     request, place, write_folder, profile_of, platform, tmp_path_factory
 ) -> Iterator[Running]:

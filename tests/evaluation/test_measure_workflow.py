@@ -30,6 +30,8 @@ SCALE = replace(
     QUICK, requests=4, block=2, requests_s=60.0, baseline=2, clients=(2,), closed_s=0.2,
     closed_rounds=1, rates=(0.5,), open_s=0.2, most_s=0.5, memory_rounds=1, traces=2,
 )  # fmt: skip
+#: Enough where it is not of the variants that a test tells.
+ONE = ("faastlane",)
 EVERYTHING = (REQUESTS, MEMORY, CLOSED, OPEN, BREAKDOWN)
 
 
@@ -95,20 +97,20 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(measure, launcher, tmp_path
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        measure((REQUESTS,), say=stop_at_the_second_round)
+        measure((REQUESTS,), say=stop_at_the_second_round, planners=ONE)
     assert launcher.gateway.functions() == []
     journal = REQUESTS.journal(tmp_path / "run" / "tiny").path
     first = journal.read_text()
     assert first.count("\n") == 1
-    measure((REQUESTS,))
+    measure((REQUESTS,), planners=ONE)
     assert journal.read_text().startswith(first)
     assert journal.read_text().count("\n") == 2
 
 
 def test_what_is_measured_is_not_measured_again(measure, launcher):
-    measure((REQUESTS,))
+    measure((REQUESTS,), planners=ONE)
     said: list[str] = []
-    measure((REQUESTS,), say=said.append)
+    measure((REQUESTS,), say=said.append, planners=ONE)
     assert said == []
 
 
@@ -123,7 +125,7 @@ def test_what_a_killed_run_has_left_is_removed(
     with launcher.launch(folder.workflow, folder, plan) as left:
         assert [function.name for function in launcher.gateway.functions()] == list(left.names)
         write_atomically(noted, json.dumps(left.names))
-        measure((REQUESTS,))
+        measure((REQUESTS,), planners=ONE)
         assert launcher.gateway.functions() == []
     assert not noted.exists()
 
@@ -146,14 +148,14 @@ def test_a_variant_that_is_refused_is_left_out_with_its_reason(measure, launcher
 
 def test_answers_that_differ_are_not_measured_unless_they_are_known_to_vary(measure, launcher):
     with pytest.raises(ChironError, match="and not '0' as its function does alone"):
-        measure((REQUESTS,), functions=UNSTABLE, answers=["[0, 0]"])
+        measure((REQUESTS,), functions=UNSTABLE, answers=["[0, 0]"], planners=ONE)
     assert launcher.gateway.functions() == []
 
-    measure((REQUESTS, CLOSED), functions=UNSTABLE, answers=["[0, 0]", "[1, 1]"])
+    measure((REQUESTS, CLOSED), functions=UNSTABLE, answers=["[0, 0]", "[1, 1]"], planners=ONE)
 
 
 def test_no_round_is_begun_when_the_time_is_up(measure, tmp_path):
-    measure((REQUESTS,), scale=replace(SCALE, requests=1000, requests_s=0.0))
+    measure((REQUESTS,), scale=replace(SCALE, requests=1000, requests_s=0.0), planners=ONE)
     assert len(REQUESTS.journal(tmp_path / "run" / "tiny").rows()) == 1
 
 

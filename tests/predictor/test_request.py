@@ -29,7 +29,7 @@ from workflow.triggers import buckets, groups
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(120, method="thread")
 
-several = settings(deadline=None, max_examples=300)
+several = settings(deadline=None, max_examples=100)
 times = st.just(0.0) | st.integers(1, 12).map(float) | st.floats(0, 30).map(lambda t: round(t, 3))
 MECHANISMS = st.sampled_from(["fork", "pool"])
 #: The constants that Chiron's equations have, and those which fit into them.
@@ -251,6 +251,7 @@ def test_data_is_never_slower_than_stages_where_nothing_is_shared(data, workflow
         assert predictor.plan_ms(by_data, workflow) <= stage_ms + 1e-5
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("trigger", ["stage", "data"])
 @pytest.mark.parametrize("orchestrator", ["wrap", "client"])
 def test_a_thousand_tasks_after_a_thousand_take_memory_for_each_and_no_more(trigger, orchestrator):

@@ -58,10 +58,7 @@ def nothing_is_left() -> Iterator[None]:
 @pytest.mark.strace
 @pytest.mark.parametrize(
     "fault",
-    [
-        pytest.param(fault, marks=() if fault in ("raises", "exits") else pytest.mark.slow)
-        for fault in FAULTS
-    ],
+    [pytest.param(fault, marks=() if fault == "raises" else pytest.mark.slow) for fault in FAULTS],
 )
 def test_a_faulty_function_is_named_and_the_others_are_profiled(
     fault: str, strace: str, write_folder: MakeFolder, tmp_path: Path

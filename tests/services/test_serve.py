@@ -51,7 +51,9 @@ def calibrate(wait_until):
     return post
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_the_server_after_its_job_has_removed_what_it_deployed(
     tmp_path, calibrate, number
 ):

@@ -31,7 +31,8 @@ HANDLER = """
             time.sleep(0.01)
         return "x" * int(number) if word == "answers" else str(len(req))
 """
-RUNNERS = ["plain", "wrap"]
+#: They serve with the same modules (those of `plain` are links).
+RUNNERS = [pytest.param("plain", marks=pytest.mark.slow), "wrap"]
 TCP_ESTABLISHED = 1
 
 Replica = Callable[..., Any]
@@ -101,6 +102,7 @@ def test_a_body_that_has_only_been_promised_costs_nothing(replica: Replica, conn
     assert peak_mib(server) - before < 4
 
 
+@pytest.mark.parametrize("replica", ["plain", "wrap"], indirect=True)
 def test_bodies_that_stall_hold_no_more_than_their_share(
     replica: Replica, connect: Any, eventually: Any
 ) -> None:

@@ -27,6 +27,7 @@ TWO: dict[str, Any] = {"output": [0, 1]}
 PLACES = {"main": [[0]], "further": [[], [0]]}
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_function_has_its_own_limit_within_the_requests(

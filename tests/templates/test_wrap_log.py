@@ -12,6 +12,7 @@ ONE: dict[str, Any] = {"output": 0}
 PLACES = {"main": [[0, 1]], "further": [[], [0, 1]], "apart": [[0], [1]]}
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @pytest.mark.parametrize("place", PLACES)
 def test_every_line_names_its_function(
@@ -39,6 +40,7 @@ def test_every_line_names_its_function(
     assert eventually(is_complete), server.log.read_text()
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("processes", [[[0]], [[], [0]]], ids=["main", "further"])
 @pytest.mark.parametrize(
     ("code", "lines"),
@@ -101,6 +103,7 @@ def test_the_traceback_of_an_exception_is_in_the_log(
     assert all(line.startswith("[one] ") for line in server.log.read_text().splitlines())
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @pytest.mark.parametrize("place", PLACES)
 def test_lines_say_which_execution_they_are_of_where_the_request_does(

@@ -54,6 +54,7 @@ def _named(handler: str, name: str) -> dict[str, str]:
     return {"handler.py": handler, "util.py": f"NAME = {name!r}\n"}
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]], ids=["main", "further"])
 @pytest.mark.parametrize("way", WAYS)
 def test_each_function_finds_its_own_util(
@@ -97,6 +98,7 @@ def test_packages_their_modules_and_data_files_belong_to_the_function(
     assert server.request().json == ["a-data of a-a", "b-data of b-b"]
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]], ids=["main", "further"])
 @pytest.mark.parametrize("path", ["'function/data.txt'", "Path('./function') / 'data.txt'"])
 def test_relative_paths_lead_to_the_functions_own_files(

@@ -27,6 +27,7 @@ INPUTS = {**dict.fromkeys(range(4)), 4: [0, 1, 2, 3]}
 HANDLERS = {letter: SIZED.format(letter=letter) for letter in "abcd"} | {"join": LENGTHS}
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_outputs_of_any_size_arrive_whole_and_in_order(
@@ -66,7 +67,11 @@ def expected(task: int, request: str) -> str:
     return f"f{task}({text})"
 
 
-@pytest.mark.parametrize("seed", range(8))
+#: Each mechanism with each trigger; then the same with other placements.
+SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 8))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_any_placement_answers_the_same_with_either_trigger(
     seed: int, start: Any, wrap_image: Any, gateway: Any, in_background: Any
 ) -> None:

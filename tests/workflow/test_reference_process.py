@@ -4,52 +4,51 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from workflow.folder import parse_workflow
 from workflow.reference import Handler, run_reference
 
 ECHO = "def handle(req): return req"
 
 
-@pytest.mark.parametrize(
-    ("expression", "text"),
-    [
-        ("'text'", "text"),
-        ("'größe'", "größe"),
-        ("b'bytes'", "bytes"),
-        ("''", ""),
-        ("('body', 201)", "body"),
-        ("('body', {'X-A': 'b'})", "body"),
-        ("('body', 200, {'X-A': 'b'})", "body"),
-    ],
-)
-def test_a_flask_handler_answers_what_flask_accepts(run, expression, text):
-    assert run({"a": f"def handle(req): return {expression}"}).output == text
+def returned(run, head, expressions, style="flask"):
+    """What handlers that return so answer, by expression."""
+    named = {f"f{number}": each for number, each in enumerate(expressions)}
+    done = run({name: f"{head}: return {each}" for name, each in named.items()}, style=style)
+    return {each: done.outputs[name] for name, each in named.items()}
 
 
-@pytest.mark.parametrize("value", [{"a": [1, None]}, [1, "x"], {}])
-def test_dicts_and_lists_are_json(run, value):
-    flask = run({"a": f"def handle(req): return {value!r}"}).output
-    http = run({"b": f"def handle(e, c): return {{'body': {value!r}}}"}, style="http").output
-    assert json.loads(flask) == json.loads(http) == value
+def test_a_flask_handler_answers_what_flask_accepts(run):
+    texts = {
+        "'text'": "text",
+        "'größe'": "größe",
+        "b'bytes'": "bytes",
+        "''": "",
+        "('body', 201)": "body",
+        "('body', {'X-A': 'b'})": "body",
+        "('body', 200, {'X-A': 'b'})": "body",
+    }
+    assert returned(run, "def handle(req)", texts) == texts
 
 
-@pytest.mark.parametrize(
-    ("expression", "text"),
-    [
-        ("{'statusCode': 200, 'body': 'text'}", "text"),
-        ("{'body': b'bytes', 'headers': {'X-A': 'b'}}", "bytes"),
-        ("{'statusCode': 204}", ""),
-        ("{'body': 42}", "42"),
-        ("{'other': 1}", ""),
-        ("None", ""),
-    ],
-)
-def test_an_http_handler_answers_its_body(run, expression, text):
-    assert (
-        run({"a": f"def handle(event, context): return {expression}"}, style="http").output == text
-    )
+def test_dicts_and_lists_are_json(run):
+    values = {"{'a': [1, None]}": {"a": [1, None]}, "[1, 'x']": [1, "x"], "{}": {}}
+    flask = returned(run, "def handle(req)", values)
+    assert {each: json.loads(text) for each, text in flask.items()} == values
+    bodies = {f"{{'body': {each}}}": value for each, value in values.items()}
+    http = returned(run, "def handle(event, context)", bodies, style="http")
+    assert {each: json.loads(text) for each, text in http.items()} == bodies
+
+
+def test_an_http_handler_answers_its_body(run):
+    texts = {
+        "{'statusCode': 200, 'body': 'text'}": "text",
+        "{'body': b'bytes', 'headers': {'X-A': 'b'}}": "bytes",
+        "{'statusCode': 204}": "",
+        "{'body': 42}": "42",
+        "{'other': 1}": "",
+        "None": "",
+    }
+    assert returned(run, "def handle(event, context)", texts, style="http") == texts
 
 
 def test_an_http_handler_sees_an_event_and_a_context(run):
