@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain
-from statistics import fmean
+from statistics import fmean, median
 
 from predictor.execution import Execution, Node
 from predictor.image import Image
@@ -39,6 +39,8 @@ class Predictor:
         What the functions do and what the place costs.
     scale
         How much longer or shorter than profiled every function takes, by name (1 where absent).
+    slower
+        How many times as long as profiled all that functions compute takes.
     """
 
     def __init__(
@@ -46,10 +48,11 @@ class Predictor:
         profile: Profile,
         platform: Platform,
         scale: dict[str, float] | None = None,
+        slower: float = 1.0,
     ) -> None:
         self.platform = platform
         works = {
-            name: _work(function, (scale or {}).get(name, 1.0))
+            name: _work(function, (scale or {}).get(name, 1.0), slower)
             for name, function in profile.functions.items()
         }
         #: What it does in a new process, and where another process gets its output, by what it
@@ -59,7 +62,7 @@ class Predictor:
             variants = [name]
             if function.further_ms:
                 self._forked[name] = forked = f"{name} forked"
-                works[forked] = (("cpu", function.further_ms), *works[name])
+                works[forked] = (("cpu", slower * function.further_ms), *works[name])
                 variants.append(forked)
             if sending_ms := function.output_bytes / 1e6 * platform.shared_ms_per_mb:
                 for each in variants:
@@ -178,8 +181,9 @@ def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
     """The latency of `plan`, with its range; of several payloads that of their mix.
 
     The range has on each side what the spreads of profiles and constants make of it, all functions
-    and constants at their lower ends or all at their upper ones, and the platform's
-    ``prediction_error``. As these are independent, their squares add up.
+    and constants at their lower ends or all at their upper ones; what the machine makes of it at
+    another speed; and the platform's ``prediction_error``. As these are independent, their squares
+    add up.
 
     Raises ``unknown-function`` where a function has no profile; ``missing-task``,
     ``repeated-task`` or ``unknown-task`` where plan and workflow differ.
@@ -209,12 +213,16 @@ def _predict_one(
     plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
 ) -> Prediction:
     """What `predict` says of a single payload."""
-    predictor = Predictor(profile, platform)
-    latency = predictor.plan_ms(plan, workflow)
-    bounds = [latency, *(each.plan_ms(plan, workflow) for each in _ends(profile, platform))]
-    error_ms = latency * platform.prediction_error
-    low_ms = latency - math.hypot(latency - min(bounds), error_ms)
-    high_ms = latency + math.hypot(max(bounds) - latency, error_ms)
+    latency = Predictor(profile, platform).plan_ms(plan, workflow)
+    below_ms, above_ms = (
+        [latency * platform.prediction_error],
+        [latency * platform.prediction_error],
+    )
+    for ends in (_ends(profile, platform), _speeds(profile, platform)):
+        each = [latency, *(end.plan_ms(plan, workflow) for end in ends)]
+        below_ms.append(latency - min(each))
+        above_ms.append(max(each) - latency)
+    low_ms, high_ms = latency - math.hypot(*below_ms), latency + math.hypot(*above_ms)
     return Prediction(
         latency_ms=round(latency, 4),
         low_ms=round(max(0.0, low_ms), 4),
@@ -240,8 +248,34 @@ def _ends(profile: Profile, platform: Platform) -> Iterator[Predictor]:
             yield Predictor(profile, place, {name: ends[end] for name, ends in spreads.items()})
 
 
-def _work(function: FunctionProfile, scale: float) -> Work:
-    return tuple(part for period in function.periods for part in _parts(period, scale))
+def _speeds(profile: Profile, platform: Platform) -> Iterator[Predictor]:
+    """On a machine that computes as much faster, then slower, as it may when the plan is run.
+
+    That is by the platform's ``speed_drift``; and if functions were profiled at another speed than
+    the platform was calibrated at, functions may take as long as they would at that one.
+    """
+    probes_ms = [each.cpu_probe_ms for each in profile.functions.values() if each.cpu_probe_ms]
+    since = (
+        platform.cpu_probe_ms / median(probes_ms) if platform.cpu_probe_ms and probes_ms else 1.0
+    )
+    drift = 1.0 + platform.speed_drift
+    for factor, slower in ((1 / drift, min(since, 1 / drift)), (drift, max(since, drift))):
+        if slower != 1.0:
+            yield Predictor(profile, _slower(platform, factor), slower=slower)
+
+
+def _slower(platform: Platform, factor: float) -> Platform:
+    """`platform` where all that was timed there takes `factor` times as long."""
+    timed = [name for name in platform.spread if name.endswith("_ms")]
+    return platform.model_copy(update={name: factor * getattr(platform, name) for name in timed})
+
+
+def _work(function: FunctionProfile, scale: float, slower: float) -> Work:
+    return tuple(
+        part
+        for period in function.periods
+        for part in _parts(period, scale * (1.0 if period.kind == "block" else slower))
+    )
 
 
 def _parts(period: Period, scale: float) -> Iterator[tuple[WorkKind, float]]:

@@ -26,10 +26,11 @@ from profiler.contention_overhead import (
     run_crowd,
 )
 from profiler.cpu_speed import CpuSpeed, mean_probe_ms, with_cpu_speed
-from profiler.noop_handler import PAUSE, QUESTION, WORK
-from profiler.noop_shapes import Shape, crowd, shapes, write_folder
+from profiler.known_work import NOTHING, PAUSE, WORK, Work
+from profiler.noop_handler import QUESTION
+from profiler.noop_shapes import Shape, chains, crowd, shapes, write_folder
 from profiler.object_costs import handing_over, shared_ms_per_mb
-from profiler.self_check import prediction_error, warnings
+from profiler.self_check import SelfCheck, speed_drift, warnings
 from workflow.errors import ChironError
 from workflow.platform import Platform
 from workflow.tracing import run_ms, runs
@@ -41,7 +42,7 @@ Round = dict[str, Seen]
 #: Rounds that count, each of which runs every plan once, and rounds before that are thrown away.
 ROUNDS, _WARM_UP = 300, 10
 #: No new round is begun when the rounds have taken this long, in seconds.
-_BUDGET_S = 32.0
+_BUDGET_S = 47.0
 #: The crowd, which differs more from one time to the next, is timed so often in a round.
 _CROWDS = 4
 #: Every constant is found once more for each of so many parts of the rounds, for its spread.
@@ -49,8 +50,6 @@ _PARTS = 8
 #: How often it is measured in all, where what was found is not to be relied on, and for how long
 #: the machine may take to get quiet before, in seconds.
 _ATTEMPTS, _QUIET_S = 2, 20.0
-#: What the no-ops hand on.
-_REQUEST = b"{}"
 
 
 def calibrate(
@@ -90,10 +89,15 @@ def calibrate(
             say(f"deploying no-ops: {shape.name}")
             return stack.enter_context(launcher.launch(shape.workflow, folder, shape.plan))
 
+        say("timing objects")  # with nothing else there: some gateways have no room for more plans
+        handing = handing_over()
+        with launcher.launch(handing.workflow, folder, handing.plan) as handed:
+            shared = shared_ms_per_mb(handed)
         deployed = {shape.name: deploy(shape) for shape in shapes()}
         cpus = len(os.sched_getaffinity(0))
         crowded = deploy(crowd()) if cpus > 1 else None
-        handing = deploy(handing_over())
+        checked = [(each, deployed[each.name]) for each in shapes()[1:]]
+        checked += [(chains(), deploy(chains())), *([(crowd(), crowded)] if crowded else [])]
 
         def attempt() -> Platform:
             looks: list[float | None] = []
@@ -102,7 +106,8 @@ def calibrate(
                 looks.append(others_share())
 
             say("timing no-ops")
-            timed, crowds, cpu_probe_ms = _rounds(deployed, crowded, rounds, look)
+            check = SelfCheck(deployed["one"], checked)
+            timed, crowds, probes_ms = _rounds(deployed, crowded, check, rounds, look)
             say("timing the GIL")
             interpreter = _interpreter(deployed["one"], rounds)
 
@@ -113,7 +118,7 @@ def calibrate(
                     name=name or machine.node() or "platform",
                     cpus=cpus,
                     one_node=launcher.one_node,
-                ).model_copy(update={"cpu_probe_ms": round(cpu_probe_ms, 4)})
+                ).model_copy(update={"cpu_probe_ms": round(median(probes_ms), 4)})
 
             parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
             found = constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
@@ -123,14 +128,15 @@ def calibrate(
                 }
                 overhead = {"contention_overhead": contention_overhead(crowds), "spread": spread}
                 found = found.model_copy(update=overhead)
-            say("timing objects")
-            shared = shared_ms_per_mb(handing)
             spread = found.spread | {"shared_ms_per_mb": shared.quartiles_ms}
             objects = {"shared_ms_per_mb": shared.median_ms, "spread": spread}
             found = found.model_copy(update=objects)
             say("checking predictions")
-            error = prediction_error(deployed, found, look)
-            found = found.model_copy(update={"prediction_error": error})
+            wrong = {
+                "speed_drift": speed_drift(probes_ms),
+                "prediction_error": check.prediction_error(found),
+            }
+            found = found.model_copy(update=wrong)
             return found.model_copy(update={"warnings": warnings(found, mean_share(looks))})
 
         return best_of(attempt, say)
@@ -153,12 +159,13 @@ def best_of(attempt: Callable[[], Platform], say: Progress) -> Platform:
 def _rounds(
     deployed: Mapping[str, Deployment],
     crowded: Deployment | None,
+    check: SelfCheck,
     rounds: int,
     pause: Callable[[], None],
-) -> tuple[list[Round], list[CrowdRound], float]:
+) -> tuple[list[Round], list[CrowdRound], list[float]]:
     """What was seen of every plan, and of the crowd, in each round; and what the CPU-speed probe
-    typically took, which is the speed that what was seen of the plans is for. `pause` is called
-    after each, while nothing runs.
+    typically took in each, whose median is the speed that what was seen of the plans is for.
+    `pause` is called after each, while nothing runs.
     """
     widths = {shape.name: len(shape.workflow.stages[0]) for shape in shapes()}
     taken: list[dict[str, tuple[Seen, CpuSpeed]]] = []
@@ -176,30 +183,32 @@ def _rounds(
         taken.append(seen)
         if crowded is not None:
             crowds += [run_crowd(deployed["one"], crowded) for _ in range(_CROWDS)]
+        check.measure()
         pause()
-    typical_ms = median(speed.probe_ms for one in taken for _, speed in one.values())
+    probes_ms = [median(speed.probe_ms for _, speed in one.values()) for one in taken]
+    typical_ms = median(probes_ms)
     timed = [
         {name: seen.slower(typical_ms / speed.probe_ms) for name, (seen, speed) in one.items()}
         for one in taken
     ]
-    return timed, crowds, typical_ms
+    return timed, crowds, probes_ms
 
 
-def _cold(one: Deployment, request: bytes, *, trace: bool = False) -> Answer:
+def _cold(one: Deployment, work: Work, *, trace: bool = False) -> Answer:
     """The answer to a request that comes after something else has run on every core.
 
     Right after another one it takes a quarter less; but when plans are measured, and when a client
     has other things to do, nothing is left of it in the caches.
     """
     mean_probe_ms()
-    return one.invoke(request, trace=trace)
+    return one.invoke(work.request, trace=trace)
 
 
 def _seen(name: str, one: Deployment, width: int = 1) -> Seen:
     """What one sees of the plan called `name`, with `width` tasks in each stage."""
-    brief_ms = _cold(one, _REQUEST).latency_ms if name in constants.BRIEF else math.nan
-    latency_ms = _cold(one, PAUSE.encode()).latency_ms
-    traced = _cold(one, PAUSE.encode(), trace=True)
+    brief_ms = _cold(one, NOTHING).latency_ms if name in constants.BRIEF else math.nan
+    latency_ms = _cold(one, PAUSE).latency_ms
+    traced = _cold(one, PAUSE, trace=True)
     working = name in constants.WORKING
     ran = sorted(runs(traced.timeline), key=lambda row: row["end_ms"])
     last = {(row["task"] or 0) // width: row for row in ran}
@@ -207,7 +216,7 @@ def _seen(name: str, one: Deployment, width: int = 1) -> Seen:
         latency_ms=latency_ms,
         brief_ms=brief_ms,
         begins_ms=_begins_ms(traced),
-        working_begins_ms=_begins_ms(_cold(one, WORK.encode(), trace=True)) if working else (),
+        working_begins_ms=_begins_ms(_cold(one, WORK, trace=True)) if working else (),
         last_ms=sum(map(run_ms, last.values())),
         tail_ms=traced.latency_ms - ran[-1]["end_ms"],
     )
@@ -254,7 +263,7 @@ def _medians(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 
 def _interpreter(one: Deployment, rounds: int) -> Interpreter:
-    traced = [one.invoke(_REQUEST, trace=True).timeline for _ in range(rounds)]
+    traced = [one.invoke(NOTHING.request, trace=True).timeline for _ in range(rounds)]
     noops_ms = [run_ms(row) for timeline in traced for row in runs(timeline)]
     try:
         (answer,) = json.loads(one.invoke(QUESTION.encode()).output)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from deployment.launcher import Deployment
 from profiler.cpu_speed import steady, with_cpu_speed
-from profiler.noop_handler import WORK, WORK_PAUSE_MS
+from profiler.known_work import WORK, waiting_ms
 from profiler.noop_shapes import CROWD_THREADS
 from workflow.tracing import runs
 
@@ -55,7 +55,7 @@ def run_crowd(alone: Deployment, crowd: Deployment) -> CrowdRound:
         computes, and some of them in each of several processes, each with a core. As others compute
         while one waits, a process could be done when all of them have computed one after another.
     """
-    return CrowdRound(_computing(alone, WORK_PAUSE_MS), _computing(crowd, 0.0))
+    return CrowdRound(_computing(alone, waiting_ms(WORK.first)), _computing(crowd, 0.0))
 
 
 def contention_overhead(rounds: Sequence[CrowdRound]) -> float:
@@ -80,14 +80,14 @@ def _typical(times: Sequence[Computing]) -> float:
     return median(each.loops for each in steady(times, lambda each: each.uneven))
 
 
-def _computing(one: Deployment, waiting_ms: float) -> Computing:
+def _computing(one: Deployment, less_ms: float) -> Computing:
     longest_ms, speed = with_cpu_speed(partial(_longest_ms, one))
-    return Computing((longest_ms - waiting_ms) / speed.probe_ms, speed.uneven)
+    return Computing((longest_ms - less_ms) / speed.probe_ms, speed.uneven)
 
 
 def _longest_ms(one: Deployment) -> float:
     """From the begin of a process's first function to the end of its last, of the slowest."""
     spans: dict[int, list[float]] = {}
-    for row in runs(one.invoke(WORK.encode(), trace=True).timeline):
+    for row in runs(one.invoke(WORK.request, trace=True).timeline):
         spans.setdefault(row["process"], []).extend((row["start_ms"], row["end_ms"]))
     return max(max(times) - min(times) for times in spans.values())

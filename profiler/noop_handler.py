@@ -1,28 +1,28 @@
-"""The function that calibration deploys: does nothing, waits, works, or measures its interpreter.
+"""The function that calibration deploys: does nothing or what it is asked to, or measures its
+interpreter.
 
 It is copied into a workflow folder of its own, so it imports only the standard library.
 """
 
+import hashlib
 import json
 import sys
 import threading
 import time
 from functools import cache
+from pathlib import Path
 from statistics import median
 
 #: The request that asks for the measurement.
 QUESTION = "measure"
-#: The request that has it wait, as functions do: what has been idle for a while, be it a client, a
-#: gateway or a core, takes longer for the same (a request 2.6 ms instead of 1.7 after 10 ms).
-PAUSE = "pause"
-_PAUSE_S = 0.01
-#: The request that has it compute for some milliseconds, wait, and compute as long again.
-WORK = "work"
-WORK_PAUSE_MS = 10.0
+#: The kinds of steps that other requests ask for.
+CPU, NATIVE, BLOCK = "cpu", "native", "block"
 #: The request that has it answer a text of so many million bytes; to that it answers nothing.
 LARGE = "large"
 LARGE_MB = 16
-_STEPS = 60_000
+#: The folder of the function that does a request's second list of steps; others do the first.
+SECOND = "noop-second"
+_TURN = int(Path(__file__).parent.name == SECOND)
 _ROUND_TRIPS = 500
 _REPEATS = 15
 
@@ -66,24 +66,36 @@ def _large() -> str:
     return "x" * (LARGE_MB * 1_000_000)
 
 
-def _compute() -> None:
+def _loop(steps: float) -> None:
     total = 0
-    for step in range(_STEPS):
+    for step in range(int(steps)):
         total += step * step
 
 
+def _hash(rounds: float) -> None:
+    hashlib.pbkdf2_hmac("sha256", b"", b"", int(rounds))
+
+
+def _wait(milliseconds: float) -> None:
+    time.sleep(milliseconds / 1000)
+
+
+_DO = {CPU: _loop, NATIVE: _hash, BLOCK: _wait}
+
+
 def handle(req: str) -> str:
-    """Answer the request, at once, after a pause or some work, or the interpreter's constants."""
-    if req == WORK:
-        _compute()
-        time.sleep(WORK_PAUSE_MS / 1000)
-        _compute()
-    if req == PAUSE:
-        time.sleep(_PAUSE_S)
+    """Answer the request when its steps are done, or the interpreter's constants.
+
+    A request has two lists of steps, each a kind and how much of it.
+    """
     if req == LARGE:
         return _large()
+    if len(req) >= LARGE_MB * 1_000_000:
+        return ""
     if req != QUESTION:
-        return req if len(req) < LARGE_MB * 1_000_000 else ""
+        for kind, amount in json.loads(req)[_TURN]:
+            _DO[kind](amount)
+        return req
     return json.dumps(
         {
             "switch_interval_ms": sys.getswitchinterval() * 1000,

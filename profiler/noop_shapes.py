@@ -19,22 +19,26 @@ from workflow.folder import WorkflowFolder
 from workflow.model import Task, Workflow
 from workflow.plan import Plan, Wrap
 
-FUNCTION = "noop"
+#: Two functions with the same code, which requests can ask for different work.
+FUNCTIONS = ("noop", noop_handler.SECOND)
 _MEMORY_MIB = 256
-_STACK = f"""version: 1.0
+_STACK = """version: 1.0
 provider:
   name: openfaas
 functions:
-  {FUNCTION}:
+"""
+_STACK_FUNCTION = """  {name}:
     lang: python3-flask
-    handler: ./functions/{FUNCTION}
-    image: chiron-{FUNCTION}:latest
+    handler: ./functions/{name}
+    image: chiron-{name}:latest
 """
 
 #: Threads, processes, remote wraps and stages of the larger plan of each kind.
 THREADS, PROCESSES, REMOTES, STAGES = 8, 5, 3, 4
 #: Processes that compute at once, each with a core, and the threads of each.
 CROWD_PROCESSES, CROWD_THREADS = 2, 4
+#: The chains of each of two processes.
+CHAINS = 2
 #: The mechanism whose processes are there already: what they are seen to do is not their start.
 LASTING = next(name for name, mechanism in MECHANISMS.items() if mechanism.lasting)
 
@@ -79,6 +83,11 @@ def crowd() -> Shape:
     return shape("crowd", [[CROWD_THREADS] * CROWD_PROCESSES], LASTING)
 
 
+def chains() -> Shape:
+    """Threads of two processes that go on as soon as what they need is there."""
+    return shape("chains", [[CHAINS] * 2], stages=2)
+
+
 def shape(
     name: str,
     sizes: Sequence[Sequence[int]],
@@ -88,7 +97,8 @@ def shape(
 ) -> Shape:
     """Stages of no-ops: ``sizes`` has the number of threads for each process of each wrap.
 
-    Every no-op gets what the one in its place in the stage before has given.
+    Every no-op gets what the one in its place in the stage before has given. Those beside each
+    other, and those after one another, are of one and the other of `FUNCTIONS`.
     """
     workflow_name = f"chiron-calibrate-{name}"
     width = sum(map(sum, sizes))
@@ -104,7 +114,11 @@ def shape(
         for index, processes in enumerate(sizes, start=1)
     )
     tasks = [
-        Task(_name(n), FUNCTION, _name(n - width) if n >= width else None)
+        Task(
+            _name(n),
+            FUNCTIONS[(n // width + n % width) % 2],
+            _name(n - width) if n >= width else None,
+        )
         for n in range(stages * width)
     ]
     outputs = tuple(task.name for task in tasks[-width:])
@@ -119,11 +133,13 @@ def shape(
 
 
 def write_folder(path: Path) -> WorkflowFolder:
-    """A workflow folder at `path` with the no-op function."""
-    code = path / "functions" / FUNCTION
-    code.mkdir(parents=True)
-    shutil.copy(Path(noop_handler.__file__), code / "handler.py")
-    (path / "stack.yaml").write_text(_STACK, encoding="utf-8")
+    """A workflow folder at `path` with the no-op functions."""
+    for name in FUNCTIONS:
+        code = path / "functions" / name
+        code.mkdir(parents=True)
+        shutil.copy(Path(noop_handler.__file__), code / "handler.py")
+    stack = _STACK + "".join(_STACK_FUNCTION.format(name=name) for name in FUNCTIONS)
+    (path / "stack.yaml").write_text(stack, encoding="utf-8")
     return WorkflowFolder(path, shapes()[0].workflow)
 
 

@@ -7,12 +7,12 @@ from statistics import quantiles
 from typing import NamedTuple
 
 from deployment.launcher import Deployment
+from profiler.known_work import NOTHING
 from profiler.noop_handler import LARGE, LARGE_MB
 from profiler.noop_shapes import LASTING, Shape, shape
 
 #: Rounds that count, and rounds before that are thrown away: memory is touched for the first time.
 _ROUNDS, _WARM_UP = 40, 3
-_SMALL = b"{}"
 
 
 class PerMegabyte(NamedTuple):
@@ -40,7 +40,7 @@ def shared_ms_per_mb(one: Deployment) -> PerMegabyte:
     """
 
     def difference_ms() -> float:
-        small_ms = one.invoke(_SMALL).latency_ms
+        small_ms = one.invoke(NOTHING.request).latency_ms
         return one.invoke(LARGE.encode()).latency_ms - small_ms
 
     taken = [difference_ms() / LARGE_MB for _ in range(_WARM_UP + _ROUNDS)][_WARM_UP:]

@@ -7,26 +7,26 @@ plans of known work, predicted and measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from statistics import median, quantiles
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations, cycle
+from statistics import median
 
 from deployment.background_load import disturbance
 from deployment.launcher import Deployment
 from predictor.predict import predict
-from profiler.noop_handler import WORK, WORK_PAUSE_MS
-from profiler.noop_shapes import FUNCTION, shapes
+from profiler.known_work import CHECKED, HASH, WORK, Work, waiting_ms
+from profiler.noop_handler import CPU, NATIVE
+from profiler.noop_shapes import Shape
 from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Period, Profile
 from workflow.tracing import run_ms, runs
 
-#: Rounds in which every plan is measured once.
-ROUNDS = 24
-#: So many in a row make a part.
-_PART = 8
-#: How often in each of them the work is run alone.
+#: How often in each round the work is run alone.
 _RUNS_A_ROUND = 2
-#: The plan whose only function says how long the work takes alone.
-_ALONE = "one"
+#: Of the errors of so many predictions the largest are left out.
+_KEPT = 0.9
+#: Speeds are compared between so many parts of the rounds.
+_PARTS = 8
 
 #: What is more was disturbed. An idle machine of two cores had an error of 0.09 to 0.22 in five
 #: calibrations; no spread wider than 0.41 of what a request costs, no constant farther than 0.06 of
@@ -66,59 +66,82 @@ def _scattered(measured: Platform) -> Iterator[str]:
         yield f"{worst} is {value_ms:.2f}, by parts of its samples {low_ms:.2f} to {high_ms:.2f}"
 
 
-def prediction_error(
-    deployed: Mapping[str, Deployment],
-    platform: Platform,
-    pause: Callable[[], None],
-) -> float:
-    """The error, relative to what was measured, that nine of ten predictions stay within.
+class SelfCheck:
+    """Plans of known work, measured a round at a time, and then predicted.
 
-    Every function computes, waits and computes again. Some run as threads of one process, some in
-    more processes than there are cores, some in several wraps. Of each plan the medians of several
-    parts of its requests are predicted, so that what the machine's drift does to them counts too.
+    Some run as threads of one process, some in more processes than there are cores, some in several
+    wraps, some in stages; with each work of `known_work.CHECKED`, so that one plan is several.
 
     Parameters
     ----------
-    deployed
-        Each plan of `profiler.noop_shapes`, by its name.
-    pause
-        Called between rounds, while nothing runs.
+    alone
+        The plan `one` of `profiler.noop_shapes`, whose only function says how long work takes.
+    plans
+        The plans to check.
     """
-    plans = {shape.name: shape for shape in shapes()}
-    measured: dict[str, list[float]] = {name: [] for name in plans}
-    runs: list[float] = []
-    for _ in range(ROUNDS):
-        for name in plans:
-            measured[name].append(_latency_ms(deployed[name]))
-        runs += [_run_ms(deployed[_ALONE]) for _ in range(_RUNS_A_ROUND)]
-        pause()
-    profile = work_profile(median(runs))
-    errors = []
-    for name, shape in plans.items():
-        if name != _ALONE:
-            found = predict(shape.plan, shape.workflow, profile, platform)
-            for first in range(0, ROUNDS, _PART):
-                part_ms = median(measured[name][first : first + _PART])
-                errors.append(abs(found.latency_ms / part_ms - 1))
-    return round(min(1.0, quantiles(errors, n=10, method="inclusive")[-1]), 4)
+
+    def __init__(self, alone: Deployment, plans: Sequence[tuple[Shape, Deployment]]) -> None:
+        self._alone, self._plans = alone, plans
+        self._works = cycle(enumerate(CHECKED))
+        self._latencies_ms: dict[tuple[int, int], list[float]] = {}
+        self._runs_ms: dict[Work, list[float]] = {WORK: [], HASH: []}
+
+    def measure(self) -> None:
+        """Run every plan with one of the works, the next one in the next round."""
+        number, work = next(self._works)
+        for place, (_, one) in enumerate(self._plans):
+            latency_ms = one.invoke(work.request).latency_ms
+            self._latencies_ms.setdefault((place, number), []).append(latency_ms)
+        for each, runs_ms in self._runs_ms.items():
+            runs_ms += [_run_ms(self._alone, each) for _ in range(_RUNS_A_ROUND)]
+
+    def prediction_error(self, platform: Platform) -> float:
+        """What another prediction's error, relative to what is measured, stays within, nine times
+        of ten.
+
+        Each plan with each work counts once, by the median of its requests.
+        """
+        costs_ms = {kind: self._cost_ms(kind, work) for kind, work in ((CPU, WORK), (NATIVE, HASH))}
+        profiles = [work.profile(costs_ms) for work in CHECKED]
+        errors = []
+        for (place, number), latencies_ms in self._latencies_ms.items():
+            shape, _ = self._plans[place]
+            found = predict(shape.plan, shape.workflow, profiles[number], platform)
+            errors.append(abs(found.latency_ms / median(latencies_ms) - 1))
+        return round(min(1.0, nine_of_ten(errors)), 4)
+
+    def _cost_ms(self, kind: str, work: Work) -> float:
+        """What one of a kind takes, of which `work` has some, and waits but nothing else."""
+        amount = sum(each for what, each in work.first if what == kind)
+        return max(0.0, median(self._runs_ms[work]) - waiting_ms(work.first)) / amount
 
 
-def work_profile(alone_ms: float) -> Profile:
-    """The profile of the working function, which takes `alone_ms` by itself."""
-    computing_ms = max(0.0, alone_ms - WORK_PAUSE_MS) / 2
-    periods = (
-        Period(kind="cpu", start_ms=0.0, duration_ms=computing_ms),
-        Period(kind="block", start_ms=computing_ms, duration_ms=WORK_PAUSE_MS),
-        Period(kind="cpu", start_ms=computing_ms + WORK_PAUSE_MS, duration_ms=computing_ms),
-    )
-    function = FunctionProfile(latency_ms=2 * computing_ms + WORK_PAUSE_MS, periods=periods)
-    return Profile(format=1, workflow="work", functions={FUNCTION: function})
+def nine_of_ten(errors: Sequence[float]) -> float:
+    """What one more error, which is as likely to have any rank, stays within nine times of ten.
+
+    Of n errors that is the one of rank 0.9 (n + 1); the largest, where there are too few.
+
+    References
+    ----------
+    Lei et al., Distribution-Free Predictive Inference for Regression (JASA 2018), section 2:
+    split conformal prediction.
+    """
+    rank = math.ceil(_KEPT * (len(errors) + 1))
+    return sorted(errors)[min(rank, len(errors)) - 1]
 
 
-def _latency_ms(one: Deployment) -> float:
-    return one.invoke(WORK.encode()).latency_ms
+def speed_drift(probes_ms: Sequence[float]) -> float:
+    """`Platform.speed_drift`, from what the CPU-speed probe took in each round, in their order.
+
+    Any two parts of the rounds may be as far apart as when a platform was calibrated and when a
+    plan runs on it.
+    """
+    size = -(-len(probes_ms) // _PARTS)
+    parts_ms = [median(probes_ms[at : at + size]) for at in range(0, len(probes_ms), size)]
+    changes = [max(pair) / min(pair) - 1 for pair in combinations(parts_ms, 2)]
+    return round(min(1.0, nine_of_ten(changes)), 4) if changes else 0.0
 
 
-def _run_ms(one: Deployment) -> float:
-    (run,) = runs(one.invoke(WORK.encode(), trace=True).timeline)
+def _run_ms(one: Deployment, work: Work) -> float:
+    (run,) = runs(one.invoke(work.request, trace=True).timeline)
     return run_ms(run)

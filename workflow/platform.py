@@ -79,9 +79,12 @@ class Platform(Document):
         the paper.
     cpu_probe_ms
         What the CPU-speed probe took meanwhile, a fixed loop: how fast the machine was.
+    speed_drift
+        What nine of ten changes of the machine's speed stayed within while it was calibrated, as a
+        part of what computing took.
     prediction_error
-        What nine of ten predictions here of plans whose work is known stayed within, relative to
-        what was measured. Predicted ranges are that much wider.
+        What nine of ten predictions here of plans whose work is known stay within, relative to what
+        is measured.
     spread
         Constant -> its quartiles when it is measured on several parts of the samples.
     assumed
@@ -117,6 +120,7 @@ class Platform(Document):
     short_release_ms: Milliseconds = 0.0
     contention_overhead: Annotated[float, Field(ge=0, le=10)] = 0.0
     cpu_probe_ms: Milliseconds | None = None
+    speed_drift: Annotated[float, Field(ge=0, le=1)] = 0.0
     prediction_error: Annotated[float, Field(ge=0, le=1)] = 0.0
     spread: dict[str, tuple[Milliseconds, Milliseconds]] = Field(default_factory=dict)
     assumed: tuple[str, ...] = ()

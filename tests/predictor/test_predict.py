@@ -23,6 +23,7 @@ pytestmark = pytest.mark.timeout(90, method="thread")
 WORKFLOW = Workflow(
     "demo", (*(Task(t, t, None) for t in "abc"), Task("d", "d", ("a", "b", "c"))), "d"
 )
+ALONE = Workflow("demo", (Task("a", "a", None),), "a")
 FUNCTIONS = {"a": "cpu 10", "b": "cpu 4", "c": "block 3", "d": "cpu 2"}
 
 #: The processes of every wrap, each as a string of its one-letter tasks.
@@ -290,6 +291,25 @@ def test_the_range_is_wider_by_the_error_of_predictions(costs, profile):
     found = predict(plan(TWO_WRAPS), WORKFLOW, profile(**FUNCTIONS), uncertain)
     assert found.low_ms == pytest.approx(0.8 * found.latency_ms)
     assert found.high_ms == pytest.approx(1.2 * found.latency_ms)
+
+
+def test_the_range_has_the_speeds_that_the_machine_may_have(costs, profile):
+    """What is computed and what was timed there changes, waiting does not."""
+    drifting = costs.model_copy(update={"speed_drift": 0.25})
+    found = predict(plan([["a"]]), ALONE, profile(a="cpu 20 block 10"), drifting)
+    assert found.low_ms == pytest.approx(found.latency_ms - 20 * (1 - 1 / 1.25))
+    assert found.high_ms == pytest.approx(found.latency_ms + 20 * 0.25)
+    timed = drifting.model_copy(update={"request_ms": 4.0, "spread": {"request_ms": (4.0, 4.0)}})
+    found = predict(plan([["a"]]), ALONE, profile(a="cpu 20 block 10"), timed)
+    assert found.high_ms == pytest.approx(found.latency_ms + 24 * 0.25)
+
+
+def test_a_range_reaches_to_the_speed_at_which_the_platform_was_calibrated(costs, profile):
+    calibrated = costs.model_copy(update={"cpu_probe_ms": 1.0})
+    slow = profile(a="cpu 20 block 10")
+    slow.functions["a"] = slow.functions["a"].model_copy(update={"cpu_probe_ms": 2.0})
+    found = predict(plan([["a"]]), ALONE, slow, calibrated)
+    assert (found.latency_ms - found.low_ms, found.high_ms) == (10.0, found.latency_ms)
 
 
 def test_no_range_passes_the_longest_time_that_there_is(costs, profile):

@@ -7,6 +7,8 @@ import os
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,9 @@ from profiler import calibrate as calibration
 from profiler import noop_handler
 from profiler.calibrate import best_of, calibrate
 from profiler.constants import SHORT_RELEASE_MS, Interpreter, Seen, platform, spread
-from profiler.noop_shapes import FUNCTION, Shape, shape, shapes
+from profiler.known_work import HASH, NOTHING, PAUSE, WORK, Work
+from profiler.noop_handler import BLOCK
+from profiler.noop_shapes import FUNCTIONS, Shape, chains, crowd, shape, shapes, write_folder
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Period, PeriodKind, Profile
 
@@ -52,7 +56,7 @@ def _seen(each: Shape, measured: Platform) -> Seen:
 def _profile(kind: PeriodKind, milliseconds: float) -> Profile:
     periods = (Period(kind=kind, start_ms=0.0, duration_ms=milliseconds),)
     noop = FunctionProfile(latency_ms=milliseconds, periods=periods)
-    return Profile(format=1, workflow="noop", functions={FUNCTION: noop})
+    return Profile(format=1, workflow="noop", functions=dict.fromkeys(FUNCTIONS, noop))
 
 
 def test_constants_of_a_known_platform_are_found_again(platform_of: Platform) -> None:
@@ -118,21 +122,35 @@ def test_noise_makes_no_constant_negative(platform_of: Platform) -> None:
 
 
 def test_every_no_op_plan_is_sound() -> None:
-    for each in [*shapes(), shape("mixed", [[2, 2], [1, 3]], "pool")]:
+    for each in [*shapes(), chains(), crowd(), shape("mixed", [[2, 2], [1, 3]], "pool")]:
         each.plan.check_against(each.workflow)
 
 
+def test_those_beside_and_after_each_other_are_different_functions() -> None:
+    function = chains().workflow.function_of
+    assert [function(f"t{n}") for n in range(8)] == [*FUNCTIONS, *FUNCTIONS, *FUNCTIONS[::-1] * 2]
+
+
 def test_the_no_op_answers_its_request_or_the_interpreters_constants() -> None:
-    assert noop_handler.handle("anything") == "anything"
-    start = time.monotonic()
-    assert noop_handler.handle(noop_handler.PAUSE) == noop_handler.PAUSE
-    assert time.monotonic() - start >= PAUSE_MS / 1000
-    start = time.monotonic()
-    assert noop_handler.handle(noop_handler.WORK) == noop_handler.WORK
-    assert time.monotonic() - start > noop_handler.WORK_PAUSE_MS / 1000
+    for work, least_ms in ((NOTHING, 0.0), (PAUSE, PAUSE_MS), (WORK, PAUSE_MS), (HASH, 1.0)):
+        request = work.request.decode()
+        start = time.monotonic()
+        assert noop_handler.handle(request) == request
+        assert time.monotonic() - start >= least_ms / 1000
     answer = json.loads(noop_handler.handle(noop_handler.QUESTION))
     assert answer["switch_interval_ms"] == pytest.approx(sys.getswitchinterval() * 1000)
     assert answer["switch_cost_ms"] > 0
+
+
+def test_the_second_function_does_the_second_list(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "no-ops")
+    source = folder.path / "functions" / FUNCTIONS[1] / "handler.py"
+    second: dict[str, Any] = {"__file__": str(source), "__name__": "handler"}
+    exec(source.read_text(), second)  # noqa: S102
+    request = Work((), ((BLOCK, PAUSE_MS),)).request.decode()
+    start = time.monotonic()
+    assert second["handle"](request) == request
+    assert time.monotonic() - start >= PAUSE_MS / 1000
 
 
 @pytest.fixture
@@ -195,6 +213,7 @@ def test_a_real_gateway_is_calibrated_and_left_as_it_was(
     assert 0 < low <= found.shared_ms_per_mb <= high < 100
     assert ("contention_overhead" in found.spread) == (found.cpus > 1)
     assert 0 <= found.prediction_error <= 1
+    assert 0 <= found.speed_drift <= 1
     assert "62% of the cores" in found.warnings[0]
     assert [f"warning: {line}" for line in found.warnings] == said[-len(found.warnings) :]
     assert launcher.gateway.functions() == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from profiler import contention_overhead, noop_handler
+from profiler import contention_overhead
 from profiler.contention_overhead import (
     Computing,
     CrowdRound,
@@ -15,10 +15,11 @@ from profiler.contention_overhead import (
     run_crowd,
 )
 from profiler.cpu_speed import CpuSpeed
+from profiler.known_work import WORK, waiting_ms
 from profiler.noop_shapes import CROWD_THREADS, crowd
 
 COMPUTING_MS = 10.0
-ALONE_MS = COMPUTING_MS + noop_handler.WORK_PAUSE_MS
+ALONE_MS = COMPUTING_MS + waiting_ms(WORK.first)
 NEEDED_MS = COMPUTING_MS * CROWD_THREADS
 
 
@@ -108,5 +109,5 @@ def test_both_are_asked_to_work_as_often() -> None:
     alone, many = Deployed([(ALONE_MS,)]), Deployed([(1.0, 2.0)])
     for _ in range(2):
         run_crowd(alone, many)
-    assert alone.asked == many.asked == [noop_handler.WORK] * 2
+    assert alone.asked == many.asked == [WORK.request.decode()] * 2
     crowd().plan.check_against(crowd().workflow)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from predictor.predict import predict
-from profiler import noop_handler
-from profiler.noop_shapes import shapes
-from profiler.self_check import prediction_error, warnings, work_profile
+from profiler.known_work import CHECKED, HASH, WORK, Work, both
+from profiler.noop_handler import BLOCK, CPU, NATIVE
+from profiler.noop_shapes import FUNCTIONS, Shape, chains, crowd, shapes
+from profiler.self_check import SelfCheck, nine_of_ten, speed_drift, warnings
 from workflow.platform import Platform
 
 PLATFORM = Platform(
@@ -29,7 +30,8 @@ PLATFORM = Platform(
     thread_startup_ms=0.1,
     switch_cost_ms=0,
 )
-ALONE_MS = 18.0
+COSTS_MS = {CPU: 1e-4, NATIVE: 3e-4}
+PLANS = [*shapes()[1:], chains(), crowd()]
 
 
 @dataclass(frozen=True)
@@ -41,72 +43,105 @@ class Answer:
 
 @dataclass(frozen=True)
 class Deployed:
-    """Answers after a time that is known."""
+    """Answers after a time that depends on the work; of the first function's run it is the same."""
 
-    latency_ms: float
+    latency_ms: Callable[[Work], float]
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
-        assert request.decode() == noop_handler.WORK
-        rows = [{"kind": "run", "start_ms": 1.0, "end_ms": 1.0 + ALONE_MS}] if trace else []
-        return Answer(self.latency_ms, timeline=rows)
+        (work,) = {each for each in (*CHECKED, HASH) if each.request == request}
+        latency_ms = self.latency_ms(work)
+        row = {"kind": "run", "start_ms": 1.0, "end_ms": 1.0 + latency_ms}
+        return Answer(latency_ms, timeline=[row] if trace else [])
 
 
-def deployed(factors: Mapping[str, float]) -> dict[str, Deployed]:
-    """Every plan, as long as predicted times a factor, 1 where none is given."""
-    profile = work_profile(ALONE_MS)
-    return {
-        each.name: Deployed(
-            predict(each.plan, each.workflow, profile, PLATFORM).latency_ms
-            * factors.get(each.name, 1.0)
+def alone_ms(work: Work) -> float:
+    return work.profile(COSTS_MS).functions[FUNCTIONS[0]].latency_ms
+
+
+def error(factor: Callable[[str, Work], float], rounds: int = len(CHECKED)) -> float:
+    """What is found where every plan takes as long as predicted times a factor."""
+
+    def deployed(shape: Shape) -> Deployed:
+        return Deployed(
+            lambda work: (
+                factor(shape.name, work)
+                * predict(shape.plan, shape.workflow, work.profile(COSTS_MS), PLATFORM).latency_ms
+            )
         )
-        for each in shapes()
-    }
 
-
-@pytest.fixture(autouse=True)
-def _even_speed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cores that are as fast before as after."""
-    monkeypatch.setattr("profiler.cpu_speed._cores_ms", lambda *_: [1.0])
-
-
-def no_pause() -> None:
-    """Nothing between two rounds."""
+    check = SelfCheck(Deployed(alone_ms), [(shape, deployed(shape)) for shape in PLANS])
+    for _ in range(rounds):
+        check.measure()
+    return check.prediction_error(PLATFORM)
 
 
 def test_right_predictions_have_no_error() -> None:
-    assert prediction_error(deployed({}), PLATFORM, no_pause) == 0
+    assert error(lambda _, __: 1.0) == 0
 
 
-@pytest.mark.parametrize("plan", ["threads", "fork-many", "pool-few", "remote-many"])
-@pytest.mark.parametrize(("factor", "error"), [(1.25, 0.2), (0.8, 0.25)])
-def test_nine_of_ten_errors_are_smaller_whichever_way_plans_err(
-    plan: str, factor: float, error: float
+@pytest.mark.parametrize(("factor", "found"), [(1.25, 0.2), (0.8, 0.25), (0.1, 1.0)])
+def test_an_error_counts_whichever_way_plans_err_and_is_at_most_the_whole(
+    factor: float, found: float
 ) -> None:
-    """Of eight plans a single one makes an eighth of the errors."""
-    two = prediction_error(deployed({"stages": factor, plan: factor}), PLATFORM, no_pause)
-    assert two == pytest.approx(error, abs=0.001)
-    one = prediction_error(deployed({plan: factor}), PLATFORM, no_pause)
-    assert 0 < one < two
+    assert error(lambda _, __: factor) == pytest.approx(found, abs=0.001)
 
 
-def test_an_error_is_at_most_the_whole() -> None:
-    found = prediction_error(deployed({"threads": 0.1, "stages": 0.1}), PLATFORM, no_pause)
-    assert found == 1
+@pytest.mark.parametrize("work", range(len(CHECKED)))
+def test_each_work_counts(work: int) -> None:
+    assert error(lambda _, asked: 1.25 if asked == CHECKED[work] else 1.0) == 0.2
 
 
-def test_the_work_computes_on_both_sides_of_its_pause() -> None:
-    (function,) = work_profile(ALONE_MS).functions.values()
-    assert function.latency_ms == ALONE_MS
-    assert [(p.kind, p.duration_ms) for p in function.periods] == [
-        ("cpu", 4.0),
-        ("block", noop_handler.WORK_PAUSE_MS),
-        ("cpu", 4.0),
+def test_the_largest_of_ten_errors_are_left_out() -> None:
+    """Each of the ten plans has as many errors as there are works, each of them once."""
+    least = len(PLANS) * len(CHECKED) // 10
+    assert least == len(CHECKED)
+    assert error(lambda plan, _: 1.25 if plan in ("threads", "pool-many") else 1.0) == 0.2
+    some = CHECKED[1:]
+    assert error(lambda plan, work: 9.0 if plan == "pool-many" and work in some else 1.0) == 0
+
+
+def test_it_does_with_fewer_rounds_than_works() -> None:
+    assert error(lambda _, work: 1.25 if work == CHECKED[0] else 9.0, rounds=1) == 0.2
+
+
+def test_of_n_errors_that_of_rank_nine_tenths_of_one_more_counts() -> None:
+    assert [nine_of_ten([float(each) for each in range(n, 0, -1)]) for n in (1, 9, 19, 20)] == [
+        1.0,
+        9.0,
+        18.0,
+        19.0,
     ]
 
 
-def test_work_that_is_over_before_its_pause_is_all_pause() -> None:
-    (function,) = work_profile(9.0).functions.values()
-    assert function.latency_ms == noop_handler.WORK_PAUSE_MS
+def test_speed_drift_is_how_far_parts_of_the_rounds_were_apart() -> None:
+    assert speed_drift([1.0] * 16) == speed_drift([1.0]) == 0
+    assert speed_drift([1.0] * 8 + [1.2] * 8) == pytest.approx(0.2)
+
+
+def test_what_passes_within_a_part_is_no_drift() -> None:
+    assert speed_drift([1.0, 9.0, 1.0] * 8) == 0
+
+
+def test_known_work_is_profiled_as_it_is_asked_for() -> None:
+    first, second = (
+        Work(((CPU, 40_000), (BLOCK, 5.0), (NATIVE, 10_000)), ())
+        .profile(COSTS_MS)
+        .functions.values()
+    )
+    assert [(p.kind, p.start_ms, round(p.duration_ms, 9)) for p in first.periods] == [
+        ("cpu", 0.0, 4.0),
+        ("block", 4.0, 5.0),
+        ("native", 9.0, 3.0),
+    ]
+    assert first.latency_ms == pytest.approx(12.0)
+    assert (second.latency_ms, second.periods) == (0.0, ())
+    assert both((CPU, 1.0)).request == b'[[["cpu", 1.0]], [["cpu", 1.0]]]'
+
+
+def test_work_that_is_over_before_its_pause_computes_nothing() -> None:
+    check = SelfCheck(Deployed(lambda _: 9.0), [])
+    check.measure()
+    assert check._cost_ms(CPU, WORK) == 0
 
 
 def test_a_calibration_that_agrees_with_itself_on_a_quiet_machine_is_relied_on() -> None:
