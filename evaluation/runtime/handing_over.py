@@ -56,7 +56,8 @@ def _consumer() -> socket.socket:
 
 
 def _consume(channel: socket.socket, incoming: Iterator[bytearray | Shared]) -> None:
-    while _ends_in(next(incoming), b"x"):
+    while (frame := next(incoming, None)) is not None and _ends_in(frame, b"x"):
+        del frame
         channel.send(b"!")
 
 
