@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+import requests
 
 from adaptation.events import Event
 from adaptation.rules import Window
@@ -62,7 +63,8 @@ GOOD, SLOW = Window(10, 5.0), Window(10, 900.0)
 
 def test_what_is_in_range_is_left_alone_also_where_it_was_scaled_to_zero(watch, deployed, place):
     assert watch(GOOD, GOOD, GOOD, profile=no_profile) == ["window"] * 3
-    place.gateway.scale("pair-wrap1", 0)  # which is not gone
+    url = f"{place.gateway.url}/system/scale-function/pair-wrap1"
+    assert requests.post(url, json={"replicas": 0}, timeout=10).ok  # which is not gone
     assert watch(GOOD, profile=no_profile) == ["window"]
 
 
