@@ -214,10 +214,8 @@ def _predict_one(
 ) -> Prediction:
     """What `predict` says of a single payload."""
     latency = Predictor(profile, platform).plan_ms(plan, workflow)
-    below_ms, above_ms = (
-        [latency * platform.prediction_error],
-        [latency * platform.prediction_error],
-    )
+    below_ms = [latency * platform.prediction_error]
+    above_ms = [latency * platform.prediction_error]
     for ends in (_ends(profile, platform), _speeds(profile, platform)):
         each = [latency, *(end.plan_ms(plan, workflow) for end in ends)]
         below_ms.append(latency - min(each))
