@@ -28,8 +28,8 @@ _KEPT = 0.9
 #: Speeds are compared between so many parts of the rounds.
 _PARTS = 8
 
-#: What is more was disturbed. An idle machine of two cores had an error of 0.09 to 0.22 in five
-#: calibrations; no spread wider than 0.41 of what a request costs, no constant farther than 0.06 of
+#: What is more was disturbed. An idle machine of two cores had an error of 0.11 to 0.15 in three
+#: calibrations, one with 16 % of its cores busy 0.20; no spread wider than 0.41 of what a request costs, no constant farther than 0.06 of
 #: that outside of its own.
 _LARGEST_ERROR, _WIDEST, _FARTHEST = 0.3, 0.5, 0.1
 

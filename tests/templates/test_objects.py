@@ -185,3 +185,27 @@ def test_nothing_is_left_of_large_objects(sharing: Any, eventually: Any) -> None
     for size in (300_000, 5_000_000, 300_000, 1000):
         sharing.request(body=str(size))
     assert eventually(lambda: process.num_fds() <= before)
+
+
+@pytest.mark.parametrize("far", [[[], [1]], [[1], []]])
+@pytest.mark.parametrize("size", [1000, 3_000_000])
+def test_bytes_go_to_another_wrap_and_back(
+    size: int, far: list[list[int]], start: Any, wrap_image: Any, gateway: Any
+) -> None:
+    """With the content type, which the next handler and the client see."""
+    turn = """
+        def handle(event, context):
+            kind = event.headers["Content-Type"]
+            return {"body": event.body[::-1], "headers": {"Content-Type": kind + "+turned"}}
+    """
+    entry = {"output": 1, "remotes": {"test-wrap2": {1: "turn"}}}
+    http = {"styles": {"turn": "http"}}
+    image = wrap_image({"turn": turn}, [[], [0]], inputs={0: None, 1: 0}, entry=entry, **http)
+    called = {"tasks": {1: "turn"}, "inputs": {1: 0}, "buckets": [([], [1])]}
+    remote = wrap_image({"turn": turn}, far, name="test-wrap2", **called, **http)
+    server = start(image, gateway_url=gateway.url)
+    gateway.ports["test-wrap2"] = start(remote).port
+    content = os.urandom(size)
+    answer = server.request(body=content, Content_Type="image/x")
+    assert answer.body == content
+    assert answer.headers["Content-Type"] == "image/x+turned+turned"
