@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import socket
+import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,6 +77,36 @@ def test_what_is_still_referred_to_stays_and_what_is_not_goes() -> None:
 
 def mapped(process: psutil.Process) -> int:
     return sum("memfd:object" in each.path for each in process.memory_maps(grouped=False))
+
+
+def test_threads_let_values_go_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of which others still refer to; and each memory is taken away once."""
+    faults: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", faults.append)
+    monkeypatch.setattr(threading, "excepthook", faults.append)
+    shared(b"one")
+    before = mapped(psutil.Process())
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def make() -> None:
+        kept: list[bytes] = []
+        for number in range(500):
+            content = bytes([number % 251]) * PAGE
+            kept = [*kept[-3:], shared(content).data()]
+            assert kept[-1] == content
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    try:
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    finally:
+        sys.setswitchinterval(interval)
+    shared(b"another")
+    assert faults == []
+    assert mapped(psutil.Process()) == before
 
 
 def test_nobody_changes_what_is_shared() -> None:

@@ -73,10 +73,10 @@ class Shared:
         try:
             _fill(descriptor, _buffer(value))
             fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
-            return cls(descriptor, is_ascii)
         except BaseException:
             os.close(descriptor)
             raise
+        return cls(descriptor, is_ascii)
 
     def __len__(self) -> int:
         return self._length
@@ -164,11 +164,17 @@ _KEPT: list[_Mapped] = []
 
 
 def _release(values: list[_Mapped]) -> None:
-    """Take away the memory of `values`, and of earlier ones, but of those that are still used."""
-    values += _KEPT
-    _KEPT[:] = [each for each in values if each.is_used]
+    """Take away the memory of `values`, and of earlier ones, but of those that are still used.
+
+    Any thread may do so, at any time: each takes out what it looks at, so that no other has it too.
+    """
+    with contextlib.suppress(IndexError):
+        while True:
+            values.append(_KEPT.pop())
     for each in values:
-        if each not in _KEPT:
+        if each.is_used:
+            _KEPT.append(each)
+        else:
             each.unmap()
 
 
