@@ -23,7 +23,7 @@ from services.jobs import JobStore
 from workflow.errors import ChironError
 
 #: Cases of every operation: of all together more than 20,000 in a soak.
-CASES, SOAK_CASES = 15, 2_300
+CASES, SOAK_CASES = 25, 2_300
 CHECKS = (
     not_a_server_error,
     status_code_conformance,

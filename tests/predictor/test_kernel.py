@@ -19,7 +19,7 @@ from predictor.execution import Execution, Node
 from predictor.mechanisms.mechanism import Costs
 from predictor.simulator import Interpreter, Processes, Simulator, Span, Work
 
-several = settings(deadline=None, max_examples=100)
+several = settings(deadline=None, max_examples=300)
 
 times = st.one_of(
     st.just(0.0),

@@ -29,7 +29,7 @@ from workflow.triggers import buckets, groups
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(120, method="thread")
 
-several = settings(deadline=None, max_examples=100)
+several = settings(deadline=None, max_examples=300)
 times = st.just(0.0) | st.integers(1, 12).map(float) | st.floats(0, 30).map(lambda t: round(t, 3))
 MECHANISMS = st.sampled_from(["fork", "pool"])
 #: The constants that Chiron's equations have, and those which fit into them.

@@ -114,7 +114,7 @@ plain_dags = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=300)
 @given(anything | nearly_valid | plain_dags)
 def test_any_json_value_gives_a_workflow_or_a_one_line_error(document: Any):
     try:
