@@ -20,7 +20,7 @@ from wrap.engine import MAIN, Engine, Graph, Part
 from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
 from wrap.shared import Shared
-from wrap.threads import ThreadPool, run_in_turn
+from wrap.threads import ThreadPool
 
 #: Runs a task, with what gives its input, for an execution in the process of that number.
 RunTask = Callable[[int, Callable[[], Object], Ident, int], Result]
@@ -86,13 +86,16 @@ class _Child:
         return self._graph.part(dict.fromkeys(tasks, MAIN), ())
 
     def _work(self, group: _Group, first: int) -> None:
-        def run(task: int) -> list[int]:
-            request, data = group.request, group.data
+        """Run a task in this thread, and then, one after another, the first that its end begins."""
+        request, data = group.request, group.data
+        following = [first]
+        while following:
+            task, *others = following
+            for other in others:
+                self._threads.start(partial(self._work, group, other))
             given = partial(data.resolve, self._graph.sources[task])
             result = self._run_task(task, given, request.ident, request.process)
-            return self._answer(group, result)
-
-        run_in_turn(first, run, lambda task: self._threads.start(partial(self._work, group, task)))
+            following = self._answer(group, result)
 
     def _answer(self, group: _Group, result: Result) -> list[int]:
         """Send the result; which tasks begin now.

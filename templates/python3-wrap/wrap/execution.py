@@ -1,7 +1,9 @@
 """One execution in this wrap: does what the engine says, and tells it what happens.
 
 It has no thread. Whatever thread an event comes in handles it: that of the request, of a task that
-has ended, of a call to another wrap, or the loop, which waits for processes and times. The first
+has ended, of a call to another wrap, or the loop, which waits for processes and times. A thread
+whose task has ended waits itself for the processes that are called then, but only for a moment: so
+what they answer at once wakes no other thread. The first
 failure fails the execution. What is still running then is stopped: processes are killed, as they
 share nothing with us; threads are left to end by themselves until the deadline, and only then
 interrupted, as that can hurt what they share.
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import select
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -26,13 +29,16 @@ from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
 from wrap.process import Process, ProcessDiedError
 from wrap.runtime import Runtime
-from wrap.threads import Run, run_in_turn
+from wrap.threads import Run
 from wrap.transport import GRACE_S
 
 #: How long tasks of this process wait until the calls of other wraps are sent, in seconds;
 #: connecting, or a large input, can take longer. A thread that computes keeps the GIL for a switch
 #: interval, and sending needs it several times.
 _SENDING_S = 0.02
+#: For how many milliseconds a thread whose task has ended waits for processes before the loop does:
+#: longer than a message takes, and short beside most tasks.
+_MOMENT_MS = 1
 
 #: What becomes of an execution: its results, or why there are none.
 Outcome = list[Result] | TaskError
@@ -48,12 +54,32 @@ class _Taken:
         How many of its tasks it has not been called for.
     has
         The objects that it has got.
+    watched
+        Whether the loop waits for it.
     """
 
     process: Process
     asked: float
     rest: int
     has: set[Key] = field(default_factory=set)
+    watched: bool = False
+
+
+@dataclass
+class _Turn:
+    """A thread that runs tasks of this process, one after another.
+
+    Attributes
+    ----------
+    following
+        The task that it runs next.
+    awaits
+        The processes that it waits for, by their descriptors.
+    """
+
+    run: Run | None = None
+    following: int | None = None
+    awaits: dict[int, int] = field(default_factory=dict)
 
 
 class Execution:
@@ -90,6 +116,8 @@ class Execution:
         self._lock = threading.RLock()
         self._results: list[Result] = []
         self._taken: dict[int, _Taken] = {}
+        #: Processes that were called and that nothing waits for yet, by their descriptors.
+        self._called: dict[int, int] = {}
         self._runs: dict[int, Run] = {}
         #: Until when each task may run that has begun.
         self._limits: dict[int, float] = {}
@@ -268,8 +296,12 @@ class Execution:
         process.post(
             Request(self.ident, call.tasks, objects, call.gives, taken.rest, alone, number)
         )
-        if process.sending:
+        if taken.watched:
             self._runtime.loop.renew(process)
+        elif process.sending:
+            self._watch([number])
+        else:
+            self._called[process.fileno()] = number
 
     def _take(self, number: int, call: Call) -> _Taken:
         asked = time.monotonic()
@@ -280,36 +312,52 @@ class Execution:
             raise self._located(failure, call.tasks) from error
         taken = _Taken(process, asked, len(self._part.tasks_at(number)))
         self._taken[number] = taken
-        ready = partial(self._process_ready, number)
-        self._runtime.loop.watch(process, lambda *how: self._event(partial(ready, *how)))
         return taken
+
+    def _watch(self, numbers: Iterable[int]) -> None:
+        """Have the loop wait for processes, unless they have answered all meanwhile."""
+        for number in numbers:
+            taken = self._taken.get(number)
+            if taken is not None and taken.process.owed and not taken.watched:
+                ready = partial(self._process_ready, number)
+                self._runtime.loop.watch(
+                    taken.process, lambda *how, ready=ready: self._event(partial(ready, *how))
+                )
+                taken.watched = True
 
     def _process_ready(self, number: int, writable: bool, readable: bool) -> None:
         taken = self._taken.get(number)
         if taken is None:
             return
-        process = taken.process
         if writable:
-            process.flush()
-            self._runtime.loop.renew(process)
-        if not readable:
-            return
+            taken.process.flush()
+            self._runtime.loop.renew(taken.process)
+        if readable:
+            self._start_here(self._received(number))
+
+    def _received(self, number: int) -> list[int]:
+        """Take in what a process has answered; which tasks begin in this process."""
+        taken = self._taken[number]
+        process = taken.process
         try:
             results = process.receive()
         except ProcessDiedError as error:
             process.owed.update(process.owed or self._part.tasks_at(number))
             self._outcome = partial(self._died, process, error)
-            return
+            return []
         for result in results:
             if result.ready is not None:
                 result.asked = taken.asked
             taken.has.add(result.task)
         begins = self._ended(results)
-        if not process.owed and not taken.rest:
-            del self._taken[number]
-            self._runtime.loop.forget(process)
-            self._give(number, process)
-        self._start_here(begins)
+        if not process.owed:
+            if taken.watched:
+                self._runtime.loop.forget(process)
+                taken.watched = False
+            if not taken.rest:
+                del self._taken[number]
+                self._give(number, process)
+        return begins
 
     def _give(self, number: int, process: Process) -> None:
         self._runtime.mechanism.give(number - 1, process, sound=not process.owed)
@@ -321,27 +369,68 @@ class Execution:
         return self._located(TaskError("process-died", message), process.owed)
 
     def _start_here(self, numbers: Iterable[int]) -> None:
-        """Run tasks as threads of this process."""
+        """Run tasks as threads of this process; the loop waits for the others."""
+        if self._called:
+            self._watch(self._called.values())
+            self._called.clear()
         for number in numbers:
-            work = partial(run_in_turn, number, self._run_here, lambda n: self._start_here([n]))
-            self._runs[number] = self._runtime.threads.start(work, self._runtime.wrap.tasks[number])
+            turn = _Turn()
+            work = partial(self._run_in_turn, turn, number)
+            turn.run = self._runtime.threads.start(work, self._runtime.wrap.tasks[number])
+            self._runs[number] = turn.run
 
-    def _run_here(self, number: int) -> list[int]:
-        """Run a task in this thread; the one that its end has begin here, if any."""
-        runtime, begins = self._runtime, list[int]()
-        given = partial(self.data.resolve, runtime.wrap.inputs[number])
-        result = tasks.run(number, given, self.ident, MAIN, runtime.wrap, runtime.functions)
-        self._event(partial(self._ended_here, result, begins))
-        return begins
+    def _run_in_turn(self, turn: _Turn, first: int) -> None:
+        """Run a task in this thread, and those that begin by its end or within a moment of it."""
+        runtime = self._runtime
+        turn.following = first
+        while (number := turn.following) is not None:
+            given = partial(self.data.resolve, runtime.wrap.inputs[number])
+            result = tasks.run(number, given, self.ident, MAIN, runtime.wrap, runtime.functions)
+            turn.following = None
+            self._event(partial(self._ended_here, turn, result))
+            while turn.awaits and self._outcome is None:
+                self._await_processes(turn)
 
-    def _ended_here(self, result: Result, begins: list[int]) -> None:
-        run = self._runs.pop(result.task)
-        begins += self._ended([result])
-        self._start_here(begins[1:])
-        del begins[1:]
-        for number in begins:
-            run.name = self._runtime.wrap.tasks[number]
-            self._runs[number] = run
+    def _ended_here(self, turn: _Turn, result: Result) -> None:
+        del self._runs[result.task]
+        self._go_on(turn, self._ended([result]))
+
+    def _go_on(self, turn: _Turn, begins: list[int]) -> None:
+        """Have this thread run the first task that begins; if none does, wait for processes."""
+        if not begins:
+            turn.awaits |= self._called
+            self._called.clear()
+            return
+        self._called |= turn.awaits
+        turn.awaits.clear()
+        turn.following, *others = begins
+        if turn.run is not None:
+            turn.run.name = self._runtime.wrap.tasks[turn.following]
+            self._runs[turn.following] = turn.run
+        self._start_here(others)
+
+    def _await_processes(self, turn: _Turn) -> None:
+        """Take in what comes within a moment; else leave it to the loop."""
+        poll = select.poll()
+        for descriptor in turn.awaits:
+            poll.register(descriptor, select.POLLIN)
+        ready = poll.poll(_MOMENT_MS)
+        if not ready:
+            turn.awaits, left = {}, turn.awaits
+            self._event(partial(self._watch, left.values()))
+        for descriptor, _ in ready:
+            number = turn.awaits.pop(descriptor, None)
+            if number is not None:
+                self._event(partial(self._answered, turn, descriptor, number))
+
+    def _answered(self, turn: _Turn, descriptor: int, number: int) -> None:
+        if number not in self._taken:
+            return
+        begins = self._received(number)
+        taken = self._taken.get(number)
+        if taken is not None and taken.process.owed:
+            self._called[descriptor] = number
+        self._go_on(turn, begins)
 
     def _check_threads(self) -> None:
         """Start nothing where too many threads have not come back."""

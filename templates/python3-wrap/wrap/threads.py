@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from queue import SimpleQueue
 
 #: Idle threads that are kept; more, after a burst, end.
@@ -125,23 +125,3 @@ class ThreadPool:
                 self._idle.append(inbox)
         except Cancelled:
             return  # it may arrive at any bytecode: a thread that was cancelled is not reused
-
-
-def run_in_turn(
-    first: int, run: Callable[[int], Iterable[int]], start: Callable[[int], object]
-) -> None:
-    """Run tasks in this thread, one after another, as long as the end of one begins another.
-
-    Parameters
-    ----------
-    run
-        Runs a task and says which begin at its end.
-    start
-        Has another thread begin one where there are several.
-    """
-    following = [first]
-    while following:
-        task, *others = following
-        for other in others:
-            start(other)
-        following = list(run(task))
