@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from workflow.model import Source, Workflow
 from workflow.plan import Plan, Wrap
@@ -25,6 +26,9 @@ class EntryDeclaration:
     output: NumberedSource
     remotes: dict[str, dict[int, str]]
     fail: tuple[str, str] | None
+    machine: dict[str, Any] | None = None
+    states: dict[str, int] = field(default_factory=dict)
+    in_stages: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class WrapDeclaration:
     timeout_s: float
     entry: EntryDeclaration | None
     timeouts_s: dict[str, float] = field(default_factory=dict)
+    instances: int = 0
 
 
 def task_numbers(workflow: Workflow) -> dict[str, int]:
@@ -89,6 +94,8 @@ def declare(
         entry = _entry(plan, workflow, numbers)
         known = set(numbers)
         sources = {task.name: numbered(task.source, numbers) for task in workflow.tasks}
+    deciding = workflow.machine is not None and plan.orchestrator == "wrap"
+    waiting = [] if deciding else buckets_of(plan, workflow)
     return WrapDeclaration(
         workflow=workflow.name,
         name=wrap.name,
@@ -96,15 +103,16 @@ def declare(
         functions={name: styles[name] for name in functions},
         tasks={numbers[task]: workflow.function_of(task) for task in tasks},
         processes=[[numbers[task] for task in process] for process in wrap.processes],
-        inputs={numbers[task]: source for task, source in sources.items()},
+        inputs={} if deciding else {numbers[t]: source for t, source in sources.items()},
         buckets=[
             ([numbers[t] for t in awaits if t in known], [numbers[t] for t in starts if t in known])
-            for awaits, starts in buckets_of(plan, workflow)
+            for awaits, starts in waiting
             if not known.isdisjoint(starts)
         ],
         timeout_s=timeout_s,
         entry=entry,
         timeouts_s={name: timeouts_s[name] for name in functions if name in timeouts_s},
+        instances=len(workflow.tasks) if deciding else 0,
     )
 
 
@@ -121,6 +129,7 @@ def functions_in(wrap: Wrap, workflow: Workflow) -> list[str]:
 
 def _entry(plan: Plan, workflow: Workflow, numbers: Mapping[str, int]) -> EntryDeclaration:
     failure = workflow.failure
+    deciding = workflow.machine is not None
     return EntryDeclaration(
         output=numbered(workflow.output, numbers),
         remotes={
@@ -128,4 +137,7 @@ def _entry(plan: Plan, workflow: Workflow, numbers: Mapping[str, int]) -> EntryD
             for wrap in plan.wraps[1:]
         },
         fail=(failure.error, failure.cause) if failure else None,
+        machine=workflow.machine,
+        states=dict(numbers) if deciding else {},
+        in_stages=deciding and plan.trigger == "stage",
     )

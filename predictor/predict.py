@@ -13,6 +13,7 @@ from predictor.image import Image
 from predictor.mechanisms import mechanism_of
 from predictor.mechanisms.mechanism import Costs
 from predictor.simulator import Interpreter, Processes, Run, Simulator, Span, Work, WorkKind
+from predictor.unrolling import as_run
 from predictor.wiring import Wired, wired
 from workflow.model import Workflow, names_in
 from workflow.plan import Plan, Prediction
@@ -188,7 +189,8 @@ def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
     Raises ``unknown-function`` where a function has no profile; ``missing-task``,
     ``repeated-task`` or ``unknown-task`` where plan and workflow differ.
     """
-    profile.require(workflow.functions)
+    if workflow.machine is None:
+        profile.require(workflow.functions)
     plan.check_against(workflow)
     mix = profile.mix
     each = [_predict_one(plan, workflow, share.profile, platform) for share in mix]
@@ -213,6 +215,7 @@ def _predict_one(
     plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
 ) -> Prediction:
     """What `predict` says of a single payload."""
+    plan, workflow, profile = as_run(plan, workflow, profile)
     latency = Predictor(profile, platform).plan_ms(plan, workflow)
     below_ms = [latency * platform.prediction_error]
     above_ms = [latency * platform.prediction_error]

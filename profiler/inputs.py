@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from profiler.invocation import FunctionFailedError
 from workflow.data import bytes_of, resolve, text_of
 from workflow.errors import ChironError
+from workflow.execute import execute
 from workflow.model import Workflow
+from workflow.states.errors import failure_of
+from workflow.trace import Instance, task_of
 
 #: Runs a function, alone where it is deployed, on an input; its output.
 Run = Callable[[str, str], str]
@@ -19,12 +23,14 @@ _SHOWN = 80
 class WorkflowRun:
     """One run of a workflow: the inputs and outputs of the tasks that ran.
 
-    ``output`` is the workflow's; None where a task that it needs did not run.
+    ``output`` is the workflow's; None where a task that it needs did not run. A workflow that
+    decides while it runs has in `trace` what it did; inputs and outputs are those of instances.
     """
 
     inputs: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
     output: str | None = None
+    trace: tuple[Instance, ...] = ()
 
 
 def run_alone(
@@ -37,6 +43,8 @@ def run_alone(
 
     Raises ``not-text`` as `workflow.data.resolve` does.
     """
+    if workflow.machine is not None:
+        return _decided(workflow, request, run, failures)
     text = text_of(request)
     done = WorkflowRun()
     for task in (workflow.by_name[name] for stage in workflow.stages for name in stage):
@@ -65,12 +73,41 @@ def run_alone(
     return done
 
 
+def _decided(
+    workflow: Workflow, request: bytes, run: Run, failures: dict[str, ChironError]
+) -> WorkflowRun:
+    """What `run_alone` does where the workflow decides: failures may be what it expects."""
+    failed = dict[str, ChironError]()
+
+    def run_or_fail(function: str, text: str) -> str:
+        try:
+            return run(function, text)
+        except FunctionFailedError as error:
+            failed[function] = error
+            raise failure_of(*error.told) from error
+
+    done = execute(workflow, request, run_or_fail)
+    if done.error is not None:
+        failures.update(failed)
+        if not failed:
+            raise ChironError("workflow-failed", f"{done.error.name}: {done.error.cause}")
+    return WorkflowRun(done.inputs, done.outputs, done.output, tuple(done.trace))
+
+
 def inputs_of(workflow: Workflow, runs: Iterable[WorkflowRun]) -> dict[str, list[bytes]]:
-    """The inputs of the first task that uses a function, one for each of `runs`."""
+    """An input of every function, one for each of `runs`: that of the first task that uses it.
+
+    Of several instances of that task it is the one of median length.
+    """
     requests: dict[str, list[bytes]] = {}
     for run in runs:
+        known: dict[str, list[str]] = {}
+        for name, text in run.inputs.items():
+            known.setdefault(task_of(name) if run.trace else name, []).append(text)
         for function in workflow.functions:
-            first = next(task.name for task in workflow.tasks if task.function == function)
-            if first in run.inputs:
-                requests.setdefault(function, []).append(bytes_of(run.inputs[first]))
+            names = (task.name for task in workflow.tasks if task.function == function)
+            first = next((name for name in names if name in known), None)
+            if first is not None:
+                text = sorted(known[first], key=len)[len(known[first]) // 2]
+                requests.setdefault(function, []).append(bytes_of(text))
     return requests

@@ -90,10 +90,8 @@ class Solo:
                 error.code, message, functions=[self.function], status=error.status
             ) from None
         if not response.ok:
-            code, reason = _told(response)
-            # What a handler raised is told with its line: its log would say it again.
-            log_shown = code != "raised"
-            raise self._failed(f"failed while it was profiled: {reason}", log_shown=log_shown)
+            told = _told(response)
+            raise self._failed(f"failed while it was profiled: {told[1]}", told)
         try:
             answer: Traced = json.loads(response.content)
             (run,) = runs(answer["timeline"])
@@ -106,9 +104,12 @@ class Solo:
         except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
 
-    def _failed(self, how: str, *, log_shown: bool = True) -> ChironError:
+    def _failed(self, how: str, told: tuple[str, str] = ("", "")) -> ChironError:
         message = f"function {self.function} {how}"
-        error = ChironError("function-failed", message, functions=[self.function])
+        error = FunctionFailedError("function-failed", message, functions=[self.function])
+        error.told = told
+        # What a handler raised is told with its line: its log would say it again.
+        log_shown = told[0] != "raised"
         with suppress(ChironError):  # of the two errors this one tells what is wrong
             log = self.gateway.logs(self.wrap, TAIL)
             note = memory_note(error, self.wrap, [self.function], log)
@@ -116,6 +117,12 @@ class Solo:
             for more in filter(None, (note, words)):
                 error.add(more)
         return error
+
+
+class FunctionFailedError(ChironError):
+    """A function answered an error; ``told`` is its code and sentence, empty where it has none."""
+
+    told = ("", "")
 
 
 def _told(response: Response) -> tuple[str, str]:

@@ -170,21 +170,30 @@ def _wrap(
         return conflicts.get_on(map(uses, tasks), map(uses, others))
 
     processes = over_stages(stages, get_on)
+    memory_mib, demand = sized(processes, workflow, profile)
+    return Wrap(
+        name=name,
+        cpus=min(widest(stages), node_cpus or widest(stages)),
+        memory_mib=memory_mib,
+        demand=demand,
+        mechanism=mechanism,
+        processes=processes,
+    )
+
+
+def sized(
+    processes: Sequence[Sequence[str]], workflow: Workflow, profile: Profile
+) -> tuple[int, Demand]:
+    """The memory of a wrap with these processes, in MiB, and what its functions take."""
     tasks = chain.from_iterable(processes)
     functions = [profile.functions[workflow.function_of(task)] for task in tasks]
     modules_mib = imports_mib(functions)
     running_mib = sum(at_once_mib(process, workflow, profile) for process in processes)
     further_mib = PROCESS_MEMORY_MIB * (len(processes) - 1)
     memory_mib = BASE_MEMORY_MIB + modules_mib + running_mib + further_mib
-    return Wrap(
-        name=name,
-        cpus=min(widest(stages), node_cpus or widest(stages)),
-        memory_mib=int(-(-memory_mib // 16) * 16),
-        demand=Demand(
-            cpu_ms=round(sum(function.core_ms for function in functions), 4),
-            memory_mib=round(running_mib, 2),
-            imports_mib=round(modules_mib, 2),
-        ),
-        mechanism=mechanism,
-        processes=processes,
+    demand = Demand(
+        cpu_ms=round(sum(function.core_ms for function in functions), 4),
+        memory_mib=round(running_mib, 2),
+        imports_mib=round(modules_mib, 2),
     )
+    return int(-(-memory_mib // 16) * 16), demand

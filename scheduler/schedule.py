@@ -8,10 +8,12 @@ from predictor.mechanisms import MECHANISMS
 from predictor.predict import predict
 from scheduler.choices import NO_CHOICES, Choices, MechanismChoice, Strategy
 from scheduler.conflict_rules import find_conflicts
+from scheduler.deciding import plans_by_payload, with_unreached
 from scheduler.explain import explain
 from scheduler.folder_settings import NO_SETTINGS, FolderSettings
-from scheduler.options import Job, Options, planned
-from scheduler.planners import PLANNERS
+from scheduler.limits import exceeded
+from scheduler.options import Job, Option, Options, planned
+from scheduler.planners import PLANNERS, searched
 from scheduler.strategies import better, choose
 from workflow.errors import ChironError
 from workflow.model import Workflow
@@ -47,6 +49,8 @@ def schedule(
     Raises ``bad-slo``; ``unknown-function`` where the profile or the workflow lacks a function;
     ``bad-requirement``; ``impossible-constraints``.
     """
+    if workflow.machine is not None:
+        return _decided(workflow, profile, platform, slo_ms, choices, settings)
     job = job_of(workflow, profile, platform, slo_ms, choices, settings)
     planner, strategy = choices.planner, choices.strategy
     options = {each: Options.of(job, each) for each in mechanisms_of(choices.mechanism)}
@@ -61,6 +65,33 @@ def schedule(
     if fixed is None and strategy == "cost" and best.cpus > 1:
         fewer_ms = options[best.mechanisms].search.floor_ms(best.cpus - 1)
     return assess(best, job, slo_ms, strategy, fewer_ms)
+
+
+def _decided(
+    workflow: Workflow,
+    profile: Profile,
+    platform: Platform,
+    slo_ms: float,
+    choices: Choices,
+    settings: FolderSettings,
+) -> Plan:
+    """The best of the plans for what each payload has a workflow do that decides while it runs."""
+    profile = with_unreached(workflow, profile)
+    plans = plans_by_payload(
+        workflow,
+        profile,
+        lambda static, known: schedule(static, known, platform, slo_ms, choices, settings),
+        searched=searched(choices.planner),
+    )
+    job = job_of(workflow, profile, platform, slo_ms, choices, settings)
+
+    def judged(plan: Plan) -> Option:
+        predicted = predict(plan, workflow, profile, platform)
+        judged_ms = predicted.high_ms if job.headroom else predicted.latency_ms
+        return Option(plan, judged_ms, fits=not exceeded(plan, job.limits))
+
+    best = min(map(judged, plans), key=better(choices.strategy, slo_ms)).plan
+    return assess(best, job, slo_ms, choices.strategy)
 
 
 def mechanisms_of(choice: MechanismChoice) -> tuple[str, ...]:

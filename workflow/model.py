@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 from workflow.errors import ChironError
 
@@ -40,6 +41,9 @@ class Failure:
 class Workflow:
     """A DAG of tasks with distinct names; ``output`` is what the workflow answers.
 
+    A workflow that decides while it runs has its state machine, as `workflow.asl` normalises it, in
+    `machine`. Its tasks then need nothing from each other here: the machine says what each gets.
+
     Raises ``cycle`` if the tasks' sources form no DAG; the error names the tasks of one cycle.
     """
 
@@ -47,6 +51,7 @@ class Workflow:
     tasks: tuple[Task, ...]
     output: Source
     failure: Failure | None = None
+    machine: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         _ = self.stages

@@ -146,13 +146,16 @@ class Plan(Document):
     def check_against(self, workflow: Workflow) -> None:
         """Raise unless every task of `workflow` is in exactly one process.
 
+        Those of one that decides while it runs may be in several, over which their instances go.
+
         Raises ``unknown-task``, ``repeated-task`` or ``missing-task``.
         """
         known, seen = workflow.by_name, set[str]()
         for w, wrap in enumerate(self.wraps):
             for p, process in enumerate(wrap.processes):
-                for task in process:
-                    _check_task(task, known, seen, f"wraps[{w}].processes[{p}]")
+                for place, task in enumerate(process):
+                    once = seen if workflow.machine is None else process[:place]
+                    _check_task(task, known, once, f"wraps[{w}].processes[{p}]")
                     seen.add(task)
         missing = [task for task in known if task not in seen]
         if missing:

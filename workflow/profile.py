@@ -12,6 +12,7 @@ from workflow.answer import ExpectedAnswer
 from workflow.documents import Document
 from workflow.errors import ChironError
 from workflow.payloads import PAYLOAD_FILE
+from workflow.trace import Instance
 
 PeriodKind = Literal["cpu", "native", "block"]
 #: What saw the periods: the probe of the GIL inside the process, strace from outside.
@@ -147,6 +148,8 @@ class PayloadProfile(Document):
         Its file in the workflow folder, and how often it comes relative to the others.
     answer
         What the workflow answers to it: from several runs of its functions, each alone.
+    trace
+        What a workflow that decides while it runs did with it.
     functions
         Its functions' profiles with this payload alone; empty where there is no other payload.
     """
@@ -154,6 +157,7 @@ class PayloadProfile(Document):
     name: str
     weight: Annotated[float, Field(gt=0)] = 1.0
     answer: ExpectedAnswer
+    trace: tuple[Instance, ...] = ()
     functions: dict[str, FunctionProfile] = Field(default_factory=dict)
 
 

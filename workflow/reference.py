@@ -70,6 +70,8 @@ def run_reference(
     ``timeout``; ``reference-died`` where a handler ended the process.
     """
     job = {
+        "name": workflow.name,
+        "machine": workflow.machine,
         "tasks": [
             {"name": t.name, "function": t.function, "source": t.source}
             for stage in workflow.stages

@@ -19,7 +19,13 @@ from flask import Flask
 
 from workflow.data import bytes_of, resolve, text_of
 from workflow.errors import ChironError
-from workflow.model import Source
+from workflow.execute import execute
+from workflow.model import Source, Task, Workflow
+from workflow.states.errors import StatesError
+
+
+class StatusError(Exception):
+    """A handler answered 400 or above."""
 
 
 class Function:
@@ -96,7 +102,7 @@ def _swap_environment(environment: dict[str, str]) -> dict[str, str]:
 def _flask_answer(app: Flask, value: Any) -> str:
     response = app.make_response(value)
     if response.status_code >= 400:
-        raise RuntimeError(f"answered with status {response.status_code}")
+        raise StatusError(f"the handler answered {response.status_code}: {response.get_data(True)}")
     return text_of(response.get_data())
 
 
@@ -115,7 +121,34 @@ def _source(value: str | list[str] | None) -> Source:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _decide(job: dict[str, Any]) -> dict[str, Any]:
+    """Run a workflow that decides while it runs."""
+    app = Flask("reference")
+    functions: dict[str, Function] = {}
+
+    def run(name: str, text: str) -> str:
+        try:
+            if name not in functions:
+                functions[name] = Function(**job["handlers"][name])
+            return functions[name](app, text)
+        except StatusError as error:
+            raise StatesError("status", str(error)) from error
+        except BaseException as error:
+            lines = str(error).splitlines() or [""]
+            raise StatesError(type(error).__name__, lines[0]) from error
+
+    tasks = tuple(Task(each["name"], each["function"], None) for each in job["tasks"])
+    workflow = Workflow(job["name"], tasks, None, machine=job["machine"])
+    done = execute(workflow, bytes_of(job["request"]), run)
+    if done.error is not None:
+        message = ": ".join(filter(None, (done.error.name, done.error.cause)))
+        return {"code": "workflow-failed", "message": message}
+    return {"output": done.output, "inputs": done.inputs, "outputs": done.outputs}
+
+
 def _run(job: dict[str, Any]) -> dict[str, Any]:
+    if job["machine"] is not None:
+        return _decide(job)
     app = Flask("reference")
     functions: dict[str, Function] = {}
     inputs: dict[str, str] = {}

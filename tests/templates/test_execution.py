@@ -11,6 +11,7 @@ from typing import Any, NoReturn, cast
 import pytest
 from wrap import serving
 from wrap.declaration import Entry, Wrap
+from wrap.engine import Engine
 from wrap.errors import TaskError
 from wrap.execution import Execution, Outcome
 from wrap.loop import Loop
@@ -60,7 +61,7 @@ def outcome_of(processes: list[list[int]], threads: ThreadPool, seconds: float) 
 
     part = wrap.graph.part(wrap.place_of, {0})
     deadline = time.monotonic() + seconds
-    Execution(runtime, part, {None: "in"}, Ident(), deadline, reply).start()
+    Execution(runtime, Engine(part), {None: "in"}, Ident(), deadline, reply).start()
     outcome = outcomes.get(timeout=BOUND_S)
     assert outcomes.empty()
     return outcome

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from wrap import execution
 from wrap.declaration import Entry, Wrap
+from wrap.engine import Engine
 from wrap.errors import TaskError
 from wrap.loop import Loop
 from wrap.messages import Ident, Request, Result
@@ -68,7 +69,7 @@ def run(transport: Transport) -> set[int]:
 
     part = WRAP.graph.part(WRAP.place_of, {REMOTE})
     deadline = time.monotonic() + BOUND_S
-    execution.Execution(runtime, part, {None: "a"}, IDENT, deadline, reply).start()
+    execution.Execution(runtime, Engine(part), {None: "a"}, IDENT, deadline, reply).start()
     outcome = outcomes.get(timeout=2 * BOUND_S)
     if isinstance(outcome, TaskError):
         raise outcome

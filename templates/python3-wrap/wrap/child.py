@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 
 from wrap import frames
 from wrap.data import Data
-from wrap.engine import MAIN, Engine, Graph, Part
+from wrap.engine import MAIN, Engine, Graph, Part, given_to
 from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
 from wrap.shared import Shared
@@ -72,9 +72,10 @@ class _Child:
         """Run a group of tasks, in this thread where nothing else can come meanwhile."""
         self._data.add(request.objects)
         tasks = tuple(request.tasks)
-        engine = Engine(self._part(tasks)) if len(tasks) > 1 else None
+        several = len(tasks) > 1 and not self._graph.instances
+        engine = Engine(self._part(tasks)) if several else None
         group = _Group(request, self._data, engine)
-        first, *others = engine.start().begins if engine else tasks
+        first, *others = engine.start(self._data).begins if engine else tasks
         for task in others:
             self._threads.start(partial(self._work, group, task))
         if request.alone:
@@ -93,7 +94,7 @@ class _Child:
             task, *others = following
             for other in others:
                 self._threads.start(partial(self._work, group, other))
-            given = partial(data.resolve, self._graph.sources[task])
+            given = partial(data.resolve, self._graph.source_of(task))
             result = self._run_task(task, given, request.ident, request.process)
             following = self._answer(group, result)
 
@@ -108,6 +109,9 @@ class _Child:
                 result.output = None
             result.ready, self._ready = self._ready, None
             frames.write(self._channel, result.frames_within())
+            if self._graph.instances:
+                self._data.drop(given_to(result.task))
+                self._data.drop(result.task)
             self._left -= 1
             if not self._left:
                 self._data = Data({})

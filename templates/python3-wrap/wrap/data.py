@@ -27,6 +27,10 @@ class Data:
         """Take in more of them."""
         self._objects.update(objects)
 
+    def drop(self, key: Key) -> None:
+        """Keep one of them no longer."""
+        self._objects.pop(key, None)
+
     def __getitem__(self, key: Key) -> Object:
         return self._objects[key]
 

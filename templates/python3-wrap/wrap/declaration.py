@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from wrap.engine import Graph, Key, Place, Source, keys
 
@@ -30,11 +31,20 @@ class Entry:
         Other wrap -> the tasks that run there, and their functions, by which errors name them.
     fail
         (error, cause) where the workflow ends in a Fail state.
+    machine
+        The state machine of a workflow that decides while it runs.
+    states
+        The task of each of its Task states.
+    in_stages
+        Whether what it begins waits until all that runs has ended.
     """
 
     output: Source
     remotes: dict[str, dict[int, str]] = field(default_factory=dict)
     fail: tuple[str, str] | None = None
+    machine: dict[str, Any] | None = None
+    states: dict[str, int] = field(default_factory=dict)
+    in_stages: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,9 @@ class Wrap:
         Seconds from the arrival of a request to its answer.
     timeouts_s
         Function -> seconds that it may take, for those that have a limit of their own.
+    instances
+        How many tasks the workflow has, if it decides while it runs; its tasks then have neither
+        inputs nor buckets, and may be in several processes.
 
     Raises
     ------
@@ -79,6 +92,7 @@ class Wrap:
     timeout_s: float
     entry: Entry | None = None
     timeouts_s: dict[str, float] = field(default_factory=dict)
+    instances: int = 0
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
@@ -87,7 +101,20 @@ class Wrap:
     def names(self, tasks: Iterable[int]) -> str:
         """The functions of some tasks, its own or remote ones, in one word of an error."""
         known = self.tasks | self._remote_tasks
-        return ", ".join(sorted({known[task] for task in tasks if task in known}))
+        own = map(self.task_of, tasks)
+        return ", ".join(sorted({known[task] for task in own if task in known}))
+
+    def task_of(self, number: int) -> int:
+        """The task of that number, or of the instance of that number."""
+        return number % self.instances if self.instances else number
+
+    def function_of(self, number: int) -> str:
+        """The function of its task of that number, or of the instance of that number."""
+        return self.tasks[self.task_of(number)]
+
+    def runs(self, number: int) -> bool:
+        """Whether it is one of its tasks, or an instance of one."""
+        return self.task_of(number) in self.tasks
 
     @property
     def _remote_tasks(self) -> dict[int, str]:
@@ -97,7 +124,7 @@ class Wrap:
     @cached_property
     def graph(self) -> Graph:
         """The tasks that it knows."""
-        return Graph(self.buckets, self.inputs)
+        return Graph(self.buckets, self.inputs, self.instances)
 
     @cached_property
     def process_of(self) -> dict[int, Place]:
@@ -109,6 +136,18 @@ class Wrap:
         """All tasks of the workflow, as the entry wrap knows them."""
         remotes = self.entry.remotes if self.entry else {}
         return self.process_of | {task: name for name, its in remotes.items() for task in its}
+
+    @cached_property
+    def places_of(self) -> dict[int, list[Place]]:
+        """Where each task may run, as the entry wrap knows it."""
+        found: dict[int, list[Place]] = {}
+        remotes = self.entry.remotes if self.entry else {}
+        everywhere: list[tuple[Place, Iterable[int]]]
+        everywhere = [*enumerate(self.processes), *remotes.items()]
+        for place, tasks in everywhere:
+            for task in tasks:
+                found.setdefault(task, []).append(place)
+        return found
 
     @property
     def threads(self) -> int:
@@ -130,12 +169,15 @@ def _problems(wrap: Wrap) -> Iterator[str]:
     for task, function in wrap.tasks.items():
         if function not in wrap.functions:
             yield f"task {task}: function {function!r} is not declared"
-    if sorted(task for tasks in wrap.processes for task in tasks) != sorted(wrap.tasks):
+    placed = [task for tasks in wrap.processes for task in tasks]
+    if sorted(set(placed) if wrap.instances else placed) != sorted(wrap.tasks):
         yield "every task has to be in exactly one process"
     if not wrap.processes:
         yield "there is no main process"
     if not all(seconds > 0 for seconds in (wrap.timeout_s, *wrap.timeouts_s.values())):
         yield f"timeouts are {wrap.timeout_s}, {wrap.timeouts_s}, but have to be above 0"
+    if wrap.instances:
+        return
     if wrap.inputs.keys() != wrap.place_of.keys():
         yield "the inputs are not those of the tasks that run here or are called"
     yield from _order_problems(wrap)

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from wrap.errors import TaskError
 from wrap.triggers import Bucket, Group, groups
+
+if TYPE_CHECKING:
+    from wrap.data import Data
+    from wrap.objects import Object
 
 #: Where an input comes from: the request, one task's object, or a JSON list of several.
 Source = int | list[int] | None
@@ -19,6 +24,11 @@ Key = int | None
 #: A process of this wrap by its number, 0 for the main one; or another wrap by its name.
 Place = int | str
 MAIN = 0
+
+
+def given_to(number: int) -> int:
+    """The key of the object that an instance of a task gets: see `wrap.instances`."""
+    return ~number
 
 
 class Call(NamedTuple):
@@ -43,10 +53,15 @@ class Call(NamedTuple):
 class Step(NamedTuple):
     """What an event leads to: the tasks that begin, here or in a place that was called for them,
     and the calls that are to be made now.
+
+    ``delays`` are times to wait, each with its number and seconds, ``cancelled`` the numbers of
+    those that nobody awaits any more.
     """
 
     begins: list[int]
     calls: list[Call]
+    delays: Sequence[tuple[int, float]] = ()
+    cancelled: Sequence[int] = ()
 
 
 class Graph:
@@ -58,16 +73,26 @@ class Graph:
         ``(awaits, starts)``, each after those whose tasks it awaits.
     sources
         For every task that a bucket starts, where its input comes from.
+    instances
+        How many tasks the workflow has, where there are numbers of instances in place of tasks.
     """
 
     def __init__(
-        self, buckets: Iterable[tuple[Iterable[int], Iterable[int]]], sources: Mapping[int, Source]
+        self,
+        buckets: Iterable[tuple[Iterable[int], Iterable[int]]],
+        sources: Mapping[int, Source],
+        instances: int = 0,
     ) -> None:
+        self.instances = instances
         self._buckets = [Bucket(tuple(awaits), tuple(starts)) for awaits, starts in buckets]
         self._bucket_of = {
             task: index for index, bucket in enumerate(self._buckets) for task in bucket.starts
         }
         self.sources = sources
+
+    def source_of(self, task: int) -> Source:
+        """Where the input of a task comes from, or that of an instance."""
+        return given_to(task) if self.instances else self.sources[task]
 
     def part(
         self,
@@ -130,6 +155,10 @@ class Part:
         """The tasks that run there."""
         return [task for task, where in self.place_of.items() if where == place]
 
+    def tasks_to_come(self, process: int) -> int:
+        """How many tasks a process will be called for."""
+        return len(self.tasks_at(process))
+
     @cached_property
     def processes(self) -> frozenset[int]:
         """The further processes that run some of the tasks."""
@@ -188,8 +217,13 @@ class Part:
 class Engine:
     """One execution of a part."""
 
+    #: Whether the failure of a task may be no failure of the execution.
+    goes_on = False
+    #: Of tasks that have a limit of their own.
+    timeouts_s: Mapping[int, float] = {}
+
     def __init__(self, part: Part) -> None:
-        self._part = part
+        self.part = part
         self._triggers = [bucket.trigger() for bucket in part.buckets]
         self._left = set(part.place_of)
 
@@ -198,26 +232,34 @@ class Engine:
         """The tasks that have not ended."""
         return self._left
 
-    def start(self) -> Step:
+    def start(self, _: Data | None = None) -> Step:
         """What begins with the execution."""
         step = Step([], [])
         for index, trigger in enumerate(self._triggers):
-            if not self._part.buckets[index].awaits and trigger.on_object(None):
+            if not self.part.buckets[index].awaits and trigger.on_object(None):
                 self._fire(index, step)
         return step
 
-    def ended(self, task: int) -> Step:
+    def ended(self, task: int, _: Object | None = None) -> Step:
         """What begins when `task` has ended, which it does once."""
         step = Step([], [])
         self._left.remove(task)
-        for index in self._part.awaiting.get(task, ()):
+        for index in self.part.awaiting.get(task, ()):
             if self._triggers[index].on_object(task):
                 self._fire(index, step)
         return step
 
+    def failed(self, _: int, error: TaskError) -> Step:
+        """Raises the error of a task: nothing begins by it."""
+        raise error
+
+    def due(self, _: int) -> Step:
+        """Nothing waits for a time."""
+        return Step([], [])
+
     def _fire(self, bucket: int, step: Step) -> None:
-        step.begins.extend(self._part.buckets[bucket].starts)
-        step.calls.extend(self._part.calls.get(bucket, ()))
+        step.begins.extend(self.part.buckets[bucket].starts)
+        step.calls.extend(self.part.calls.get(bucket, ()))
 
 
 def keys(source: Source) -> Sequence[Key]:

@@ -22,8 +22,9 @@ from functools import partial
 
 from wrap import task as tasks
 from wrap.data import Data
-from wrap.engine import MAIN, Call, Engine, Key, Part, Step
+from wrap.engine import MAIN, Call, Engine, Key, Step
 from wrap.errors import TaskError
+from wrap.instances import Instances
 from wrap.loop import Timer
 from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
@@ -87,10 +88,10 @@ class Execution:
 
     Parameters
     ----------
-    part
-        What is to be run.
+    engine
+        What says what is to be run.
     objects
-        What the part needs from elsewhere.
+        What that needs from elsewhere.
     deadline
         Seconds of the monotonic clock.
     reply
@@ -100,7 +101,7 @@ class Execution:
     def __init__(
         self,
         runtime: Runtime,
-        part: Part,
+        engine: Engine | Instances,
         objects: dict[Key, Object],
         ident: Ident,
         deadline: float,
@@ -108,11 +109,11 @@ class Execution:
     ) -> None:
         self.data = Data(objects)
         self._runtime = runtime
-        self._part = part
         self.ident = ident
         self._deadline = deadline
         self._reply = reply
-        self._engine = Engine(part)
+        self._engine = engine
+        self._part = engine.part
         self._lock = threading.RLock()
         self._results: list[Result] = []
         self._taken: dict[int, _Taken] = {}
@@ -121,6 +122,7 @@ class Execution:
         self._runs: dict[int, Run] = {}
         #: Until when each task may run that has begun.
         self._limits: dict[int, float] = {}
+        self._delays: dict[int, Timer] = {}
         self._timer: Timer | None = None
         self._due = math.inf
         self._admitted = False
@@ -144,9 +146,9 @@ class Execution:
         return True
 
     def _begin(self) -> None:
-        if self._part.tasks_at(MAIN):
+        if self._engine.goes_on or self._part.tasks_at(MAIN):
             self._check_threads()
-        self._start_here(self._follow(self._engine.start()))
+        self._start_here(self._follow(self._engine.start(self.data)))
 
     def _event(self, handle: Callable[[], None]) -> None:
         """Handle an event; answer if nothing is left to be done after it."""
@@ -163,8 +165,9 @@ class Execution:
                 if self._engine.left:
                     return
                 self._outcome = self._results
-            if self._timer is not None:
-                self._timer.cancel()
+            for timer in (self._timer, *self._delays.values()):
+                if timer is not None:
+                    timer.cancel()
             for taken in self._taken.values():
                 self._runtime.loop.forget(taken.process)
         if self._runtime.loop.is_here:  # to end a process takes time, and so may an answer
@@ -202,6 +205,11 @@ class Execution:
             self._limits[number] = self._limit(number, now)
         if step.begins:
             self._wake_at(min(self._limits[number] for number in step.begins))
+        for number in step.cancelled:
+            self._delays.pop(number).cancel()
+        for number, seconds in step.delays:
+            due = partial(self._event, partial(self._passed, number))
+            self._delays[number] = self._runtime.loop.call_at(now + seconds, due)
         sent = [self._call_wrap(call) for call in step.calls if isinstance(call.place, str)]
         if sent:
             self._runtime.threads.start(partial(self._follow_sent, step, sent, now + _SENDING_S))
@@ -220,12 +228,18 @@ class Execution:
                 self._call_process(call.place, call)
         return [number for number in step.begins if self._part.place_of[number] == MAIN]
 
+    def _passed(self, number: int) -> None:
+        """A time has passed that the execution waited for."""
+        del self._delays[number]
+        self._start_here(self._follow(self._engine.due(number)))
+
     def _limit(self, number: int, now: float) -> float:
         """Until when a task may run that begins `now`: its function may have a limit of its own."""
         wrap = self._runtime.wrap
         if isinstance(self._part.place_of[number], str):
             return self._deadline + GRACE_S
-        return min(self._deadline, now + wrap.timeouts_s.get(wrap.tasks[number], math.inf))
+        seconds = wrap.timeouts_s.get(wrap.function_of(number), math.inf)
+        return min(self._deadline, now + min(seconds, self._engine.timeouts_s.get(number, seconds)))
 
     def _wake_at(self, when: float) -> None:
         if when < self._due:
@@ -239,29 +253,69 @@ class Execution:
         now, limits = time.monotonic(), self._limits
         late = [number for number, limit in limits.items() if limit <= now]
         own = [number for number in late if not isinstance(self._part.place_of[number], str)]
-        if own:
+        if own and now < self._deadline:
+            self._give_up(own)
+        elif own:
             raise self._located(_late(self._names(own)), own)
-        if late:
+        elif late:
             wraps = sorted({str(self._part.place_of[number]) for number in late})
             raise _late(", ".join(wraps)).located(self._names(late) or None, wraps[0])
-        if not limits and now >= self._deadline:
+        elif not limits and now >= self._deadline:
             raise TaskError("timeout", self._runtime.mechanism.full, status=504)
         self._due, self._timer = math.inf, None
         self._wake_at(min(limits.values(), default=self._deadline))
+
+    def _give_up(self, late: list[int]) -> None:
+        """Fail tasks whose own time is over, and go on if the workflow does."""
+        places = {number: self._part.place_of[number] for number in late}
+        begins = self._failed(late, self._located(_late(self._names(late)), late))
+        for number, place in places.items():
+            run = self._runs.pop(number, None)
+            if run is not None:
+                self._runtime.threads.give_up(run)
+                run.cancel()
+            elif isinstance(place, int) and place in self._taken:
+                self._lose(place, ProcessDiedError("was killed, as a task of it hung"))
+        self._start_here(begins)
+
+    def _lose(self, number: int, error: ProcessDiedError) -> None:
+        """Go on without a process, and fail what it had to answer when that has ended."""
+        process = self._taken.pop(number).process
+        self._runtime.loop.forget(process)
+        self._runtime.threads.start(partial(self._bury, number, process, error))
+
+    def _bury(self, number: int, process: Process, error: ProcessDiedError) -> None:
+        failure = self._died(process, error)
+        self._give(number, process)
+        owed = [task for task in process.owed if task in self._limits]
+        self._event(lambda: self._start_here(self._failed(owed, failure)))
+
+    def _failed(self, numbers: Iterable[int], error: TaskError) -> list[int]:
+        """Tasks have failed; which begin in this process then. Raises the error if none can."""
+        begins = list[int]()
+        for number in numbers:
+            step = self._engine.failed(number, error)
+            del self._limits[number]
+            begins += self._follow(step)
+        return begins
 
     def _ended(self, results: Iterable[Result]) -> list[int]:
         """Take in results; which tasks begin in this process."""
         begins = list[int]()
         for result in results:
-            del self._limits[result.task]
-            if result.error is not None:
-                raise TaskError.from_dict(result.error, status=500)
-            if result.task in self._part.sent:
-                self.data.add({result.task: result.output or Object("")})
+            self._results.append(result)
+            if self._limits.pop(result.task, None) is None:
+                continue  # it was given up
+            output = result.output
             if result.task not in self._part.gives:
                 result.output = None
-            self._results.append(result)
-            begins += self._follow(self._engine.ended(result.task))
+            if result.error is not None:
+                error = TaskError.from_dict(result.error, status=500)
+                begins += self._follow(self._engine.failed(result.task, error))
+                continue
+            if result.task in self._part.sent:
+                self.data.add({result.task: output or Object("")})
+            begins += self._follow(self._engine.ended(result.task, output))
         return begins
 
     def _call_wrap(self, call: Call) -> threading.Event:
@@ -280,7 +334,8 @@ class Execution:
                 cause if isinstance(cause, TaskError) else TaskError("remote", f"{wrap}: {cause}")
             )
             sent.set()  # its waiter has the lock, without which there is no event
-            self._event(partial(_raise, error.located(self._names(request.tasks) or None, wrap)))
+            error.located(self._names(request.tasks) or None, wrap)
+            self._event(lambda: self._start_here(self._failed(request.tasks, error)))
         else:
             sent.set()
             self._event(lambda: self._start_here(self._ended(results)))
@@ -310,7 +365,7 @@ class Execution:
         except OSError as error:
             failure = TaskError("process-died", f"no process could be had: {error}")
             raise self._located(failure, call.tasks) from error
-        taken = _Taken(process, asked, len(self._part.tasks_at(number)))
+        taken = _Taken(process, asked, self._part.tasks_to_come(number))
         self._taken[number] = taken
         return taken
 
@@ -343,7 +398,10 @@ class Execution:
             results = process.receive()
         except ProcessDiedError as error:
             process.owed.update(process.owed or self._part.tasks_at(number))
-            self._outcome = partial(self._died, process, error)
+            if self._engine.goes_on:
+                self._lose(number, error)
+            else:
+                self._outcome = partial(self._died, process, error)
             return []
         for result in results:
             if result.ready is not None:
@@ -376,7 +434,7 @@ class Execution:
         for number in numbers:
             turn = _Turn()
             work = partial(self._run_in_turn, turn, number)
-            turn.run = self._runtime.threads.start(work, self._runtime.wrap.tasks[number])
+            turn.run = self._runtime.threads.start(work, self._runtime.wrap.function_of(number))
             self._runs[number] = turn.run
 
     def _run_in_turn(self, turn: _Turn, first: int) -> None:
@@ -384,7 +442,7 @@ class Execution:
         runtime = self._runtime
         turn.following = first
         while (number := turn.following) is not None:
-            given = partial(self.data.resolve, runtime.wrap.inputs[number])
+            given = partial(self.data.resolve, runtime.wrap.graph.source_of(number))
             result = tasks.run(number, given, self.ident, MAIN, runtime.wrap, runtime.functions)
             turn.following = None
             self._event(partial(self._ended_here, turn, result))
@@ -392,8 +450,8 @@ class Execution:
                 self._await_processes(turn)
 
     def _ended_here(self, turn: _Turn, result: Result) -> None:
-        del self._runs[result.task]
-        self._go_on(turn, self._ended([result]))
+        if self._runs.pop(result.task, None) is not None:  # else it was given up
+            self._go_on(turn, self._ended([result]))
 
     def _go_on(self, turn: _Turn, begins: list[int]) -> None:
         """Have this thread run the first task that begins; if none does, wait for processes."""
@@ -405,7 +463,7 @@ class Execution:
         turn.awaits.clear()
         turn.following, *others = begins
         if turn.run is not None:
-            turn.run.name = self._runtime.wrap.tasks[turn.following]
+            turn.run.name = self._runtime.wrap.function_of(turn.following)
             self._runs[turn.following] = turn.run
         self._start_here(others)
 
@@ -451,7 +509,3 @@ class Execution:
 
 def _late(what: str) -> TaskError:
     return TaskError("timeout", f"{what} did not answer in time", status=504)
-
-
-def _raise(error: Exception) -> None:
-    raise error

@@ -12,14 +12,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import cast
+from uuid import uuid4
 
 from flask import Flask, Response, request
 
 from wrap import frames
 from wrap.declaration import Entry
-from wrap.engine import Key, Part, keys
+from wrap.engine import Engine, Key, Part, given_to, keys
 from wrap.errors import TaskError
 from wrap.execution import Execution, Outcome
+from wrap.instances import Asked, Deciding, Instances
 from wrap.messages import UNWATCHED, Ident, Request, Result, Watch
 from wrap.objects import JSON, Object
 from wrap.remote import CALL_HEADER, CONTENT_TYPE, TIMEOUT_HEADER, TRACE_HEADER, answer
@@ -59,7 +61,7 @@ def create_app(runtime: Runtime) -> Flask:
 
     entry = runtime.wrap.entry
     whole = None
-    if entry is not None:
+    if entry is not None and entry.machine is None:
         gives = {key for key in keys(entry.output) if key is not None}
         whole = runtime.wrap.graph.part(runtime.wrap.place_of, gives)
 
@@ -118,7 +120,7 @@ def _lack(error: Exception) -> TaskError:
 
 def _execute(
     runtime: Runtime,
-    part: Part,
+    engine: Engine | Instances,
     objects: dict[Key, Object],
     ident: Ident,
     arrived: float,
@@ -139,22 +141,27 @@ def _execute(
         later(response)
 
     later = request.environ[LATER]()
-    Execution(runtime, part, objects, ident, deadline, reply).start()
+    Execution(runtime, engine, objects, ident, deadline, reply).start()
     return Response()
 
 
 def _workflow(runtime: Runtime, whole: Part | None, arrived: float, deadline: float) -> Response:
     entry = runtime.wrap.entry
-    if entry is None or whole is None:
+    if entry is None:
         message = f"this wrap only runs a part of {runtime.wrap.workflow}: call its entry wrap"
         raise TaskError("not-an-entry", message, status=400)
     if target := runtime.route.target:
         return _forwarded(runtime, target, deadline)
     body = _bounded(_body(), runtime.most_request)
     given = Object(body, request.headers.get("Content-Type", ""))
-    ident = Ident(_watch(runtime.trace_key), _mark(request.environ.get(_CALL_ID, "")))
+    called = request.environ.get(_CALL_ID, "")
+    ident = Ident(_watch(runtime.trace_key), _mark(called))
+    if whole is None:
+        engine: Engine | Instances = Deciding(runtime.wrap, entry, called or str(uuid4()))
+    else:
+        engine = Engine(whole)
     respond = partial(_answer, runtime, entry, arrived)
-    return _execute(runtime, whole, {None: given}, ident, arrived, deadline, respond)
+    return _execute(runtime, engine, {None: given}, ident, arrived, deadline, respond)
 
 
 def _answer(
@@ -208,10 +215,17 @@ def _call(
     ident = replace(asked.ident, mark=_mark(asked.ident.mark))
     if not _watch(runtime.trace_key).traced:
         ident = replace(ident, watch=UNWATCHED)
+    engine: Engine | Instances
     try:
-        part = part_of(tuple(asked.tasks), asked.gives)
-        needed = {key for call in part.calls.values() for each in call for key in each.needs}
-        missing = needed.difference(asked.tasks, asked.objects)
+        if runtime.wrap.instances:
+            engine = Asked(runtime.wrap, asked.tasks)
+            needed: set[Key] = set(map(given_to, asked.tasks))
+            missing: set[Key] = {task for task in asked.tasks if not runtime.wrap.runs(task)}
+        else:
+            part = part_of(tuple(asked.tasks), asked.gives)
+            engine, missing = Engine(part), set()
+            needed = {key for call in part.calls.values() for each in call for key in each.needs}
+        missing |= needed.difference(asked.tasks, asked.objects)
     except KeyError as error:
         missing = {error.args[0]}
     if missing or not asked.tasks:
@@ -221,7 +235,7 @@ def _call(
     def respond(execution: Execution, results: list[Result]) -> Response:
         return _uncopied(answer(results, arrived), CONTENT_TYPE)
 
-    return _execute(runtime, part, asked.objects, ident, arrived, deadline, respond)
+    return _execute(runtime, engine, asked.objects, ident, arrived, deadline, respond)
 
 
 def _body() -> bytes | bytearray:

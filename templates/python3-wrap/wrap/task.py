@@ -38,7 +38,7 @@ def run(
 
     Never raises but for `Cancelled`: that the task was given up is no answer to anybody.
     """
-    function = functions[wrap.tasks[task]]
+    function = functions[wrap.function_of(task)]
     log.mark(ident.mark)
     begun = time.monotonic()
     result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)

@@ -1,0 +1,258 @@
+"""What runs next in a workflow that decides while it runs: instances of its tasks, by numbers.
+
+A task can run several times in an execution: in a loop, for the items of a Map, after a failure.
+The number of an instance is that of its task modulo how many tasks the workflow has. As
+`wrap.engine`, this knows no socket, clock or thread but the time of day, which state machines ask
+for.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from wrap.data import Data
+from wrap.declaration import Entry, Wrap
+from wrap.engine import MAIN, Call, Place, Step, given_to
+from wrap.errors import TaskError
+from wrap.objects import JSON, Object
+from wrap.states import machine as states
+from wrap.states.errors import StatesError, failure_of
+from wrap.states.machine import Machine, timestamp
+from wrap.states.values import Text, dump, parse
+
+#: So many instances are in a process at once, as its threads; others wait here. Step Functions runs
+#: as many items of a Map at once.
+MOST_IN_PROCESS = 40
+_MANY = 1 << 30
+
+
+class Instances(ABC):
+    """Finds places for the instances of one execution; it is what `wrap.engine.Part` is to others.
+
+    Parameters
+    ----------
+    gives
+        The instances whose objects are wanted elsewhere.
+    """
+
+    goes_on = True
+    in_order: frozenset[int] = frozenset()
+    sent: Collection[int] = ()
+
+    def __init__(self, wrap: Wrap, gives: Collection[int] = ()) -> None:
+        self.wrap = wrap
+        self.gives = gives
+        self.place_of: dict[int, Place] = {}
+        self.timeouts_s: dict[int, float] = {}
+        self.processes = frozenset(range(1, len(wrap.processes)))
+        self._running: dict[Place, int] = {}
+        self._waiting: dict[int, deque[int]] = {}
+
+    @property
+    def part(self) -> Instances:
+        """Itself."""
+        return self
+
+    @property
+    @abstractmethod
+    def left(self) -> bool:
+        """Whether there is something to be done."""
+
+    @abstractmethod
+    def start(self, data: Data) -> Step:
+        """What begins with the execution, whose objects are in `data`."""
+
+    @abstractmethod
+    def ended(self, number: int, output: Object | None) -> Step:
+        """What begins when an instance has answered."""
+
+    @abstractmethod
+    def failed(self, number: int, error: TaskError) -> Step:
+        """What begins when an instance has failed. Raises TaskError if the execution has, too."""
+
+    @abstractmethod
+    def due(self, number: int) -> Step:
+        """What begins when a time has passed."""
+
+    def tasks_at(self, place: Place) -> list[int]:
+        """The tasks of which it has run there."""
+        return [number for number, where in self.place_of.items() if where == place]
+
+    def tasks_to_come(self, process: int) -> int:
+        """It is not known how many a process will be called for: it stays to the end."""
+        return _MANY
+
+    def _placed(self, numbers: Sequence[int] = ()) -> Step:
+        """Begin these, and those that waited for room, wherever there is some."""
+        for number in numbers:
+            self._waiting.setdefault(self.wrap.task_of(number), deque()).append(number)
+        begun: dict[Place, list[int]] = {}
+        for task, waiting in list(self._waiting.items()):
+            places = self.wrap.places_of[task]
+            while waiting:
+                place = min(places, key=lambda each: self._running.get(each, 0))
+                if self._running.get(place, 0) >= MOST_IN_PROCESS:
+                    break
+                self._running[place] = self._running.get(place, 0) + 1
+                number = waiting.popleft()
+                self.place_of[number] = place
+                begun.setdefault(place, []).append(number)
+            if not waiting:
+                del self._waiting[task]
+        calls = [
+            Call(place, tuple(its), tuple(map(given_to, its)), frozenset(its))
+            for place, its in begun.items()
+            if place != MAIN
+        ]
+        calls.sort(key=lambda call: isinstance(call.place, int))
+        return Step([number for its in begun.values() for number in its], calls)
+
+    def _leave(self, number: int) -> None:
+        place = self.place_of.pop(number, None)
+        self.timeouts_s.pop(number, None)
+        if place is not None:
+            self._running[place] -= 1
+
+
+class Asked(Instances):
+    """The instances that another wrap asks for, which have nothing to do with each other."""
+
+    def __init__(self, wrap: Wrap, numbers: Sequence[int]) -> None:
+        super().__init__(wrap, numbers)
+        self._left = len(numbers)
+        self._numbers = numbers
+
+    @property
+    def left(self) -> bool:
+        return self._left > 0
+
+    def start(self, data: Data) -> Step:
+        return self._placed(self._numbers)
+
+    def ended(self, number: int, output: Object | None) -> Step:
+        self._left -= 1
+        self._leave(number)
+        return self._placed()
+
+    def failed(self, number: int, error: TaskError) -> Step:
+        return self.ended(number, None)  # the other wrap decides what that means
+
+    def due(self, number: int) -> Step:
+        raise NotImplementedError
+
+
+class Deciding(Instances):
+    """One execution of a state machine.
+
+    Parameters
+    ----------
+    ident
+        What the execution is called.
+    """
+
+    def __init__(self, wrap: Wrap, entry: Entry, ident: str) -> None:
+        super().__init__(wrap)
+        self._ident = ident
+        self._states = entry.states
+        self._machine = Machine(entry.machine or {}, self._context)
+        self._in_stages = entry.in_stages
+        self._numbers: dict[int, int] = {}
+        #: With stages, what begins when all that runs has ended, and how much that is.
+        self._held: list[int] = []
+        self._open = 0
+        self._data: Data
+
+    @property
+    def left(self) -> bool:
+        return not self._machine.over
+
+    def _context(self, given: Any, now: float) -> dict[str, Any]:
+        name = self.wrap.workflow
+        execution = {"Id": self._ident, "Name": self._ident, "Input": given}
+        machine = {"Id": name, "Name": name}
+        return {"Execution": execution | {"StartTime": timestamp(now)}, "StateMachine": machine}
+
+    def start(self, data: Data) -> Step:
+        """Begin with the request, which `data` has; the answer will be in its place."""
+        self._data = data
+        return self._follow(self._machine.start(_value(data[None]), time.time()))
+
+    def ended(self, number: int, output: Object | None) -> Step:
+        value = _value(output or Object(""))
+        return self._follow(self._machine.ended(self._own(number), value, time.time()), number)
+
+    def failed(self, number: int, error: TaskError) -> Step:
+        failure = failure_of(error.code, error.message)
+        step = self._machine.failed(self._own(number), failure, time.time())
+        if self._machine.outcome is failure:
+            raise error
+        return self._follow(step, number)
+
+    def due(self, number: int) -> Step:
+        self._open -= 1
+        return self._follow(self._machine.due(number, time.time()))
+
+    def _own(self, number: int) -> int:
+        """What the machine calls an instance."""
+        return number // self.wrap.instances
+
+    def _follow(self, step: states.Step, ended: int | None = None) -> Step:
+        outcome = self._machine.outcome
+        if isinstance(outcome, StatesError):
+            message = ": ".join(filter(None, (outcome.name, outcome.cause)))
+            raise TaskError("workflow-failed", message)
+        if self._machine.over:
+            self._data.add({None: _object(outcome)})
+            return Step([], [])
+        if ended is not None:
+            self._open -= 1
+            self._leave(ended)
+        numbers = [self._numbered(begin) for begin in step.begins]
+        self._open += len(step.delays)
+        cancelled = [number for number in step.dropped if not self._drop(number)]
+        self._open -= len(cancelled)
+        if self._in_stages:
+            self._held += numbers
+            numbers = []
+            if not self._open:
+                numbers, self._held = self._held, numbers
+        self._open += len(numbers)
+        delays = [(each.number, each.seconds) for each in step.delays]
+        return self._placed(numbers)._replace(delays=delays, cancelled=cancelled)
+
+    def _numbered(self, begin: states.Begin) -> int:
+        number = begin.number * self.wrap.instances + self._states[begin.task]
+        self._numbers[begin.number] = number
+        if begin.timeout_s is not None:
+            self.timeouts_s[number] = begin.timeout_s
+        self._data.add({given_to(number): _object(begin.given)})
+        return number
+
+    def _leave(self, number: int) -> None:
+        super()._leave(number)
+        self._numbers.pop(self._own(number), None)
+        self._data.drop(given_to(number))
+
+    def _drop(self, own: int) -> bool:
+        """Do not begin what nobody awaits any more; whether it is an instance at all."""
+        number = self._numbers.get(own)
+        if number is None:
+            return False
+        if number in self._held:
+            self._held.remove(number)
+        elif number not in self.place_of:
+            self._waiting[self.wrap.task_of(number)].remove(number)
+            self._open -= 1
+        return True
+
+
+def _value(given: Object) -> Any:
+    return parse(given.text("surrogateescape"))
+
+
+def _object(value: Any) -> Object:
+    return Object(dump(value), "" if isinstance(value, Text) else JSON)

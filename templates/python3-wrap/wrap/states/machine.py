@@ -1,0 +1,548 @@
+"""Runs a state machine of Amazon States Language: events go in, what is to begin comes out.
+
+A pure state machine itself: it knows no clock, thread or function. What it says is begun for real
+in a wrap, one after another in the reference executor, and in neither of them is anything else
+decided. Definitions are as `workflow.asl` normalises them. The language: states-language.net/spec.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from itertools import count
+from math import inf
+from typing import Any, NamedTuple
+
+from .choices import matches
+from .errors import StatesError
+from .paths import evaluate, put
+from .templates import render
+from .values import instant
+
+#: States that may follow each other with no task or wait among them: more are a loop without end.
+_TRANSITIONS = 10_000
+_NO_INPUT: dict[str, Any] = {}
+
+#: Numbers of the begins and delays by whose ends something came about.
+After = frozenset[int]
+#: The name of the state that follows, None at the end of its chain, and its input.
+Following = tuple[str | None, Any]
+
+
+class Begin(NamedTuple):
+    """A task that is to begin; `timeout_s` is None where it has no limit of its own."""
+
+    number: int
+    task: str
+    given: Any
+    timeout_s: float | None
+    after: After
+
+
+class Delay(NamedTuple):
+    """A time that is to pass: that of a Wait state, or before a task is tried again."""
+
+    number: int
+    seconds: float
+    after: After
+
+
+class Step(NamedTuple):
+    """What an event leads to; nobody awaits the numbers in `dropped` any more."""
+
+    begins: list[Begin]
+    delays: list[Delay]
+    dropped: list[int]
+
+
+class _Scope:
+    """One run through the states of a machine, of a branch, or of an item of a Map."""
+
+    __slots__ = ("index", "item", "parent", "states", "visit")
+
+    def __init__(
+        self, definition: Mapping[str, Any], parent: _Visit | None, index: int, item: Any
+    ) -> None:
+        self.states: Mapping[str, Any] = definition["States"]
+        self.parent = parent
+        self.index = index
+        #: What ``$$.Map`` is here.
+        self.item = item
+        self.visit: _Visit | None = None
+
+
+class _Visit:
+    """A state that has been entered, until it is left."""
+
+    __slots__ = (
+        *("after", "children", "ends", "given", "items", "left", "limit", "name", "number", "raw"),
+        *("results", "retried", "running", "scope", "started", "starting", "state"),
+    )
+
+    # Of what begins scopes: what they get, how many may run at once, have begun, run, have not
+    # ended; what they answer, and by whose ends they ended.
+    given: Any
+    items: list[Any]
+    limit: float
+    started: int
+    running: int
+    left: int
+    results: list[Any]
+    ends: set[int]
+
+    def __init__(self, scope: _Scope, name: str, raw: Any, after: After) -> None:
+        self.scope = scope
+        self.name = name
+        self.state: Mapping[str, Any] = scope.states[name]
+        self.raw = raw
+        self.after = after
+        #: The begin or delay that it awaits.
+        self.number: int | None = None
+        #: How often each of its retriers has been used.
+        self.retried: dict[int, int] = {}
+        self.children: dict[int, _Scope] = {}
+        self.starting = False
+
+
+class Machine:
+    """One execution of a state machine.
+
+    Parameters
+    ----------
+    definition
+        The normalised document.
+    context
+        Of the input and the time of the start, the context object, but for what changes from state
+        to state.
+
+    Attributes
+    ----------
+    over
+        Whether it has ended.
+    outcome
+        What it then answers, or the `StatesError` that it failed with.
+    """
+
+    def __init__(
+        self,
+        definition: Mapping[str, Any],
+        context: Callable[[Any, float], Mapping[str, Any]],
+    ) -> None:
+        self.over = False
+        self.outcome: Any = None
+        self._definition = definition
+        self._make_context = context
+        self._context: Mapping[str, Any] = {}
+        self._numbers = count()
+        self._awaited: dict[int, _Visit | None] = {}
+        self._now = 0.0
+        self._step = Step([], [], [])
+
+    def start(self, given: Any, now: float) -> Step:
+        """Begin with the input `given`; `now` is in seconds since 1970, as in all events."""
+
+        self._context = self._make_context(given, now)
+
+        def begin() -> None:
+            if seconds := self._definition.get("TimeoutSeconds"):
+                self._delay(None, seconds, frozenset())
+            scope = _Scope(self._definition, None, 0, None)
+            self._go(scope, self._definition["StartAt"], given, frozenset())
+
+        return self._event(now, begin)
+
+    def ended(self, number: int, value: Any, now: float) -> Step:
+        """A task has answered."""
+
+        def end(visit: _Visit) -> None:
+            result = value
+            if "Invoke" in visit.state:
+                result = {"ExecutedVersion": "$LATEST", "Payload": value, "StatusCode": 200}
+            self._finish(visit, result, frozenset((number,)))
+
+        return self._resume(number, now, end)
+
+    def failed(self, number: int, error: StatesError, now: float) -> Step:
+        """A task has failed."""
+        return self._resume(
+            number, now, lambda visit: self._fail(visit, error, frozenset((number,)))
+        )
+
+    def due(self, number: int, now: float) -> Step:
+        """A time has passed."""
+
+        def pass_on(visit: _Visit | None) -> None:
+            after = frozenset((number,))
+            if visit is None:
+                seconds = self._definition["TimeoutSeconds"]
+                self._over(StatesError("States.Timeout", f"it took more than {seconds} s"))
+            elif visit.state["Type"] == "Wait":
+                self._go_on(visit, after, lambda: self._input(visit))
+            else:
+                visit.after = after
+                self._enter(visit)
+
+        return self._resume(number, now, pass_on)
+
+    def _resume(self, number: int, now: float, handle: Callable[[Any], None]) -> Step:
+        """Handle the end of what has a number, unless nobody awaits it any more."""
+        if number not in self._awaited:
+            return Step([], [], [])
+        visit = self._awaited.pop(number)
+        if visit is not None:
+            visit.number = None
+        return self._event(now, lambda: handle(visit))
+
+    def _event(self, now: float, handle: Callable[[], None]) -> Step:
+        self._now = now
+        self._step = step = Step([], [], [])
+        handle()
+        if self.over:
+            step.dropped.extend(self._awaited)
+            self._awaited.clear()
+        if step.dropped:
+            step.begins[:] = [each for each in step.begins if each.number in self._awaited]
+            step.delays[:] = [each for each in step.delays if each.number in self._awaited]
+        return step
+
+    def _over(self, outcome: Any) -> None:
+        self.over, self.outcome = True, outcome
+
+    # From state to state
+
+    def _go(self, scope: _Scope, name: str, value: Any, after: After) -> None:
+        """Enter the state `name`, and those that follow, until one has to wait."""
+        following: Following | None = name, value
+        for _ in range(_TRANSITIONS):
+            if following is None:
+                return
+            name_or_end, value = following
+            if name_or_end is None:
+                self._end(scope, value, after)
+                return
+            visit = scope.visit = _Visit(scope, name_or_end, value, after)
+            following = self._entered(visit)
+        message = f"more than {_TRANSITIONS} states without a task or a wait, the last {name!a}"
+        self._fail_scope(scope, StatesError("States.Runtime", message), after)
+
+    def _enter(self, visit: _Visit) -> None:
+        """Enter a state again, and go on from it."""
+        self._proceed(visit, self._entered(visit), visit.after)
+
+    def _proceed(self, visit: _Visit, following: Following | None, after: After) -> None:
+        if following is None:
+            return
+        name, value = following
+        if name is None:
+            self._end(visit.scope, value, after)
+        else:
+            self._go(visit.scope, name, value, after)
+
+    def _entered(self, visit: _Visit) -> Following | None:
+        """What follows the state at once; None where it has to wait, or has failed."""
+        try:
+            return _ENTER[visit.state["Type"]](self, visit)
+        except StatesError as error:
+            return self._caught(visit, error, visit.after)
+
+    def _go_on(self, visit: _Visit, after: After, output: Callable[[], Any]) -> None:
+        """Go on from a state with what it gives, but for OutputPath."""
+        try:
+            following: Following | None = self._next(visit, output())
+        except StatesError as error:
+            following = self._caught(visit, error, after)
+        self._proceed(visit, following, after)
+
+    def _finish(self, visit: _Visit, result: Any, after: After) -> None:
+        """Go on from a state with its result."""
+        self._go_on(visit, after, lambda: self._combined(visit, result))
+
+    def _fail(self, visit: _Visit, error: StatesError, after: After) -> None:
+        self._proceed(visit, self._caught(visit, error, after), after)
+
+    def _end(self, scope: _Scope, value: Any, after: After) -> None:
+        """A scope has come to its end."""
+        visit = scope.parent
+        if visit is None:
+            self._over(value)
+            return
+        del visit.children[scope.index]
+        visit.results[scope.index] = value
+        visit.left -= 1
+        visit.running -= 1
+        visit.ends |= after
+        self._fill(visit, after)
+
+    def _fail_scope(self, scope: _Scope, error: StatesError, after: After) -> None:
+        visit = scope.parent
+        if visit is None:
+            self._over(error)
+            return
+        for child in visit.children.values():
+            self._drop(child)
+        visit.children = {}
+        visit.left = -1
+        self._fail(visit, error, after)
+
+    def _drop(self, scope: _Scope) -> None:
+        """Await nothing of a scope any more."""
+        visit = scope.visit
+        if visit is None:
+            return
+        if visit.number is not None:
+            del self._awaited[visit.number]
+            self._step.dropped.append(visit.number)
+        for child in visit.children.values():
+            self._drop(child)
+        visit.left = -1
+
+    # Input and output
+
+    def _context_of(self, visit: _Visit) -> dict[str, Any]:
+        """The context object in a state."""
+        state = {
+            "EnteredTime": timestamp(self._now),
+            "Name": visit.name,
+            "RetryCount": sum(visit.retried.values()),
+        }
+        item = visit.scope.item
+        return {**self._context, "State": state, **({} if item is None else {"Map": item})}
+
+    def _path(self, visit: _Visit, field: str, value: Any) -> Any:
+        """What a path of the state finds in `value`, which is all of it where there is no path."""
+        path = visit.state.get(field, "$")
+        if path == "$":
+            return value
+        if path is None:
+            return _NO_INPUT
+        return evaluate(path, value, self._context_of(visit))
+
+    def _input(self, visit: _Visit) -> Any:
+        return self._path(visit, "InputPath", visit.raw)
+
+    def _parameters(self, visit: _Visit) -> Any:
+        given = self._input(visit)
+        if "Parameters" not in visit.state:
+            return given
+        return render(visit.state["Parameters"], given, self._context_of(visit))
+
+    def _found(self, visit: _Visit, field: str, default: Any, given: Any) -> Any:
+        """The value of a field, or what the path in the field that is called so finds."""
+        path = visit.state.get(f"{field}Path")
+        if path is None:
+            return visit.state.get(field, default)
+        if path.startswith("States."):
+            return render({"value.$": path}, given, self._context_of(visit))["value"]
+        return evaluate(path, given, self._context_of(visit))
+
+    def _combined(self, visit: _Visit, result: Any) -> Any:
+        """A state's input with its result."""
+        state = visit.state
+        if "ResultSelector" in state:
+            result = render(state["ResultSelector"], result, self._context_of(visit))
+        path = state.get("ResultPath", "$")
+        if path == "$":
+            return result
+        return visit.raw if path is None else put(path, visit.raw, result)
+
+    def _next(self, visit: _Visit, output: Any) -> Following:
+        return visit.state.get("Next"), self._path(visit, "OutputPath", output)
+
+    # States
+
+    def _enter_pass(self, visit: _Visit) -> Following:
+        given = self._parameters(visit)
+        result = visit.state.get("Result", given)
+        return self._next(visit, self._combined(visit, result))
+
+    def _enter_succeed(self, visit: _Visit) -> Following:
+        return self._next(visit, self._input(visit))
+
+    def _enter_fail(self, visit: _Visit) -> None:
+        name = self._found(visit, "Error", "", visit.raw)
+        cause = self._found(visit, "Cause", "", visit.raw)
+        self._fail_scope(visit.scope, StatesError(str(name), str(cause)), visit.after)
+
+    def _enter_choice(self, visit: _Visit) -> Following:
+        given, context = self._input(visit), self._context_of(visit)
+        chosen = (rule["Next"] for rule in visit.state["Choices"] if matches(rule, given, context))
+        name = next(chosen, None) or visit.state.get("Default")
+        if name is None:
+            message = f"state {visit.name!a} has no choice for its input, and no Default"
+            raise StatesError("States.NoChoiceMatched", message)
+        return name, self._path(visit, "OutputPath", given)
+
+    def _enter_wait(self, visit: _Visit) -> None:
+        given = self._input(visit)
+        moment = self._found(visit, "Timestamp", None, given)
+        if moment is not None:
+            seconds = _moment(moment, visit) - self._now
+        else:
+            seconds = _seconds(self._found(visit, "Seconds", None, given), visit, 0)
+        self._delay(visit, max(0.0, seconds), visit.after)
+
+    def _enter_task(self, visit: _Visit) -> None:
+        given = self._parameters(visit)
+        timeout_s = self._found(visit, "TimeoutSeconds", None, self._input(visit))
+        if timeout_s is not None:
+            timeout_s = _seconds(timeout_s, visit, 1)
+        if "Invoke" in visit.state:
+            given = given.get("Payload", {})
+        visit.number = number = next(self._numbers)
+        self._awaited[number] = visit
+        self._step.begins.append(Begin(number, visit.name, given, timeout_s, visit.after))
+
+    def _enter_parallel(self, visit: _Visit) -> None:
+        visit.given = self._parameters(visit)
+        self._spread(visit, [visit.given] * len(visit.state["Branches"]), inf)
+
+    def _enter_map(self, visit: _Visit) -> None:
+        visit.given = given = self._input(visit)
+        items = self._path(visit, "ItemsPath", given)
+        if not isinstance(items, list):
+            message = f"ItemsPath of state {visit.name!a} finds no list"
+            raise StatesError("States.Runtime", message)
+        most = self._found(visit, "MaxConcurrency", 0, given)
+        if not isinstance(most, int) or isinstance(most, bool) or most < 0:
+            message = f"MaxConcurrency of state {visit.name!a} is {most!r}: no whole number"
+            raise StatesError("States.Runtime", message)
+        self._spread(visit, items, most or inf)
+
+    def _spread(self, visit: _Visit, items: list[Any], limit: float) -> None:
+        """Begin a scope for each of `items`, so many at once."""
+        visit.items, visit.limit = items, limit
+        visit.results = [None] * len(items)
+        visit.left, visit.running, visit.started = len(items), 0, 0
+        visit.ends = set()
+        self._fill(visit, visit.after)
+
+    def _fill(self, visit: _Visit, after: After) -> None:
+        """Begin as many scopes as may run now; go on from the state if all have ended."""
+        if visit.starting or visit.left < 0:
+            return  # what begins here can end at once, and come here again
+        visit.starting = True
+        while 0 <= visit.started < len(visit.items) and visit.running < visit.limit:
+            if visit.left < 0:
+                break
+            self._begin_scope(visit, after)
+        visit.starting = False
+        if visit.left == 0:
+            visit.left = -1
+            self._finish(visit, visit.results, frozenset(visit.ends) or visit.after)
+
+    def _begin_scope(self, visit: _Visit, after: After) -> None:
+        index, state, item = visit.started, visit.state, visit.scope.item
+        visit.started += 1
+        given = visit.items[index]
+        definition = state["ItemProcessor"] if state["Type"] == "Map" else state["Branches"][index]
+        visit.running += 1
+        scope = visit.children[index] = _Scope(definition, visit, index, item)
+        if state["Type"] == "Map":
+            scope.item = {"Item": {"Index": index, "Value": given}}
+            if "ItemSelector" in state:
+                context = {**self._context_of(visit), "Map": scope.item}
+                try:
+                    given = render(state["ItemSelector"], visit.given, context)
+                except StatesError as error:
+                    self._fail_scope(scope, error, after)
+                    return
+        self._go(scope, definition["StartAt"], given, after)
+
+    # Errors
+
+    def _delay(self, visit: _Visit | None, seconds: float, after: After) -> None:
+        number = next(self._numbers)
+        self._awaited[number] = visit
+        if visit is not None:
+            visit.number = number
+        self._step.delays.append(Delay(number, seconds, after))
+
+    def _caught(self, visit: _Visit, error: StatesError, after: After) -> Following | None:
+        """What follows where a state has failed; None where that is tried again, or not caught."""
+        names = {error.name}
+        if visit.state["Type"] == "Parallel":
+            names.add("States.BranchFailed")
+        retrier = self._retrier(visit, names)
+        if retrier is not None:
+            self._delay(visit, self._backoff_s(visit, retrier), after)
+            return None
+        for catcher in visit.state.get("Catch", ()):
+            if _covers(catcher["ErrorEquals"], names):
+                found = {"Error": error.name, "Cause": error.cause}
+                path = catcher.get("ResultPath", "$")
+                try:
+                    output = visit.raw if path is None else put(path, visit.raw, found)
+                except StatesError as unfit:
+                    error = unfit
+                    break
+                return catcher["Next"], output
+        self._fail_scope(visit.scope, error, after)
+        return None
+
+    def _retrier(self, visit: _Visit, names: set[str]) -> int | None:
+        """The retrier of the error, unless it has been used as often as it may."""
+        for index, retrier in enumerate(visit.state.get("Retry", ())):
+            if _covers(retrier["ErrorEquals"], names):
+                left = visit.retried.get(index, 0) < retrier.get("MaxAttempts", 3)
+                return index if left else None
+        return None
+
+    def _backoff_s(self, visit: _Visit, index: int) -> float:
+        retrier, used = visit.state["Retry"][index], visit.retried.get(index, 0)
+        visit.retried[index] = used + 1
+        seconds = retrier.get("IntervalSeconds", 1) * retrier.get("BackoffRate", 2.0) ** used
+        seconds = float(min(seconds, retrier.get("MaxDelaySeconds", inf)))
+        if retrier.get("JitterStrategy") == "FULL":
+            return random.uniform(0.0, seconds)  # noqa: S311  (no secret)
+        return seconds
+
+
+_ENTER: Mapping[str, Callable[[Machine, _Visit], Following | None]] = {
+    "Pass": Machine._enter_pass,
+    "Task": Machine._enter_task,
+    "Choice": Machine._enter_choice,
+    "Wait": Machine._enter_wait,
+    "Succeed": Machine._enter_succeed,
+    "Fail": Machine._enter_fail,
+    "Parallel": Machine._enter_parallel,
+    "Map": Machine._enter_map,
+}
+
+
+def _covers(patterns: Iterable[str], names: set[str]) -> bool:
+    """Whether a retrier or catcher is for an error of these names.
+
+    No wildcard covers ``States.Runtime``, and ``States.TaskFailed`` no timeout.
+    """
+    for pattern in patterns:
+        if pattern in names:
+            return True
+        if "States.Runtime" in names:
+            continue
+        if pattern == "States.ALL" or (
+            pattern == "States.TaskFailed" and "States.Timeout" not in names
+        ):
+            return True
+    return False
+
+
+def _seconds(value: Any, visit: _Visit, least: int) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
+        message = f"state {visit.name!a} has {value!r} seconds: no number from {least} on"
+        raise StatesError("States.Runtime", message)
+    return value
+
+
+def _moment(text: Any, visit: _Visit) -> float:
+    moment = instant(text)
+    if moment is None:
+        message = f"state {visit.name!a} has {text!r} where a timestamp has to be"
+        raise StatesError("States.Runtime", message)
+    return float(moment)
+
+
+def timestamp(seconds: float) -> str:
+    """A time, in seconds since 1970, as the language writes it."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,52 @@
+"""What a workflow that decides while it runs has done for one request, as a graph of instances."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from workflow.documents import Document
+from workflow.model import Task, Workflow
+
+
+class Instance(Document):
+    """A task that was run, or a time that was waited for, where `task` is None.
+
+    ``after`` are the places of those that it waited for, all of them before it.
+    """
+
+    task: str | None = None
+    after: tuple[int, ...] = ()
+    wait_ms: float = 0.0
+    failed: bool = False
+
+
+def unrolled(workflow: Workflow, trace: Sequence[Instance]) -> Workflow:
+    """What a workflow did, as one that decides nothing: an instance is a task, and so is a wait.
+
+    Of its tasks, NAME#2 is the second instance of NAME; the function of a wait is `wait_of` it.
+    """
+    names, counts, awaited = list[str](), Counter[str](), set[str]()
+    tasks = []
+    for instance in trace:
+        function = wait_of(instance) if instance.task is None else None
+        task = instance.task or function or ""
+        counts[task] += 1
+        names.append(f"{task}#{counts[task]}")
+        needed = tuple(names[place] for place in instance.after)
+        awaited.update(needed)
+        source = needed if len(needed) > 1 else (needed or (None,))[0]
+        tasks.append(Task(names[-1], function or workflow.function_of(task), source))
+    last = tuple(name for name in names if name not in awaited)
+    output = last if len(last) > 1 else (last or (None,))[0]
+    return Workflow(workflow.name, tuple(tasks), output)
+
+
+def wait_of(instance: Instance) -> str:
+    """The function that stands for a wait in simulations; no other has a space in its name."""
+    return f"wait {instance.wait_ms:g} ms"
+
+
+def task_of(name: str) -> str:
+    """The task of an instance of that name."""
+    return name.rpartition("#")[0]
