@@ -4,32 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow.asl_fields import (
-    boolean,
-    comment,
-    number,
-    path_of_data,
-    point_in_time,
-    text,
-)
+from workflow.asl_fields import comment, path_of_data, text
 from workflow.asl_shapes import Check, Reading, Shape, checked, typed
 from workflow.errors import ChironError
-
-_ORDERED: dict[str, Check] = {"String": text, "Numeric": number, "Timestamp": point_in_time}
-_RELATIONS = ("Equals", "LessThan", "GreaterThan", "LessThanEquals", "GreaterThanEquals")
-_WITH_VALUE: dict[str, Check] = {
-    **{f"{kind}{how}": check for kind, check in _ORDERED.items() for how in _RELATIONS},
-    "BooleanEquals": boolean,
-}
-_COMPARISONS: dict[str, Check] = {
-    **_WITH_VALUE,
-    **{f"{operator}Path": path_of_data for operator in _WITH_VALUE},
-    "StringMatches": text,
-    **{
-        f"Is{what}": boolean
-        for what in ("Null", "Present", "Numeric", "String", "Boolean", "Timestamp")
-    },
-}
+from workflow.states.choices import OPERATORS, check_operand
 
 
 def choices(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:
@@ -48,15 +26,28 @@ def _rules(value: Any, path: str, reading: Reading, shape: Shape) -> list[dict[s
 
 
 def _rule(value: Any, path: str, reading: Reading, shape: Shape) -> dict[str, Any]:
+    before = len(reading.faults)
     rule = checked(value, shape, path, reading)
-    given = [field for field in value if field in _COMPARISONS]
-    with reading.faults.noting():
-        if len(given) > 1:
-            what = f"a rule has one operator, not {' and '.join(given)}: join rules with And"
-            raise ChironError("bad-field", what, path=f"{path}.{given[1]}")
-        if "Variable" in value and not given:
-            raise ChironError("missing-field", "a rule needs an operator", path=path)
+    if len(reading.faults) == before:
+        _check_operator(rule, path)
     return rule
+
+
+def _check_operator(rule: dict[str, Any], path: str) -> None:
+    given = [field for field in rule if field in OPERATORS or field in _JOINING]
+    if not given:
+        what = "a rule needs an operator: one that compares a Variable, And, Or or Not"
+        raise ChironError("missing-field", what, path=path)
+    first, *more = given
+    if more:
+        what = f"a rule has one operator, not {first} and {more[0]}: join two rules with And"
+        raise ChironError("bad-field", what, path=f"{path}.{more[0]}")
+    if first in OPERATORS and "Variable" not in rule:
+        what = f"{first} needs a Variable: the path of what it compares"
+        raise ChironError("missing-field", what, path=f"{path}.Variable")
+    if first in _JOINING and "Variable" in rule:
+        what = f"{first} has no Variable: the rules in it have"
+        raise ChironError("bad-field", what, path=f"{path}.Variable")
 
 
 def _nested(value: Any, path: str, reading: Reading) -> dict[str, Any]:
@@ -71,14 +62,20 @@ def _no_next(_: Any, path: str, __: Reading) -> None:
     raise ChironError("bad-field", "a nested rule has no Next: its outermost has it", path=path)
 
 
+def _operand(value: Any, path: str, _: Reading) -> Any:
+    try:
+        check_operand(path.rpartition(".")[2], value)
+    except ValueError as error:
+        raise ChironError("bad-field", str(error), path=path) from None
+    return value
+
+
+_JOINING: dict[str, Check] = {"And": _nested_rules, "Or": _nested_rules, "Not": _nested}
 _FIELDS: dict[str, Check] = {
     "Comment": comment,
     "Variable": path_of_data,
-    "And": _nested_rules,
-    "Or": _nested_rules,
-    "Not": _nested,
-    **_COMPARISONS,
+    **_JOINING,
+    **dict.fromkeys(OPERATORS, _operand),
 }
-_OPERATOR = (("Variable", "And", "Or", "Not"),)
-_OUTER = Shape(_FIELDS | {"Next": text}, required=("Next",), exactly_one=_OPERATOR)
-_INNER = Shape(_FIELDS | {"Next": _no_next}, exactly_one=_OPERATOR)
+_OUTER = Shape(_FIELDS | {"Next": text}, required=("Next",))
+_INNER = Shape(_FIELDS | {"Next": _no_next})

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from workflow.asl_shapes import DROPPED, JSONATA, Check, Reading, bad, typed
 from workflow.errors import ChironError
-from workflow.states.paths import check_path, check_result_path
-from workflow.states.templates import check_template
+from workflow.states.paths import check_path, check_reference_path, check_result_path
+from workflow.states.templates import check_expression, check_template
 from workflow.states.values import instant, is_number
-
-Kept = TypeVar("Kept")
 
 #: Most that the language allows for a number of seconds, attempts or branches at a time.
 MOST = 99_999_999
@@ -21,12 +19,6 @@ MOST = 99_999_999
 def text(value: Any, path: str, _: Reading) -> str:
     """A string."""
     found: str = typed(value, str, path)
-    return found
-
-
-def boolean(value: Any, path: str, _: Reading) -> bool:
-    """True or false."""
-    found: bool = typed(value, bool, path)
     return found
 
 
@@ -46,17 +38,10 @@ def whole(least: int) -> Check:
     return check
 
 
-def number(value: Any, path: str, _: Reading) -> float:
-    """A finite number."""
-    if not is_number(value) or not math.isfinite(value):
-        raise bad(path, "has to be a number")
-    return value
-
-
-def factor(value: Any, path: str, reading: Reading) -> float:
-    """A number from 1 on."""
-    if number(value, path, reading) < 1:
-        raise bad(path, "has to be 1 or more")
+def factor(value: Any, path: str, _: Reading) -> float:
+    """A finite number from 1 on."""
+    if not is_number(value) or not 1 <= value < math.inf:
+        raise bad(path, "has to be a number from 1 on")
     found: float = value
     return found
 
@@ -86,6 +71,11 @@ def path_of_data(value: Any, path: str, _: Reading) -> str:
     return _valid(check_path, value, path)
 
 
+def path_of_one(value: Any, path: str, _: Reading) -> str:
+    """A reference path: a JSONPath that selects one value."""
+    return _valid(check_reference_path, value, path)
+
+
 def path_or_null(value: Any, path: str, reading: Reading) -> str | None:
     """A JSONPath, or null for an empty object."""
     return None if value is None else path_of_data(value, path, reading)
@@ -96,15 +86,18 @@ def place_or_null(value: Any, path: str, _: Reading) -> str | None:
     return None if value is None else _valid(check_result_path, value, path)
 
 
-def template(value: Any, path: str, _: Reading) -> dict[str, Any]:
-    """A payload template."""
-    return _valid(check_template, typed(value, dict, path), path)
-
-
 def path_or_function(value: Any, path: str, _: Reading) -> str:
     """A JSONPath or an intrinsic function."""
-    _valid(lambda given: check_template({"value.$": given}), typed(value, str, path), path)
-    found: str = value
+    return _valid(check_expression, value, path)
+
+
+def template(value: Any, path: str, _: Reading) -> dict[str, Any]:
+    """A payload template."""
+    found: dict[str, Any] = typed(value, dict, path)
+    try:
+        check_template(found)
+    except ValueError as error:
+        raise bad(path, str(error)) from None
     return found
 
 
@@ -122,10 +115,11 @@ def language(value: Any, path: str, _: Reading) -> object:
     return DROPPED
 
 
-def _valid(check: Callable[[Any], object], value: Kept, path: str) -> Kept:
-    """`value` if `check` does not raise ValueError, whose reason is said else."""
+def _valid(check: Callable[[str], object], value: Any, path: str) -> str:
+    """`value` if it is a string for which `check` does not raise ValueError."""
+    found: str = typed(value, str, path)
     try:
-        check(value)
+        check(found)
     except ValueError as error:
         raise bad(path, str(error)) from None
-    return value
+    return found

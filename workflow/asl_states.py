@@ -13,6 +13,7 @@ from workflow.asl_fields import (
     language,
     one_of,
     path_of_data,
+    path_of_one,
     path_or_function,
     path_or_null,
     place_or_null,
@@ -184,7 +185,7 @@ _RUN: dict[str, Check] = {
 _WAITS = ("Seconds", "Timestamp", "SecondsPath", "TimestampPath")
 _SHAPES = {
     "Task": Shape(
-        _RUN | {"Resource": text, "TimeoutSeconds": whole(1), "TimeoutSecondsPath": path_of_data},
+        _RUN | {"Resource": text, "TimeoutSeconds": whole(1), "TimeoutSecondsPath": path_of_one},
         required=("Resource",),
         at_most_one=(("TimeoutSeconds", "TimeoutSecondsPath"),),
     ),
@@ -197,7 +198,7 @@ _SHAPES = {
             "ItemsPath": path_of_data,
             "ItemSelector": template,
             "MaxConcurrency": whole(0),
-            "MaxConcurrencyPath": path_of_data,
+            "MaxConcurrencyPath": path_of_one,
         },
         at_most_one=(("MaxConcurrency", "MaxConcurrencyPath"), ("ItemSelector", "Parameters")),
         exactly_one=(("ItemProcessor", "Iterator"),),
@@ -209,9 +210,9 @@ _SHAPES = {
         | _DATA
         | {
             "Seconds": whole(0),
-            "SecondsPath": path_of_data,
+            "SecondsPath": path_of_one,
             "Timestamp": point_in_time,
-            "TimestampPath": path_of_data,
+            "TimestampPath": path_of_one,
         },
         exactly_one=(_WAITS,),
     ),
