@@ -91,14 +91,15 @@ def path_or_function(value: Any, path: str, _: Reading) -> str:
     return _valid(check_expression, value, path)
 
 
-def template(value: Any, path: str, _: Reading) -> dict[str, Any]:
-    """A payload template."""
-    found: dict[str, Any] = typed(value, dict, path)
+def template(value: Any, path: str, _: Reading) -> Any:
+    """A payload template: an object, or a list, which may have some in it."""
+    if not isinstance(value, dict | list):
+        raise bad(path, "has to be an object")
     try:
-        check_template(found)
+        check_template(value)
     except ValueError as error:
         raise bad(path, str(error)) from None
-    return found
+    return value
 
 
 def comment(value: Any, path: str, _: Reading) -> object:

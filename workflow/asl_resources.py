@@ -10,9 +10,11 @@ from workflow.asl_shapes import required, typed
 from workflow.errors import ChironError
 from workflow.names import FunctionNames, shown
 
-_PARTITION = r"arn:(?:[^:$]*|\$\{[^}]*\}):states:"
-_INTEGRATION = re.compile(_PARTITION + r"::(?P<action>[^.]+)(?P<pattern>\..*)?", re.DOTALL)
-_ACTIVITY = re.compile(_PARTITION + r".*:activity:.*", re.DOTALL)
+#: A part of an ARN, which may be a placeholder of a template with colons in it.
+_PART = r"(?:[^:$]|\$\{[^}]*\})*"
+_SERVICE = re.compile(
+    rf"arn:{_PART}:states:{_PART}:{_PART}:(?P<action>[^.]+)(?P<pattern>\..*)?", re.DOTALL
+)
 
 
 def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
@@ -24,21 +26,21 @@ def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
     Raises ``unsupported-resource`` for activities, callbacks and integrations with services.
     """
     resource = state["Resource"]
-    if not functions.knows(resource):
-        if _ACTIVITY.fullmatch(resource):
+    service = None if functions.knows(resource) else _SERVICE.fullmatch(resource)
+    if service:
+        action, pattern = service["action"], service["pattern"]
+        if action.startswith("activity:"):
             raise _refused(resource, "an activity", "does its work", path)
-        if integration := _INTEGRATION.fullmatch(resource):
-            action, pattern = integration["action"], integration["pattern"] or ""
-            if pattern == ".waitForTaskToken":
-                raise _refused(resource, "a wait for a callback", "returns when it came", path)
-            if action != "lambda:invoke" or pattern:
-                raise _refused(resource, "a service integration", "does the same", path)
-            return state | _invoked(state, f"{path}.Parameters", functions)
+        if pattern == ".waitForTaskToken":
+            raise _refused(resource, "a wait for a callback", "answers when that came", path)
+        if action != "lambda:invoke" or pattern:
+            raise _refused(resource, "a service integration", "does the same", path)
+        return state | _invoked(state, f"{path}.Parameters", functions)
     return state | {"Resource": functions.function(resource, f"{path}.Resource")}
 
 
 def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
-    parameters = dict(state.get("Parameters", {}))
+    parameters = dict(typed(state.get("Parameters", {}), dict, path))
     if "FunctionName.$" in parameters:
         what = "a function that is chosen at run time is not supported: name it, or use a Choice"
         raise ChironError("unsupported-field", what, path=f"{path}.FunctionName.$")
@@ -56,7 +58,7 @@ def _refused(resource: str, what: str, instead: str, path: str) -> ChironError:
     proposal = json.dumps(FunctionNames.proposal([resource], ()), ensure_ascii=False)
     return ChironError(
         "unsupported-resource",
-        f"{shown(resource)} is {what}: write a function that {instead} with the task's "
+        f"{shown(resource)} is {what}: write a function that {instead}, given the task's "
         f"Parameters, and name it in functions.json: {proposal}",
         path=f"{path}.Resource",
         functions=[resource],

@@ -98,8 +98,8 @@ def _check_of(field: str, known: dict[str, Check], path: str) -> Check:
         return known[field]
     if field in _REFUSED:
         raise ChironError("unsupported-field", f"{field}: {_REFUSED[field]}", path=path)
-    close = get_close_matches(field, known, 1)
-    what = f"did you mean {close[0]}?" if close else f"known: {listed(sorted(known), 20)}"
+    close = get_close_matches(field, known, 1, 0.85)
+    what = f"did you mean {close[0]}?" if close else f"known: {listed(sorted(known), 16)}"
     raise ChironError("unknown-field", f"{shown(field)} is not supported here; {what}", path=path)
 
 

@@ -92,8 +92,9 @@ def _check_loops(
 
 def _always_next(state: dict[str, Any], targets: list[str]) -> str | None:
     """The state that follows whatever happens, None where that depends."""
-    decides = state.get("Type") in WITHOUT_NEXT or "Catch" in state
-    return None if decides or not targets else targets[0]
+    if not targets or state.get("Type") in WITHOUT_NEXT or "Catch" in state:
+        return None
+    return targets[0]
 
 
 def _check_reachable(start: str, follow: dict[str, list[str]], path: str) -> None:
