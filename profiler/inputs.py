@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from profiler.invocation import FunctionFailedError
@@ -94,20 +94,24 @@ def _decided(
     return WorkflowRun(done.inputs, done.outputs, done.output, tuple(done.trace))
 
 
-def inputs_of(workflow: Workflow, runs: Iterable[WorkflowRun]) -> dict[str, list[bytes]]:
-    """An input of every function, one for each of `runs`: that of the first task that uses it.
+def inputs_of(workflow: Workflow, runs: Sequence[WorkflowRun]) -> dict[str, dict[int, bytes]]:
+    """An input of every function, by the places of those of `runs` that reached it.
 
-    Of several instances of that task it is the one of median length.
+    It is that of the first task that uses the function, and of several instances of that task the
+    one of median length.
     """
-    requests: dict[str, list[bytes]] = {}
-    for run in runs:
+    requests: dict[str, dict[int, bytes]] = {}
+    for place, run in enumerate(runs):
         known: dict[str, list[str]] = {}
         for name, text in run.inputs.items():
-            known.setdefault(task_of(name) if run.trace else name, []).append(text)
+            if not run.trace:
+                known[name] = [text]
+            elif name in run.outputs:  # what fails shows nothing of how long it takes
+                known.setdefault(task_of(name), []).append(text)
         for function in workflow.functions:
             names = (task.name for task in workflow.tasks if task.function == function)
             first = next((name for name in names if name in known), None)
             if first is not None:
                 text = sorted(known[first], key=len)[len(known[first]) // 2]
-                requests.setdefault(function, []).append(bytes_of(text))
+                requests.setdefault(function, {})[place] = bytes_of(text)
     return requests

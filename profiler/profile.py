@@ -92,7 +92,7 @@ def profile(
     for warning in folder.payload_warnings():
         say(f"warning: {warning}")
     handlers = _handlers(folder)
-    failures = _Failures(say)
+    failures, unreached = _Failures(say), list[str]()
     say(f"deploying {len(handlers)} functions, each alone")
     with ExitStack() as stack:
         running = stack.enter_context(alone(launcher.launch, folder, failures))
@@ -108,9 +108,14 @@ def profile(
         runs = [run_all()]
         slow = time.monotonic() - begun > _SLOW_S * len(payloads)
         inputs = inputs_of(folder.workflow, runs[0])
+        requests = {name: list(each.values()) for name, each in inputs.items()}
+        for name in folder.workflow.functions:
+            if name not in inputs and name not in failures:
+                unreached.append(f"no payload reaches function {name}: nothing is known of it")
+                say(f"warning: {unreached[-1]}")
         if not (failures or slow):
             runs.append(run_all())
-        solos = running.solos(inputs)
+        solos = running.solos(requests)
         if failures.keys() >= solos.keys():
             raise IncompleteProfileError(_profile(folder, {}), failures)
         tracers = stack.enter_context(_tracers(strace, launcher, folder, failures))
@@ -152,11 +157,17 @@ def profile(
                     known.append((yield from with_forks(each, one)))
                 return known
 
-            solos = running.solos(inputs)
+            solos = running.solos(requests)
             profiles |= in_turn({name: forks_of(solo) for name, solo in solos.items()}, failures.of)
     measured = at_one_speed({name: each for name, each in profiles.items() if name not in failures})
     weights = [payload.weight for payload in payloads]
-    mix = _profile(folder, {name: mixed(each, weights) for name, each in measured.items()})
+    mix = _profile(
+        folder,
+        {
+            name: mixed(each, [weights[place] for place in inputs[name]])
+            for name, each in measured.items()
+        },
+    )
     if failures:
         raise IncompleteProfileError(mix, failures)
     asked = tuple(
@@ -164,13 +175,18 @@ def profile(
             name=payload.name,
             weight=payload.weight,
             answer=_answer(payload, [run[number].output for run in runs], say),
-            functions={name: each[number] for name, each in measured.items()}
+            trace=runs[0][number].trace,
+            functions={
+                name: each[list(inputs[name]).index(number)]
+                for name, each in measured.items()
+                if number in inputs[name]
+            }
             if len(payloads) > 1
             else {},
         )
         for number, payload in enumerate(payloads)
     )
-    warnings = []
+    warnings = unreached
     if busy := disturbance(mean_share(looks)):
         warnings.append(f"profile of {mix.workflow}: {busy} while it was taken: profile again")
         say(f"warning: {warnings[0]}")
