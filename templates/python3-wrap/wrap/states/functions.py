@@ -64,7 +64,7 @@ def _string_to_json(text: Any) -> Any:
 
 
 def _json_to_string(value: Any) -> str:
-    return dump(value)
+    return dump(str(value) if isinstance(value, Text) else value)
 
 
 def _array(*values: Any) -> list[Any]:
@@ -86,10 +86,10 @@ def _array_range(first: Any, last: Any, step: Any) -> list[int]:
     start, end, by = _integer(first), _integer(last), _integer(step)
     if by == 0:
         raise Refused("the step must not be 0")
-    elements = range(start, end + (1 if by > 0 else -1), by)
-    if len(elements) > _MOST_ELEMENTS:
-        raise Refused(f"an array may have {_MOST_ELEMENTS} elements, not {len(elements)}")
-    return list(elements)
+    number = max(0, (end - start) // by + 1)
+    if number > _MOST_ELEMENTS:
+        raise Refused(f"an array may have {_MOST_ELEMENTS} elements, not {number}")
+    return [start + by * place for place in range(number)]
 
 
 def _array_get_item(array: Any, index: Any) -> Any:
