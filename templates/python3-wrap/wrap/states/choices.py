@@ -19,7 +19,8 @@ def matches(rule: dict[str, Any], data: Any, context: Any) -> bool:
     """Whether `data` is as `rule` says.
 
     Values that are not of the type that is compared do not match. Raises StatesError,
-    ``States.Runtime``, where a path finds nothing (except for IsPresent).
+    ``States.Runtime``, where a path finds nothing (except for IsPresent), and ValueError where
+    `rule` has what `check_operand` refuses.
     """
     if "And" in rule:
         return all(matches(each, data, context) for each in rule["And"])
@@ -60,6 +61,7 @@ class _Operator(NamedTuple):
         return None not in sides and self.test(*sides)
 
     def check(self, name: str, operand: Any) -> None:
+        """Raise ValueError unless it can be `operand`."""
         if not self.is_path:
             if self.kind.comparable(operand) is None:
                 raise ValueError(f"{name} has to be {self.kind.name}")
@@ -81,6 +83,7 @@ class _Is(NamedTuple):
         return self.test(value) is operand
 
     def check(self, name: str, operand: Any) -> None:
+        """Raise ValueError unless it can be `operand`."""
         if not isinstance(operand, bool):
             raise ValueError(f"{name} has to be true or false")
 
@@ -143,13 +146,16 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 _ORDERED = {"String": _STRING, "Numeric": _NUMBER, "Timestamp": _TIMESTAMP}
 
-#: The operators of rules that compare or test a value.
-OPERATORS: dict[str, _Operator | _Is] = {
+_COMPARE = {
     f"{kind}{comparison}{suffix}": _Operator(_ORDERED[kind], test, suffix == "Path")
     for kind in _ORDERED
     for comparison, test in _COMPARISONS.items()
     for suffix in ("", "Path")
-} | {
+}
+
+#: The operators of rules that compare or test a value.
+OPERATORS: dict[str, _Operator | _Is] = {
+    **_COMPARE,
     "BooleanEquals": _Operator(_BOOLEAN, operator.eq),
     "BooleanEqualsPath": _Operator(_BOOLEAN, operator.eq, is_path=True),
     "StringMatches": _Operator(_STRING, _fits),

@@ -44,7 +44,7 @@ def evaluate(path: str, data: Any, context: Any) -> Any:
     value = root = context if compiled.of_context else data
     try:
         for key in compiled.keys:
-            holder: type = dict if isinstance(key, str) else list
+            holder: type[Any] = dict if isinstance(key, str) else list
             if not isinstance(value, holder):
                 raise KeyError(key)
             value = value[key]
@@ -74,7 +74,7 @@ def _put(keys: tuple[str | int, ...], data: Any, value: Any) -> Any:
     if not keys:
         return value
     key, *after = keys
-    holder: type = dict if isinstance(key, str) else list
+    holder: type[Any] = dict if isinstance(key, str) else list
     if not isinstance(data, holder):
         raise TypeError(data)
     copy: Any = holder(data)
@@ -103,14 +103,14 @@ def check_result_path(path: str) -> tuple[str | int, ...]:
     """The names and indices of a reference path into the data, else ValueError, a line."""
     compiled = _reference(path)
     if compiled.of_context:
-        raise ValueError(f"{path} is of the context object, into which nothing can be put")
+        raise ValueError(f"{path!r} is of the context object, into which nothing can be put")
     return compiled.keys
 
 
 def _reference(path: str) -> _Compiled:
     compiled = _compiled(path)
     if compiled.rest is not None or any(isinstance(k, int) and k < 0 for k in compiled.keys):
-        raise ValueError(f"{path} is no reference path: only names and indices from 0 on may be")
+        raise ValueError(f"{path!r} is no reference path: only names and indices from 0 on may be")
     return compiled
 
 
@@ -174,7 +174,7 @@ class _Compiled(NamedTuple):
 @lru_cache(_KEPT)
 def _compiled(path: str) -> _Compiled:
     if not path.startswith("$"):
-        raise ValueError(f"{path} is no path: it has to begin with $")
+        raise ValueError(f"{path!r} is no path: it has to begin with $")
     of_context = path.startswith("$$")
     keys: list[str | int] = []
     at = start = 2 if of_context else 1
@@ -202,7 +202,7 @@ def _rest(path: str, keys: list[str | int], rest: str) -> _Rest:
     try:
         compiled = _ENVIRONMENT.compile(f"${beginning}{rest}")
     except (JSONPathError, RecursionError, ValueError) as error:
-        raise ValueError(f"{path} is no path: {_line(error)}") from None
+        raise ValueError(f"{path!r} is no path: {_line(error)}") from None
     assert isinstance(compiled, JSONPath)  # noqa: S101  # else it has operators that there are not
     for segment in compiled.segments:
         if isinstance(segment, JSONPathChildSegment):

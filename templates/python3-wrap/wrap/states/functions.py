@@ -1,0 +1,229 @@
+"""The intrinsic functions, what they do with the values of their arguments.
+
+Where AWS's pages say more than the specification (limits, rounding, that the end of MathRandom is
+exclusive), this goes by them; by the specification for the deep JsonMerge, which AWS refuses.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import random
+import re
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .values import Text, dump, identity, is_number, parse
+
+#: Most elements of a range, and most characters to encode or hash.
+_MOST_ELEMENTS, _MOST_CHARACTERS = 1000, 10_000
+_HASHES = {
+    "MD5": hashlib.md5,
+    "SHA-1": hashlib.sha1,
+    "SHA-256": hashlib.sha256,
+    "SHA-384": hashlib.sha384,
+    "SHA-512": hashlib.sha512,
+}
+
+
+class Refused(Exception):  # noqa: N818  # never leaves the intrinsic functions
+    """Arguments that a function cannot take."""
+
+
+def format_(template: Any, *values: Any) -> str:
+    """`template` with a value for each ``{}``."""
+    return filled(_text(template).split("{}"), *values)
+
+
+def filled(texts: Sequence[str], *values: Any) -> str:
+    """`texts` with a value between each two."""
+    if len(texts) - 1 != len(values):
+        raise Refused(f"there are {len(texts) - 1} {{}} and {len(values)} values for them")
+    pairs = zip(texts, [*map(_shown, values), ""], strict=True)
+    return "".join(f"{text}{value}" for text, value in pairs)
+
+
+def _shown(value: Any) -> str:
+    """`value` in a text, objects and arrays in the notation of AWS's interpreter."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return f"[{', '.join(map(_shown, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}={_shown(each)}' for name, each in value.items())}}}"
+    return dump(value)
+
+
+def _string_to_json(text: Any) -> Any:
+    value = parse(_text(text))
+    if isinstance(value, Text):
+        raise Refused("the string is no JSON")
+    return value
+
+
+def _json_to_string(value: Any) -> str:
+    return dump(str(value) if isinstance(value, Text) else value)
+
+
+def _array(*values: Any) -> list[Any]:
+    return list(values)
+
+
+def _array_partition(array: Any, size: Any) -> list[list[Any]]:
+    items, step = _items(array), _integer(size)
+    if step < 1:
+        raise Refused("the size of the parts has to be positive")
+    return [items[start : start + step] for start in range(0, len(items), step)]
+
+
+def _array_contains(array: Any, value: Any) -> bool:
+    return identity(value) in map(identity, _items(array))
+
+
+def _array_range(first: Any, last: Any, step: Any) -> list[int]:
+    start, end, by = _integer(first), _integer(last), _integer(step)
+    if by == 0:
+        raise Refused("the step must not be 0")
+    number = max(0, (end - start) // by + 1)
+    if number > _MOST_ELEMENTS:
+        raise Refused(f"an array may have {_MOST_ELEMENTS} elements, not {number}")
+    return [start + by * place for place in range(number)]
+
+
+def _array_get_item(array: Any, index: Any) -> Any:
+    items, place = _items(array), _integer(index)
+    if not 0 <= place < len(items):
+        raise Refused(f"there is no element {place} of {len(items)}")
+    return items[place]
+
+
+def _array_length(array: Any) -> int:
+    return len(_items(array))
+
+
+def _array_unique(array: Any) -> list[Any]:
+    first: dict[Any, Any] = {}
+    for item in _items(array):
+        first.setdefault(identity(item), item)
+    return list(first.values())
+
+
+def _base64_encode(text: Any) -> str:
+    return base64.b64encode(_bytes(_short(_text(text)))).decode("ascii")
+
+
+def _base64_decode(text: Any) -> str:
+    try:
+        return base64.b64decode(_short(_text(text)), validate=True).decode()
+    except ValueError as error:
+        raise Refused(f"the string is no base64 of UTF-8: {error}") from None
+
+
+def _hash(data: Any, algorithm: Any) -> str:
+    made = _HASHES.get(_text(algorithm))
+    if made is None:
+        raise Refused(f"the algorithm has to be one of {', '.join(_HASHES)}")
+    text = _short(data if isinstance(data, str) else dump(data))
+    return made(_bytes(text), usedforsecurity=False).hexdigest()
+
+
+def _json_merge(first: Any, second: Any, deep: Any) -> dict[str, Any]:
+    if not isinstance(deep, bool):
+        raise Refused("the third argument has to be true or false")
+    return _merged(_object(first), _object(second), deep)
+
+
+def _merged(first: dict[str, Any], second: dict[str, Any], deep: bool) -> dict[str, Any]:
+    merged = first | second
+    if deep:
+        for name in first.keys() & second.keys():
+            if isinstance(first[name], dict) and isinstance(second[name], dict):
+                merged[name] = _merged(first[name], second[name], deep)
+    return merged
+
+
+def _math_random(start: Any, end: Any, seed: Any = None) -> int:
+    low, high = _integer(start), _integer(end)
+    if low >= high:
+        raise Refused("the end, which is exclusive, has to be greater than the start")
+    source = random.Random(None if seed is None else _integer(seed))  # noqa: S311  # no secret
+    return source.randrange(low, high)
+
+
+def _math_add(first: Any, second: Any) -> int:
+    numbers = _integer(first), _integer(second)
+    if not all(-(2**31) <= number < 2**31 for number in numbers):
+        raise Refused("numbers have to be from -2147483648 to 2147483647")
+    return sum(numbers)
+
+
+def _string_split(text: Any, delimiters: Any) -> list[str]:
+    """What is between the delimiters, each a character; nothing of what is between two in a row."""
+    around = f"[{re.escape(_text(delimiters))}]"
+    parts = re.split(around, _text(text)) if delimiters else [_text(text)]
+    return [part for part in parts if part]
+
+
+def _uuid() -> str:
+    return str(uuid.uuid4())
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _wrong("a string", value)
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else _wrong("an array", value)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else _wrong("an object", value)
+
+
+def _integer(value: Any) -> int:
+    """The integer that is nearest, the greater one of two that are as near."""
+    if not is_number(value):
+        _wrong("a number", value)
+    below: int = math.floor(value)
+    return below + bool(value - below >= 0.5)
+
+
+def _short(text: str) -> str:
+    if len(text) > _MOST_CHARACTERS:
+        raise Refused(f"a string may have {_MOST_CHARACTERS} characters, not {len(text)}")
+    return text
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise Refused(f"the string has no UTF-8: {error}") from None
+
+
+def _wrong(kind: str, value: Any) -> Any:
+    raise Refused(f"an argument has to be {kind}, not {dump(value)[:60]}")
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "States.Format": format_,
+    "States.StringToJson": _string_to_json,
+    "States.JsonToString": _json_to_string,
+    "States.Array": _array,
+    "States.ArrayPartition": _array_partition,
+    "States.ArrayContains": _array_contains,
+    "States.ArrayRange": _array_range,
+    "States.ArrayGetItem": _array_get_item,
+    "States.ArrayLength": _array_length,
+    "States.ArrayUnique": _array_unique,
+    "States.Base64Encode": _base64_encode,
+    "States.Base64Decode": _base64_decode,
+    "States.Hash": _hash,
+    "States.JsonMerge": _json_merge,
+    "States.MathRandom": _math_random,
+    "States.MathAdd": _math_add,
+    "States.StringSplit": _string_split,
+    "States.UUID": _uuid,
+}

@@ -1,0 +1,158 @@
+"""Values and texts, what is the same value, and what is a timestamp."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflow.states.values import Text, dump, identity, instant, is_number, parse
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(JSON)
+def test_what_is_dumped_is_parsed_to_the_same(value):
+    again = parse(dump(value))
+    assert again == value and not isinstance(again, Text)
+    assert identity(again) == identity(value)
+
+
+@given(st.text() | st.sampled_from(["NaN", "[Infinity]", "1e999", "{", "01", "\ufeff1", ""]))
+def test_a_text_is_a_value_or_stays_as_it_is(text):
+    value = parse(text)
+    assert dump(value) == text if isinstance(value, Text) else parse(dump(value)) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "NaN", "[-Infinity]", "1e999", "1 2", "01", "[1,]", "'a'", "[" * 100_000]
+)
+def test_what_is_no_strict_json_is_a_text(text):
+    assert isinstance(parse(text), Text) and dump(parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"a": [1, 2.5, None, True]}, '{"a":[1,2.5,null,true]}'),
+        ("größe", '"größe"'),
+        (Text("no JSON"), "no JSON"),
+        ([Text("no JSON")], '["no JSON"]'),
+    ],
+)
+def test_values_are_dumped_compactly(value, text):
+    assert dump(value) == text
+
+
+def test_a_number_that_is_none_in_json_is_not_dumped():
+    with pytest.raises(ValueError, match="JSON compliant"):
+        dump([float("nan")])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (1, 1.0, True),
+        (1, True, False),
+        (0, False, False),
+        ([1], [True], False),
+        ({"a": 1, "b": [2]}, {"b": [2.0], "a": 1}, True),
+        ({"a": 0}, {"a": False}, False),
+        ([1, 2], [2, 1], False),
+        ([], {}, False),
+        ("1", 1, False),
+        (None, False, False),
+        ("x", Text("x"), True),
+    ],
+)
+def test_the_same_value_is_the_same_json(one, other, same):
+    assert (identity(one) == identity(other)) is same
+
+
+def test_booleans_are_no_numbers():
+    assert [is_number(value) for value in (1, 1.5, True, "1", None)] == [True, True] + [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("2016-03-14T01:59:00Z", 1457920740),
+        ("2016-03-14T02:59:00+01:00", 1457920740),
+        ("2016-03-13T20:29:00-05:30", 1457920740),
+        ("1970-01-01T00:00:00.25Z", Fraction(1, 4)),
+        ("1970-01-01T00:00:00.000000000001Z", Fraction(1, 10**12)),
+        ("1969-12-31T23:59:59.5Z", Fraction(-1, 2)),
+        ("2016-12-31T23:59:60Z", 1483228800),
+        ("0001-01-01T00:00:00+23:59", -62135596800 - 86340),
+        ("1970-01-01T00:00:00-00:00", 0),
+    ],
+)
+def test_a_timestamp_is_an_instant(text, seconds):
+    assert instant(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2016-03-14",
+        "2016-03-14t01:59:00Z",
+        "2016-03-14T01:59:00z",
+        "2016-03-14 01:59:00Z",
+        "2016-03-14T01:59:00",
+        "2016-03-14T01:59Z",
+        "2016-03-14T01:59:00.Z",
+        "2016-03-14T01:59:61Z",
+        "2016-03-14T24:00:00Z",
+        "2016-02-30T01:59:00Z",
+        "2016-3-14T01:59:00Z",
+        "2016-03-14T01:59:00+0100",
+        "2016-03-14T01:59:00+24:00",
+        "2016-03-14T01:59:00Z\n",
+        "٢٠١٦-03-14T01:59:00Z",
+        "",
+        1457920740,
+        None,
+    ],
+)
+def test_what_is_no_timestamp_is_no_instant(text):
+    assert instant(text) is None
+
+
+@given(
+    st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1)),
+    st.integers(-23 * 60, 23 * 60),
+)
+def test_the_offset_of_a_timestamp_does_not_matter(moment, minutes):
+    shown = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
+    assert instant(shown.isoformat()) == instant(shown.astimezone(UTC).isoformat())
+
+
+def test_wraps_and_the_tools_go_by_one_package():
+    root = Path(__file__).parents[3]
+    shipped = root / "templates" / "python3-wrap" / "wrap" / "states"
+    assert (root / "workflow" / "states").samefile(shipped)
+
+
+def test_a_wrap_imports_it_under_its_own_name_and_nothing_else_of_ours():
+    code = (
+        "import sys, wrap.states.choices, wrap.states.templates;"
+        "print(sorted({n for n in sys.modules if n.split('.')[0] in ('wrap', 'workflow')}))"
+    )
+    wrap = Path(__file__).parents[3] / "templates" / "python3-wrap"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=wrap, capture_output=True, text=True, check=True
+    )
+    names = done.stdout.strip("[]\n").replace("'", "").split(", ")
+    assert [name for name in names if not name.startswith("wrap.states")] == ["wrap"]
