@@ -26,6 +26,8 @@ class Reading:
 #: the machine keeps it, notes the faults of parts, and raises what is wrong with the whole.
 Check = Callable[[Any, str, Reading], Any]
 
+#: What of a field's name is compared to those that are known, in characters: comparing takes long.
+_LONGEST = 40
 #: What is said of the other query language.
 JSONATA = "JSONata is not supported: write it with JSONPath, as InputPath, Parameters, "
 _DISTRIBUTED = "distributed Maps are not supported: give an inline Map its items with ItemsPath"
@@ -98,7 +100,7 @@ def _check_of(field: str, known: dict[str, Check], path: str) -> Check:
         return known[field]
     if field in _REFUSED:
         raise ChironError("unsupported-field", f"{field}: {_REFUSED[field]}", path=path)
-    close = get_close_matches(field, known, 1, 0.85)
+    close = get_close_matches(field[:_LONGEST], known, 1, 0.85)
     what = f"did you mean {close[0]}?" if close else f"known: {listed(sorted(known), 16)}"
     raise ChironError("unknown-field", f"{shown(field)} is not supported here; {what}", path=path)
 

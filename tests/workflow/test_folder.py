@@ -48,6 +48,10 @@ words = st.sampled_from(
         "Succeed",
         "Fail",
         "Choice",
+        "Map",
+        "$.a[0]",
+        "$$",
+        "States.UUID()",
     ]
 )
 keys = words | st.sampled_from(
@@ -67,6 +71,13 @@ keys = words | st.sampled_from(
         "Error",
         "Cause",
         "Retry",
+        "Catch",
+        "ErrorEquals",
+        "Choices",
+        "Variable",
+        "StringEquals",
+        "And",
+        "a.$",
     ]
 )
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | words
@@ -77,14 +88,32 @@ anything = st.recursive(
     ),
     max_leaves=25,
 )
+handlers = st.fixed_dictionaries(
+    {"ErrorEquals": st.lists(st.sampled_from(["E", "States.ALL"]) | anything, max_size=2)},
+    optional={"Next": st.sampled_from(["A", "B"]) | anything, "MaxAttempts": anything},
+)
+rules = st.fixed_dictionaries(
+    {"Variable": st.just("$.a") | anything, "Next": st.sampled_from(["A", "B"]) | anything},
+    optional={"StringEquals": st.just("x") | anything, "Not": anything, "And": anything},
+)
 state = st.fixed_dictionaries(
-    {"Type": st.sampled_from(["Task", "Task", "Pass", "Succeed", "Fail", "Parallel", "Map"])},
+    {
+        "Type": st.sampled_from(
+            ["Task", "Task", "Pass", "Succeed", "Fail", "Parallel", "Map", "Choice", "Wait"]
+        )
+    },
     optional={
         "Resource": st.sampled_from(["f", "g-1", "F", ""]) | anything,
         "Next": st.sampled_from(["A", "B", "P", "a b", "nowhere"]) | anything,
         "End": st.just(True) | anything,
         "Branches": st.lists(st.deferred(lambda: nearly_valid), max_size=3) | anything,
         "Comment": anything,
+        "Retry": st.lists(handlers, max_size=2) | anything,
+        "Catch": st.lists(handlers, max_size=2) | anything,
+        "Choices": st.lists(rules, max_size=2) | anything,
+        "Iterator": st.deferred(lambda: nearly_valid) | anything,
+        "Parameters": anything,
+        "ResultPath": words,
     },
 )
 nearly_valid = st.fixed_dictionaries(
@@ -137,12 +166,12 @@ def test_nesting_beyond_bounds_is_refused_not_a_crash(refused):
         assert error.code in ("bad-json", "bad-field")
 
 
-def test_parallels_nested_in_branches_are_refused_at_the_first(refused):
+def test_parallels_nested_beyond_bounds_are_refused_not_a_crash(refused):
     machine: dict[str, Any] = STATES
     for _ in range(5000):
         state = {"Type": "Parallel", "Branches": [machine], "End": True}
         machine = {"StartAt": "P", "States": {"P": state}}
-    assert refused(parse_workflow, machine).code == "unsupported-state"
+    assert refused(parse_workflow, machine).code == "bad-json"
 
 
 chains = st.lists(

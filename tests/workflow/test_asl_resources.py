@@ -1,0 +1,121 @@
+"""What a Task names becomes a function's name, or is refused with what to do instead."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from workflow.asl import parse_states
+from workflow.model import Task
+from workflow.names import FunctionNames
+
+INVOKE = "arn:aws:states:::lambda:invoke"
+
+
+def machine_of(resource: Any, **fields: Any) -> dict[str, Any]:
+    state = {"Type": "Task", "Resource": resource, "End": True, **fields}
+    return {"StartAt": "A", "States": {"A": state}}
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        INVOKE,
+        "arn:aws-cn:states:::lambda:invoke",
+        "arn:${AWS::Partition}:states:::lambda:invoke",
+        "arn:aws:states:eu-west-1:123456789012:lambda:invoke",
+    ],
+)
+def test_an_invocation_keeps_its_parameters_but_for_the_function(resource):
+    parameters = {"FunctionName": "f", "Payload.$": "$.a", "Qualifier": "1"}
+    workflow = parse_states(machine_of(resource, Parameters=parameters), "demo")
+    assert workflow.tasks == (Task("A", "f", None),)
+    assert workflow.machine is not None
+    assert workflow.machine["States"]["A"] == {
+        "Type": "Task",
+        "Resource": "f",
+        "Parameters": {"Payload.$": "$.a", "Qualifier": "1"},
+        "Invoke": True,
+        "End": True,
+    }
+    assert parameters["FunctionName"] == "f", "the document stays as it is"
+
+
+@pytest.mark.parametrize(
+    ("given", "proposed"),
+    [
+        ("arn:aws:lambda:eu-west-1:123456789012:function:WordCount", "word-count"),
+        ("arn:aws:lambda:eu-west-1:123456789012:function:WordCount:$LATEST", "word-count"),
+        ("arn:aws:lambda:eu-west-1:123456789012:function:WordCount:live", "word-count"),
+        ("arn:aws:lambda:${AWS::Region}:${AWS::AccountId}:function:count", "count"),
+        ("123456789012:function:count:3", "count"),
+        ("count:$LATEST", "count"),
+        ("count:live", "count"),
+        ("${WordCount}", "word-count"),
+        ("${WordCount.Arn}:$LATEST", "word-count"),
+        ("${aws_lambda_function.word_count.arn}", "word-count"),
+        ("${WordCount.Alias}", "alias"),
+        ("1st", "function-1st"),
+    ],
+)
+@pytest.mark.parametrize("invoked", [False, True])
+def test_a_name_of_another_platform_gets_a_proposal_that_mends_it(
+    refused, given, proposed, invoked
+):
+    document = machine_of(given)
+    path = "States.A.Resource"
+    if invoked:
+        document = machine_of(INVOKE, Parameters={"FunctionName": given})
+        path = "States.A.Parameters.FunctionName"
+    error = refused(parse_states, document, "demo")
+    assert (error.code, error.path, error.functions) == ("bad-name", path, (given,))
+    proposal = json.loads(error.message[error.message.index("{") :])
+    assert proposal == {given: proposed}
+    workflow = parse_states(document, "demo", FunctionNames(proposal))
+    assert workflow.functions == (proposed,)
+
+
+@pytest.mark.parametrize(
+    ("resource", "what"),
+    [
+        ("arn:aws:states:::dynamodb:putItem", "a service integration"),
+        ("arn:aws:states:::aws-sdk:s3:getObject", "a service integration"),
+        ("arn:aws:states:::states:startExecution.sync:2", "a service integration"),
+        ("arn:aws:states:::lambda:invoke.sync", "a service integration"),
+        ("arn:aws:states:us-east-1:123456789012:sqs:sendMessage", "a service integration"),
+        ("arn:${AWS::Partition}:states:::sns:publish", "a service integration"),
+        ("arn:aws:states:::lambda:invoke.waitForTaskToken", "a wait for a callback"),
+        ("arn:aws:states:::sqs:sendMessage.waitForTaskToken", "a wait for a callback"),
+        ("arn:aws:states:us-east-1:123456789012:activity:cook", "an activity"),
+    ],
+)
+def test_what_is_no_function_is_named_with_how_to_have_one_instead(refused, resource, what):
+    document = machine_of(resource, Parameters={"a.$": "$.b"})
+    error = refused(parse_states, document, "demo")
+    assert (error.code, error.path) == ("unsupported-resource", "States.A.Resource")
+    assert f"is {what}:" in error.message
+    proposal = json.loads(error.message[error.message.index('{"') :])
+    assert parse_states(document, "demo", FunctionNames(proposal)).functions == tuple(
+        proposal.values()
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "code", "path"),
+    [
+        ({"FunctionName.$": "$.f"}, "unsupported-field", "Parameters.FunctionName.$"),
+        (
+            {"FunctionName": "f", "InvocationType": "Event"},
+            "unsupported-field",
+            "Parameters.InvocationType",
+        ),
+        ({}, "missing-field", "Parameters.FunctionName"),
+        ({"FunctionName": 1}, "bad-field", "Parameters.FunctionName"),
+        ([], "bad-field", "Parameters"),
+    ],
+)
+def test_an_invocation_names_one_function_and_waits_for_it(refused, parameters, code, path):
+    error = refused(parse_states, machine_of(INVOKE, Parameters=parameters), "demo")
+    assert (error.code, error.path) == (code, f"States.A.{path}")

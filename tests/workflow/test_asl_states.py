@@ -1,0 +1,303 @@
+"""A state machine that decides while it runs: what is kept of it, and what is refused of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from workflow.asl import parse_states
+from workflow.model import Task
+
+TASK = {"Type": "Task", "Resource": "f", "End": True}
+#: Instead of a field's value: the state is without it.
+ABSENT = object()
+INNER = {"StartAt": "X", "States": {"X": {"Type": "Pass", "End": True}}}
+MAP = {"Type": "Map", "Iterator": INNER, "End": True}
+RETRY = {"ErrorEquals": ["E"]}
+CATCH = {"ErrorEquals": ["E"], "Next": "T"}
+#: One of each type, as the field under test is added to it.
+OF_TYPE: dict[str, dict[str, Any]] = {
+    "Task": TASK,
+    "Map": MAP,
+    "Parallel": {"Type": "Parallel", "Branches": [INNER], "End": True},
+    "Choice": {"Type": "Choice", "Choices": [{"Variable": "$.a", "IsNull": True, "Next": "T"}]},
+    "Wait": {"Type": "Wait", "Seconds": 1, "Next": "T"},
+    "Pass": {"Type": "Pass", "Next": "T"},
+    "Succeed": {"Type": "Succeed"},
+    "Fail": {"Type": "Fail"},
+}
+
+
+def machine_of(kind: str, **fields: Any) -> dict[str, Any]:
+    """A machine that leads by a Catch to a state S of the type, with the fields, and to a Task."""
+    state = {key: value for key, value in (OF_TYPE[kind] | fields).items() if value is not ABSENT}
+    start = TASK | {"Catch": [{"ErrorEquals": ["E"], "Next": "S"}, CATCH]}
+    return {"StartAt": "A", "States": {"A": start, "S": state, "T": TASK}}
+
+
+def kept(kind: str, **fields: Any) -> dict[str, Any]:
+    """The state S as the machine has it."""
+    machine = parse_states(machine_of(kind, **fields), "demo").machine
+    assert machine is not None
+    state: dict[str, Any] = machine["States"]["S"]
+    return state
+
+
+ACCEPTED = [
+    *[(kind, {"InputPath": "$.a", "OutputPath": None}) for kind in OF_TYPE if kind != "Fail"],
+    *[
+        (kind, {"ResultPath": path, "Parameters": {"a.$": "$.b"}})
+        for kind in ("Task", "Parallel", "Pass")
+        for path in ("$.a.b", None)
+    ],
+    *[
+        (kind, {"ResultSelector": {"a.$": "$$.Execution.Id", "b": [1]}, "Retry": [], "Catch": []})
+        for kind in ("Task", "Parallel", "Map")
+    ],
+    ("Task", {"Parameters": [1, {"a.$": "States.UUID()"}]}),
+    ("Task", {"TimeoutSeconds": 99_999_999}),
+    ("Task", {"TimeoutSecondsPath": "$.limit"}),
+    (
+        "Task",
+        {
+            "Retry": [
+                RETRY
+                | {"IntervalSeconds": 1, "MaxAttempts": 0, "BackoffRate": 1.0}
+                | {"MaxDelaySeconds": 1, "JitterStrategy": "FULL"},
+                {"ErrorEquals": ["States.ALL"], "JitterStrategy": "NONE"},
+            ]
+        },
+    ),
+    (
+        "Task",
+        {"Catch": [CATCH | {"ResultPath": None}, {"ErrorEquals": ["States.ALL"], "Next": "T"}]},
+    ),
+    ("Map", {"ItemsPath": "$$.Execution.Input.all[*]", "MaxConcurrency": 0}),
+    ("Map", {"MaxConcurrencyPath": "$.n"}),
+    ("Pass", {"Result": {"a.$": "no path: a result is given as it is"}}),
+    ("Wait", {"Seconds": 0}),
+    ("Wait", {"Seconds": ABSENT, "SecondsPath": "$.s"}),
+    ("Wait", {"Seconds": ABSENT, "Timestamp": "2016-03-14T01:59:00Z"}),
+    ("Wait", {"Seconds": ABSENT, "TimestampPath": "$$.State.EnteredTime"}),
+    ("Fail", {"Error": "E", "CausePath": "States.Format('{}', $.why)"}),
+    ("Fail", {"ErrorPath": "$.e", "Cause": "c"}),
+    ("Choice", {"Default": "T"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "fields"), ACCEPTED)
+def test_a_field_of_the_language_is_kept_as_it_is_written(kind, fields):
+    state = kept(kind, **fields)
+    written = {field: value for field, value in fields.items() if value is not ABSENT}
+    assert {field: state[field] for field in written} == written
+
+
+def test_words_of_before_become_the_words_of_now():
+    processor = INNER | {"Comment": "c", "ProcessorConfig": {"Mode": "INLINE"}}
+    state = kept("Map", Iterator=processor, Parameters={"a.$": "$"}, Comment="c")
+    assert state == {
+        "Type": "Map",
+        "ItemProcessor": INNER,
+        "ItemSelector": {"a.$": "$"},
+        "End": True,
+    }
+    assert kept("Map", Iterator=ABSENT, ItemProcessor=processor)["ItemProcessor"] == INNER
+
+
+def test_tasks_at_any_depth_are_listed_in_the_order_of_their_definition():
+    def around(name: str, state: dict[str, Any]) -> dict[str, Any]:
+        return {"StartAt": name, "States": {name: state}}
+
+    deep = around("c", TASK | {"Resource": "h"})
+    states = {
+        "a": {"Type": "Task", "Resource": "f", "Next": "m"},
+        "z": TASK | {"Resource": "g"},
+        "m": {
+            "Type": "Map",
+            "ItemProcessor": around("p", OF_TYPE["Parallel"] | {"Branches": [deep]}),
+        },
+        "b": TASK,
+    }
+    states["m"] |= {"Next": "z", "Catch": [{"ErrorEquals": ["E"], "Next": "b"}]}
+    workflow = parse_states({"StartAt": "a", "States": states}, "demo")
+    assert workflow.tasks == (
+        Task("a", "f", None),
+        Task("z", "g", None),
+        Task("c", "h", None),
+        Task("b", "f", None),
+    )
+
+
+def test_a_machine_is_a_document_that_gives_itself():
+    machine = parse_states(machine_of("Map", Parameters={"a": 1}), "demo").machine
+    assert machine is not None
+    assert parse_states(json.loads(json.dumps(machine)), "demo").machine == machine
+
+
+REFUSED = [
+    ("Task", {"QueryLanguage": "JSONata"}, "unsupported-field", "QueryLanguage"),
+    *[
+        (kind, {field: {}}, "unsupported-field", field)
+        for kind, field in [
+            ("Task", "Arguments"),
+            ("Pass", "Output"),
+            ("Map", "Items"),
+            *[(kind, "Assign") for kind in OF_TYPE],
+            ("Task", "HeartbeatSeconds"),
+            ("Task", "HeartbeatSecondsPath"),
+            ("Task", "Credentials"),
+            ("Map", "ItemReader"),
+            ("Map", "ItemBatcher"),
+            ("Map", "ResultWriter"),
+            ("Map", "Label"),
+            ("Map", "ToleratedFailureCount"),
+            ("Map", "ToleratedFailureCountPath"),
+            ("Map", "ToleratedFailurePercentage"),
+            ("Map", "ToleratedFailurePercentagePath"),
+        ]
+    ],
+    (
+        "Map",
+        {"Iterator": INNER | {"ProcessorConfig": {"Mode": "DISTRIBUTED"}}},
+        "unsupported-field",
+        "Iterator.ProcessorConfig.Mode",
+    ),
+    *[
+        (kind, {field: "$"}, "unknown-field", field)
+        for kind, field in [
+            ("Choice", "ResultPath"),
+            ("Choice", "Parameters"),
+            ("Choice", "Next"),
+            ("Choice", "End"),
+            ("Choice", "Retry"),
+            ("Wait", "ResultPath"),
+            ("Wait", "Catch"),
+            ("Pass", "ResultSelector"),
+            ("Pass", "Retry"),
+            ("Pass", "TimeoutSeconds"),
+            ("Succeed", "Next"),
+            ("Succeed", "ResultPath"),
+            ("Fail", "InputPath"),
+            ("Fail", "OutputPath"),
+            ("Fail", "End"),
+            ("Parallel", "TimeoutSeconds"),
+            ("Parallel", "ItemsPath"),
+            ("Map", "Resource"),
+        ]
+    ],
+    *[
+        ("Task", {field: value}, "bad-field", field)
+        for field, value in [
+            ("InputPath", "a"),
+            ("InputPath", 1),
+            ("InputPath", "States.UUID()"),
+            ("OutputPath", "$.["),
+            ("ResultPath", "$.a[*]"),
+            ("ResultPath", "$$.a"),
+            ("ResultPath", {}),
+            ("Parameters", "$.a"),
+            ("Parameters", {"a.$": "a"}),
+            ("Parameters", {"b": [{"a.$": 1}]}),
+            ("ResultSelector", {"a.$": "States.Nothing()"}),
+            ("TimeoutSeconds", 0),
+            ("TimeoutSeconds", True),
+            ("TimeoutSeconds", 1.5),
+            ("TimeoutSeconds", "1"),
+            ("TimeoutSeconds", 100_000_000),
+            ("TimeoutSecondsPath", "$.a[*]"),
+            ("Retry", {}),
+            ("Catch", "E"),
+        ]
+    ],
+    *[
+        ("Task", {"Retry": [RETRY | {field: value}]}, "bad-field", f"Retry[0].{field}")
+        for field, value in [
+            ("ErrorEquals", []),
+            ("ErrorEquals", "E"),
+            ("ErrorEquals", [1]),
+            ("ErrorEquals", ["States.ALL", "E"]),
+            ("IntervalSeconds", 0),
+            ("IntervalSeconds", 1.5),
+            ("MaxAttempts", -1),
+            ("MaxAttempts", True),
+            ("BackoffRate", 0.9),
+            ("BackoffRate", float("inf")),
+            ("BackoffRate", "2"),
+            ("MaxDelaySeconds", 0),
+            ("JitterStrategy", "full"),
+        ]
+    ],
+    (
+        "Task",
+        {"Retry": [{"ErrorEquals": ["States.ALL"]}, RETRY]},
+        "bad-field",
+        "Retry[0].ErrorEquals",
+    ),
+    ("Task", {"Retry": [1]}, "bad-field", "Retry[0]"),
+    ("Task", {"Retry": [{}]}, "missing-field", "Retry[0].ErrorEquals"),
+    ("Task", {"Retry": [CATCH]}, "unknown-field", "Retry[0].Next"),
+    ("Task", {"Catch": [RETRY]}, "missing-field", "Catch[0].Next"),
+    ("Task", {"Catch": [{"Next": "T"}]}, "missing-field", "Catch[0].ErrorEquals"),
+    ("Task", {"Catch": [CATCH | {"ResultPath": "$..a"}]}, "bad-field", "Catch[0].ResultPath"),
+    ("Task", {"Catch": [CATCH | {"Assign": {}}]}, "unsupported-field", "Catch[0].Assign"),
+    (
+        "Task",
+        {"Catch": [{"ErrorEquals": ["States.ALL"], "Next": "T"}, CATCH]},
+        "bad-field",
+        "Catch[0].ErrorEquals",
+    ),
+    (
+        "Task",
+        {"TimeoutSeconds": 1, "TimeoutSecondsPath": "$.a"},
+        "bad-field",
+        "TimeoutSecondsPath",
+    ),
+    ("Wait", {"Seconds": ABSENT}, "missing-field", ""),
+    ("Wait", {"SecondsPath": "$.a"}, "bad-field", "SecondsPath"),
+    ("Wait", {"Seconds": -1}, "bad-field", "Seconds"),
+    ("Wait", {"Seconds": "$.a"}, "bad-field", "Seconds"),
+    ("Wait", {"Seconds": ABSENT, "Timestamp": "2016-03-14"}, "bad-field", "Timestamp"),
+    ("Wait", {"Seconds": ABSENT, "TimestampPath": "$.a[*]"}, "bad-field", "TimestampPath"),
+    ("Map", {"Iterator": ABSENT}, "missing-field", ""),
+    ("Map", {"Iterator": 1}, "bad-field", "Iterator"),
+    ("Map", {"Iterator": {"StartAt": "X"}}, "missing-field", "Iterator.States"),
+    ("Map", {"Iterator": INNER | {"Branches": []}}, "unknown-field", "Iterator.Branches"),
+    ("Map", {"MaxConcurrency": -1}, "bad-field", "MaxConcurrency"),
+    ("Map", {"MaxConcurrency": 1, "MaxConcurrencyPath": "$.n"}, "bad-field", "MaxConcurrencyPath"),
+    ("Map", {"ItemSelector": {}, "Parameters": {}}, "bad-field", "Parameters"),
+    ("Map", {"ItemsPath": "all"}, "bad-field", "ItemsPath"),
+    ("Parallel", {"Branches": ABSENT}, "missing-field", "Branches"),
+    ("Parallel", {"Branches": INNER}, "bad-field", "Branches"),
+    ("Fail", {"Error": "E", "ErrorPath": "$.e"}, "bad-field", "ErrorPath"),
+    ("Fail", {"Cause": "c", "CausePath": "$.c"}, "bad-field", "CausePath"),
+    ("Fail", {"CausePath": "States.Nothing()"}, "bad-field", "CausePath"),
+    ("Fail", {"Error": 1}, "bad-field", "Error"),
+]
+
+
+@pytest.mark.parametrize(("kind", "fields", "code", "path"), REFUSED)
+def test_refused_with_the_path_of_its_field(refused, kind, fields, code, path):
+    error = refused(parse_states, machine_of(kind, **fields), "demo")
+    assert (error.code, error.path) == (code, f"States.S.{path}" if path else "States.S")
+
+
+def test_a_document_in_jsonata_is_refused_with_one_sentence(refused):
+    document = machine_of("Task", Arguments="{% $states.input %}") | {"QueryLanguage": "JSONata"}
+    error = refused(parse_states, document, "demo")
+    assert (error.code, error.path) == ("unsupported-field", "QueryLanguage")
+    assert "JSONPath" in error.message
+
+
+def test_a_field_that_is_misspelt_is_told_the_right_one(refused):
+    assert (
+        "did you mean InputPath?"
+        in refused(parse_states, machine_of("Task", InputPaht="$"), "demo").message
+    )
+
+
+@pytest.mark.parametrize("field", ["Version", "TimeoutSeconds"])
+def test_what_stands_beside_the_states_is_checked(refused, field):
+    document = machine_of("Task") | {field: []}
+    assert refused(parse_states, document, "demo").path == field
