@@ -25,8 +25,10 @@ from .errors import StatesError
 _NAME = r"(?:[^\s\\.,:?@*()\[\]'\"$]|\\.)+"
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _STEP = re.compile(
-    rf"\.(?P<name>{_NAME})|\[\s*(?:(?P<index>-?\d+)|(?P<quoted>{_QUOTED}))\s*\]", re.DOTALL
+    rf"\.(?P<name>{_NAME})|\.?\[\s*(?:(?P<index>-?\d+)|(?P<quoted>{_QUOTED}))\s*\]", re.DOTALL
 )
+#: A dot before a bracket, which Jayway allows and RFC 9535 does not; or something quoted.
+_DOTTED = re.compile(rf"({_QUOTED})|(?<!\.)\.(?=\[)", re.DOTALL)
 _SEVERAL = re.compile(rf"\[\s*(?:{_QUOTED})(?:\s*,\s*(?:{_QUOTED}))+\s*\]$", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -192,6 +194,7 @@ def _compiled(path: str) -> _Compiled:
 
 def _rest(path: str, keys: list[str | int], rest: str) -> _Rest:
     names: tuple[str, ...] = ()
+    rest = _DOTTED.sub(lambda found: found.group(1) or "", rest)
     if several := _SEVERAL.search(rest):
         names = tuple(_unescaped(each[1:-1]) for each in re.findall(_QUOTED, several.group()))
         rest = rest[: several.start()]
