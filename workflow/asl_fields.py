@@ -103,7 +103,7 @@ def template(value: Any, path: str, _: Reading) -> Any:
 
 
 def comment(value: Any, path: str, _: Reading) -> object:
-    """A string for people only."""
+    """A string that a machine does not need."""
     typed(value, str, path)
     return DROPPED
 

@@ -11,7 +11,7 @@ from workflow.errors import ChironError
 from workflow.names import FunctionNames, shown
 
 #: A part of an ARN, which may be a placeholder of a template with colons in it.
-_PART = r"(?:[^:$]|\$\{[^}]*\})*"
+_PART = r"(?:[^:$]|\$\{[^{}]*\})*"
 _SERVICE = re.compile(
     rf"arn:{_PART}:states:{_PART}:{_PART}:(?P<action>[^.]+)(?P<pattern>\..*)?", re.DOTALL
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any, NamedTuple
 
 from workflow.errors import ChironError, Faults
@@ -127,8 +128,8 @@ def join(path: str, field: str) -> str:
 
 def listed(names: Iterable[str], most: int = 8) -> str:
     """The names for a message, at most so many."""
-    shortened = [shown(name) for name in names]
-    return ", ".join(shortened[:most]) + (", ..." if len(shortened) > most else "")
+    first = [shown(name) for name in islice(names, most + 1)]
+    return ", ".join(first[:most]) + (", ..." if len(first) > most else "")
 
 
 def bad(path: str, what: str) -> ChironError:

@@ -105,7 +105,7 @@ _OF_LAMBDA = re.compile(r"(?:.*:function:|(?!arn:))([^:]+)(:[^:]+)?", re.DOTALL)
 
 def _proposed(given: str, deployed: Collection[str]) -> str:
     """A name for `given`: its last part, as OpenFaaS writes it, or the deployed one alike."""
-    plain = re.sub(r"\$\{(.*?)(\.arn)?\}", _plain, given, flags=re.IGNORECASE)
+    plain = re.sub(r"\$\{([^{}]*?)(\.arn)?\}", _plain, given, flags=re.IGNORECASE)
     if of_lambda := _OF_LAMBDA.fullmatch(plain):
         plain = of_lambda[1]
     last = re.split(r"[:/.]", plain.rstrip(":/."))[-1]

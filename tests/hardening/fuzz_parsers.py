@@ -78,6 +78,39 @@ _STATES = {
         "D": {"Type": "Fail", "Error": "e", "Cause": "c"},
     },
 }
+_MACHINE = {
+    "StartAt": "A",
+    "TimeoutSeconds": 60,
+    "States": {
+        "A": {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::lambda:invoke",
+            "Parameters": {"FunctionName": "f", "Payload.$": "States.Array($.a[0], 'b')"},
+            "ResultSelector": {"a.$": "$.Payload"},
+            "ResultPath": "$.a",
+            "Retry": [{"ErrorEquals": ["E"], "BackoffRate": 1.5, "JitterStrategy": "FULL"}],
+            "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "D", "ResultPath": "$.e"}],
+            "Next": "B",
+        },
+        "B": {
+            "Type": "Choice",
+            "Choices": [
+                {"And": [{"Variable": "$.a", "StringMatches": "a*"}], "Next": "C"},
+                {"Variable": "$.a", "TimestampEquals": "2024-01-01T00:00:00Z", "Next": "W"},
+            ],
+            "Default": "A",
+        },
+        "C": {
+            "Type": "Map",
+            "ItemsPath": "$$.Execution.Input[*]",
+            "Iterator": {"StartAt": "I", "States": {"I": {"Type": "Pass", "End": True}}},
+            "MaxConcurrency": 2,
+            "End": True,
+        },
+        "D": {"Type": "Fail", "ErrorPath": "$.e", "CausePath": "States.Format('{}', $.e)"},
+        "W": {"Type": "Wait", "SecondsPath": "$.s", "Next": "B"},
+    },
+}
 _PROFILE = {
     "format": 1,
     "workflow": "w",
@@ -139,6 +172,7 @@ def _json(value: Any) -> bytes:
 #: Parser and an input that it takes, by name.
 PARSERS: dict[str, tuple[Parser, bytes]] = {
     "asl": (parse_workflow_bytes, _json(_STATES)),
+    "machine": (parse_workflow_bytes, _json(_MACHINE)),
     "dag": (parse_workflow_bytes, _json(_DAG)),
     "profile": (parse_profile, _json(_PROFILE)),
     "plan": (parse_plan, _json(_PLAN)),

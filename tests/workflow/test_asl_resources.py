@@ -119,3 +119,13 @@ def test_what_is_no_function_is_named_with_how_to_have_one_instead(refused, reso
 def test_an_invocation_names_one_function_and_waits_for_it(refused, parameters, code, path):
     error = refused(parse_states, machine_of(INVOKE, Parameters=parameters), "demo")
     assert (error.code, error.path) == (code, f"States.A.{path}")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("piece", ["${", "${a}", "${a", ":", ":function:", ".arn", "a:", "aB"])
+@pytest.mark.parametrize("start", ["", "arn:", "arn:aws:states:::", "${"])
+def test_a_name_that_goes_on_and_on_is_refused_soon(refused, start, piece):
+    assert refused(parse_states, machine_of(start + piece * 100_000), "demo").code in (
+        "bad-name",
+        "unsupported-resource",
+    )
