@@ -63,7 +63,7 @@ def parse_json(text: str | bytes, what: str) -> Any:
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
         raise ChironError("bad-json", f"{what} is not JSON: {reason}") from None
-    _check_size(value, what)
+    check_size(value, what)
     if constants:
         raise ChironError(
             "bad-json",
@@ -85,7 +85,7 @@ def _path_to_nan(value: Any) -> tuple[str | int, ...] | None:
     return None
 
 
-def _check_size(value: Any, what: str) -> None:
+def check_size(value: Any, what: str) -> None:
     """Refuse what is nested deeper, or has more values, than any document that is meant."""
     level, depth, values = [value], 0, 0
     while level:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 from workflow.errors import ChironError
 
@@ -40,6 +41,10 @@ class Failure:
 class Workflow:
     """A DAG of tasks with distinct names; ``output`` is what the workflow answers.
 
+    One that decides while it runs has a ``machine``, which says when its tasks run and what they
+    get: a state machine in States Language, as `workflow.asl` reads it. Its tasks have no sources
+    then, and it has no output.
+
     Raises ``cycle`` if the tasks' sources form no DAG; the error names the tasks of one cycle.
     """
 
@@ -47,6 +52,7 @@ class Workflow:
     tasks: tuple[Task, ...]
     output: Source
     failure: Failure | None = None
+    machine: dict[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         _ = self.stages

@@ -69,6 +69,10 @@ class FunctionNames:
         self._known, self._deployed = known, deployed
         self._foreign: dict[str, str] = {}
 
+    def knows(self, given: str) -> bool:
+        """Whether functions.json names the function that a task calls `given`."""
+        return given in self._known
+
     def function(self, given: str, path: str) -> str:
         """The function that a task calls `given`; one that cannot be is refused by `check`."""
         name = self._known.get(given, given)
@@ -95,13 +99,24 @@ class FunctionNames:
         return {name: _proposed(name, deployed) for name in given if not NAME.fullmatch(name)}
 
 
+#: The name in what names a function of AWS Lambda, which may have a version or an alias after it.
+_OF_LAMBDA = re.compile(r"(?:.*:function:|(?!arn:))([^:]+)(:[^:]+)?", re.DOTALL)
+
+
 def _proposed(given: str, deployed: Collection[str]) -> str:
     """A name for `given`: its last part, as OpenFaaS writes it, or the deployed one alike."""
-    plain = re.sub(r"\$\{(.*?)(\.Arn)?\}", r"\1", given).removesuffix(":$LATEST")
+    plain = re.sub(r"\$\{(.*?)(\.arn)?\}", _plain, given, flags=re.IGNORECASE)
+    if of_lambda := _OF_LAMBDA.fullmatch(plain):
+        plain = of_lambda[1]
     last = re.split(r"[:/.]", plain.rstrip(":/."))[-1]
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "-", last).strip("-").lower()
     close = get_close_matches(words, filter(NAME.fullmatch, deployed), 1, 0.7)
-    return close[0] if close else words[:63].strip("-")
+    name = words if words[:1].isalpha() else f"function-{words}"
+    return close[0] if close else name[:63].strip("-")
+
+
+def _plain(placeholder: re.Match[str]) -> str:
+    return placeholder[1].replace(":", ".")
 
 
 def check_distinct(names: Iterable[str], path: str) -> None:

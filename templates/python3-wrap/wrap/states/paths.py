@@ -1,0 +1,236 @@
+"""Paths: what they select of a value, and where reference paths put a result.
+
+A definite path (``$.a[0]``) selects one value, which has to exist. Any other (``$.a[*].b``,
+``$..b``, ``$.a[1:]``, ``$.a[?(@.b > 1)]``) gives the list of what it selects, and only its definite
+beginning has to exist. Several names at the end (``$['a','b']``) give an object of those that
+there are. Paths that begin with ``$$`` are of the context object.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from jsonpath import JSONPath, JSONPathEnvironment, JSONPathMatch
+from jsonpath.exceptions import JSONPathError
+from jsonpath.lex import Lexer
+from jsonpath.segments import JSONPathChildSegment
+from jsonpath.selectors import Filter, JSONPathSelector
+
+from .errors import StatesError
+
+_NAME = r"(?:[^\s\\.,:?@*()\[\]'\"$]|\\.)+"
+_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_STEP = re.compile(
+    rf"\.(?P<name>{_NAME})|\[\s*(?:(?P<index>-?\d+)|(?P<quoted>{_QUOTED}))\s*\]", re.DOTALL
+)
+_SEVERAL = re.compile(rf"\[\s*(?:{_QUOTED})(?:\s*,\s*(?:{_QUOTED}))+\s*\]$", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+#: Compiled paths that are kept; a workflow has far fewer.
+_KEPT = 4096
+
+
+def evaluate(path: str, data: Any, context: Any) -> Any:
+    """What `path` selects of `data`, or of the context object: parts of it, which are not copied.
+
+    Raises StatesError, ``States.Runtime``, where it finds nothing, and ValueError where it is no
+    path.
+    """
+    compiled = _compiled(path)
+    value = root = context if compiled.of_context else data
+    try:
+        for key in compiled.keys:
+            holder: type = dict if isinstance(key, str) else list
+            if not isinstance(value, holder):
+                raise KeyError(key)
+            value = value[key]
+        return value if compiled.rest is None else compiled.rest.of(root, value)
+    except (KeyError, IndexError):
+        of = "the context object" if compiled.of_context else "the input"
+        raise StatesError("States.Runtime", f"path {path} finds nothing in {of}") from None
+    except (JSONPathError, RecursionError) as error:
+        raise StatesError("States.Runtime", f"path {path} cannot be applied: {error}") from error
+
+
+def put(path: str, data: Any, value: Any) -> Any:
+    """`data` with `value` where the reference path says; `data` itself stays as it is.
+
+    Objects that are missing on the way are made; elements of arrays have to be there. Raises
+    StatesError, ``States.ResultPathMatchFailure``, where it cannot be put there.
+    """
+    keys = check_result_path(path)
+    try:
+        return _put(keys, data, value)
+    except (TypeError, IndexError):
+        cause = f"path {path} does not fit what the result would be put into"
+        raise StatesError("States.ResultPathMatchFailure", cause) from None
+
+
+def _put(keys: tuple[str | int, ...], data: Any, value: Any) -> Any:
+    if not keys:
+        return value
+    key, *after = keys
+    holder: type = dict if isinstance(key, str) else list
+    if not isinstance(data, holder):
+        raise TypeError(data)
+    copy: Any = holder(data)
+    before = copy.get(key, {}) if holder is dict else copy[key]
+    copy[key] = _put(tuple(after), before, value)
+    return copy
+
+
+def is_definite(path: str) -> bool:
+    """Whether it selects one value, and not a list of them."""
+    rest = _compiled(path).rest
+    return rest is None or rest.path is None
+
+
+def check_path(path: str) -> None:
+    """Raise ValueError, a line, unless it is a path."""
+    _compiled(path)
+
+
+def check_reference_path(path: str) -> None:
+    """Raise ValueError, a line, unless it is a path that can select one value only."""
+    _reference(path)
+
+
+def check_result_path(path: str) -> tuple[str | int, ...]:
+    """The names and indices of a reference path into the data, else ValueError, a line."""
+    compiled = _reference(path)
+    if compiled.of_context:
+        raise ValueError(f"{path} is of the context object, into which nothing can be put")
+    return compiled.keys
+
+
+def _reference(path: str) -> _Compiled:
+    compiled = _compiled(path)
+    if compiled.rest is not None or any(isinstance(k, int) and k < 0 for k in compiled.keys):
+        raise ValueError(f"{path} is no reference path: only names and indices from 0 on may be")
+    return compiled
+
+
+class _Rest(NamedTuple):
+    """What an indefinite path selects, or the names that a path ends with, or both."""
+
+    path: JSONPath | None
+    names: tuple[str, ...]
+
+    def of(self, root: Any, value: Any) -> Any:
+        """What it selects of `root`, where the path's definite beginning has led to `value`."""
+        if self.path is None:
+            if not isinstance(value, dict):
+                raise KeyError(self.names)
+            return self._picked(value)
+        # The library would parse a string, and a number has no parts.
+        found = self.path.findall(root) if isinstance(root, dict | list) else []
+        if not self.names:
+            return found
+        return [self._picked(each) for each in found if isinstance(each, dict)]
+
+    def _picked(self, value: dict[str, Any]) -> dict[str, Any]:
+        return {name: value[name] for name in self.names if name in value}
+
+
+class _Lexer(Lexer):
+    """Knows the operators that Jayway has and RFC 9535 has not: ``=~``, ``in``, ``contains``."""
+
+    def compile_strict_rules(self) -> re.Pattern[str]:
+        return self.compile_rules()
+
+
+class _Environment(JSONPathEnvironment):
+    """Without the operators that the library has added, which none of these can stand for."""
+
+    lexer_class = _Lexer
+    pseudo_root_token = filter_context_token = intersection_token = key_token = union_token = ""
+    keys_selector_token = keys_filter_token = "\0"  # noqa: S105
+
+
+class _Filter(Filter):
+    """Tests an object itself, as Jayway does, where RFC 9535 tests its members."""
+
+    def resolve(self, node: JSONPathMatch) -> Iterable[JSONPathMatch]:
+        if isinstance(node.obj, dict):
+            context, root = node.filter_context(), node.root
+            node = JSONPathMatch(
+                filter_context=context, obj=[node.obj], parent=None, path="", parts=(), root=root
+            )
+        return super().resolve(node)
+
+
+class _Compiled(NamedTuple):
+    """A path: the keys of its definite beginning, and what comes after them."""
+
+    of_context: bool
+    keys: tuple[str | int, ...]
+    rest: _Rest | None
+
+
+@lru_cache(_KEPT)
+def _compiled(path: str) -> _Compiled:
+    if not path.startswith("$"):
+        raise ValueError(f"{path} is no path: it has to begin with $")
+    of_context = path.startswith("$$")
+    keys: list[str | int] = []
+    at = start = 2 if of_context else 1
+    if path[start:] and path[start] not in ".[":
+        raise ValueError(
+            f"{path} is no path: a . or [ has to follow the $ (there are no variables)"
+        )
+    while step := _STEP.match(path, at):
+        at = step.end()
+        name, index, quoted = step.group("name", "index", "quoted")
+        keys.append(int(index) if index else _unescaped(name or quoted[1:-1]))
+    rest = _rest(path, keys, path[at:]) if path[at:] else None
+    return _Compiled(of_context, tuple(keys), rest)
+
+
+def _rest(path: str, keys: list[str | int], rest: str) -> _Rest:
+    names: tuple[str, ...] = ()
+    if several := _SEVERAL.search(rest):
+        names = tuple(_unescaped(each[1:-1]) for each in re.findall(_QUOTED, several.group()))
+        rest = rest[: several.start()]
+    if not rest:
+        return _Rest(None, names)
+    # A filter may begin at the root: the library takes the path as a whole, in its own notation.
+    beginning = "".join(f"[{json.dumps(key, ensure_ascii=False)}]" for key in keys)
+    try:
+        compiled = _ENVIRONMENT.compile(f"${beginning}{rest}")
+    except (JSONPathError, RecursionError, ValueError) as error:
+        raise ValueError(f"{path} is no path: {_line(error)}") from None
+    assert isinstance(compiled, JSONPath)  # noqa: S101  # else it has operators that there are not
+    for segment in compiled.segments:
+        if isinstance(segment, JSONPathChildSegment):
+            segment.selectors = tuple(map(_as_jayway_does, segment.selectors))
+    return _Rest(compiled, names)
+
+
+def _as_jayway_does(selector: JSONPathSelector) -> JSONPathSelector:
+    if not isinstance(selector, Filter):
+        return selector
+    return _Filter(env=selector.env, token=selector.token, expression=selector.expression)
+
+
+def _line(error: Exception) -> str:
+    """The reason alone: the library draws the place below it."""
+    return str(error).partition("\n")[0].strip() or type(error).__name__
+
+
+def _unescaped(name: str) -> str:
+    if "\\" not in name:
+        return name
+
+    def meant(found: re.Match[str]) -> str:
+        code, character = found.groups()
+        return chr(int(code, 16)) if code else _CONTROLS.get(character, character)
+
+    # A pair of surrogates is one character.
+    return _ESCAPE.sub(meant, name).encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+_ENVIRONMENT = _Environment(strict=True)

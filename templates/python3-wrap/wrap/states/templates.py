@@ -1,0 +1,65 @@
+"""Payload templates: JSON whose fields with names in ``.$`` are filled in when it is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import StatesError
+from .intrinsics import call, check_call
+from .paths import check_path, evaluate
+
+_DYNAMIC = ".$"
+
+
+def render(template: Any, data: Any, context: Any) -> Any:
+    """`template` with the values of its ``.$`` fields, at any depth, under names without it.
+
+    Raises StatesError: ``States.ParameterPathFailure``, ``States.IntrinsicFailure``.
+    """
+    if isinstance(template, dict):
+        return {
+            name.removesuffix(_DYNAMIC): resolve(each, data, context)
+            if name.endswith(_DYNAMIC)
+            else render(each, data, context)
+            for name, each in template.items()
+        }
+    if isinstance(template, list):
+        return [render(each, data, context) for each in template]
+    return template
+
+
+def resolve(expression: str, data: Any, context: Any) -> Any:
+    """The value of `expression`, a path or an intrinsic function; raises what `render` does."""
+    if not expression.startswith("$"):
+        return call(expression, data, context)
+    try:
+        return evaluate(expression, data, context)
+    except StatesError as error:
+        raise StatesError("States.ParameterPathFailure", error.cause) from error
+
+
+def check_template(template: Any) -> None:
+    """Raise ValueError, a line with the field's name, unless `render` can take `template`."""
+    if isinstance(template, list):
+        for each in template:
+            check_template(each)
+    if not isinstance(template, dict):
+        return
+    for name, each in template.items():
+        if not name.endswith(_DYNAMIC):
+            check_template(each)
+            continue
+        if name.removesuffix(_DYNAMIC) in template:
+            raise ValueError(f"{name} and {name.removesuffix(_DYNAMIC)} are the same field")
+        if not isinstance(each, str):
+            raise ValueError(f"{name} has to be a string, a path or an intrinsic function")
+        try:
+            check_expression(each)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+
+
+def check_expression(expression: str) -> None:
+    """Raise ValueError, a line, unless it is a path or an intrinsic function."""
+    check = check_path if expression.startswith("$") else check_call
+    check(expression)

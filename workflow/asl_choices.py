@@ -1,0 +1,81 @@
+"""The rules of Choice states: one operator each, nested by And, Or and Not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workflow.asl_fields import comment, path_of_data, text
+from workflow.asl_shapes import Check, Reading, Shape, checked, typed
+from workflow.errors import ChironError
+from workflow.states.choices import OPERATORS, check_operand
+
+
+def choices(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:
+    """The rules of a Choice state, the first of which that matches says what is next."""
+    return _rules(value, path, reading, _OUTER)
+
+
+def _rules(value: Any, path: str, reading: Reading, shape: Shape) -> list[dict[str, Any]]:
+    if not typed(value, list, path):
+        raise ChironError("bad-field", "a list of rules needs at least one", path=path)
+    kept = []
+    for index, rule in enumerate(value):
+        with reading.faults.noting():
+            kept.append(_rule(rule, f"{path}[{index}]", reading, shape))
+    return kept
+
+
+def _rule(value: Any, path: str, reading: Reading, shape: Shape) -> dict[str, Any]:
+    before = len(reading.faults)
+    rule = checked(value, shape, path, reading)
+    if len(reading.faults) == before:
+        _check_operator(rule, path)
+    return rule
+
+
+def _check_operator(rule: dict[str, Any], path: str) -> None:
+    given = [field for field in rule if field in OPERATORS or field in _JOINING]
+    if not given:
+        what = "a rule needs an operator: one that compares a Variable, And, Or or Not"
+        raise ChironError("missing-field", what, path=path)
+    first, *more = given
+    if more:
+        what = f"a rule has one operator, not {first} and {more[0]}: join two rules with And"
+        raise ChironError("bad-field", what, path=f"{path}.{more[0]}")
+    if first in OPERATORS and "Variable" not in rule:
+        what = f"{first} needs a Variable: the path of what it compares"
+        raise ChironError("missing-field", what, path=f"{path}.Variable")
+    if first in _JOINING and "Variable" in rule:
+        what = f"{first} has no Variable: the rules in it have"
+        raise ChironError("bad-field", what, path=f"{path}.Variable")
+
+
+def _nested(value: Any, path: str, reading: Reading) -> dict[str, Any]:
+    return _rule(value, path, reading, _INNER)
+
+
+def _nested_rules(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:
+    return _rules(value, path, reading, _INNER)
+
+
+def _no_next(_: Any, path: str, __: Reading) -> None:
+    raise ChironError("bad-field", "a nested rule has no Next: its outermost has it", path=path)
+
+
+def _operand(value: Any, path: str, _: Reading) -> Any:
+    try:
+        check_operand(path.rpartition(".")[2], value)
+    except ValueError as error:
+        raise ChironError("bad-field", str(error), path=path) from None
+    return value
+
+
+_JOINING: dict[str, Check] = {"And": _nested_rules, "Or": _nested_rules, "Not": _nested}
+_FIELDS: dict[str, Check] = {
+    "Comment": comment,
+    "Variable": path_of_data,
+    **_JOINING,
+    **dict.fromkeys(OPERATORS, _operand),
+}
+_OUTER = Shape(_FIELDS | {"Next": text}, required=("Next",))
+_INNER = Shape(_FIELDS | {"Next": _no_next})

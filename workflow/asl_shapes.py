@@ -1,0 +1,134 @@
+"""What the objects of States Language hold, as tables; what is not supported is refused by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from workflow.errors import ChironError, Faults
+from workflow.model import Task
+from workflow.names import FunctionNames, shown
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """What a reader of a document has come upon: tasks in order, names of all states, faults."""
+
+    functions: FunctionNames
+    tasks: list[Task] = dataclasses.field(default_factory=list)
+    names: set[str] = dataclasses.field(default_factory=set)
+    faults: Faults = dataclasses.field(default_factory=Faults)
+
+
+#: Takes a field's value, its path and what is known of the document so far; returns the value as
+#: the machine keeps it, notes the faults of parts, and raises what is wrong with the whole.
+Check = Callable[[Any, str, Reading], Any]
+
+#: What is said of the other query language.
+JSONATA = "JSONata is not supported: write it with JSONPath, as InputPath, Parameters, "
+_DISTRIBUTED = "distributed Maps are not supported: give an inline Map its items with ItemsPath"
+_HEARTBEAT = "functions send no heartbeats: bound the task with TimeoutSeconds"
+_REFUSED = {
+    **dict.fromkeys(
+        ("Arguments", "Output", "Items", "Condition"),
+        f"{JSONATA}ResultSelector, ItemsPath and Variable",
+    ),
+    "Assign": "variables are not supported: keep the value in the data with ResultPath",
+    **dict.fromkeys(("HeartbeatSeconds", "HeartbeatSecondsPath"), _HEARTBEAT),
+    "Credentials": "functions have the rights of their deployment: remove it",
+    **dict.fromkeys(
+        (
+            "ItemReader",
+            "ItemBatcher",
+            "ResultWriter",
+            "Label",
+            "ToleratedFailureCount",
+            "ToleratedFailureCountPath",
+            "ToleratedFailurePercentage",
+            "ToleratedFailurePercentagePath",
+        ),
+        _DISTRIBUTED,
+    ),
+}
+
+
+class Shape(NamedTuple):
+    """The fields that an object may have, those that it needs, and those of which it has one."""
+
+    fields: dict[str, Check]
+    required: tuple[str, ...] = ()
+    at_most_one: tuple[tuple[str, ...], ...] = ()
+    exactly_one: tuple[tuple[str, ...], ...] = ()
+
+
+#: What a check returns for a field that says nothing to a machine.
+DROPPED = object()
+
+
+def checked(holder: Any, shape: Shape, path: str, reading: Reading) -> dict[str, Any]:
+    """The fields of `holder` as the machine keeps them; notes what is wrong with any of them."""
+    typed(holder, dict, path)
+    kept = {}
+    for field, value in holder.items():
+        with reading.faults.noting():
+            check = _check_of(field, shape.fields, join(path, field))
+            result = check(value, join(path, field), reading)
+            if result is not DROPPED:
+                kept[field] = result
+    for field in shape.required:
+        with reading.faults.noting():
+            required(holder, field, path)
+    for group in (*shape.at_most_one, *shape.exactly_one):
+        with reading.faults.noting():
+            given = [field for field in group if field in holder]
+            if len(given) > 1:
+                what = f"{' and '.join(given)} exclude each other: keep one"
+                raise ChironError("bad-field", what, path=join(path, given[1]))
+            if not given and group in shape.exactly_one:
+                raise ChironError(
+                    "missing-field", f"one of {', '.join(group)} is missing", path=path
+                )
+    return kept
+
+
+def _check_of(field: str, known: dict[str, Check], path: str) -> Check:
+    if field in known:
+        return known[field]
+    if field in _REFUSED:
+        raise ChironError("unsupported-field", f"{field}: {_REFUSED[field]}", path=path)
+    close = get_close_matches(field, known, 1, 0.85)
+    what = f"did you mean {close[0]}?" if close else f"known: {listed(sorted(known), 16)}"
+    raise ChironError("unknown-field", f"{shown(field)} is not supported here; {what}", path=path)
+
+
+def required(holder: dict[str, Any], field: str, path: str) -> Any:
+    """The value of a field that has to be there, else ``missing-field``."""
+    if field not in holder:
+        raise ChironError("missing-field", f"{field} is missing", path=join(path, field))
+    return holder[field]
+
+
+def typed(value: Any, kind: type, path: str) -> Any:
+    """`value` if it is of `kind`, else ``bad-field``."""
+    if not isinstance(value, kind):
+        names = {str: "a string", dict: "an object", list: "a list", bool: "true or false"}
+        raise bad(path, f"has to be {names[kind]}")
+    return value
+
+
+def join(path: str, field: str) -> str:
+    """The path of a field of what is at `path`, which is empty for the document."""
+    return f"{path}.{field}" if path else field
+
+
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """The names for a message, at most so many."""
+    shortened = [shown(name) for name in names]
+    return ", ".join(shortened[:most]) + (", ..." if len(shortened) > most else "")
+
+
+def bad(path: str, what: str) -> ChironError:
+    """``bad-field``: what is wrong with the value of the field at `path`."""
+    return ChironError("bad-field", f"{path.rpartition('.')[2]} {what}", path=path)

@@ -1,0 +1,229 @@
+"""State machines, validated and normalised: each state by the table of its type."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from workflow.asl_choices import choices
+from workflow.asl_fields import (
+    anything,
+    comment,
+    factor,
+    language,
+    one_of,
+    path_of_data,
+    path_of_one,
+    path_or_function,
+    path_or_null,
+    place_or_null,
+    point_in_time,
+    template,
+    text,
+    whole,
+)
+from workflow.asl_resources import resolved
+from workflow.asl_shapes import DROPPED, Check, Reading, Shape, checked, join, required, typed
+from workflow.asl_transitions import WITHOUT_NEXT, check_transitions
+from workflow.errors import ChironError
+from workflow.model import Task
+from workflow.names import check_task_name, shown
+
+
+def read_machine(document: dict[str, Any], reading: Reading) -> dict[str, Any]:
+    """The state machine as it runs: known fields only, functions by name, one word for a thing.
+
+    Notes in `reading` its tasks and what is wrong with it.
+    """
+    more = {"Name": _unseen, "Version": comment, "TimeoutSeconds": whole(1)}
+    return _scope(document, "", reading, more)
+
+
+def _scope(
+    holder: Any, path: str, reading: Reading, more: dict[str, Check] | None = None
+) -> dict[str, Any]:
+    """The states of a document, a branch or a Map; `more` is what it may have besides."""
+    typed(holder, dict, path)
+    language(holder.get("QueryLanguage", "JSONPath"), join(path, "QueryLanguage"), reading)
+    shape = Shape(_SCOPE | (more or {}), required=("StartAt", "States"))
+    kept = checked(holder, shape, path, reading)
+    start, states = holder.get("StartAt"), holder.get("States")
+    if isinstance(start, str) and isinstance(states, dict):
+        check_transitions(start, states, path, reading.faults)
+    return kept
+
+
+def _states(value: Any, path: str, reading: Reading) -> dict[str, Any]:
+    for name in typed(value, dict, path):
+        with reading.faults.noting():
+            if name in reading.names:
+                raise ChironError(
+                    "duplicate-state",
+                    f"two states are named {shown(name)}: a state's name is its own in a workflow",
+                    path=f"{path}.{name}",
+                    functions=[name],
+                )
+            reading.names.add(name)
+    kept = {}
+    for name, state in value.items():
+        with reading.faults.noting():
+            kept[name] = _state(state, name, f"{path}.{name}", reading)
+    return kept
+
+
+def _state(state: Any, name: str, path: str, reading: Reading) -> dict[str, Any]:
+    if not isinstance(state, dict):
+        raise ChironError("bad-field", f"state {shown(name)} has to be an object", path=path)
+    kind = typed(required(state, "Type", path), str, f"{path}.Type")
+    if kind not in _SHAPES:
+        raise ChironError(
+            "unsupported-state",
+            f"state {shown(name)} is of type {shown(kind)}; there are: {', '.join(_SHAPES)}",
+            path=f"{path}.Type",
+            functions=[name],
+        )
+    language(state.get("QueryLanguage", "JSONPath"), f"{path}.QueryLanguage", reading)
+    kept = checked(state, _SHAPES[kind], path, reading)
+    with reading.faults.noting():
+        if kind not in WITHOUT_NEXT:
+            _check_end(state, path)
+    if kind == "Task" and "Resource" in kept:
+        kept = resolved(kept, path, reading.functions)
+        reading.tasks.append(Task(check_task_name(name, path), kept["Resource"], None))
+    if kind == "Map":
+        kept = {_MAP_WORDS.get(field, field): value for field, value in kept.items()}
+    return kept
+
+
+def _check_end(state: dict[str, Any], path: str) -> None:
+    if "Next" in state:
+        if "End" in state:
+            raise ChironError("bad-field", "a state has Next or End, not both", path=f"{path}.End")
+    elif state.get("End") is not True:
+        raise ChironError("missing-field", 'a state needs "Next" or "End": true', path=path)
+
+
+def _branches(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:
+    if not typed(value, list, path):
+        raise ChironError("empty-parallel", "a Parallel needs at least one branch", path=path)
+    kept = []
+    for index, branch in enumerate(value):
+        with reading.faults.noting():
+            kept.append(_scope(branch, f"{path}[{index}]", reading))
+    return kept
+
+
+def _items(value: Any, path: str, reading: Reading) -> dict[str, Any]:
+    return _scope(value, path, reading, {"ProcessorConfig": _config})
+
+
+def _config(value: Any, path: str, _: Reading) -> object:
+    if typed(value, dict, path).get("Mode", "INLINE") != "INLINE":
+        what = "distributed Maps are not supported: write INLINE, and give the items with ItemsPath"
+        raise ChironError("unsupported-field", what, path=f"{path}.Mode")
+    return DROPPED
+
+
+def _unseen(_: Any, __: str, ___: Reading) -> object:
+    """What is read elsewhere."""
+    return DROPPED
+
+
+def _handlers(value: Any, path: str, reading: Reading, *, shape: Shape) -> list[dict[str, Any]]:
+    """Retriers or catchers, of which only the last can be for all errors, and for nothing else."""
+    kept = []
+    for index, entry in enumerate(typed(value, list, path)):
+        with reading.faults.noting():
+            handler = checked(entry, shape, f"{path}[{index}]", reading)
+            errors = handler.get("ErrorEquals", [])
+            if "States.ALL" in errors and (len(errors) > 1 or index + 1 < len(value)):
+                what = "States.ALL has to stand alone, and in the last entry"
+                raise ChironError("bad-field", what, path=f"{path}[{index}].ErrorEquals")
+            kept.append(handler)
+    return kept
+
+
+def _error_names(value: Any, path: str, _: Reading) -> list[str]:
+    names: list[str] = typed(value, list, path)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ChironError("bad-field", "ErrorEquals needs at least one name of an error", path=path)
+    return names
+
+
+_RETRIER = Shape(
+    {
+        "Comment": comment,
+        "ErrorEquals": _error_names,
+        "IntervalSeconds": whole(1),
+        "MaxAttempts": whole(0),
+        "BackoffRate": factor,
+        "MaxDelaySeconds": whole(1),
+        "JitterStrategy": one_of("FULL", "NONE"),
+    },
+    required=("ErrorEquals",),
+)
+_CATCHER = Shape(
+    {"Comment": comment, "ErrorEquals": _error_names, "ResultPath": place_or_null, "Next": text},
+    required=("ErrorEquals", "Next"),
+)
+_SCOPE: dict[str, Check] = {
+    "Comment": comment,
+    "QueryLanguage": language,
+    "StartAt": text,
+    "States": _states,
+}
+_STATE: dict[str, Check] = {"Type": text, "Comment": comment, "QueryLanguage": language}
+_NEXT: dict[str, Check] = {"Next": text, "End": anything}
+_DATA: dict[str, Check] = {"InputPath": path_or_null, "OutputPath": path_or_null}
+_MADE: dict[str, Check] = {"Parameters": template, "ResultPath": place_or_null}
+_RUN: dict[str, Check] = {
+    **(_STATE | _NEXT | _DATA | _MADE),
+    "ResultSelector": template,
+    "Retry": partial(_handlers, shape=_RETRIER),
+    "Catch": partial(_handlers, shape=_CATCHER),
+}
+_WAITS = ("Seconds", "Timestamp", "SecondsPath", "TimestampPath")
+_SHAPES = {
+    "Task": Shape(
+        _RUN | {"Resource": text, "TimeoutSeconds": whole(1), "TimeoutSecondsPath": path_of_one},
+        required=("Resource",),
+        at_most_one=(("TimeoutSeconds", "TimeoutSecondsPath"),),
+    ),
+    "Parallel": Shape(_RUN | {"Branches": _branches}, required=("Branches",)),
+    "Map": Shape(
+        _RUN
+        | {
+            "ItemProcessor": _items,
+            "Iterator": _items,
+            "ItemsPath": path_of_data,
+            "ItemSelector": template,
+            "MaxConcurrency": whole(0),
+            "MaxConcurrencyPath": path_of_one,
+        },
+        at_most_one=(("MaxConcurrency", "MaxConcurrencyPath"), ("ItemSelector", "Parameters")),
+        exactly_one=(("ItemProcessor", "Iterator"),),
+    ),
+    "Choice": Shape(_STATE | _DATA | {"Choices": choices, "Default": text}, required=("Choices",)),
+    "Wait": Shape(
+        _STATE
+        | _NEXT
+        | _DATA
+        | {
+            "Seconds": whole(0),
+            "SecondsPath": path_of_one,
+            "Timestamp": point_in_time,
+            "TimestampPath": path_of_one,
+        },
+        exactly_one=(_WAITS,),
+    ),
+    "Pass": Shape(_STATE | _NEXT | _DATA | _MADE | {"Result": anything}),
+    "Succeed": Shape(_STATE | _DATA),
+    "Fail": Shape(
+        _STATE
+        | {"Error": text, "ErrorPath": path_or_function}
+        | {"Cause": text, "CausePath": path_or_function},
+        at_most_one=(("Error", "ErrorPath"), ("Cause", "CausePath")),
+    ),
+}
+#: What a Map's fields were called before -> what they are called.
+_MAP_WORDS = {"Iterator": "ItemProcessor", "Parameters": "ItemSelector"}
