@@ -19,7 +19,7 @@ from evaluation.prediction.baselines.learning import BASELINES
 from evaluation.report.glance import averages_table
 from evaluation.report.page import write_report
 from workflow.errors import ChironError
-from workflow.folder import WORKFLOW_FILE
+from workflow.forms import workflow_file, workflow_folders
 
 #: Where the workflows are that are measured if none is named.
 _BENCHMARKS = Path("benchmarks")
@@ -115,7 +115,7 @@ def find_workflows(text: str | None, here: Path) -> tuple[Path, ...]:
     """
     benchmarks = here / _BENCHMARKS
     if text is None:
-        found = sorted(file.parent for file in benchmarks.glob(f"*/{WORKFLOW_FILE}"))
+        found = workflow_folders(benchmarks, "*/")
         if not found:
             message = f"there are no workflows in {_BENCHMARKS}/: name folders with --workflows"
             raise ChironError("no-workflows", message)
@@ -125,7 +125,7 @@ def find_workflows(text: str | None, here: Path) -> tuple[Path, ...]:
 
 def _folder(name: str, here: Path) -> Path:
     for folder in (Path(name), _BENCHMARKS / name):
-        if (here / folder / WORKFLOW_FILE).is_file():
+        if workflow_file(here / folder):
             return folder
     message = f"{name!a} is no workflow folder, and {_BENCHMARKS}/ has none of that name"
     raise ChironError("missing-file", message)

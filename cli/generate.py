@@ -12,7 +12,8 @@ from cli.artefacts import read_plan
 from cli.output import next_step, progress
 from generator.generate import Sources, generate
 from workflow.errors import ChironError
-from workflow.folder import WORKFLOW_FILE, WorkflowFolder
+from workflow.folder import WorkflowFolder
+from workflow.forms import workflow_folders
 from workflow.plan import Plan
 
 #: Where a plan's workflow folder is looked for, below the plan's own folder and the current one.
@@ -65,10 +66,10 @@ def _find(plan: Plan, plan_file: Path) -> WorkflowFolder:
     found: dict[Path, WorkflowFolder] = {}
     for base in (plan_file.parent, Path()):
         for nearby in _NEARBY:
-            for file in sorted(base.glob(f"{nearby}{WORKFLOW_FILE}")):
-                opened = _opened(file.parent)
+            for folder in workflow_folders(base, nearby):
+                opened = _opened(folder)
                 if opened is not None and set(opened.workflow.by_name) == tasks:
-                    found.setdefault(file.parent.resolve(), opened)
+                    found.setdefault(folder.resolve(), opened)
     if len(found) == 1:
         return next(iter(found.values()))
     reason = f"{len(found)} fit: {', '.join(map(str, found))}" if found else "none nearby fits"

@@ -16,9 +16,10 @@ from cli.output import next_step, progress
 from openfaas.handler_folder import STYLES
 from openfaas.handlers import find_handler
 from openfaas.stack import StackFile, read_stack
-from workflow.documents import read_json, write_atomically
+from workflow.documents import write_atomically
 from workflow.errors import ChironError
-from workflow.folder import FUNCTIONS_FILE, WORKFLOW_FILE, WORKFLOW_LIMIT, WorkflowFolder
+from workflow.folder import FUNCTIONS_FILE, WorkflowFolder
+from workflow.forms import WORKFLOW_FILE, known_form, read_written, workflow_file
 from workflow.names import FunctionNames
 
 
@@ -28,7 +29,7 @@ from workflow.names import FunctionNames
     "--states",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="A state machine, or a plain DAG, to begin with.",
+    help="A workflow of any form to begin with; what is no JSON is translated.",
 )
 def command(folder: Path, states: Path | None) -> None:
     """Make DIR, which has a stack.yaml, a workflow folder; files that are there stay as they are.
@@ -41,8 +42,8 @@ def command(folder: Path, states: Path | None) -> None:
       chiron init my-functions --states machine.json
     """
     stack = read_stack(folder / "stack.yaml", os.environ)
-    document = read_json(states, "workflow", WORKFLOW_LIMIT) if states else _chain(stack)
-    _write(folder / WORKFLOW_FILE, document)
+    document = _translated(states) if states else _chain(stack)
+    _write(workflow_file(folder) or folder / WORKFLOW_FILE, document)
     _write(folder / "payload.json", {})
     renamed = FunctionNames.proposal(_resources(document), tuple(stack.functions))
     if renamed:
@@ -52,6 +53,12 @@ def command(folder: Path, states: Path | None) -> None:
         progress(f"missing: {line}")
     if not missing:
         next_step(shlex.join(["chiron", "deploy", str(folder), "--slo", "200ms", "--local"]))
+
+
+def _translated(file: Path) -> dict[str, Any]:
+    written = read_written(file)
+    with written.placing():
+        return known_form(written.document).document
 
 
 def _chain(stack: StackFile) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from workflow.errors import ChironError
 VERBS = {
     "build": "Build the images of a stack.yaml for the embedded gateway.",
     "calibrate": "Measure what the platform costs: platform.json.",
+    "convert": "Write a workflow in another form, or as a picture.",
     "deploy": "Profile, schedule, generate, deploy and measure a workflow.",
     "diff": "Say what is different between two plans.",
     "doctor": "Say what is missing here, and the line that fixes it.",

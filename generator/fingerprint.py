@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from openfaas.objects import FunctionSpec, FunctionStatus
 from openfaas.stack import StackFunction
-from workflow.folder import WORKFLOW_FILE
 
 if TYPE_CHECKING:
     from generator.generate import Sources
@@ -42,7 +41,7 @@ def unchanged(spec: FunctionSpec, running: Mapping[str, FunctionStatus]) -> bool
 
 def source_of(sources: Sources) -> str:
     """A short name for what a user wrote; what Python or a tool left beside it does not count."""
-    return digest([(sources.folder.path / WORKFLOW_FILE).read_text(), *_functions(sources)])
+    return digest([sources.folder.text, *_functions(sources)])
 
 
 def digest(parts: Iterable[str]) -> str:

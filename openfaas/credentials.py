@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from openfaas.strict_yaml import load_yaml
 from workflow.documents import Document, validate
 from workflow.errors import ChironError
+from workflow.strict_yaml import load_yaml
 
 DEFAULT_GATEWAY = "http://127.0.0.1:8080"
 

@@ -12,12 +12,12 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from openfaas.objects import FunctionSpec, NullIsAbsent, Resources
-from openfaas.strict_yaml import dump_yaml, load_yaml
 from openfaas.substitution import escape, expand
 from workflow.documents import Document, read_file, validate, write_atomically
 from workflow.errors import ChironError
 from workflow.folder import check_links
 from workflow.names import check_name, shown
+from workflow.strict_yaml import dump_yaml, load_yaml
 
 #: The variable that names it.
 PREFIX = "OPENFAAS_PREFIX"

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from workflow.errors import ChironError
-from workflow.folder import WORKFLOW_FILE
+from workflow.forms import WORKFLOW_FILE, workflow_file
 from workflow.names import shown
 
 #: Most that may come out of an archive, in bytes.
@@ -41,7 +41,7 @@ def unpack(archive: IO[bytes], target: Path) -> Path:
     That is `target` itself, or the only folder at the archive's top.
 
     Raises ``bad-archive``, ``too-large`` (413), or ``missing-file`` where there is no
-    workflow.json.
+    workflow.json or .yaml.
     """
     target.mkdir(parents=True)
     budget = TOTAL_LIMIT
@@ -160,7 +160,7 @@ def _workflow_folder(target: Path) -> Path:
     shutil.rmtree(target / "__MACOSX", ignore_errors=True)
     inner = [path for path in target.iterdir() if not path.name.startswith("._")]
     candidates = [target, *inner] if len(inner) == 1 else [target]
-    found = next((path for path in candidates if (path / WORKFLOW_FILE).is_file()), None)
+    found = next((path for path in candidates if workflow_file(path)), None)
     if found is None:
         message = f"the archive has no {WORKFLOW_FILE} at its top or in its only folder"
         raise ChironError("missing-file", message)

@@ -10,7 +10,8 @@ from generator.generate import Sources
 from openfaas.stack import StackFile, read_stack, write_stack
 from services.archives import unpack
 from workflow.errors import ChironError
-from workflow.folder import WORKFLOW_FILE, WorkflowFolder
+from workflow.folder import WorkflowFolder
+from workflow.forms import workflow_folders
 from workflow.names import NAME, shown
 
 
@@ -36,9 +37,9 @@ def named_folder(directory: str, root: Path, variables: Mapping[str, str]) -> st
 
 def example_folder(root: Path) -> str:
     """The name of a workflow folder near below `root`, for examples; ``DIR`` where none is."""
-    levels = (sorted(root.glob(f"{depth}/{WORKFLOW_FILE}")) for depth in ("*", "*/*"))
+    levels = (workflow_folders(root, depth) for depth in ("*/", "*/*/"))
     found = next(chain.from_iterable(levels), None)
-    return str(found.parent.relative_to(root)) if found else "DIR"
+    return str(found.relative_to(root)) if found else "DIR"
 
 
 def uploaded_folder(archive: Path, target: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 #: Names in a message are cut before; what is longer came from outside as a whole.
@@ -42,6 +42,22 @@ class ChironError(Exception):
         super().__init__(self.message)
         self.functions = tuple(functions)
         self.status = status
+        #: The faults that it joins, where it joins several.
+        self.parts: tuple[ChironError, ...] = ()
+
+    def relocated(self, change: Callable[[str | None], str | None]) -> ChironError:
+        """The same error, or the same faults, at what `change` makes of their paths."""
+        faults = [
+            ChironError(
+                each.code,
+                each.message,
+                path=change(each.path),
+                functions=each.functions,
+                status=each.status,
+            )
+            for each in self.parts or (self,)
+        ]
+        return faults[0] if len(faults) == 1 else _joined(faults)
 
     def add(self, more: str) -> None:
         """Say more in the same line."""
@@ -99,18 +115,21 @@ class Faults:
 
     def raise_all(self) -> None:
         """Raise the only fault, or one error that says each with its place."""
-        if not self._found:
-            return
-        first = self._found[0]
-        if len(self._found) == 1:
-            raise first
-        raise ChironError(
-            first.code,
-            f"{len(self._found)} faults: {'; '.join(map(str, self._found))}",
-            path=first.path,
-            functions=dict.fromkeys(name for error in self._found for name in error.functions),
-            status=first.status,
-        )
+        if self._found:
+            raise self._found[0] if len(self._found) == 1 else _joined(self._found)
+
+
+def _joined(faults: Sequence[ChironError]) -> ChironError:
+    first = faults[0]
+    error = ChironError(
+        first.code,
+        f"{len(faults)} faults: {'; '.join(map(str, faults))}",
+        path=first.path,
+        functions=dict.fromkeys(name for error in faults for name in error.functions),
+        status=first.status,
+    )
+    error.parts = tuple(faults)
+    return error
 
 
 def _one_line(text: str) -> str:

@@ -1,7 +1,8 @@
-"""A workflow folder: workflow.json, stack.yaml, functions/ and payloads in one place."""
+"""A workflow folder: the workflow, stack.yaml, functions/ and payloads in one place."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,16 +17,14 @@ from workflow.constraints import Constraints, read_constraints
 from workflow.dag import parse_dag
 from workflow.documents import parse_json, read_json
 from workflow.errors import ChironError, Faults
+from workflow.forms import WORKFLOW_FILE, at_origins, known_form, read_written, workflow_file
 from workflow.model import Workflow
 from workflow.names import NAME, FunctionNames, check_name
 from workflow.payloads import PAYLOAD_FILE, PAYLOADS_FOLDER, Payload, payload_files, read_payloads
 from workflow.profile import Profile
 
-WORKFLOW_FILE = "workflow.json"
 #: What the tasks call a function, where that is no name for OpenFaaS -> the function's name.
 FUNCTIONS_FILE = "functions.json"
-#: Largest workflow.json, in bytes: thousands of states.
-WORKFLOW_LIMIT = 4 * 1024 * 1024
 #: Most links in one handler folder: those to folders with links multiply.
 _LINKS = 1000
 
@@ -39,20 +38,28 @@ class WorkflowFolder:
 
     @classmethod
     def open(cls, path: Path) -> WorkflowFolder:
-        """The folder at `path`; ``missing-file`` where it has no workflow.json."""
+        """The folder at `path`; ``missing-file`` where it has no workflow.json or .yaml."""
         if not path.is_dir():
             message = f"workflow folder {path} is not there: name the folder that has your"
             raise ChironError("missing-file", f"{message} {WORKFLOW_FILE}")
-        file = path / WORKFLOW_FILE
-        if not os.path.lexists(file):
+        file = workflow_file(path)
+        if file is None:
             message = f"folder {path} has no {WORKFLOW_FILE}: name the folder that has it, or make"
             raise ChironError("missing-file", f"{message} it with chiron init {path}")
-        document = read_json(file, "workflow", WORKFLOW_LIMIT)
-        names = _function_names(path)
+        written, names = read_written(file), _function_names(path)
         try:
-            return cls(path, parse_workflow(document, default_name(path), names))
+            with written.placing():
+                return cls(path, parse_workflow(written.document, default_name(path), names))
         except ChironError as error:
             raise error.within(str(file)) from None
+
+    @property
+    def text(self) -> str:
+        """The workflow as JSON: what its file has, or that translated."""
+        file = workflow_file(self.path) or self.path / WORKFLOW_FILE
+        if file.name == WORKFLOW_FILE:
+            return file.read_text(encoding="utf-8")
+        return json.dumps(known_form(read_written(file).document).document, indent=1) + "\n"
 
     @property
     def stack_file(self) -> Path:
@@ -100,19 +107,14 @@ class WorkflowFolder:
 def parse_workflow(
     document: Any, name: str = "workflow", functions: FunctionNames | None = None
 ) -> Workflow:
-    """The workflow in a parsed workflow.json of either form; `name` where it names none.
+    """The workflow in a document of any form; `name` where it names none.
 
     `functions` says what its tasks call the functions of OpenFaaS.
     """
-    if isinstance(document, dict) and "States" in document:
-        return parse_states(document, name, functions)
-    if isinstance(document, dict) and "tasks" in document:
-        return parse_dag(document, name, functions)
-    raise ChironError(
-        "bad-document",
-        'a workflow is an object with "StartAt" and "States" (Amazon States Language) '
-        'or with "tasks" and "edges"',
-    )
+    found = known_form(document)
+    with at_origins(found.origins):
+        parse = parse_states if "States" in found.document else parse_dag
+        return parse(found.document, name, functions)
 
 
 def _function_names(path: Path) -> FunctionNames:

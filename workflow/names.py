@@ -103,6 +103,17 @@ class FunctionNames:
 _OF_LAMBDA = re.compile(r"(?:.*:function:|(?!arn:))([^:]+)(:[^:]+)?", re.DOTALL)
 
 
+class AsWritten(FunctionNames):
+    """The names of a workflow that is looked at, not run: as its document has them."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+
+    def function(self, given: str, _path: str) -> str:
+        """The function that a task calls `given`: that."""
+        return given
+
+
 def _proposed(given: str, deployed: Collection[str]) -> str:
     """A name for `given`: its last part, as OpenFaaS writes it, or the deployed one alike."""
     plain = re.sub(r"\$\{([^{}]*?)(\.arn)?\}", _plain, given, flags=re.IGNORECASE)

@@ -18,7 +18,7 @@ from predictor.predict import predict
 from profiler.drift import profile_at
 from workflow.documents import Document, read_document, read_json, write_atomically
 from workflow.errors import ChironError
-from workflow.folder import WORKFLOW_FILE, WorkflowFolder, parse_workflow
+from workflow.folder import WorkflowFolder, parse_workflow
 from workflow.model import Workflow
 from workflow.plan import Plan, Prediction
 from workflow.platform import Platform
@@ -145,7 +145,7 @@ def keep_workflow(
     """
     name = folder.workflow.name
     file = path / f"{name}.workflow.json"
-    text = (folder.path / WORKFLOW_FILE).read_text(encoding="utf-8")
+    text = folder.text
     if file.exists() and file.read_text(encoding="utf-8") != text:
         message = f"{path} has rows of another {name}: name another folder with -o, or remove it"
         raise ChironError("other-run", message)

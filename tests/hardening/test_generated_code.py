@@ -17,7 +17,6 @@ from packaging.requirements import Requirement
 
 from generator.generate import Sources, generate
 from openfaas.stack import deployment, read_stack
-from openfaas.strict_yaml import dump_yaml
 from scheduler.folder_settings import FolderSettings
 from scheduler.schedule import schedule
 from workflow.constraints import read_constraints
@@ -28,6 +27,7 @@ from workflow.names import NAME
 from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
+from workflow.strict_yaml import dump_yaml
 
 MARK = "Evil"
 HOSTILE = {

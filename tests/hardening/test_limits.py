@@ -11,7 +11,8 @@ from openfaas.stack import StackFile, StackFunction, read_stack
 from workflow import documents
 from workflow.documents import parse_json, read_file
 from workflow.errors import ChironError
-from workflow.folder import WORKFLOW_LIMIT, WorkflowFolder
+from workflow.folder import WorkflowFolder
+from workflow.forms import WORKFLOW_LIMIT
 from workflow.model import Task, Workflow
 from workflow.reference import Handler, run_reference
 

@@ -1,21 +1,21 @@
-"""YAML as stack files need it: plain text values, no surprises, errors with their line."""
+"""YAML without surprises: no tags, no duplicate keys, no bombs, errors with their line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
+from workflow.documents import dotted
 from workflow.errors import ChironError
 from workflow.names import shown
 
 #: Values of one document, aliases written out: a few lines of them could stand for millions.
 MAX_VALUES = 100_000
 _NULL = "tag:yaml.org,2002:null"
-_MERGE = "tag:yaml.org,2002:merge"
 
 
 class _Refused(yaml.MarkedYAMLError):
@@ -26,12 +26,8 @@ class _Refused(yaml.MarkedYAMLError):
         self.code = code
 
 
-class _TextLoader(yaml.SafeLoader):
-    """A safe loader that keeps scalars as written.
-
-    faas-cli decodes values such as ``010``, ``1e3`` or ``yes`` into Go strings, which keeps their
-    text, so that reading them as YAML numbers and booleans would change them.
-    """
+class _StrictLoader(yaml.SafeLoader):
+    """A safe loader that refuses what a reader of the file would not expect."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -72,9 +68,41 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
         yield from chain.from_iterable(node.value)
 
 
-_TextLoader.yaml_implicit_resolvers = {}
-_TextLoader.add_implicit_resolver(_MERGE, re.compile(r"<<$"), ["<"])
-_TextLoader.add_implicit_resolver(_NULL, re.compile(r"(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""])
+class _TextLoader(_StrictLoader):
+    """Keeps scalars as written.
+
+    faas-cli decodes values such as ``010``, ``1e3`` or ``yes`` into Go strings, which keeps their
+    text, so that reading them as YAML numbers and booleans would change them.
+    """
+
+
+class _JsonLoader(_StrictLoader):
+    """Takes for numbers and booleans what JSON has for them, and all else for text."""
+
+
+def _resolvers(loader: type[_StrictLoader], found: dict[str, tuple[str, str]]) -> None:
+    loader.yaml_implicit_resolvers = {}
+    for tag, (pattern, first) in found.items():
+        loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), list(first))
+
+
+_ANY = {"merge": (r"<<$", "<"), "null": (r"(?:~|null|Null|NULL)$", "~nN")}
+_resolvers(_TextLoader, _ANY)
+_resolvers(
+    _JsonLoader,
+    _ANY
+    | {
+        "bool": (r"(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
+        "int": (r"-?(?:0|[1-9][0-9]*)$", "-0123456789"),
+        "float": (
+            r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+)$",
+            "-0123456789",
+        ),
+    },
+)
+for _loader in (_TextLoader, _JsonLoader):  # an empty scalar is null
+    _loader.add_implicit_resolver(_NULL, re.compile("$"), [""])
+_JsonLoader.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(node.value))
 
 
 def load_yaml(text: str, what: str) -> Any:
@@ -83,9 +111,59 @@ def load_yaml(text: str, what: str) -> Any:
     Raises ``duplicate-key``, or ``bad-yaml`` for what is no YAML, for tags and for too many
     aliases; both with the line.
     """
+    return _loaded(_TextLoader, text, what)[0]
+
+
+class Lines(dict[str, int]):
+    """The line on which each value of a document begins, from 1, by its path as in errors."""
+
+    def of(self, path: str | None) -> str:
+        """`path` with the line of what it leads to, or else of what has to have it."""
+        above = path or ""
+        while above and above not in self:
+            above = above[: max(above.rfind("."), above.rfind("["), 0)]
+        line = f"line {self.get(above, 1)}"
+        return f"{line}: {path}" if path else line
+
+
+class Loaded(NamedTuple):
+    """A document, and where in its file what stands."""
+
+    value: Any
+    lines: Lines
+
+
+def load_document(text: str, what: str) -> Loaded:
+    """The document that the YAML `text`, called `what`, has: what JSON can have, and no more.
+
+    Dates, and words such as ``yes``, are text. Raises what `load_yaml` raises.
+    """
+    value, node = _loaded(_JsonLoader, text, what)
+    lines = Lines()
+    _note_lines(node, (), lines)
+    return Loaded(value, lines)
+
+
+def _note_lines(node: yaml.Node | None, path: tuple[str | int, ...], lines: Lines) -> None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            place = (*path, key.value)
+            lines[dotted(place)] = key.start_mark.line + 1
+            _note_lines(value, place, lines)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            lines[dotted((*path, index))] = value.start_mark.line + 1
+            _note_lines(value, (*path, index), lines)
+
+
+def _loaded(kind: type[_StrictLoader], text: str, what: str) -> tuple[Any, yaml.Node | None]:
     try:
-        # _TextLoader is a SafeLoader.
-        return yaml.load(text, Loader=_TextLoader)  # noqa: S506
+        loader = kind(text)
+        try:
+            node = loader.get_single_node()
+            return (None if node is None else loader.construct_document(node)), node
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         code = error.code if isinstance(error, _Refused) else "bad-yaml"
         mark = error.problem_mark or error.context_mark

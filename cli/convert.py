@@ -1,0 +1,95 @@
+"""`chiron convert`: a workflow in another form, or as a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli import options
+from cli.output import progress
+from workflow.chart import chart_of
+from workflow.chart_svg import svg
+from workflow.conversion import as_plain, as_states
+from workflow.documents import write_atomically
+from workflow.errors import ChironError
+from workflow.folder import default_name, parse_workflow
+from workflow.forms import WORKFLOW_FILES, known_form, read_written, workflow_file
+from workflow.model import Workflow
+from workflow.names import AsWritten
+
+
+@click.command("convert")
+@click.argument("source", metavar="DIR|FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice(["asl", "dag", "svg"]),
+    required=True,
+    help="States Language, a plain DAG, or a picture.",
+)
+@click.option("-o", "--output", type=options.Output(), help="The file to write, else stdout.")
+def command(source: Path, form: str, output: Path | None) -> None:
+    """Write a workflow, of any form, in another form or as a picture.
+
+    What the other form cannot say is refused: a plain DAG does not decide, and a state machine
+    runs tasks in series and in parallel branches.
+
+    \b
+    Example:
+      chiron convert benchmarks/finra --to svg -o finra.svg
+    """
+    text = _WRITERS[form](*_read(source))
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_atomically(output, text)
+        progress(f"wrote {output}")
+
+
+def _read(source: Path) -> tuple[Workflow, dict[str, Any]]:
+    """The workflow in a folder or a file, and its document in a form of this project."""
+    file = workflow_file(source) if source.is_dir() else source
+    if file is None:
+        message = f"folder {source} has no {' or '.join(WORKFLOW_FILES)}: name the workflow's file"
+        raise ChironError("missing-file", message)
+    written = read_written(file)
+    name = default_name(source if source.is_dir() else file.with_suffix(""))
+    try:
+        with written.placing():
+            workflow = parse_workflow(written.document, name, AsWritten())
+            return workflow, known_form(written.document).document
+    except ChironError as error:
+        raise error.within(str(file)) from None
+
+
+def _asl(workflow: Workflow, document: dict[str, Any]) -> str:
+    if "States" in document:
+        return _json(document)
+    named = {"Name": document["name"]} if "name" in document else {}
+    return _json(named | as_states(workflow))
+
+
+def _dag(workflow: Workflow, document: dict[str, Any]) -> str:
+    if "tasks" in document:
+        return _json(document)
+    named = {"name": document["Name"]} if "Name" in document else {}
+    return _json(named | as_plain(workflow))
+
+
+def _svg(workflow: Workflow, _: dict[str, Any]) -> str:
+    return svg(chart_of(workflow), workflow.name)
+
+
+_WRITERS: dict[str, Callable[[Workflow, dict[str, Any]], str]] = {
+    "asl": _asl,
+    "dag": _dag,
+    "svg": _svg,
+}
+
+
+def _json(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

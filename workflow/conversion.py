@@ -1,0 +1,190 @@
+"""Workflows in the other form: a plain DAG as States Language, and the other way round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from workflow.dag import parse_dag
+from workflow.errors import ChironError
+from workflow.model import Source, Workflow, names_in
+from workflow.names import STATE_NAME_LIMIT, AsWritten, check_task_name, shown
+
+
+def as_plain(workflow: Workflow) -> dict[str, Any]:
+    """The document of a plain DAG that is `workflow`.
+
+    Raises ``not-plain`` where none is: for a machine that decides, an end that fails, and lists of
+    one answer, as a Parallel of one branch makes them.
+    """
+    if workflow.machine is not None:
+        kinds = ("Choice", "Map", "Wait")
+        named = [f"{k} {shown(n)}" for n, k in _states(workflow.machine) if k in kinds]
+        what = f"state machine ({', '.join(named[:6])})" if named else "state machine"
+        raise ChironError(
+            "not-plain",
+            f"a {what} decides or changes data while it runs, and a plain DAG does not: keep it as "
+            "States Language",
+            functions=[name for name, kind in _states(workflow.machine) if kind in kinds],
+        )
+    if workflow.failure is not None:
+        message = f"the workflow ends in Fail {shown(workflow.failure.error)}, and a plain DAG "
+        raise ChironError("not-plain", f"{message}answers: take the Fail out")
+    document = {
+        "tasks": {task.name: task.function for task in workflow.tasks},
+        "edges": [[before, task.name] for task in workflow.tasks for before in task.predecessors],
+    }
+    again = parse_dag(document, workflow.name, AsWritten())
+    for name in workflow.by_name:
+        if again.by_name[name].source != workflow.by_name[name].source:
+            raise _list_of_one(f"task {shown(name)} takes", name)
+    if again.output != workflow.output:
+        raise _list_of_one("the workflow answers", *names_in(workflow.output))
+    return document
+
+
+def _list_of_one(what: str, *tasks: str) -> ChironError:
+    return ChironError(
+        "not-plain",
+        f"{what} other data than in a plain DAG: a list of one, or what another task takes alone. "
+        "Take the Parallel out",
+        functions=tasks,
+    )
+
+
+def _states(scope: dict[str, Any]) -> list[tuple[str, str]]:
+    """The names and types of all states, at any depth."""
+    found = []
+    for name, state in scope["States"].items():
+        found.append((name, state["Type"]))
+        inner = [*state.get("Branches", ()), *filter(None, [state.get("ItemProcessor")])]
+        found += [each for below in inner for each in _states(below)]
+    return found
+
+
+def as_states(workflow: Workflow) -> dict[str, Any]:
+    """The state machine that is the DAG `workflow`: the same tasks get the same data, as early.
+
+    Raises ``not-series-parallel`` where its tasks are no chains and parallel branches of chains.
+    """
+    for task in workflow.tasks:
+        check_task_name(task.name, f"tasks.{task.name}", STATE_NAME_LIMIT)
+    chain = _Series(workflow).whole()
+    names = _Names(set(workflow.by_name))
+    return _scope(chain, workflow, names)
+
+
+#: Tasks and parallel branches, one after another.
+_Chain = list["str | list[_Branch]"]
+
+
+@dataclass
+class _Branch:
+    """A chain, and the task whose answer comes out of it."""
+
+    chain: _Chain
+    end: str
+
+
+class _Series:
+    def __init__(self, workflow: Workflow) -> None:
+        self._workflow = workflow
+        self._takers: dict[Source, list[str]] = {}
+        for task in workflow.tasks:
+            self._takers.setdefault(task.source, []).append(task.name)
+        #: The lists that tasks, or the workflow, are given, by each task in them.
+        self._joins: dict[str, list[tuple[str, ...]]] = {}
+        for source in (*self._takers, workflow.output):
+            if isinstance(source, tuple) and len(source) > 1:
+                for name in source:
+                    if source not in self._joins.setdefault(name, []):
+                        self._joins[name].append(source)
+
+    def whole(self) -> _Chain:
+        """All tasks as one chain."""
+        chain, end = self._from(None)
+        if end != self._workflow.output:
+            raise _crossing([*names_in(end), *names_in(self._workflow.output)])
+        return chain
+
+    def _from(self, source: Source) -> tuple[_Chain, Source]:
+        """What comes of `source`, and the source with which it ends."""
+        chain: _Chain = []
+        while takers := self._takers.get(source):
+            if isinstance(source, str) and self._joins.get(source):
+                raise _crossing([source, *takers])
+            if len(takers) == 1:
+                chain.append(takers[0])
+                source = takers[0]
+                continue
+            branches = [self._branch([name], name) for name in takers]
+            branches, source = self._merged(branches)
+            if len(branches) == 1:
+                chain += branches[0].chain
+            else:
+                chain.append(branches)
+        return chain, source
+
+    def _branch(self, start: _Chain, source: Source) -> _Branch:
+        more, end = self._from(source)
+        if not isinstance(end, str):
+            raise _crossing(names_in(end))
+        return _Branch(start + more, end)
+
+    def _merged(self, branches: list[_Branch]) -> tuple[list[_Branch], Source]:
+        """The branches that all end in one list, those joined before put together; and the list."""
+        while True:
+            ends = {branch.end: branch for branch in branches}
+            lists = {each for end in ends for each in self._joins.get(end, ())}
+            ready = [each for each in lists if set(each) <= set(ends)]
+            if any(len(self._joins.get(end, ())) != 1 for end in ends) or not ready:
+                raise _crossing([*ends, *(name for each in lists for name in each)])
+            source = ready[0]
+            mine = [ends[name] for name in source]
+            if len(mine) == len(branches):
+                return mine, source
+            takers = self._takers.get(source, [])
+            more, end = self._from(source)
+            if not takers or not isinstance(end, str):
+                raise _crossing(source)
+            rest = [branch for branch in branches if branch not in mine]
+            branches = [*rest, _Branch([mine, *more], end)]
+
+
+def _crossing(tasks: Any) -> ChironError:
+    named = list(dict.fromkeys(tasks))
+    return ChironError(
+        "not-series-parallel",
+        f"the tasks {', '.join(shown(name) for name in named[:8])} form no series of parallel "
+        "branches: a state machine would have to run some later than needed; keep the plain DAG",
+        functions=named,
+    )
+
+
+class _Names:
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+        self._count = 0
+
+    def next(self) -> str:
+        """A name that no task has."""
+        while True:
+            self._count += 1
+            name = f"Parallel {self._count}"
+            if name not in self._taken:
+                return name
+
+
+def _scope(chain: _Chain, workflow: Workflow, names: _Names) -> dict[str, Any]:
+    named = [(step, step if isinstance(step, str) else names.next()) for step in chain]
+    states: dict[str, Any] = {}
+    for index, (step, name) in enumerate(named):
+        state: dict[str, Any]
+        if isinstance(step, str):
+            state = {"Type": "Task", "Resource": workflow.function_of(step)}
+        else:
+            branches = [_scope(branch.chain, workflow, names) for branch in step]
+            state = {"Type": "Parallel", "Branches": branches}
+        last = index + 1 == len(named)
+        states[name] = state | ({"End": True} if last else {"Next": named[index + 1][1]})
+    return {"StartAt": named[0][1], "States": states}

@@ -1,0 +1,108 @@
+"""The forms in which a workflow can be written, and the file of it in a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workflow.dataflows import is_dataflows, translate_dataflows
+from workflow.documents import parse_json, read_file
+from workflow.errors import ChironError
+from workflow.faasflow import is_flat, is_nested, translate_flat, translate_nested
+from workflow.steps import Translated
+from workflow.strict_yaml import Lines, load_document
+
+#: The file of a workflow that is written as JSON, and those as YAML; a folder has one of them.
+WORKFLOW_FILE = "workflow.json"
+WORKFLOW_FILES = (WORKFLOW_FILE, "workflow.yaml", "workflow.yml")
+#: Largest such file, in bytes: thousands of states.
+WORKFLOW_LIMIT = 4 * 1024 * 1024
+
+_FORMS = (
+    (is_dataflows, translate_dataflows),
+    (is_flat, translate_flat),
+    (is_nested, translate_nested),
+)
+
+
+def known_form(document: Any) -> Translated:
+    """`document` as a plain DAG or as States Language: as it is, or translated.
+
+    Raises ``bad-document`` where it is of no form, and what its translation raises.
+    """
+    if isinstance(document, dict):
+        if "States" in document or "tasks" in document:
+            return Translated(document, {})
+        for is_form, translate in _FORMS:
+            if is_form(document):
+                return translate(document)
+    raise ChironError(
+        "bad-document",
+        'a workflow is an object with "StartAt" and "States" (Amazon States Language), '
+        'with "tasks" and "edges", or of the form of FaaSFlow or DataFlower',
+    )
+
+
+class Written(NamedTuple):
+    """A document as its file has it, and the lines of what it has; no lines where it is JSON."""
+
+    document: Any
+    lines: Lines | None
+
+    @contextmanager
+    def placing(self) -> Iterator[None]:
+        """Have ChironErrors of the block say the lines of their paths."""
+        try:
+            yield
+        except ChironError as error:
+            raise (error.relocated(self.lines.of) if self.lines is not None else error) from None
+
+
+def read_written(file: Path) -> Written:
+    """The document in a file: YAML if its name says so, else JSON.
+
+    Raises ``missing-file``, ``too-large``, ``bad-json``, ``bad-yaml``, ``duplicate-key``.
+    """
+    what = f"workflow {file}"
+    content = read_file(file, what, WORKFLOW_LIMIT)
+    if file.suffix.lower() not in (".yaml", ".yml"):
+        return Written(parse_json(content, what), None)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise ChironError("bad-yaml", f"{what} is not UTF-8") from None
+    return Written(*load_document(text, what))
+
+
+def workflow_file(folder: Path) -> Path | None:
+    """The file of the workflow in `folder`, None without one; ``two-workflows`` with several."""
+    there = [folder / name for name in WORKFLOW_FILES if os.path.lexists(folder / name)]
+    if len(there) > 1:
+        listed = " and ".join(file.name for file in there)
+        raise ChironError("two-workflows", f"folder {folder} has {listed}: keep one of them")
+    return there[0] if there else None
+
+
+def workflow_folders(base: Path, below: str = "") -> list[Path]:
+    """The folders with the file of a workflow, at the glob pattern `below` of `base`, sorted."""
+    found = {file.parent for name in WORKFLOW_FILES for file in base.glob(f"{below}{name}")}
+    return sorted(found)
+
+
+@contextmanager
+def at_origins(origins: dict[str, str]) -> Iterator[None]:
+    """Have ChironErrors of the block, of a translated document, name what it was made of."""
+
+    def origin(path: str | None) -> str | None:
+        above = path or ""
+        while above and above not in origins:
+            above = above.rpartition(".")[0]
+        return origins.get(above, path)
+
+    try:
+        yield
+    except ChironError as error:
+        raise (error.relocated(origin) if origins else error) from None
