@@ -112,7 +112,7 @@ class _Series:
         chain: _Chain = []
         while takers := self._takers.get(source):
             if isinstance(source, str) and self._joins.get(source):
-                raise _crossing([source, *takers])
+                raise _crossing([source, *takers, *(n for j in self._joins[source] for n in j)])
             if len(takers) == 1:
                 chain.append(takers[0])
                 source = takers[0]
@@ -156,7 +156,8 @@ def _crossing(tasks: Any) -> ChironError:
     return ChironError(
         "not-series-parallel",
         f"the tasks {', '.join(shown(name) for name in named[:8])} form no series of parallel "
-        "branches: a state machine would have to run some later than needed; keep the plain DAG",
+        "branches: a state machine would run some later than needed, or give them other lists: "
+        "keep the plain DAG",
         functions=named,
     )
 

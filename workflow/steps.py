@@ -82,7 +82,9 @@ class Translated(NamedTuple):
 
 
 def checked(steps: Sequence[Step]) -> dict[str, Step]:
-    """The steps by name; ``duplicate-state``, ``unknown-next``, ``cycle``, ``bad-name`` else."""
+    """The steps by name; ``no-tasks``, ``duplicate-state``, ``unknown-next``, ``bad-name`` else."""
+    if not any(step.function for step in steps):
+        raise ChironError("no-tasks", "the workflow has no function: add one")
     by_name: dict[str, Step] = {}
     for step in steps:
         check_task_name(step.name, step.path)

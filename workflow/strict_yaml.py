@@ -16,6 +16,7 @@ from workflow.names import shown
 #: Values of one document, aliases written out: a few lines of them could stand for millions.
 MAX_VALUES = 100_000
 _NULL = "tag:yaml.org,2002:null"
+_MERGE = "tag:yaml.org,2002:merge"
 
 
 class _Refused(yaml.MarkedYAMLError):
@@ -77,7 +78,14 @@ class _TextLoader(_StrictLoader):
 
 
 class _JsonLoader(_StrictLoader):
-    """Takes for numbers and booleans what JSON has for them, and all else for text."""
+    """Takes for numbers and booleans what JSON has for them, and all else, and keys, for text."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        for key, _ in node.value:
+            if key.tag != _MERGE:
+                key.tag = "tag:yaml.org,2002:str"
+        return node
 
 
 def _resolvers(loader: type[_StrictLoader], found: dict[str, tuple[str, str]]) -> None:

@@ -42,8 +42,8 @@ BAD_WORKFLOWS: dict[str, tuple[Any, list[str]]] = {
     "a duplicate key": ('{"StartAt": "A", "StartAt": "B", "States": {}}', ["'StartAt'", "twice"]),
     "an empty Parallel": (machine(P=parallel()), ["at least one branch", "States.P.Branches"]),
     "an unsupported state": (
-        machine(C={"Type": "Choice", "Choices": []}),
-        ["'Choice'", "supported: Task, Parallel", "States.C.Type"],
+        machine(C={"Type": "Choise", "Choices": []}),
+        ["'Choise'", "there are: Task, Parallel, Map", "States.C.Type"],
     ),
     "a bad name": (machine(A=task("Side")), ['"Side": "side"', "lower-case", "States.A.Resource"]),
     "a name with code in it": (

@@ -12,21 +12,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from openfaas.handlers import read_requirements
 from openfaas.stack import read_stack
 from profiler.strace_text import parse as parse_strace
 from workflow.documents import parse_json, validate
 from workflow.errors import ChironError
 from workflow.folder import parse_workflow
+from workflow.forms import known_form
 from workflow.plan import Plan
 from workflow.profile import Profile
+from workflow.strict_yaml import load_document
 
 Parser = Callable[[bytes, Path], Any]
 
 
 def parse_workflow_bytes(data: bytes, _: Path) -> Any:
-    """Either form of workflow.json."""
+    """workflow.json, of any form."""
     return parse_workflow(parse_json(data, "workflow"))
+
+
+def parse_workflow_yaml(data: bytes, _: Path) -> Any:
+    """workflow.yaml, of any form, which is translated."""
+    return known_form(load_document(data.decode(errors="replace"), "workflow").value)
 
 
 def parse_profile(data: bytes, _: Path) -> Any:
@@ -165,6 +174,103 @@ _REQUIREMENTS = (
 _DAG = {"name": "w", "tasks": {"a": "f", "b": "g"}, "edges": [["a", "b"]]}
 
 
+_FLAT = {
+    "name": "w",
+    "global_input": {"x": {"type": "pass", "size": 8}},
+    "functions": [
+        {
+            "name": "a",
+            "source": "f",
+            "runtime": 0.5,
+            "input": {"x": {"type": "pass", "value": {"function": "INPUT", "parameter": "x"}}},
+            "output": {"parts": {"type": "keys", "size": 8}},
+            "next": {"type": "foreach", "nodes": ["b"]},
+        },
+        {
+            "name": "b",
+            "source": "g",
+            "input": {"p": {"type": "key", "value": {"function": "a", "parameter": "parts"}}},
+            "output": {"n": {"type": "pass"}},
+            "next": {"type": "pass", "nodes": ["v"]},
+        },
+        {
+            "name": "v",
+            "source": "VIRTUAL",
+            "next": {
+                "type": "switch",
+                "conditions": ["a.parts > 3", "default"],
+                "nodes": ["c", "END"],
+            },
+        },
+        {"name": "c", "source": "f"},
+    ],
+}
+_NESTED = {
+    "name": "w",
+    "type": "sequence",
+    "steps": [
+        {"name": "a", "type": "function", "source": "f", "output": ["x", "y"]},
+        {
+            "name": "p",
+            "type": "parallel",
+            "branches": [
+                {
+                    "name": "b",
+                    "type": "foreach",
+                    "inputMappings": [{"target": "i", "source": "LOCAL.x[*]"}],
+                    "task": {"name": "t", "type": "function", "source": "g"},
+                },
+                {
+                    "name": "s",
+                    "type": "switch",
+                    "choices": [
+                        {
+                            "condition": "LOCAL.y == 'A'",
+                            "go": {"name": "d", "type": "function", "source": "f"},
+                        }
+                    ],
+                },
+            ],
+        },
+    ],
+}
+_DATAFLOWS = {
+    "workflow_name": "w",
+    "global_inputs": {"$USER.x": {"type": "NORMAL", "dest": {"a": {"block": {"x": None}}}}},
+    "templates": {
+        "a": {
+            "blocks": {
+                "block": {
+                    "type": "SWITCH",
+                    "input_datas": {"x": {"type": "NORMAL"}},
+                    "output_datas": {"parts": {"type": "FOREACH"}, "odd": {"type": "NORMAL"}},
+                    "conditions": {
+                        "odd==True": {"parts": {"b": {"block": {"part": None}}}},
+                        "default": {"virtual.start": "$USER"},
+                    },
+                }
+            }
+        },
+        "b": {
+            "blocks": {
+                "block": {
+                    "input_datas": {"part": {"type": "NORMAL"}},
+                    "output_datas": {"n": {"type": "MERGE", "dest": {"c": {"block": {"n": None}}}}},
+                }
+            }
+        },
+        "c": {
+            "blocks": {
+                "block": {
+                    "input_datas": {"n": {"type": "LIST"}},
+                    "output_datas": {"sum": {"type": "NORMAL", "dest": "$USER"}},
+                }
+            }
+        },
+    },
+}
+
+
 def _json(value: Any) -> bytes:
     return json.dumps(value).encode()
 
@@ -174,6 +280,10 @@ PARSERS: dict[str, tuple[Parser, bytes]] = {
     "asl": (parse_workflow_bytes, _json(_STATES)),
     "machine": (parse_workflow_bytes, _json(_MACHINE)),
     "dag": (parse_workflow_bytes, _json(_DAG)),
+    "flat": (parse_workflow_bytes, _json(_FLAT)),
+    "nested": (parse_workflow_bytes, _json(_NESTED)),
+    "dataflows": (parse_workflow_bytes, _json(_DATAFLOWS)),
+    "yaml": (parse_workflow_yaml, yaml.safe_dump(_NESTED).encode()),
     "profile": (parse_profile, _json(_PROFILE)),
     "plan": (parse_plan, _json(_PLAN)),
     "stack": (parse_stack, _STACK),

@@ -14,7 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-PARSERS = ["asl", "machine", "dag", "profile", "plan", "stack", "requirements", "strace"]
+PARSERS = [
+    *("asl", "machine", "dag", "flat", "nested", "dataflows", "yaml"),
+    *("profile", "plan", "stack", "requirements", "strace"),
+]
 #: Inputs of a soak: of all parsers together more than a million.
 INPUTS, GUIDED = 160_000, 20_000
 SHORT = settings(
