@@ -33,7 +33,12 @@ def handle(req):
 """,
     "text": "def handle(req):\n    return f'no JSON: \\u00e9 {len(req)}'\n",
     "count": "import zlib\n\ndef handle(req):\n    return str(zlib.crc32(req.encode()) % 7)\n",
-    "listed": "import json\n\ndef handle(req):\n    return json.dumps([len(req), 'a', {'b': None}])\n",
+    "listed": """
+import json
+
+def handle(req):
+    return json.dumps([len(req), "a", {"b": None}])
+""",
 }
 INVOKE = "arn:aws:states:::lambda:invoke"
 _VALUES = [0, 3, -1.5, "5", "ab", "", None, True, [], [1, [2]], {}, {"size": 2}, {"a": {"b": 1}}]
