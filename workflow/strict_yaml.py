@@ -110,7 +110,19 @@ _resolvers(
 )
 for _loader in (_TextLoader, _JsonLoader):  # an empty scalar is null
     _loader.add_implicit_resolver(_NULL, re.compile("$"), [""])
-_JsonLoader.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(node.value))
+
+
+def _number(_: _JsonLoader, node: yaml.ScalarNode) -> int | float:
+    if node.tag.endswith("float"):
+        return float(node.value)
+    try:
+        return int(node.value)
+    except ValueError:
+        raise _Refused("bad-yaml", "a number with too many digits", node.start_mark) from None
+
+
+for _kind in ("int", "float"):
+    _JsonLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number)
 
 
 def load_yaml(text: str, what: str) -> Any:
