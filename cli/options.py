@@ -135,10 +135,13 @@ def choices(command: Command) -> Command:
     @_option("--trigger", type=click.Choice(get_args(TriggerKind)))
     @_option("--strategy", type=click.Choice(get_args(Strategy)))
     @_option("--headroom", is_flag=True)
+    @_option("--percentile", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT")
     @_option("--max-functions", type=click.IntRange(min=1))
     @_option("--node-memory", "node_memory_mib", type=click.IntRange(min=1), metavar="MIB")
     @functools.wraps(command)
     def with_choices(*arguments: Any, **others: Any) -> Any:
+        if others["headroom"] and others["percentile"] is not None:
+            raise click.UsageError("--headroom is for every request: leave --percentile out")
         chosen = Choices(**{name: others.pop(name) for name in Choices.model_fields})
         return command(*arguments, choices=chosen, **others)
 

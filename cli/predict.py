@@ -11,15 +11,15 @@ import click
 from cli import options
 from cli.artefacts import measured, read_plan
 from cli.output import emit, progress, table, warn
-from predictor.explain import Explanation, Parts, explain
-from predictor.plan_timeline import plan_timeline
-from predictor.predict import Predictor, predict
+from predictor.explain import Explanation, Parts, PayloadExplanation, explanation
+from predictor.predict import predict
 from predictor.trace import chrome_trace
 from workflow.documents import parse_json, validate, write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
 from workflow.plan import Plan, Prediction
+from workflow.trace import task_of
 
 _PARTS = tuple(Parts.model_fields)
 
@@ -65,23 +65,18 @@ def command(
             click.echo(predict(plan, workflow, functions, place).model_dump_json(exclude_none=True))
     elif plan_file is not None:
         plan = _checked(read_plan(plan_file), workflow, f"plan {plan_file}")
-        prediction = predict(plan, workflow, functions, place)
-        timeline = plan_timeline(plan, workflow, Predictor(functions, place))
-        explanation = Explanation(
-            prediction=prediction,
-            request_ms=timeline.request_ms,
-            steps=tuple(explain(timeline)),
-        )
+        found, timelines = explanation(plan, workflow, functions, place)
         if trace:
-            write_atomically(trace, json.dumps(chrome_trace(timeline)) + "\n")
-            progress(f"wrote {trace}")
+            write_atomically(trace, json.dumps(chrome_trace(timelines[0])) + "\n")
+            of = f", of {found.payloads[0].payload}" if len(found.payloads) > 1 else ""
+            progress(f"wrote {trace}{of}")
         if as_json:
-            emit(explanation if explained else prediction, None, as_json)
+            emit(found if explained else found.prediction, None, as_json)
         else:
-            _show(plan, prediction)
+            _show(plan, found.prediction)
             if explained:
-                _show_explanation(explanation)
-            warn(prediction.warnings)
+                _show_explanation(found)
+            warn(found.prediction.warnings)
 
 
 def _lines(path: Path, workflow: Workflow) -> Iterator[Plan]:
@@ -107,19 +102,32 @@ def _checked(plan: Plan, workflow: Workflow, what: str) -> Plan:
 
 
 def _show(plan: Plan, prediction: Prediction) -> None:
-    names = ("latency", "low", "high")
+    names = ["latency", "low", "high", *(["p95"] if prediction.p95_ms is not None else [])]
     rows = [[name, f"{getattr(prediction, name + '_ms'):.2f}"] for name in names]
     table(f"{plan.workflow}, {plan.planner}, {plan.mechanisms}", ["", "predicted ms"], rows)
 
 
 def _show_explanation(explanation: Explanation) -> None:
+    if explanation.tasks:
+        rows = [
+            [each.task, f"{each.requests:.1%}", f"{each.runs:.2f}", f"{each.failed:.1%}"]
+            for each in explanation.tasks
+        ]
+        table("what is run", ["task", "of requests", "runs a request", "failed"], rows)
     names = (name.removesuffix("_ms").replace("_", " ") for name in _PARTS)
     columns = ["the request waits for", *names]
-    rows = [
-        [
-            f"{each.task} in {each.wrap}",
-            *(f"{getattr(each.parts, name):.2f}" for name in _PARTS),
-        ]
-        for each in explanation.steps
-    ]
-    table("where the time goes, ms", columns, rows)
+    for payload in explanation.payloads:
+        which = f" with {payload.payload}" if len(explanation.payloads) > 1 else ""
+        table(f"where the time goes{which}, ms", columns, list(_rows(payload)))
+
+
+def _rows(explanation: PayloadExplanation) -> Iterator[list[str]]:
+    """A row for each task, which may be waited for several times."""
+    together: dict[str, list[Parts]] = {}
+    for step in explanation.steps:
+        task = task_of(step.task) or step.task
+        together.setdefault(f"{task} in {step.wrap}", []).append(step.parts)
+    for what, each in together.items():
+        times = f", {len(each)} times" if len(each) > 1 else ""
+        parts = (sum(getattr(parts, name) for parts in each) for name in _PARTS)
+        yield [f"{what}{times}", *(f"{part_ms:.2f}" for part_ms in parts)]

@@ -86,7 +86,8 @@ def command(
     emit(plan, output, as_json)
     if not as_json and tasks < _MANY_TASKS:
         found = considered(job, choices.mechanism, _PICTURE_S)
-        picture = Picture(plan.workflow, slo, found, plan, choices.headroom)
+        chosen = Option(plan, job.judged_ms(plan.predicted), fits=True) if plan.predicted else None
+        picture = Picture(plan.workflow, slo, found, chosen, job.judgement)
         show(picture)
         if find_spec("matplotlib"):
             file = output.with_suffix(".png")
@@ -100,7 +101,7 @@ def _pareto(
     job: Job, slo_ms: float, mechanism: MechanismChoice, output: Path, as_json: bool
 ) -> None:
     found = considered(job, mechanism)
-    picture = Picture(job.workflow.name, slo_ms, found, headroom=job.headroom)
+    picture = Picture(job.workflow.name, slo_ms, found, judgement=job.judgement)
     if output.suffix.lower() == ".png":
         draw(picture, output)
         progress(f"wrote {output}")

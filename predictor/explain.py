@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
-from predictor.plan_timeline import Step, Timeline
+from predictor.plan_timeline import Step, Timeline, plan_timeline
+from predictor.predict import Predictor, predict
 from predictor.simulator import Span
+from predictor.unrolling import run_of
 from workflow.documents import Document
-from workflow.plan import Prediction
+from workflow.model import Workflow
+from workflow.plan import Plan, Prediction
+from workflow.platform import Platform
+from workflow.profile import Profile, Share
 
 
 class Parts(Document):
@@ -37,13 +43,39 @@ class StepExplanation(Document):
     parts: Parts
 
 
-class Explanation(Document):
-    """A prediction and where its time goes; ``request_ms`` is the request's own way and back."""
+class PayloadExplanation(Document):
+    """Where the time goes of a request; ``request_ms`` is its own way and back."""
 
-    format: int = 2
-    prediction: Prediction
+    payload: str
+    weight: float
+    latency_ms: float
     request_ms: float
     steps: tuple[StepExplanation, ...]
+
+
+class TaskShare(Document):
+    """How often a task is run where the workflow decides that.
+
+    ``requests`` is the share of requests that run it, ``runs`` how often one of all requests does
+    in the mean, ``failed`` the share of these runs that fails.
+    """
+
+    task: str
+    requests: float
+    runs: float
+    failed: float
+
+
+class Explanation(Document):
+    """A prediction and where its time goes, payload by payload.
+
+    Of a workflow that decides while it runs, ``tasks`` says what it decides how often.
+    """
+
+    format: Literal[3] = 3
+    prediction: Prediction
+    payloads: tuple[PayloadExplanation, ...]
+    tasks: tuple[TaskShare, ...] = ()
 
 
 _PART_OF_KIND = {
@@ -55,6 +87,50 @@ _PART_OF_KIND = {
     "started": "startup_ms",
     "join": "computing_ms",
 }
+
+
+def explanation(
+    plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
+) -> tuple[Explanation, list[Timeline]]:
+    """The prediction of `plan` and the reasons, and the timeline of a request of each payload.
+
+    Raises what `predictor.predict.predict` raises.
+    """
+    mix = profile.mix
+    timelines = []
+    for share in mix:
+        run = run_of(workflow, share.profile)
+        timelines.append(plan_timeline(*run.placed(plan), Predictor(run.profile, platform)))
+    found = Explanation(
+        prediction=predict(plan, workflow, profile, platform),
+        payloads=tuple(
+            PayloadExplanation(
+                payload=share.payload,
+                weight=share.weight,
+                latency_ms=round(timeline.latency_ms, 4),
+                request_ms=timeline.request_ms,
+                steps=tuple(explain(timeline)),
+            )
+            for share, timeline in zip(mix, timelines, strict=True)
+        ),
+        tasks=tuple(_shares(workflow, mix)) if workflow.machine is not None else (),
+    )
+    return found, timelines
+
+
+def _shares(workflow: Workflow, mix: Sequence[Share]) -> Iterator[TaskShare]:
+    total = sum(share.weight for share in mix)
+    traces = [(share.profile.payloads[0].trace, share.weight / total) for share in mix]
+    for task in workflow.by_name:
+        each = [([i for i in trace if i.task == task], weight) for trace, weight in traces]
+        runs = sum(weight * len(instances) for instances, weight in each)
+        failed = sum(weight * sum(i.failed for i in instances) for instances, weight in each)
+        yield TaskShare(
+            task=task,
+            requests=round(sum(weight for instances, weight in each if instances), 4),
+            runs=round(runs, 4),
+            failed=round(failed / runs, 4) if runs else 0.0,
+        )
 
 
 def explain(timeline: Timeline) -> list[StepExplanation]:

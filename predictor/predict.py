@@ -13,7 +13,7 @@ from predictor.image import Image
 from predictor.mechanisms import mechanism_of
 from predictor.mechanisms.mechanism import Costs
 from predictor.simulator import Interpreter, Processes, Run, Simulator, Span, Work, WorkKind
-from predictor.unrolling import as_run
+from predictor.unrolling import run_of
 from predictor.wiring import Wired, wired
 from workflow.model import Workflow, names_in
 from workflow.plan import Plan, Prediction
@@ -196,12 +196,14 @@ def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
     each = [_predict_one(plan, workflow, share.profile, platform) for share in mix]
     if len(mix) == 1:
         return each[0]
+    latencies_ms = [one.latency_ms for one in each]
     return Prediction(
-        latency_ms=mean_ms(mix, [one.latency_ms for one in each]),
+        latency_ms=mean_ms(mix, latencies_ms),
         low_ms=min(one.low_ms for one in each),
         high_ms=max(one.high_ms for one in each),
         warnings=each[0].warnings,  # which are of the whole profile
-        payloads_ms={share.payload: one.latency_ms for share, one in zip(mix, each, strict=True)},
+        p95_ms=percentile_ms(mix, latencies_ms, 95),
+        payloads_ms=dict(zip((share.payload for share in mix), latencies_ms, strict=True)),
     )
 
 
@@ -211,11 +213,27 @@ def mean_ms(mix: Sequence[Share], latencies_ms: Iterable[float]) -> float:
     return round(fmean(rounded, [share.weight for share in mix]), 4)
 
 
+def percentile_ms(mix: Sequence[Share], latencies_ms: Iterable[float], percent: float) -> float:
+    """What `percent` % of the requests of a mix of payloads stay within, by each one's latency."""
+    found = list(latencies_ms)
+    return round(found[at_percentile(mix, found, percent)], 4)
+
+
+def at_percentile(mix: Sequence[Share], values: Sequence[float], percent: float) -> int:
+    """Which payload has the smallest of `values` that `percent` % of the requests do not exceed."""
+    order = sorted(range(len(mix)), key=values.__getitem__)
+    shares = list(accumulate(mix[place].weight for place in order))
+    # What is to be all of them may add up to a little less, as it is rounded.
+    wanted = shares[-1] * percent / 100 * (1 - 1e-9)
+    return next(place for place, share in zip(order, shares, strict=True) if share >= wanted)
+
+
 def _predict_one(
     plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
 ) -> Prediction:
     """What `predict` says of a single payload."""
-    plan, workflow, profile = as_run(plan, workflow, profile)
+    run = run_of(workflow, profile)
+    (plan, workflow), profile = run.placed(plan), run.profile
     latency = Predictor(profile, platform).plan_ms(plan, workflow)
     below_ms = [latency * platform.prediction_error]
     above_ms = [latency * platform.prediction_error]

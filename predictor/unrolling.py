@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from workflow.errors import ChironError
 from workflow.model import Task, Workflow
@@ -12,38 +13,47 @@ from workflow.profile import FunctionProfile, Period, Profile
 from workflow.trace import Instance, task_of, unrolled, wait_of
 
 #: Of a wrap that has the request and runs nothing for it.
-_NOTHING = Instance()
+_IDLE = Task(f"{wait_of(Instance())}#0", wait_of(Instance()), None)
 
 
-def as_run(plan: Plan, workflow: Workflow, profile: Profile) -> tuple[Plan, Workflow, Profile]:
-    """All three as they are; of a workflow that decides, as the payload of `profile` has it run.
+class Run(NamedTuple):
+    """What a workflow did for a payload, as one that decides nothing, and what its functions do.
+
+    ``decided`` is whether it differs from the workflow, which then has a plan of its own.
+    """
+
+    workflow: Workflow
+    profile: Profile
+    decided: bool
+
+    def placed(self, plan: Plan) -> tuple[Plan, Workflow]:
+        """A plan of the workflow's tasks as one of what is run, and that."""
+        if not self.decided:
+            return plan, self.workflow
+        plan = expanded(plan, self.workflow)
+        if plan.wraps[0].processes != ((_IDLE.name,),):
+            return plan, self.workflow
+        name, tasks, output = self.workflow.name, self.workflow.tasks, self.workflow.output
+        return plan, Workflow(name, (_IDLE, *tasks), output)
+
+
+def run_of(workflow: Workflow, profile: Profile) -> Run:
+    """What `workflow` does with the payload of `profile`; itself, where it decides nothing.
 
     Raises ``no-trace`` where the profile does not say what it did, and ``unknown-function``.
     """
     if workflow.machine is None:
-        return plan, workflow, profile
-    static = run_of(workflow, profile)
-    plan = expanded(plan, static)
-    if plan.wraps[0].processes == ((f"{wait_of(_NOTHING)}#0",),):
-        nothing = Task(plan.wraps[0].processes[0][0], wait_of(_NOTHING), None)
-        static = Workflow(static.name, (nothing, *static.tasks), static.output)
-    return plan, static, with_waits(profile, static)
-
-
-def run_of(workflow: Workflow, profile: Profile) -> Workflow:
-    """What a workflow that decides did with the payload of `profile`."""
+        return Run(workflow, profile, decided=False)
     trace: Sequence[Instance] = profile.payloads[0].trace if profile.payloads else ()
     if not trace:
         message = f"the profile does not say what {workflow.name} did: run chiron profile again"
         raise ChironError("no-trace", message, path="payloads")
-    return unrolled(workflow, trace)
-
-
-def with_waits(profile: Profile, static: Workflow) -> Profile:
-    """`profile` with the functions that stand for waits."""
+    static = unrolled(workflow, trace)
     waits = {name: _wait(float(name.split()[1])) for name in static.functions if " " in name}
     profile.require(name for name in static.functions if name not in waits)
-    return profile.model_copy(update={"functions": {**profile.functions, **waits}})
+    functions = {**profile.functions, **waits, _IDLE.function: _wait(0.0)}
+    known = profile.model_copy(update={"functions": functions, "payloads": ()})
+    return Run(static, known, decided=True)
 
 
 def _wait(wait_ms: float) -> FunctionProfile:
@@ -76,5 +86,5 @@ def _expanded(number: int, wrap: Wrap, found: Mapping[tuple[int, int], Sequence[
     main, *further = (tuple(found.get((number, p), ())) for p in range(len(wrap.processes)))
     processes = (main, *filter(None, further))
     if number == 0 and not any(processes):
-        processes = ((f"{wait_of(_NOTHING)}#0",),)
+        processes = ((_IDLE.name,),)
     return wrap.model_copy(update={"processes": processes})

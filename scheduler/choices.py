@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
 from scheduler.limits import COMMUNITY_EDITION_FUNCTIONS, Limits
@@ -51,10 +51,25 @@ class Choices(Document):
     headroom: Annotated[
         bool, Field(description="The high end of the prediction meets the SLO too.")
     ] = False
+    percentile: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=100,
+            description="Of several payloads, so many percent of requests meet the SLO, "
+            "not only their mean.",
+        ),
+    ] = None
     max_functions: Annotated[
         int, Field(ge=1, description="How many functions OpenFaaS deploys.")
     ] = COMMUNITY_EDITION_FUNCTIONS
     node_memory_mib: Annotated[int | None, Field(ge=1, description="Memory of a node.")] = None
+
+    @model_validator(mode="after")
+    def _one_judgement(self) -> Choices:
+        if self.headroom and self.percentile is not None:
+            raise ValueError("headroom is for every request: leave percentile out")
+        return self
 
     @property
     def limits(self) -> Limits:

@@ -6,12 +6,12 @@ What a payload has such a workflow do is a graph of instances, which is planned 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from predictor.unrolling import run_of, with_waits
+from predictor.unrolling import Run
 from scheduler.layout import sized
 from workflow.model import Task, Workflow
-from workflow.plan import Plan
+from workflow.plan import Demand, Plan, Wrap
 from workflow.profile import FunctionProfile, Profile
 from workflow.trace import task_of
 
@@ -26,27 +26,6 @@ def with_unreached(workflow: Workflow, profile: Profile) -> Profile:
     return profile.model_copy(update={"functions": functions})
 
 
-def plans_by_payload(
-    workflow: Workflow,
-    profile: Profile,
-    plan: Callable[[Workflow, Profile], Plan],
-    *,
-    searched: bool,
-) -> list[Plan]:
-    """The plan that `plan` makes for each thing that a payload has the workflow do.
-
-    A fixed layout is made of the first instance of each task; the others go where that is.
-    """
-    found: dict[tuple[Task, ...], Plan] = {}
-    for share in profile.mix:
-        static = run_of(workflow, share.profile)
-        if static.tasks not in found:
-            known = with_waits(share.profile, static).model_copy(update={"payloads": ()})
-            made = plan(static if searched else outline(static), known)
-            found[static.tasks] = folded(made, workflow, static, known)
-    return list(dict.fromkeys(found.values()))
-
-
 def outline(static: Workflow) -> Workflow:
     """The first instance of each task, after those of the tasks that it needed."""
     first = [task for task in static.tasks if task.name.endswith("#1") and " " not in task.function]
@@ -59,10 +38,22 @@ def outline(static: Workflow) -> Workflow:
     return Workflow(static.name, tuple(tasks), tuple(sorted(kept)) or None)
 
 
-def folded(plan: Plan, workflow: Workflow, static: Workflow, profile: Profile) -> Plan:
+def complete(run: Run, workflow: Workflow) -> Run:
+    """`run`, and after it those tasks of `workflow` that it does without, one after another."""
+    tasks = list(run.workflow.tasks)
+    placed = {task_of(task.name) for task in tasks}
+    for task in workflow.tasks:
+        if task.name not in placed:
+            tasks.append(Task(f"{task.name}#0", task.function, tasks[-1].name))
+    static = Workflow(run.workflow.name, tuple(tasks), run.workflow.output)
+    return run._replace(workflow=static)
+
+
+def folded(plan: Plan, workflow: Workflow, runs: Iterable[Run]) -> Plan:
     """A plan of instances as one of their tasks: each may run wherever some instance of it does.
 
     What did not run, as a branch that is seldom taken, is in the main process of the first wrap.
+    Every wrap has memory for each of `runs`.
     """
     own = dict.fromkeys(workflow.by_name)
     placed = {task_of(name) for wrap in plan.wraps for name in wrap.tasks}
@@ -74,11 +65,25 @@ def folded(plan: Plan, workflow: Workflow, static: Workflow, profile: Profile) -
             main += unplaced
         processes = (main, *filter(None, further))
         if any(processes):
-            memory_mib, demand = sized([_some(each) for each in wrap.processes], static, profile)
-            changes = {"processes": processes, "memory_mib": memory_mib, "demand": demand}
-            wraps.append(wrap.model_copy(update=changes))
+            wraps.append(wrap.model_copy(update={"processes": processes}))
     cpus = sum(wrap.cpus for wrap in wraps)
-    return plan.model_copy(update={"wraps": tuple(wraps), "cpus": cpus})
+    plan = plan.model_copy(update={"wraps": tuple(wraps), "cpus": cpus})
+    return plan.model_copy(update={"wraps": tuple(_with_memory(plan, workflow, runs))})
+
+
+def _with_memory(plan: Plan, workflow: Workflow, runs: Iterable[Run]) -> Iterator[Wrap]:
+    """The wraps of a plan with memory for the one of `runs` that takes most in them."""
+    loaded = {wrap.name: {workflow.function_of(task) for task in wrap.tasks} for wrap in plan.wraps}
+    sizes: dict[str, list[tuple[int, Demand]]] = {wrap.name: [] for wrap in plan.wraps}
+    for run in runs:
+        placed, static = run.placed(plan)
+        processes = {wrap.name: wrap.processes for wrap in placed.wraps}
+        for name, its in loaded.items():
+            some = [_some(process) for process in processes.get(name, ((),))]
+            sizes[name].append(sized(some, static, run.profile, its))
+    for wrap in plan.wraps:
+        memory_mib, demand = max(sizes[wrap.name], key=lambda size: (size[0], size[1].cpu_ms))
+        yield wrap.model_copy(update={"memory_mib": memory_mib, "demand": demand})
 
 
 def _tasks(process: Sequence[str], own: dict[str, None]) -> tuple[str, ...]:

@@ -58,8 +58,7 @@ def _rule(plan: Plan, strategy: Strategy) -> str:
 def _verdict(plan: Plan, job: Job) -> str:
     if plan.predicted is None or plan.slo_ms is None:
         return "not predicted"
-    latency_ms = plan.predicted.high_ms if job.headroom else plan.predicted.latency_ms
-    latency = f"predicted {latency_ms:.1f} ms{' at the high end' if job.headroom else ''}"
+    latency = f"predicted {job.judged_ms(plan.predicted):.1f} ms {job.judgement}".rstrip()
     if plan.meets_slo:
         return f"{latency}, within the SLO of {plan.slo_ms:g} ms"
     if searched(plan.planner):
@@ -76,7 +75,7 @@ def _payloads(plan: Plan) -> Iterator[str]:
         line = f"the mean of {_count(len(each), 'payload')}: "
         line += ", ".join(f"{name} {latency_ms:.1f} ms" for name, latency_ms in each.items())
         if slow:
-            line += f"; {_names(slow)} over the SLO (--headroom keeps it for every payload)"
+            line += f"; {_names(slow)} over the SLO (--percentile 100 keeps it for every payload)"
         yield line
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, combinations
 
 from scheduler.conflicts import NO_CONFLICTS, Conflicts
@@ -182,12 +182,18 @@ def _wrap(
 
 
 def sized(
-    processes: Sequence[Sequence[str]], workflow: Workflow, profile: Profile
+    processes: Sequence[Sequence[str]],
+    workflow: Workflow,
+    profile: Profile,
+    idle: Iterable[str] = (),
 ) -> tuple[int, Demand]:
-    """The memory of a wrap with these processes, in MiB, and what its functions take."""
+    """The memory of a wrap with these processes, in MiB, and what its functions take.
+
+    Those that are `idle` are loaded, and not run.
+    """
     tasks = chain.from_iterable(processes)
     functions = [profile.functions[workflow.function_of(task)] for task in tasks]
-    modules_mib = imports_mib(functions)
+    modules_mib = imports_mib([*functions, *map(profile.functions.__getitem__, idle)])
     running_mib = sum(at_once_mib(process, workflow, profile) for process in processes)
     further_mib = PROCESS_MEMORY_MIB * (len(processes) - 1)
     memory_mib = BASE_MEMORY_MIB + modules_mib + running_mib + further_mib

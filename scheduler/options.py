@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from predictor.predict import Predictor, mean_ms, predict
+from predictor.predict import Predictor, at_percentile, mean_ms, percentile_ms, predict
+from predictor.unrolling import Run, run_of
 from scheduler.conflicts import NO_CONFLICTS, Conflicts
+from scheduler.deciding import complete, folded, outline
 from scheduler.folder_settings import Secrets
 from scheduler.layout import Layout, aligned, plan_from_layout
 from scheduler.limits import Limits, exceeded
@@ -18,11 +20,12 @@ from scheduler.planners import (
     faastlane,
     faastlane_plus,
     faastlane_t,
+    sand,
     searched,
 )
 from scheduler.problem import Problem
-from workflow.model import Workflow
-from workflow.plan import DEFAULT_TRIGGER, Plan
+from workflow.model import Task, Workflow
+from workflow.plan import DEFAULT_TRIGGER, Plan, Prediction
 from workflow.platform import Platform
 from workflow.profile import Profile
 from workflow.triggers import TriggerKind
@@ -32,7 +35,8 @@ from workflow.triggers import TriggerKind
 class Job:
     """What is to be scheduled, where, and within which bounds.
 
-    With ``headroom`` a plan counts by the high end of its prediction.
+    A plan counts by the mean of all payloads; with ``headroom`` by the high end of its prediction,
+    with ``percentile`` by what so many percent of requests stay within.
     """
 
     workflow: Workflow
@@ -43,6 +47,37 @@ class Job:
     headroom: bool = False
     secrets: Secrets = field(default_factory=dict)
     trigger: TriggerKind = DEFAULT_TRIGGER
+    percentile: float | None = None
+
+    def of_mix_ms(self, latencies_ms: Iterable[float]) -> float:
+        """What a plan counts by that takes so long with each payload, but for headroom."""
+        mix = self.profile.mix
+        if self.percentile is None:
+            return mean_ms(mix, latencies_ms)
+        return percentile_ms(mix, latencies_ms, self.percentile)
+
+    def judged_ms(self, predicted: Prediction) -> float:
+        """What a plan counts by that is predicted so."""
+        if self.headroom:
+            return predicted.high_ms
+        each_ms = predicted.payloads_ms
+        return self.of_mix_ms(each_ms.values()) if each_ms else predicted.latency_ms
+
+    @property
+    def typical(self) -> Profile:
+        """What functions do with the payload that counts, or in the mean of all."""
+        if self.percentile is None:
+            return self.profile
+        mix = self.profile.mix
+        whole_ms = [sum(f.latency_ms for f in s.profile.functions.values()) for s in mix]
+        return mix[at_percentile(mix, whole_ms, self.percentile)].profile
+
+    @property
+    def judgement(self) -> str:
+        """Which latency that is, in words; none for the mean."""
+        if self.headroom:
+            return "at the high end"
+        return f"for {self.percentile:g} % of requests" if self.percentile else ""
 
 
 @dataclass(frozen=True)
@@ -58,35 +93,109 @@ class Option:
 class Options:
     """Plans of one mechanism by their CPUs; the search's are made as they are asked for.
 
-    The search goes by what functions do in the mean of all payloads, and `each` has a predictor for
-    each payload, by which what is found is judged.
+    The search goes by what functions do with the job's typical payload; for a workflow that decides
+    while it runs it is about `run`, what that does with one of them. What is found is judged by
+    `each` payload, with a predictor for it; `share` is that of the requests which `run` is about,
+    0 where it has more than they do.
     Plans that exceed the job's limits count only where ``beyond_limits`` says so.
     """
 
     job: Job
     search: Search
-    each: tuple[Predictor, ...]
+    each: tuple[tuple[Run, Predictor], ...]
+    run: Run
+    share: float = 1.0
     baselines: tuple[Option, ...] = ()
     beyond_limits: bool = False
 
     @classmethod
-    def of(cls, job: Job, mechanism: str) -> Options:
-        """The options of a job; the planners that break no conflict are among them."""
-        problem = Problem.of(job.workflow, job.profile, job.platform, mechanism, job.conflicts)
-        planners = [faastlane_t, faastlane, *([] if job.conflicts.together else [faastlane_plus])]
-        baselines = [
-            planned(job, mechanism, make(job.workflow))
-            for make in planners
-            if not job.conflicts.process
+    def all_of(cls, job: Job, mechanism: str) -> list[Options]:
+        """The options of a job, one for each thing that it has payloads do.
+
+        The planners that break no conflict are among them.
+        """
+        mix = job.profile.mix
+        runs = [run_of(job.workflow, share.profile) for share in mix]
+        each = tuple((run, Predictor(run.profile, job.platform)) for run in runs)
+        if job.workflow.machine is None:
+            run = Run(job.workflow, job.typical, decided=False)
+            return [cls._of(job, mechanism, each, run)]
+        shares: dict[tuple[Task, ...], tuple[Run, float]] = {}
+        for run, share in zip(runs, mix, strict=True):
+            first, others = shares.get(run.workflow.tasks, (run, 0.0))
+            shares[run.workflow.tasks] = first, others + share.weight
+        total = sum(share.weight for share in mix)
+        # Where functions conflict the search finds a place for all, and knows no bound then.
+        strict = bool(job.conflicts.process or job.conflicts.together)
+        return [
+            cls._of(
+                job,
+                mechanism,
+                each,
+                complete(run, job.workflow) if strict else run,
+                0.0 if strict else its / total,
+            )
+            for run, its in shares.values()
         ]
-        each = tuple(
-            problem.predictor
-            if one.profile is job.profile
-            else Predictor(one.profile, job.platform)
-            for one in job.profile.mix
+
+    @classmethod
+    def _of(
+        cls,
+        job: Job,
+        mechanism: str,
+        each: tuple[tuple[Run, Predictor], ...],
+        run: Run,
+        share: float = 1.0,
+    ) -> Options:
+        problem = Problem.of(run.workflow, run.profile, job.platform, mechanism, job.conflicts)
+        options = cls(job, Search.of(problem, job.trigger), each, run, share)
+        if job.conflicts.process:
+            return options
+        planners = [faastlane_t, faastlane, sand]
+        planners += [] if job.conflicts.together else [faastlane_plus]
+        baselines = dict.fromkeys(map(options.fixed, planners))
+        return replace(options, baselines=tuple(map(options.judged, baselines)))
+
+    def fixed(self, make: Callable[[Workflow], Layout], label: str = DEFAULT_PLANNER) -> Plan:
+        """The plan, not yet predicted, of a layout that goes by the workflow alone.
+
+        Further instances of a task go where the first one is.
+        """
+        workflow = outline(self.run.workflow) if self.run.decided else self.run.workflow
+        return self._planned(make(workflow), workflow, label)
+
+    def _planned(self, layout: Layout, workflow: Workflow, label: str = DEFAULT_PLANNER) -> Plan:
+        """The plan that deploys `layout` as the planner `label` does."""
+        job, planner = self.job, PLANNERS[label]
+        plan = plan_from_layout(
+            layout,
+            workflow,
+            self.run.profile,
+            planner=label,
+            mechanism=self.mechanism,
+            orchestrator=planner.orchestrator,
+            trigger="stage" if planner.orchestrator == "client" else job.trigger,
+            conflicts=job.conflicts if searched(label) else NO_CONFLICTS,
+            node_cpus=job.platform.cpus,
+            prefix=planner.prefix,
+            names=planner.names(workflow) if planner.names else None,
         )
-        options = cls(job, Search.of(problem, job.trigger), each)
-        return replace(options, baselines=tuple(map(options.judged, dict.fromkeys(baselines))))
+        if not self.run.decided:
+            return plan
+        return folded(plan, job.workflow, [run for run, _ in self.each])
+
+    @property
+    def mechanism(self) -> str:
+        """What starts the further processes of a wrap."""
+        return self.search.problem.mechanism
+
+    def bound_ms(self, judged_ms: float) -> float:
+        """What `run` takes at most with a plan that counts by `judged_ms`."""
+        if self.share == 1.0:
+            return judged_ms
+        if not self.share or self.job.percentile is not None:
+            return math.inf
+        return judged_ms if self.job.headroom else judged_ms / self.share
 
     def counts(self, option: Option) -> bool:
         """Whether `option` may be chosen."""
@@ -103,6 +212,7 @@ class Options:
 
     def at(self, cpus: int, below_ms: float) -> Iterator[Option]:
         """Plans of at most `cpus` CPUs, few wraps first, that may be as fast as `below_ms`."""
+        below_ms = self.bound_ms(below_ms)
         if self.search.floor_ms(cpus) <= below_ms:
             for candidate in self.search.candidates(cpus, self.job.limits):
                 if candidate.may_reach(below_ms):
@@ -123,10 +233,10 @@ class Options:
         """`plan` with the latency that it is judged by, rounded as predictions are."""
         job = self.job
         if job.headroom:
-            judged_ms = predict(plan, job.workflow, job.profile, job.platform).high_ms
-        else:
-            latencies_ms = (each.plan_ms(plan, job.workflow) for each in self.each)
-            judged_ms = mean_ms(job.profile.mix, latencies_ms)
+            predicted = predict(plan, job.workflow, job.profile, job.platform)
+            return Option(plan, predicted.high_ms, fits=not exceeded(plan, job.limits))
+        each = (predictor.plan_ms(*run.placed(plan)) for run, predictor in self.each)
+        judged_ms = job.of_mix_ms(each)
         return Option(plan, judged_ms, fits=not exceeded(plan, job.limits))
 
     def made(self, candidate: Candidate, below_ms: float = math.inf) -> Option | None:
@@ -134,26 +244,8 @@ class Options:
         layout = candidate.layout(below_ms)
         if layout is None:
             return None
-        mechanism, layouts = self.search.problem.mechanism, [layout]
+        layouts = [layout]
         if self.job.trigger == "data":
-            layouts.append(aligned(layout, self.job.workflow))
-        each = (self.judged(planned(self.job, mechanism, one)) for one in dict.fromkeys(layouts))
-        return min(each, key=lambda option: option.judged_ms)
-
-
-def planned(job: Job, mechanism: str, layout: Layout, label: str = DEFAULT_PLANNER) -> Plan:
-    """The plan, not yet predicted, that deploys `layout` as the planner `label` does."""
-    planner = PLANNERS[label]
-    return plan_from_layout(
-        layout,
-        job.workflow,
-        job.profile,
-        planner=label,
-        mechanism=mechanism,
-        orchestrator=planner.orchestrator,
-        trigger="stage" if planner.orchestrator == "client" else job.trigger,
-        conflicts=job.conflicts if searched(label) else NO_CONFLICTS,
-        node_cpus=job.platform.cpus,
-        prefix=planner.prefix,
-        names=planner.names(job.workflow) if planner.names else None,
-    )
+            layouts.append(aligned(layout, self.run.workflow))
+        plans = dict.fromkeys(self._planned(each, self.run.workflow) for each in layouts)
+        return min(map(self.judged, plans), key=lambda option: option.judged_ms)

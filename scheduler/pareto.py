@@ -43,7 +43,7 @@ def considered(
 
     Plans that exceed a limit are among them only where all do.
     """
-    options = [Options.of(job, each) for each in mechanisms_of(mechanism)]
+    options = [each for m in mechanisms_of(mechanism) for each in Options.all_of(job, m)]
     end = time.monotonic() + seconds
 
     def found(beyond_limits: bool) -> list[Option]:
@@ -57,7 +57,7 @@ def considered(
 def pareto(options: Iterable[Option], job: Job, slo_ms: float) -> ParetoFront:
     """Those of `options` that no other one beats in latency, CPUs or memory without losing any.
 
-    With headroom, latency is the high end of the prediction.
+    Latency is what the job has plans judged by.
     """
     plans = tuple(
         ParetoPlan(
@@ -74,15 +74,16 @@ def pareto(options: Iterable[Option], job: Job, slo_ms: float) -> ParetoFront:
 def undominated(options: Iterable[Option]) -> list[Option]:
     """The options that none of `options` dominates, one of each kind, by falling latency."""
     best: list[Option] = []
-    for option in sorted(options, key=_weights):
+    for option in sorted(options, key=weights):
         if not any(_as_good(other, option) for other in best):
             best.append(option)
     return best[::-1]
 
 
-def _weights(option: Option) -> tuple[float, int, int]:
+def weights(option: Option) -> tuple[float, int, int]:
+    """Latency, CPUs and memory."""
     return option.judged_ms, option.plan.cpus, memory_mib(option.plan)
 
 
 def _as_good(one: Option, other: Option) -> bool:
-    return all(a <= b for a, b in zip(_weights(one), _weights(other), strict=True))
+    return all(a <= b for a, b in zip(weights(one), weights(other), strict=True))

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler.options import Option
-from scheduler.pareto import undominated
+from scheduler.pareto import undominated, weights
 from scheduler.strategies import memory_mib
 from workflow.errors import ChironError
-from workflow.plan import Plan
 
 #: Area of the smallest and the largest point, in square points.
 _SMALLEST, _LARGEST = 40.0, 400.0
@@ -22,14 +21,14 @@ _LABELLED = 16
 class Picture:
     """Plans that were considered, the SLO that they are held against, and the plan that was chosen.
 
-    ``headroom`` says that plans count by the high end of their prediction.
+    ``judgement`` says which latency plans count by, where that is not the mean.
     """
 
     workflow: str
     slo_ms: float
     considered: Sequence[Option]
-    chosen: Plan | None = None
-    headroom: bool = False
+    chosen: Option | None = None
+    judgement: str = ""
 
     @property
     def title(self) -> str:
@@ -41,21 +40,12 @@ class Picture:
         """The plans that no other one dominates, and the chosen one, by falling latency."""
         front = undominated(self.considered)
         if self.chosen and not any(map(self.is_chosen, front)):
-            front.append(Option(self.chosen, self._judged_ms(self.chosen), True))
+            front.append(self.chosen)
         return sorted(front, key=lambda option: -option.judged_ms)
 
     def is_chosen(self, option: Option) -> bool:
         """Whether `option` is the plan that was chosen, or costs and takes the same."""
-        chosen = self.chosen
-        return chosen is not None and (
-            (option.plan.cpus, memory_mib(option.plan), option.judged_ms)
-            == (chosen.cpus, memory_mib(chosen), self._judged_ms(chosen))
-        )
-
-    def _judged_ms(self, plan: Plan) -> float:
-        if plan.predicted is None:
-            raise ValueError("a chosen plan has a prediction")
-        return plan.predicted.high_ms if self.headroom else plan.predicted.latency_ms
+        return self.chosen is not None and weights(option) == weights(self.chosen)
 
 
 def draw(picture: Picture, path: Path) -> None:
@@ -90,15 +80,14 @@ def draw(picture: Picture, path: Path) -> None:
     met = ["tab:green" if latency_ms <= slo_ms else "tab:red" for latency_ms in latencies]
     axes.scatter(latencies, cpus, s=_areas(memory), c=met, alpha=0.7, zorder=2)
     axes.axvline(slo_ms, color="0.4", linestyle="--", label=f"SLO {slo_ms:g} ms")
-    if picture.chosen and picture.chosen.predicted:
-        predicted, count = picture.chosen.predicted, picture.chosen.cpus
+    if picture.chosen and (predicted := picture.chosen.plan.predicted):
         ends = [
             [predicted.latency_ms - predicted.low_ms],
             [predicted.high_ms - predicted.latency_ms],
         ]
         axes.errorbar(
             predicted.latency_ms,
-            count,
+            picture.chosen.plan.cpus,
             xerr=ends,
             color="black",
             marker="*",
@@ -124,7 +113,8 @@ def draw(picture: Picture, path: Path) -> None:
         f"{picture.title}\narea: memory, {min(memory)} to {max(memory)} MiB; red: misses the SLO",
         fontsize="medium",
     )
-    axes.set_xlabel(f"predicted latency{', high end' if picture.headroom else ''} [ms]")
+    judgement = f", {picture.judgement}" if picture.judgement else ""
+    axes.set_xlabel(f"predicted latency{judgement} [ms]")
     axes.set_ylabel("CPUs")
     axes.margins(0.15)
     axes.set_xlim(left=0)

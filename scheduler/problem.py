@@ -90,12 +90,15 @@ class Problem:
             work = tuple((p.kind, p.duration_ms, p.parallelism) for p in function.periods)
             key = (
                 *(work, function.forked_ms, function.memory_mib, function.idle_mib),
-                *(groups[name], conflicts.apart(name)),
+                # What stands for a wait is in no conflict.
+                *(groups.get(name, 0), conflicts.apart(name)),
             )
             alike.setdefault(key, []).append(name)
         classes = sorted(alike.values(), key=lambda c: (-profile.functions[c[0]].latency_ms, c[0]))
         number_of = {name: number for number, c in enumerate(classes) for name in c}
-        kinds = tuple(_kind(c[0], profile.functions[c[0]], platform, groups[c[0]]) for c in classes)
+        kinds = tuple(
+            _kind(c[0], profile.functions[c[0]], platform, groups.get(c[0], 0)) for c in classes
+        )
         apart: dict[int, set[int]] = {}
         for a, b in conflicts.process:
             for one, other in ((a, b), (b, a)):

@@ -8,12 +8,11 @@ from predictor.mechanisms import MECHANISMS
 from predictor.predict import predict
 from scheduler.choices import NO_CHOICES, Choices, MechanismChoice, Strategy
 from scheduler.conflict_rules import find_conflicts
-from scheduler.deciding import plans_by_payload, with_unreached
+from scheduler.deciding import with_unreached
 from scheduler.explain import explain
 from scheduler.folder_settings import NO_SETTINGS, FolderSettings
-from scheduler.limits import exceeded
-from scheduler.options import Job, Option, Options, planned
-from scheduler.planners import PLANNERS, searched
+from scheduler.options import Job, Options
+from scheduler.planners import PLANNERS
 from scheduler.strategies import better, choose
 from workflow.errors import ChironError
 from workflow.model import Workflow
@@ -49,49 +48,25 @@ def schedule(
     Raises ``bad-slo``; ``unknown-function`` where the profile or the workflow lacks a function;
     ``bad-requirement``; ``impossible-constraints``.
     """
-    if workflow.machine is not None:
-        return _decided(workflow, profile, platform, slo_ms, choices, settings)
     job = job_of(workflow, profile, platform, slo_ms, choices, settings)
     planner, strategy = choices.planner, choices.strategy
-    options = {each: Options.of(job, each) for each in mechanisms_of(choices.mechanism)}
+    options = [each for m in mechanisms_of(choices.mechanism) for each in Options.all_of(job, m)]
     fixed = PLANNERS[planner].layout
     if fixed is None:
-        found = [choose(each, strategy, slo_ms) for each in options.values()]
+        found = [choose(each, strategy, slo_ms) for each in options]
     else:
-        layout = fixed(workflow)
-        found = [each.judged(planned(job, m, layout, planner)) for m, each in options.items()]
+        # Of what payloads do, the most: a layout has a place for all that goes by none of it.
+        most = {
+            each.mechanism: each
+            for each in sorted(options, key=lambda o: len(o.run.workflow.tasks))
+        }
+        found = [each.judged(each.fixed(fixed, planner)) for each in most.values()]
     best = min(found, key=better(strategy, slo_ms)).plan
     fewer_ms = None
-    if fixed is None and strategy == "cost" and best.cpus > 1:
-        fewer_ms = options[best.mechanisms].search.floor_ms(best.cpus - 1)
+    if fixed is None and strategy == "cost" and best.cpus > 1 and workflow.machine is None:
+        (floor_ms,) = (o.search.floor_ms for o in options if o.mechanism == best.mechanisms)
+        fewer_ms = floor_ms(best.cpus - 1)
     return assess(best, job, slo_ms, strategy, fewer_ms)
-
-
-def _decided(
-    workflow: Workflow,
-    profile: Profile,
-    platform: Platform,
-    slo_ms: float,
-    choices: Choices,
-    settings: FolderSettings,
-) -> Plan:
-    """The best of the plans for what each payload has a workflow do that decides while it runs."""
-    profile = with_unreached(workflow, profile)
-    plans = plans_by_payload(
-        workflow,
-        profile,
-        lambda static, known: schedule(static, known, platform, slo_ms, choices, settings),
-        searched=searched(choices.planner),
-    )
-    job = job_of(workflow, profile, platform, slo_ms, choices, settings)
-
-    def judged(plan: Plan) -> Option:
-        predicted = predict(plan, workflow, profile, platform)
-        judged_ms = predicted.high_ms if job.headroom else predicted.latency_ms
-        return Option(plan, judged_ms, fits=not exceeded(plan, job.limits))
-
-    best = min(map(judged, plans), key=better(choices.strategy, slo_ms)).plan
-    return assess(best, job, slo_ms, choices.strategy)
 
 
 def mechanisms_of(choice: MechanismChoice) -> tuple[str, ...]:
@@ -112,6 +87,8 @@ def job_of(
         raise ChironError(
             "bad-slo", f"the SLO has to be greater than 0 ms and finite, not {slo_ms:g}"
         )
+    if workflow.machine is not None:
+        profile = with_unreached(workflow, profile)
     profile.require(workflow.functions)
     conflicts = find_conflicts(
         workflow.functions, profile, settings.constraints, settings.environments
@@ -125,6 +102,7 @@ def job_of(
         choices.headroom,
         settings.secrets,
         choices.trigger,
+        choices.percentile,
     )
 
 
@@ -140,9 +118,9 @@ def assess(
     `fewer_ms` is what a plan with one CPU less takes at least, where the search has tried that.
     """
     prediction = predict(plan, job.workflow, job.profile, job.platform)
-    judged_ms = prediction.high_ms if job.headroom else prediction.latency_ms
+    meets_slo = job.judged_ms(prediction) <= slo_ms
     assessed = plan.model_copy(
-        update={"slo_ms": slo_ms, "predicted": prediction, "meets_slo": judged_ms <= slo_ms}
+        update={"slo_ms": slo_ms, "predicted": prediction, "meets_slo": meets_slo}
     )
     why = explain(assessed, job, strategy, fewer_ms if assessed.meets_slo else None)
     return assessed.model_copy(update={"why": why})

@@ -59,13 +59,13 @@ def fastest(options: Options) -> Option | None:
     best = min(filter(options.counts, options.baselines), key=_speed, default=None)
     since, patience = 0, PATIENCE if options.search.large else math.inf
     for candidate in by_estimate(options.candidates()):
-        below_ms = math.inf if best is None else best.judged_ms
+        below_ms = math.inf if best is None else options.bound_ms(best.judged_ms)
         if candidate.estimate_ms > options.search.margin * below_ms or since == patience:
             break
         option = options.made(candidate, below_ms) if candidate.may_reach(below_ms) else None
         since += 1
         if option is not None and options.counts(option):
-            since = 0 if option.judged_ms < below_ms else since
+            since = 0 if best is None or option.judged_ms < best.judged_ms else since
             best = min(best or option, option, key=_speed)
     return best
 
@@ -83,7 +83,8 @@ def every(options: Options) -> Iterator[Option]:
         if options.search.large and len(no_faster) > PATIENCE:
             return
         if all(
-            len(option.plan.wraps) > candidate.shape.wraps or candidate.may_reach(option.judged_ms)
+            len(option.plan.wraps) > candidate.shape.wraps
+            or candidate.may_reach(options.bound_ms(option.judged_ms))
             for option in made
         ):
             option = options.made(candidate)

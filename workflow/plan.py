@@ -97,9 +97,11 @@ class Prediction(PredictedRange):
     """A predicted latency.
 
     Of several payloads it is the mean, by weight, and the range is from the low end of the fastest
-    to the high end of the slowest; ``payloads_ms`` has the latency of each.
+    to the high end of the slowest; ``p95_ms`` is what 95 % of requests stay within, and
+    ``payloads_ms`` has the latency of each.
     """
 
+    p95_ms: Milliseconds | None = None
     payloads_ms: dict[str, Milliseconds] | None = None
 
 

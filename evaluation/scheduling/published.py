@@ -91,7 +91,7 @@ def _compared(case: Case, folder: Path, samples: int) -> PublishedCase:
         plan = schedule(workflow, profile, platform, case.slo_ms, Choices(trigger="stage"))
         taken.append(time.process_time() - start)
     job = job_of(workflow, profile, platform, case.slo_ms, Choices(trigger="stage"))
-    options = Options.of(job, "fork")
+    (options,) = Options.all_of(job, "fork")
     text = file.read_text(encoding="utf-8")
     with artefacts(text, dump(profile), dump(platform)) as files:
         command = run_schedule(files, case.slo_ms, samples)

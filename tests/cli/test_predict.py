@@ -16,9 +16,10 @@ def planned(chiron, artefacts):
 
 def test_an_explanation_sums_up_to_the_prediction(chiron, planned):
     result = chiron("predict", planned, "--plan", "plan.json", "--explain", "--json")
-    steps = result.json["steps"]
+    (payload,) = result.json["payloads"]
+    steps = payload["steps"]
     assert sum(step["latency_ms"] for step in steps) == pytest.approx(
-        result.json["prediction"]["latency_ms"] - result.json["request_ms"], abs=0.01
+        result.json["prediction"]["latency_ms"] - payload["request_ms"], abs=0.01
     )
     for step in steps:
         assert sum(step["parts"].values()) == pytest.approx(step["latency_ms"], abs=0.01)

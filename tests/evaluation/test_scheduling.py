@@ -74,7 +74,7 @@ def test_the_published_algorithm_puts_waiting_functions_with_computing_ones():
     }
     profile = profile.model_copy(update={"functions": functions})
     workflow = workflow_of(in_stages(profile, 1))
-    options = Options.of(job_of(workflow, profile, CHEAP, 100.0), "fork")
+    (options,) = Options.all_of(job_of(workflow, profile, CHEAP, 100.0), "fork")
     dealt = (("f0000", "f0002"), ("f0001", "f0003"))
     dealt_ms = Predictor(profile, CHEAP).stage_ms(dealt, 2, "fork")
     assert published_ms(options, 2) < dealt_ms

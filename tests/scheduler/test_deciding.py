@@ -1,0 +1,145 @@
+"""Plans for workflows that decide while they run, by what payloads have them do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from predictor.explain import explanation
+from predictor.predict import predict
+from scheduler.choices import Choices
+from scheduler.folder_settings import FolderSettings
+from scheduler.pareto import considered
+from scheduler.schedule import job_of, schedule
+from workflow.answer import ExpectedAnswer
+from workflow.asl import parse_states
+from workflow.constraints import Constraints
+from workflow.errors import ChironError
+from workflow.execute import execute
+from workflow.profile import PayloadProfile, Profile
+
+
+def task(function: str, **fields: Any) -> dict[str, Any]:
+    ends: dict[str, Any] = {} if "Next" in fields else {"End": True}
+    return {"Type": "Task", "Resource": function, **ends, **fields}
+
+
+EACH = {"StartAt": "Each", "States": {"Each": task("work")}}
+WORKFLOW = parse_states(
+    {
+        "StartAt": "Look",
+        "States": {
+            "Look": task("look", Next="Large"),
+            "Large": {
+                "Type": "Choice",
+                "Choices": [{"Variable": "$[0]", "IsPresent": True, "Next": "Items"}],
+                "Default": "Rest",
+            },
+            "Items": {"Type": "Map", "ItemProcessor": EACH, "Next": "Rest"},
+            "Rest": {"Type": "Wait", "Seconds": 1, "Next": "Done"},
+            "Done": {"Type": "Succeed"},
+        },
+    },
+    "demo",
+)
+
+
+@pytest.fixture
+def known(profile):
+    """Three requests with no items to one with eight."""
+    functions = profile(look="cpu 1", work="cpu 2 block 20").functions
+    functions["work"] = functions["work"].model_copy(update={"memory_mib": 10.0})
+
+    def done(name: str, weight: float, items: int) -> PayloadProfile:
+        request = json.dumps([1] * items).encode()
+        trace = tuple(execute(WORKFLOW, request, lambda _, text: text).trace)
+        answer = ExpectedAnswer.learned(request, ["[]"])
+        own = {name: functions[name] for name in ("look", "work")[: 2 if items else 1]}
+        return PayloadProfile(name=name, weight=weight, answer=answer, trace=trace, functions=own)
+
+    payloads = (done("none", 3.0, 0), done("eight", 1.0, 8))
+    return Profile(format=1, workflow="demo", functions=functions, payloads=payloads)
+
+
+def test_a_prediction_has_what_each_payload_takes_and_its_waits(known, platform):
+    plan = schedule(WORKFLOW, known, platform(), 5000.0)
+    none_ms, eight_ms = plan.predicted.payloads_ms.values()
+    assert 1001 < none_ms < 1010
+    assert 1023 < eight_ms < 1050
+    assert plan.predicted.latency_ms == pytest.approx((3 * none_ms + eight_ms) / 4, abs=1e-3)
+    assert plan.predicted.p95_ms == eight_ms
+
+
+@pytest.mark.parametrize("percentile", [None, 75, 75.1, 95, 100])
+def test_a_plan_is_judged_by_the_mean_or_by_the_share_of_requests(percentile, known, platform):
+    plan = schedule(WORKFLOW, known, platform(), 5000.0, Choices(percentile=percentile))
+    job = job_of(WORKFLOW, known, platform(), 5000.0, Choices(percentile=percentile))
+    none_ms, eight_ms = plan.predicted.payloads_ms.values()
+    judged_ms = {None: plan.predicted.latency_ms, 75: none_ms}.get(percentile, eight_ms)
+    assert job.judged_ms(plan.predicted) == judged_ms
+    assert plan.why[0].startswith(f"predicted {judged_ms:.1f} ms")
+    assert ("% of requests" in plan.why[0]) == (percentile is not None)
+
+
+@pytest.mark.parametrize("slo_ms", [1024.5, 1030.0, 1050.0, 5000.0])
+@pytest.mark.parametrize("percentile", [None, 95])
+def test_the_plan_is_the_cheapest_of_those_that_are_looked_at(slo_ms, percentile, known, platform):
+    choices = Choices(percentile=percentile, mechanism="pool")
+    plan = schedule(WORKFLOW, known, platform(), slo_ms, choices)
+    job = job_of(WORKFLOW, known, platform(), slo_ms, choices)
+    options = considered(job, "pool")
+    assert [predict(o.plan, WORKFLOW, known, job.platform).latency_ms for o in options]
+    meeting = [option.plan.cpus for option in options if option.judged_ms <= slo_ms]
+    assert plan.meets_slo == bool(meeting)
+    if meeting:
+        assert plan.cpus == min(meeting)
+
+
+def test_a_branch_that_is_seldom_taken_costs_no_process(known, platform):
+    relaxed = schedule(WORKFLOW, known, platform(), 1033.0)
+    strict = schedule(WORKFLOW, known, platform(), 1033.0, Choices(percentile=95))
+    assert (relaxed.meets_slo, relaxed.cpus) == (True, 1)
+    assert strict.meets_slo
+    assert strict.cpus > 1
+    assert sum("Each" in p for wrap in strict.wraps for p in wrap.processes) > 1
+
+
+def test_a_wrap_has_memory_for_every_payload(known, platform):
+    for planner in ("pgp", "faastlane", "faastlane-t", "sand", "one-to-one"):
+        plan = schedule(WORKFLOW, known, platform(), 5000.0, Choices(planner=planner))
+        assert sum(wrap.demand.memory_mib for wrap in plan.wraps) == 80.0, planner
+
+
+@pytest.mark.parametrize("planner", ["faastlane", "faastlane-t", "faastlane+", "sand"])
+def test_a_layout_that_goes_by_the_workflow_has_every_task_once(planner, known, platform):
+    plan = schedule(WORKFLOW, known, platform(), 5000.0, Choices(planner=planner))
+    assert sorted(name for wrap in plan.wraps for name in wrap.tasks) == ["Each", "Look"]
+
+
+def test_an_explanation_says_what_is_run_how_often(known, platform):
+    plan = schedule(WORKFLOW, known, platform(), 5000.0)
+    found, timelines = explanation(plan, WORKFLOW, known, platform())
+    assert [(t.task, t.requests, t.runs, t.failed) for t in found.tasks] == [
+        ("Look", 1.0, 1.0, 0.0),
+        ("Each", 0.25, 2.0, 0.0),
+    ]
+    for each, timeline in zip(found.payloads, timelines, strict=True):
+        assert each.latency_ms == found.prediction.payloads_ms[each.payload]
+        assert timeline.latency_ms == pytest.approx(each.latency_ms, abs=1e-3)
+        added_up_ms = each.request_ms + sum(step.latency_ms for step in each.steps)
+        assert added_up_ms == pytest.approx(each.latency_ms, abs=0.01)
+
+
+def test_what_a_profile_does_not_say_is_refused(known, platform):
+    untold = tuple(each.model_copy(update={"trace": ()}) for each in known.payloads)
+    with pytest.raises(ChironError, match="run chiron profile again"):
+        schedule(WORKFLOW, known.model_copy(update={"payloads": untold}), platform(), 50.0)
+
+
+def test_what_no_payload_has_run_shares_no_wrap_with_what_it_must_not(known, platform):
+    apart = FolderSettings(Constraints(format=1, isolate={"work": "wrap"}))
+    rare = known.model_copy(update={"payloads": known.payloads[:1]})
+    plan = schedule(WORKFLOW, rare, platform(), 5000.0, settings=apart)
+    assert sorted(wrap.tasks for wrap in plan.wraps) == [("Each",), ("Look",)]
