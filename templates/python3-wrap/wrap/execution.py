@@ -200,11 +200,19 @@ class Execution:
 
     def _follow(self, step: Step) -> list[int]:
         """Do what `step` says, but for the tasks that begin in this process: these it returns."""
+        return self._do(self._noted(step))
+
+    def _noted(self, step: Step) -> Step:
+        """Expect answers of what begins."""
         now = time.monotonic()
         for number in step.begins:
             self._limits[number] = self._limit(number, now)
         if step.begins:
             self._wake_at(min(self._limits[number] for number in step.begins))
+        return step
+
+    def _do(self, step: Step) -> list[int]:
+        now = time.monotonic()
         for number in step.cancelled:
             self._delays.pop(number).cancel()
         for number, seconds in step.delays:
@@ -301,7 +309,7 @@ class Execution:
 
     def _ended(self, results: Iterable[Result]) -> list[int]:
         """Take in results; which tasks begin in this process."""
-        begins = list[int]()
+        steps = list[Step]()
         for result in results:
             self._results.append(result)
             if self._limits.pop(result.task, None) is None:
@@ -311,12 +319,13 @@ class Execution:
                 result.output = None
             if result.error is not None:
                 error = TaskError.from_dict(result.error, status=500)
-                begins += self._follow(self._engine.failed(result.task, error))
+                steps.append(self._noted(self._engine.failed(result.task, error)))
                 continue
             if result.task in self._part.sent:
                 self.data.add({result.task: output or Object("")})
-            begins += self._follow(self._engine.ended(result.task, output))
-        return begins
+            # One may begin another one whose result is here already.
+            steps.append(self._noted(self._engine.ended(result.task, output)))
+        return self._do(self._engine.together(steps)) if steps else []
 
     def _call_wrap(self, call: Call) -> threading.Event:
         """Have another wrap run a group; the event is set when the call is on its way."""

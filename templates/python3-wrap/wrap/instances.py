@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from wrap.data import Data
@@ -78,6 +79,22 @@ class Instances(ABC):
     def due(self, number: int) -> Step:
         """What begins when a time has passed."""
 
+    def together(self, steps: Sequence[Step]) -> Step:
+        """What events at once lead to; each place is called once."""
+        if len(steps) == 1:
+            return steps[0]
+        called: dict[Place, list[int]] = {}
+        for call in chain.from_iterable(step.calls for step in steps):
+            called.setdefault(call.place, []).extend(call.tasks)
+        delays = {number: seconds for step in steps for number, seconds in step.delays}
+        cancelled = {number for step in steps for number in step.cancelled}
+        return Step(
+            [number for step in steps for number in step.begins],
+            _calls(called),
+            [each for each in delays.items() if each[0] not in cancelled],
+            list(cancelled - delays.keys()),
+        )
+
     def tasks_at(self, place: Place) -> list[int]:
         """The tasks of which it has run there."""
         return [number for number, where in self.place_of.items() if where == place]
@@ -103,13 +120,7 @@ class Instances(ABC):
                 begun.setdefault(place, []).append(number)
             if not waiting:
                 del self._waiting[task]
-        calls = [
-            Call(place, tuple(its), tuple(map(given_to, its)), frozenset(its))
-            for place, its in begun.items()
-            if place != MAIN
-        ]
-        calls.sort(key=lambda call: isinstance(call.place, int))
-        return Step([number for its in begun.values() for number in its], calls)
+        return Step([number for its in begun.values() for number in its], _calls(begun))
 
     def _leave(self, number: int) -> None:
         place = self.place_of.pop(number, None)
@@ -248,6 +259,17 @@ class Deciding(Instances):
             self._waiting[self.wrap.task_of(number)].remove(number)
             self._open -= 1
         return True
+
+
+def _calls(begun: Mapping[Place, Sequence[int]]) -> list[Call]:
+    """Calls for these instances, those of other wraps first."""
+    calls = [
+        Call(place, tuple(its), tuple(map(given_to, its)), frozenset(its))
+        for place, its in begun.items()
+        if place != MAIN
+    ]
+    calls.sort(key=lambda call: isinstance(call.place, int))
+    return calls
 
 
 def _value(given: Object) -> Any:
