@@ -24,10 +24,8 @@ from wrap.states import machine as states
 from wrap.states.errors import StatesError, failure_of
 from wrap.states.machine import Machine, timestamp
 from wrap.states.values import Text, dump, parse
+from wrap.triggers import MOST_AT_ONCE
 
-#: So many instances are in a process at once, as its threads; others wait here. Step Functions runs
-#: as many items of a Map at once.
-MOST_IN_PROCESS = 40
 _MANY = 1 << 30
 
 
@@ -112,7 +110,7 @@ class Instances(ABC):
             places = self.wrap.places_of[task]
             while waiting:
                 place = min(places, key=lambda each: self._running.get(each, 0))
-                if self._running.get(place, 0) >= MOST_IN_PROCESS:
+                if self._running.get(place, 0) >= MOST_AT_ONCE:
                     break
                 self._running[place] = self._running.get(place, 0) + 1
                 number = waiting.popleft()
