@@ -67,7 +67,7 @@ class _Flat:
     def __init__(self, whole: Fields) -> None:
         self._whole = whole
         self._items: dict[str, str] = {}
-        self._outputs: dict[str, list[str]] = {REQUEST: whole.inner("global_input").names}
+        self._outputs: dict[str, list[str]] = {}
         self._for_each: dict[str, str] = {}
 
     def step(self, fields: Fields) -> Step:
@@ -165,10 +165,10 @@ def _value(given: Fields) -> Read:
 def _check_output(read: Read, outputs: dict[str, list[str]]) -> None:
     known = outputs.get(read.step)
     if known is not None and read.field not in known:
-        where = "global_input" if read.step == REQUEST else f"the output of {shown(read.step)}"
         raise ChironError(
             "unknown-read",
-            f"{shown(f'{read.step}.{read.field}')} is read and is not in {where}: name it there",
+            f"{shown(f'{read.step}.{read.field}')} is read and is not in the output of "
+            f"{shown(read.step)}: name it there",
             path=read.path,
             functions=[read.step],
         )
