@@ -32,6 +32,7 @@ from workflow.model import Workflow
 from workflow.plan import Plan, Wrap
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
+from workflow.trace import Instance
 
 MakeFolder = Callable[..., WorkflowFolder]
 
@@ -183,8 +184,16 @@ def profile_of() -> Callable[[Workflow], Profile]:
             Period(kind="block", start_ms=1.0, duration_ms=3.0),
         )
         function = FunctionProfile(latency_ms=4.0, periods=periods, memory_mib=2.0)
+        payloads: tuple[PayloadProfile, ...] = ()
+        if workflow.machine is not None:  # each task once, one after another
+            before = [(), *((place,) for place in range(len(workflow.tasks) - 1))]
+            tasks = zip(workflow.tasks, before, strict=True)
+            trace = tuple(Instance(task=task.name, after=after) for task, after in tasks)
+            answer = ExpectedAnswer.learned(b"{}", ["{}"])
+            payloads = (PayloadProfile(name="payload.json", answer=answer, trace=trace),)
+        functions = dict.fromkeys(workflow.functions, function)
         return Profile(
-            format=1, workflow=workflow.name, functions=dict.fromkeys(workflow.functions, function)
+            format=1, workflow=workflow.name, functions=functions, payloads=payloads
         )
 
     return make
