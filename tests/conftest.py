@@ -125,9 +125,9 @@ SMALL_WORKFLOW = {
                 {"StartAt": "Wave", "States": {"Wave": task("wave", "M1"), "M1": task("mirror")}},
                 {"StartAt": "M2", "States": {"M2": task("mirror", "M3"), "M3": task("mirror")}},
             ],
-            "Next": "Zusammenfügen",
+            "Next": "Zusammen/fügen? {50 %}",
         },
-        "Zusammenfügen": task("join"),
+        "Zusammen/fügen? {50 %}": task("join"),
     },
 }
 
@@ -192,9 +192,7 @@ def profile_of() -> Callable[[Workflow], Profile]:
             answer = ExpectedAnswer.learned(b"{}", ["{}"])
             payloads = (PayloadProfile(name="payload.json", answer=answer, trace=trace),)
         functions = dict.fromkeys(workflow.functions, function)
-        return Profile(
-            format=1, workflow=workflow.name, functions=functions, payloads=payloads
-        )
+        return Profile(format=1, workflow=workflow.name, functions=functions, payloads=payloads)
 
     return make
 

@@ -52,7 +52,7 @@ def test_a_folder_is_drawn_by_its_name(chiron, file, tmp_path):
     folder.mkdir()
     (folder / "workflow.yaml").write_text(FLAT)
     result = chiron("convert", folder, "--to", "svg")
-    assert ElementTree.fromstring(result.stdout).findtext("{*}title") == "shop"
+    assert ElementTree.fromstring(result.stdout).findtext("{*}title") == "shop"  # noqa: S314
 
 
 @pytest.mark.parametrize(

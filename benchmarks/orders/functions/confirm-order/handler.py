@@ -7,11 +7,10 @@ def handle(req: str) -> str:
     """Answer what was paid, and where each line's cartons come from."""
     order = json.loads(req)
     lines = [
-        {"reservation": stock["reservation"], "from": stock["warehouse"], "cartons": pack["cartons"]}
+        {"reservation": stock["reservation"], "warehouse": stock["warehouse"]}
+        | {"cartons": pack["cartons"]}
         for pack, stock in order["parts"]
     ]
     shipping = sum(pack["shipping_cents"] for pack, _ in order["parts"])
-    return json.dumps(
-        {"order": order["id"], "payment": order["payment"], "shipping_cents": shipping}
-        | {"lines": lines}
-    )
+    paid = {"order": order["id"], "payment": order["payment"], "shipping_cents": shipping}
+    return json.dumps(paid | {"lines": lines})
