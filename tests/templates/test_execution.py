@@ -105,12 +105,8 @@ class Others(Transport):
         ]
 
 
-def test_what_ends_while_another_wrap_is_called_is_no_task_to_begin() -> None:
-    branches = [
-        {"StartAt": name, "States": {name: {"Type": "Task", "Resource": name, "End": True}}}
-        for name in ("fast", "slow")
-    ]
-    both = {"Type": "Parallel", "Branches": branches, "End": True}
+def decided(states: dict[str, Any], tasks: dict[str, int], seconds: float) -> Outcome | str:
+    """What a machine whose tasks run in other wraps gives: its answer, or why it has failed."""
     wrap = Wrap(
         name="first",
         workflow="demo",
@@ -124,9 +120,9 @@ def test_what_ends_while_another_wrap_is_called_is_no_task_to_begin() -> None:
         instances=2,
         entry=Entry(
             None,
-            remotes={"fast": {0: "fast"}, "slow": {1: "slow"}},
-            machine={"StartAt": "Both", "States": {"Both": both}},
-            states={"fast": 0, "slow": 1},
+            remotes={name: {task: name} for name, task in tasks.items()},
+            machine={"StartAt": next(iter(states)), "States": states},
+            states=tasks,
         ),
     )
     mechanism, transport = cast(Mechanism, Full()), cast(Transport, Others())
@@ -134,17 +130,30 @@ def test_what_ends_while_another_wrap_is_called_is_no_task_to_begin() -> None:
     runtime = Runtime(wrap, {}, ThreadPool(), Loop(), mechanism, transport, route)
     outcomes = SimpleQueue[Outcome]()
     engine = Deciding(wrap, cast(Entry, wrap.entry), "demo")
+    objects = {None: Object("{}")}
+    deadline = time.monotonic() + seconds
     execution = Execution(
-        runtime,
-        engine,
-        {None: Object("{}")},
-        Ident(),
-        time.monotonic() + BOUND_S,
-        lambda _, outcome: outcomes.put(outcome),
+        runtime, engine, objects, Ident(), deadline, lambda _, outcome: outcomes.put(outcome)
     )
     execution.start()
-    assert not isinstance(outcomes.get(timeout=BOUND_S), TaskError)
-    assert execution.data[None].text() == '["fast","slow"]'
+    outcome = outcomes.get(timeout=BOUND_S)
+    return outcome if isinstance(outcome, TaskError) else execution.data[None].text()
+
+
+def test_what_ends_while_another_wrap_is_called_is_no_task_to_begin() -> None:
+    branches = [
+        {"StartAt": name, "States": {name: {"Type": "Task", "Resource": name, "End": True}}}
+        for name in ("fast", "slow")
+    ]
+    both = {"Type": "Parallel", "Branches": branches, "End": True}
+    assert decided({"Both": both}, {"fast": 0, "slow": 1}, BOUND_S) == '["fast","slow"]'
+
+
+def test_a_wait_beyond_the_deadline_is_named() -> None:
+    outcome = decided({"Wait": {"Type": "Wait", "Seconds": 100, "End": True}}, {}, 0.05)
+    assert isinstance(outcome, TaskError)
+    assert (outcome.code, outcome.status) == ("timeout", 504)
+    assert "a Wait" in outcome.message
 
 
 def test_an_action_that_fails_does_not_end_the_loop(capsys: pytest.CaptureFixture[str]) -> None:

@@ -262,7 +262,9 @@ class Execution:
             wraps = sorted({str(self._part.place_of[number]) for number in late})
             raise _late(", ".join(wraps)).located(self._names(late) or None, wraps[0])
         elif not limits and now >= self._deadline:
-            raise TaskError("timeout", self._runtime.mechanism.full, status=504)
+            waited = "it waits longer, for a Wait or a Retry, than it may take"
+            message = waited if self._delays else self._runtime.mechanism.full
+            raise TaskError("timeout", message, status=504)
         self._due, self._timer = math.inf, None
         self._wake_at(min(limits.values(), default=self._deadline))
 
