@@ -127,6 +127,51 @@ def test_a_switch_takes_the_first_arm_that_holds_and_goes_on_after_it():
     assert found["small"]["Next"] == found["large"]["Next"] == "b"
 
 
+def test_what_every_arm_of_a_switch_gives_is_known_after_it():
+    found = states(
+        block(
+            "sequence",
+            block(
+                "switch",
+                when("INPUT.x > 1", function("a", reads={"x": "INPUT.x"}, output=["y", "z"])),
+                when("default", function("b", reads={"x": "INPUT.x"}, output=["y"])),
+                name="which",
+            ),
+            function("c", reads={"y": "LOCAL.y"}),
+        )
+    )
+    assert found["a"]["Next"] == "which_1"
+    for name, arm in (("which_1", "a"), ("which_2", "b")):
+        assert found[name] == {
+            "Type": "Pass",
+            "Parameters": {"y.$": f"$.{arm}.y"},
+            "ResultPath": "$.which",
+            "Next": "c",
+        }
+    assert found["c"]["Parameters"] == {"y.$": "$.which.y"}
+
+
+def test_a_switch_at_the_end_answers_what_its_arm_does():
+    arms = [when(c, function(n, output=["y"])) for c, n in (("INPUT.x > 1", "a"), ("default", "b"))]
+    found = states(block("switch", *arms, name="which"))
+    ends = [state for state in found.values() if state.get("End")]
+    assert ends == [{"Type": "Pass", "InputPath": f"$.{n}", "End": True} for n in "ab"]
+
+
+def test_a_flat_answer_may_be_of_one_function_or_another():
+    first = flat("v", "b", "c", kind="switch") | {"source": "VIRTUAL"}
+    first["next"]["conditions"] = ["INPUT.odd", "default"]
+    either = [{"function": "b", "parameter": "x"}, {"function": "c", "parameter": "y"}]
+    document = {
+        "functions": [first, flat("b", gives=["x"]), flat("c", gives=["y"])],
+        "global_output": {"result": {"type": "switch", "value": either}},
+    }
+    found = states(document)
+    kept = [s for s in found.values() if s.get("ResultPath") == "$.result_of_either"]
+    assert [s["Parameters"] for s in kept] == [{"result.$": "$.b.x"}, {"result.$": "$.c.y"}]
+    assert found["answer"]["Parameters"] == {"result.$": "$.result_of_either.result"}
+
+
 def test_a_foreach_runs_for_each_item_and_its_answers_are_a_list():
     found = states(
         block(
@@ -323,6 +368,20 @@ def test_data_of_an_arm_is_not_always_there_after_the_switch(refused):
     )
     error = refused(translate_nested, document)
     assert (error.code, error.path) == ("unknown-read", "steps[1].inputMappings[0].source")
+
+
+def test_an_answer_that_not_every_arm_gives_is_refused(refused):
+    first = flat("v", "b", "c", kind="switch") | {"source": "VIRTUAL"}
+    first["next"]["conditions"] = ["INPUT.odd", "default"]
+    result = {"type": "switch", "value": [{"function": "b", "parameter": "x"}]}
+    document = {
+        "functions": [first, flat("b", gives=["x"]), flat("c")],
+        "global_output": {"result": result},
+    }
+    assert refused(translate_flat, document).code == "unknown-read"
+    result["value"].append({"function": "d", "parameter": "x"})
+    error = refused(translate_flat, document)
+    assert (error.code, error.path) == ("unknown-read", "global_output.result.value[1]")
 
 
 def test_a_name_that_no_function_can_have_is_said_with_its_place(refused):
