@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from workflow.errors import ChironError
@@ -11,7 +11,10 @@ from workflow.model import Task, Workflow
 from workflow.plan import Plan, Wrap
 from workflow.profile import FunctionProfile, Period, Profile
 from workflow.trace import Instance, task_of, unrolled, wait_of
+from workflow.triggers import MOST_AT_ONCE
 
+#: A process of a wrap, both by their numbers.
+Place = tuple[int, int]
 #: Of a wrap that has the request and runs nothing for it.
 _IDLE = Task(f"{wait_of(Instance())}#0", wait_of(Instance()), None)
 
@@ -30,11 +33,31 @@ class Run(NamedTuple):
         """A plan of the workflow's tasks as one of what is run, and that."""
         if not self.decided:
             return plan, self.workflow
-        plan = expanded(plan, self.workflow)
-        if plan.wraps[0].processes != ((_IDLE.name,),):
-            return plan, self.workflow
-        name, tasks, output = self.workflow.name, self.workflow.tasks, self.workflow.output
-        return plan, Workflow(name, (_IDLE, *tasks), output)
+        plan = self.expanded(plan)
+        tasks = tuple(_bounded(plan, self.workflow))
+        if plan.wraps[0].processes == ((_IDLE.name,),):
+            tasks = (_IDLE, *tasks)
+        return plan, Workflow(self.workflow.name, tasks, self.workflow.output)
+
+    def expanded(self, plan: Plan) -> Plan:
+        """A plan of tasks as one of their instances: each in the emptiest process.
+
+        Waits are in the main process of the first wrap. What has no instance is left out.
+        """
+        places: dict[str, list[Place]] = {}
+        for w, wrap in enumerate(plan.wraps):
+            for p, process in enumerate(wrap.processes):
+                for task in process:
+                    places.setdefault(task, []).append((w, p))
+        found: dict[Place, list[str]] = {}
+        loads = Counter[Place]()
+        for name in self.workflow.by_name:
+            place = min(places.get(task_of(name), [(0, 0)]), key=loads.__getitem__)
+            loads[place] += 1
+            found.setdefault(place, []).append(name)
+        wraps = [_expanded(w, wrap, found) for w, wrap in enumerate(plan.wraps)]
+        kept = [wrap for wrap in wraps if any(wrap.processes)]
+        return plan.model_copy(update={"wraps": tuple(kept), "cpus": sum(w.cpus for w in kept)})
 
 
 def run_of(workflow: Workflow, profile: Profile) -> Run:
@@ -61,28 +84,31 @@ def _wait(wait_ms: float) -> FunctionProfile:
     return FunctionProfile(latency_ms=wait_ms, periods=(period,))
 
 
-def expanded(plan: Plan, static: Workflow) -> Plan:
-    """A plan of tasks as one of their instances: each in the process that has the fewest so far.
+def _bounded(plan: Plan, static: Workflow) -> Iterator[Task]:
+    """The tasks, each of which waits for another one where too many would be in a place at once.
 
-    Waits are in the main process of the first wrap. What has no instance is left out.
+    That is the one that came as many before it as may be there.
     """
-    places: dict[str, list[tuple[int, int]]] = {}
-    for w, wrap in enumerate(plan.wraps):
-        for p, process in enumerate(wrap.processes):
-            for task in process:
-                places.setdefault(task, []).append((w, p))
-    found: dict[tuple[int, int], list[str]] = {}
-    loads = Counter[tuple[int, int]]()
-    for name in static.by_name:
-        place = min(places.get(task_of(name), [(0, 0)]), key=loads.__getitem__)
-        loads[place] += 1
-        found.setdefault(place, []).append(name)
-    wraps = [_expanded(w, wrap, found) for w, wrap in enumerate(plan.wraps)]
-    kept = [wrap for wrap in wraps if any(wrap.processes)]
-    return plan.model_copy(update={"wraps": tuple(kept), "cpus": sum(w.cpus for w in kept)})
+    places: dict[str, Place] = {
+        name: (number, process if number == 0 else 0)
+        for number, wrap in enumerate(plan.wraps)
+        for process, names in enumerate(wrap.processes)
+        for name in names
+    }
+    there: dict[Place, list[str]] = {}
+    for task in static.tasks:
+        if " " in task.function:  # it is in no process
+            yield task
+            continue
+        before = there.setdefault(places[task.name], [])
+        if len(before) >= MOST_AT_ONCE:
+            needed = dict.fromkeys([*task.predecessors, before[-MOST_AT_ONCE]])
+            task = Task(task.name, task.function, tuple(needed))
+        yield task
+        before.append(task.name)
 
 
-def _expanded(number: int, wrap: Wrap, found: Mapping[tuple[int, int], Sequence[str]]) -> Wrap:
+def _expanded(number: int, wrap: Wrap, found: Mapping[Place, Sequence[str]]) -> Wrap:
     main, *further = (tuple(found.get((number, p), ())) for p in range(len(wrap.processes)))
     processes = (main, *filter(None, further))
     if number == 0 and not any(processes):

@@ -14,9 +14,7 @@ from workflow.model import Task, Workflow
 from workflow.plan import Demand, Plan, Wrap
 from workflow.profile import FunctionProfile, Profile
 from workflow.trace import task_of
-
-#: So many instances of a task are in a process at once (templates: wrap/instances.py).
-_AT_ONCE = 40
+from workflow.triggers import MOST_AT_ONCE
 
 
 def with_unreached(workflow: Workflow, profile: Profile) -> Profile:
@@ -76,11 +74,10 @@ def _with_memory(plan: Plan, workflow: Workflow, runs: Iterable[Run]) -> Iterato
     loaded = {wrap.name: {workflow.function_of(task) for task in wrap.tasks} for wrap in plan.wraps}
     sizes: dict[str, list[tuple[int, Demand]]] = {wrap.name: [] for wrap in plan.wraps}
     for run in runs:
-        placed, static = run.placed(plan)
-        processes = {wrap.name: wrap.processes for wrap in placed.wraps}
+        processes = {wrap.name: wrap.processes for wrap in run.expanded(plan).wraps}
         for name, its in loaded.items():
             some = [_some(process) for process in processes.get(name, ((),))]
-            sizes[name].append(sized(some, static, run.profile, its))
+            sizes[name].append(sized(some, run.workflow, run.profile, its))
     for wrap in plan.wraps:
         memory_mib, demand = max(sizes[wrap.name], key=lambda size: (size[0], size[1].cpu_ms))
         yield wrap.model_copy(update={"memory_mib": memory_mib, "demand": demand})
@@ -96,6 +93,6 @@ def _some(process: Sequence[str]) -> tuple[str, ...]:
     kept = []
     for name in process:
         counts[task_of(name)] = count = counts.get(task_of(name), 0) + 1
-        if count <= _AT_ONCE:
+        if count <= MOST_AT_ONCE:
             kept.append(name)
     return tuple(kept)

@@ -18,7 +18,8 @@ from workflow.asl import parse_states
 from workflow.constraints import Constraints
 from workflow.errors import ChironError
 from workflow.execute import execute
-from workflow.profile import PayloadProfile, Profile
+from workflow.profile import PayloadProfile, Period, Profile
+from workflow.triggers import MOST_AT_ONCE
 
 
 def task(function: str, **fields: Any) -> dict[str, Any]:
@@ -47,8 +48,14 @@ WORKFLOW = parse_states(
 
 
 @pytest.fixture
-def known(profile):
+def known(known_of):
     """Three requests with no items to one with eight."""
+    return known_of(8)
+
+
+@pytest.fixture
+def known_of(profile):
+    """Three requests with no items to one with so many."""
     functions = profile(look="cpu 1", work="cpu 2 block 20").functions
     functions["work"] = functions["work"].model_copy(update={"memory_mib": 10.0})
 
@@ -59,8 +66,11 @@ def known(profile):
         own = {name: functions[name] for name in ("look", "work")[: 2 if items else 1]}
         return PayloadProfile(name=name, weight=weight, answer=answer, trace=trace, functions=own)
 
-    payloads = (done("none", 3.0, 0), done("eight", 1.0, 8))
-    return Profile(format=1, workflow="demo", functions=functions, payloads=payloads)
+    def known(items: int) -> Profile:
+        payloads = (done("none", 3.0, 0), done("some", 1.0, items))
+        return Profile(format=1, workflow="demo", functions=functions, payloads=payloads)
+
+    return known
 
 
 def test_a_prediction_has_what_each_payload_takes_and_its_waits(known, platform):
@@ -143,3 +153,25 @@ def test_what_no_payload_has_run_shares_no_wrap_with_what_it_must_not(known, pla
     rare = known.model_copy(update={"payloads": known.payloads[:1]})
     plan = schedule(WORKFLOW, rare, platform(), 5000.0, settings=apart)
     assert sorted(wrap.tasks for wrap in plan.wraps) == [("Each",), ("Look",)]
+
+
+def test_of_many_items_as_many_run_at_once_as_a_process_takes(known_of, platform):
+    quick = platform(switch_cost_ms=0.0, thread_startup_ms=0.0)
+
+    def taken_ms(items: int) -> float:
+        known = known_of(items)
+        work = known.functions["work"].model_copy(
+            update={
+                "latency_ms": 20.0,
+                "periods": (Period(kind="block", start_ms=0.0, duration_ms=20.0),),
+            }
+        )
+        some = known.payloads[1].model_copy(update={"functions": {**known.functions, "work": work}})
+        known = known.model_copy(update={"payloads": (known.payloads[0], some)})
+        plan = schedule(WORKFLOW, known, quick, 5000.0, Choices(planner="faastlane-t"))
+        return plan.predicted.payloads_ms["some"]
+
+    one_ms = taken_ms(1)
+    assert taken_ms(MOST_AT_ONCE) == pytest.approx(one_ms, abs=1)
+    assert taken_ms(MOST_AT_ONCE + 1) == pytest.approx(one_ms + 20, abs=1)
+    assert taken_ms(3 * MOST_AT_ONCE) == pytest.approx(one_ms + 40, abs=1)

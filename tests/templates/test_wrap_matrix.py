@@ -188,8 +188,8 @@ def go_through(
             continue
         assert deployment.is_right(0)
         before = deployment.counts()
-        # One more is kept where a request came before the thread of the last one was idle again.
-        most_threads = most_threads or [threads + 1 for _, _, threads in before]
+        # More are kept where requests came before the threads of those before were idle again.
+        most_threads = most_threads or [threads + 2 for _, _, threads in before]
         inflict(deployment, fault)
         assert all(deployment.is_right(number) for number in range(requests)), fault
         if fault == "endless thread" and deployment.bad_process == "main":

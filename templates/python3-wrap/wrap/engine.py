@@ -253,6 +253,11 @@ class Engine:
         """Raises the error of a task: nothing begins by it."""
         raise error
 
+    def together(self, steps: Sequence[Step]) -> Step:
+        """What events at once lead to."""
+        begins = [number for step in steps for number in step.begins]
+        return Step(begins, [call for step in steps for call in step.calls])
+
     def due(self, _: int) -> Step:
         """Nothing waits for a time."""
         return Step([], [])

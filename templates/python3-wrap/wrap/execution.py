@@ -200,11 +200,19 @@ class Execution:
 
     def _follow(self, step: Step) -> list[int]:
         """Do what `step` says, but for the tasks that begin in this process: these it returns."""
+        return self._do(self._noted(step))
+
+    def _noted(self, step: Step) -> Step:
+        """Expect answers of what begins."""
         now = time.monotonic()
         for number in step.begins:
             self._limits[number] = self._limit(number, now)
         if step.begins:
             self._wake_at(min(self._limits[number] for number in step.begins))
+        return step
+
+    def _do(self, step: Step) -> list[int]:
+        now = time.monotonic()
         for number in step.cancelled:
             self._delays.pop(number).cancel()
         for number, seconds in step.delays:
@@ -262,9 +270,10 @@ class Execution:
             wraps = sorted({str(self._part.place_of[number]) for number in late})
             raise _late(", ".join(wraps)).located(self._names(late) or None, wraps[0])
         elif not limits and now >= self._deadline:
-            waited = "it waits longer, for a Wait or a Retry, than it may take"
-            message = waited if self._delays else self._runtime.mechanism.full
-            raise TaskError("timeout", message, status=504)
+            waits = "the request's time was over while it waited, by a Wait or a Retry"
+            raise TaskError(
+                "timeout", waits if self._delays else self._runtime.mechanism.full, status=504
+            )
         self._due, self._timer = math.inf, None
         self._wake_at(min(limits.values(), default=self._deadline))
 
@@ -304,7 +313,7 @@ class Execution:
 
     def _ended(self, results: Iterable[Result]) -> list[int]:
         """Take in results; which tasks begin in this process."""
-        begins = list[int]()
+        steps = list[Step]()
         for result in results:
             self._results.append(result)
             if self._limits.pop(result.task, None) is None:
@@ -314,12 +323,13 @@ class Execution:
                 result.output = None
             if result.error is not None:
                 error = TaskError.from_dict(result.error, status=500)
-                begins += self._follow(self._engine.failed(result.task, error))
+                steps.append(self._noted(self._engine.failed(result.task, error)))
                 continue
             if result.task in self._part.sent:
                 self.data.add({result.task: output or Object("")})
-            begins += self._follow(self._engine.ended(result.task, output))
-        return begins
+            # One may begin another one whose result is here already.
+            steps.append(self._noted(self._engine.ended(result.task, output)))
+        return self._do(self._engine.together(steps)) if steps else []
 
     def _call_wrap(self, call: Call) -> threading.Event:
         """Have another wrap run a group; the event is set when the call is on its way."""

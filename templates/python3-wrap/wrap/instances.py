@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from wrap.data import Data
@@ -23,10 +24,8 @@ from wrap.states import machine as states
 from wrap.states.errors import StatesError, failure_of
 from wrap.states.machine import Machine, timestamp
 from wrap.states.values import Text, dump, parse
+from wrap.triggers import MOST_AT_ONCE
 
-#: So many instances are in a process at once, as its threads; others wait here. Step Functions runs
-#: as many items of a Map at once.
-MOST_IN_PROCESS = 40
 _MANY = 1 << 30
 
 
@@ -78,6 +77,22 @@ class Instances(ABC):
     def due(self, number: int) -> Step:
         """What begins when a time has passed."""
 
+    def together(self, steps: Sequence[Step]) -> Step:
+        """What events at once lead to; each place is called once."""
+        if len(steps) == 1:
+            return steps[0]
+        called: dict[Place, list[int]] = {}
+        for call in chain.from_iterable(step.calls for step in steps):
+            called.setdefault(call.place, []).extend(call.tasks)
+        delays = {number: seconds for step in steps for number, seconds in step.delays}
+        cancelled = {number for step in steps for number in step.cancelled}
+        return Step(
+            [number for step in steps for number in step.begins],
+            _calls(called),
+            [each for each in delays.items() if each[0] not in cancelled],
+            list(cancelled - delays.keys()),
+        )
+
     def tasks_at(self, place: Place) -> list[int]:
         """The tasks of which it has run there."""
         return [number for number, where in self.place_of.items() if where == place]
@@ -95,7 +110,7 @@ class Instances(ABC):
             places = self.wrap.places_of[task]
             while waiting:
                 place = min(places, key=lambda each: self._running.get(each, 0))
-                if self._running.get(place, 0) >= MOST_IN_PROCESS:
+                if self._running.get(place, 0) >= MOST_AT_ONCE:
                     break
                 self._running[place] = self._running.get(place, 0) + 1
                 number = waiting.popleft()
@@ -103,13 +118,7 @@ class Instances(ABC):
                 begun.setdefault(place, []).append(number)
             if not waiting:
                 del self._waiting[task]
-        calls = [
-            Call(place, tuple(its), tuple(map(given_to, its)), frozenset(its))
-            for place, its in begun.items()
-            if place != MAIN
-        ]
-        calls.sort(key=lambda call: isinstance(call.place, int))
-        return Step([number for its in begun.values() for number in its], calls)
+        return Step([number for its in begun.values() for number in its], _calls(begun))
 
     def _leave(self, number: int) -> None:
         place = self.place_of.pop(number, None)
@@ -248,6 +257,17 @@ class Deciding(Instances):
             self._waiting[self.wrap.task_of(number)].remove(number)
             self._open -= 1
         return True
+
+
+def _calls(begun: Mapping[Place, Sequence[int]]) -> list[Call]:
+    """Calls for these instances, those of other wraps first."""
+    calls = [
+        Call(place, tuple(its), tuple(map(given_to, its)), frozenset(its))
+        for place, its in begun.items()
+        if place != MAIN
+    ]
+    calls.sort(key=lambda call: isinstance(call.place, int))
+    return calls
 
 
 def _value(given: Object) -> Any:

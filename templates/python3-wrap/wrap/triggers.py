@@ -20,6 +20,9 @@ Place = TypeVar("Place", bound=Hashable)
 
 #: What tasks wait for: all of the stage before theirs, or the objects that they need.
 TriggerKind = Literal["stage", "data"]
+#: So many instances of tasks are in a process, or at a wrap that is called, at once; others wait.
+#: Step Functions runs as many items of a Map at once.
+MOST_AT_ONCE = 40
 
 
 class Bucket(NamedTuple, Generic[Task]):
