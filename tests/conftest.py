@@ -32,6 +32,7 @@ from workflow.model import Workflow
 from workflow.plan import Plan, Wrap
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
+from workflow.trace import Instance
 
 MakeFolder = Callable[..., WorkflowFolder]
 
@@ -124,9 +125,9 @@ SMALL_WORKFLOW = {
                 {"StartAt": "Wave", "States": {"Wave": task("wave", "M1"), "M1": task("mirror")}},
                 {"StartAt": "M2", "States": {"M2": task("mirror", "M3"), "M3": task("mirror")}},
             ],
-            "Next": "Zusammenfügen",
+            "Next": "Zusammen/fügen? {50 %}",
         },
-        "Zusammenfügen": task("join"),
+        "Zusammen/fügen? {50 %}": task("join"),
     },
 }
 
@@ -183,9 +184,15 @@ def profile_of() -> Callable[[Workflow], Profile]:
             Period(kind="block", start_ms=1.0, duration_ms=3.0),
         )
         function = FunctionProfile(latency_ms=4.0, periods=periods, memory_mib=2.0)
-        return Profile(
-            format=1, workflow=workflow.name, functions=dict.fromkeys(workflow.functions, function)
-        )
+        payloads: tuple[PayloadProfile, ...] = ()
+        if workflow.machine is not None:  # each task once, one after another
+            before = [(), *((place,) for place in range(len(workflow.tasks) - 1))]
+            tasks = zip(workflow.tasks, before, strict=True)
+            trace = tuple(Instance(task=task.name, after=after) for task, after in tasks)
+            answer = ExpectedAnswer.learned(b"{}", ["{}"])
+            payloads = (PayloadProfile(name="payload.json", answer=answer, trace=trace),)
+        functions = dict.fromkeys(workflow.functions, function)
+        return Profile(format=1, workflow=workflow.name, functions=functions, payloads=payloads)
 
     return make
 

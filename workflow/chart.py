@@ -150,7 +150,7 @@ def _node(name: str, shape: Shape, more: str, again: str = "") -> Node:
 def _what(state: dict[str, Any]) -> str:
     """What a state without a function does, in a word or two."""
     if state["Type"] == "Wait":
-        said = {"Seconds": "s", "SecondsPath": " s", "Timestamp": "", "TimestampPath": ""}
+        said = {"Seconds": " s", "SecondsPath": " s", "Timestamp": "", "TimestampPath": ""}
         return next((f"wait {state[f]}{unit}" for f, unit in said.items() if f in state), "wait")
     if state["Type"] == "Fail":
         return f"fail {state.get('Error', '')}".strip()

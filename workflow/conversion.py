@@ -111,8 +111,9 @@ class _Series:
         """What comes of `source`, and the source with which it ends."""
         chain: _Chain = []
         while takers := self._takers.get(source):
-            if isinstance(source, str) and self._joins.get(source):
-                raise _crossing([source, *takers, *(n for j in self._joins[source] for n in j)])
+            if isinstance(source, str) and (joins := self._joins.get(source)):
+                joined = [name for join in joins for name in (*join, *self._takers.get(join, ()))]
+                raise _crossing([source, *takers, *joined])
             if len(takers) == 1:
                 chain.append(takers[0])
                 source = takers[0]

@@ -38,7 +38,7 @@ class ChironError(Exception):
     ) -> None:
         self.code = code
         self.message = _one_line(message)
-        self.path = None if path is None else _one_line(path)
+        self.path = _one_line(path) if path else None
         super().__init__(self.message)
         self.functions = tuple(functions)
         self.status = status

@@ -52,7 +52,7 @@ def translate_flat(document: dict[str, Any]) -> Translated:
                 steps.append(step)
     answer = None
     with faults.noting():
-        answer = flat.answer()
+        answer = flat.answer(steps)
     faults.raise_all()
     name = whole.text("name") if "name" in whole else None
     flat.mark_items(steps)
@@ -67,7 +67,7 @@ class _Flat:
     def __init__(self, whole: Fields) -> None:
         self._whole = whole
         self._items: dict[str, str] = {}
-        self._outputs: dict[str, list[str]] = {REQUEST: whole.inner("global_input").names}
+        self._outputs: dict[str, list[str]] = {}
         self._for_each: dict[str, str] = {}
 
     def step(self, fields: Fields) -> Step:
@@ -113,19 +113,24 @@ class _Flat:
             arms.append(Arm(() if target == _END else (target,), condition))
         return _default_last(arms, given)
 
-    def answer(self) -> dict[str, Read] | None:
-        """What global_output says that the workflow answers; None for the last one's answer."""
+    def answer(self, steps: list[Step]) -> dict[str, Read] | None:
+        """What global_output says that the workflow answers; None for the last one's answer.
+
+        What one function or another gives is kept after each of them, by steps that are added.
+        """
         outputs = self._whole.inner("global_output")
         answer = {}
         for field in outputs.names:
             given = outputs.inner(field, "type value size")
             if given.word("type", "pass", "normal", "switch") == "switch":
-                message = (
-                    "an answer of one function or another cannot be named: leave global_output out,"
-                    " and the workflow answers what its last function does"
-                )
-                raise ChironError("unsupported-field", message, path=given.path)
-            answer[field] = _value(given)
+                name = f"{field}_of_either"
+                for index, value in enumerate(given.required_items("value")):
+                    place = (*given.place, "value", index)
+                    read = _of(Fields(value, place, given.faults, "function parameter"))
+                    steps.append(_kept(steps, {field: read}, name))
+                answer[field] = Read(name, field, given.path)
+            else:
+                answer[field] = _value(given)
         return answer or None
 
     def mark_items(self, steps: list[Step]) -> None:
@@ -158,17 +163,32 @@ def _declared(fields: Fields, output: str) -> str:
 
 
 def _value(given: Fields) -> Read:
-    value = given.inner("value", "function parameter")
-    return Read(value.text("function"), value.text("parameter"), given.at("value"))
+    return _of(given.inner("value", "function parameter"))
+
+
+def _of(value: Fields) -> Read:
+    return Read(value.text("function"), value.text("parameter"), value.path)
+
+
+def _kept(steps: list[Step], reads: dict[str, Read], name: str) -> Step:
+    """A step after the one that gives what it reads, which is known by `name` from there on."""
+    (read,) = reads.values()
+    step = next((step for step in steps if step.name == read.step), None)
+    if step is None:
+        message = f"{shown(read.step)} is no function here"
+        raise ChironError("unknown-read", message, path=read.path, functions=[read.step])
+    kept = Step(f"{step.name}_{name}", None, step.path, {**reads}, step.arms, keeps=name)
+    step.arms = [Arm((kept.name,))]
+    return kept
 
 
 def _check_output(read: Read, outputs: dict[str, list[str]]) -> None:
     known = outputs.get(read.step)
     if known is not None and read.field not in known:
-        where = "global_input" if read.step == REQUEST else f"the output of {shown(read.step)}"
         raise ChironError(
             "unknown-read",
-            f"{shown(f'{read.step}.{read.field}')} is read and is not in {where}: name it there",
+            f"{shown(f'{read.step}.{read.field}')} is read and is not in the output of "
+            f"{shown(read.step)}: name it there",
             path=read.path,
             functions=[read.step],
         )
@@ -265,16 +285,28 @@ class _Nested:
     def _switch(self, fields: Fields, inner: list[Any], local: dict[str, Read]) -> _Block:
         step = Step(fields.text("name"), None, fields.path)
         self.steps.append(step)
+        gives: list[tuple[list[Step], dict[str, Read]]] = []
         for value, place in inner:
             with self._faults.noting():
                 choice = Fields(value, place, self._faults, "condition go")
                 text, path = choice.text("condition"), choice.at("condition")
                 condition = parse_condition(_resolved(text, local, path), None, path)
-                begins, _ = self.block(choice.inner("go"), local)
+                first = len(self.steps)
+                begins, names = self.block(choice.inner("go"), local)
                 step.arms.append(Arm(begins, condition))
+                gives.append(([each for each in self.steps[first:] if _is_open(each)], names))
         if step.arms:
             step.arms = _default_last(step.arms, fields)
-        return (step.name,), {}
+        if not gives or len(gives) < len(step.arms):  # without a default nothing may be given
+            return (step.name,), {}
+        common = [name for name in gives[0][1] if all(name in names for _, names in gives)]
+        for index, (ends, names) in enumerate(gives if common else (), start=1):
+            reads: dict[str, Read | list[Read]] = {name: names[name] for name in common}
+            name = f"{step.name}_{index}"
+            self.steps.append(Step(name, None, fields.path, reads, keeps=step.name))
+            for end in ends:
+                _join(end, (name,))
+        return (step.name,), {name: Read(step.name, name, fields.path) for name in common}
 
     def _function(self, fields: Fields, local: dict[str, Read]) -> _Block:
         Fields(fields.whole, fields.place, self._faults, f"{_MAPPED} source output")

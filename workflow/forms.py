@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workflow.asl_shapes import listed
 from workflow.dataflows import is_dataflows, translate_dataflows
 from workflow.documents import parse_json, read_file
 from workflow.errors import ChironError
@@ -42,7 +43,8 @@ def known_form(document: Any) -> Translated:
     raise ChironError(
         "bad-document",
         'a workflow is an object with "StartAt" and "States" (Amazon States Language), '
-        'with "tasks" and "edges", or of the form of FaaSFlow or DataFlower',
+        'with "tasks" and "edges", or of the form of FaaSFlow or DataFlower'
+        + (f": not one with {listed(document)}" if isinstance(document, dict) else ""),
     )
 
 

@@ -14,7 +14,6 @@ NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
 #: Longest name of a state in Amazon States Language, and of a task in the plain form.
 STATE_NAME_LIMIT, TASK_NAME_LIMIT = 80, 1000
-_FORBIDDEN_IN_TASKS = frozenset('<>{}[]?*"#%\\^|~`$&,;:/')
 
 
 def check_name(name: object, what: str, path: str) -> str:
@@ -37,8 +36,11 @@ def workflow_name(name: object, path: str) -> str:
 
 
 def check_task_name(name: str, path: str, most: int = STATE_NAME_LIMIT) -> str:
-    """`name` if States Language allows it and it it is not too long, else ``bad-name``."""
-    wrong = next((c for c in name if c in _FORBIDDEN_IN_TASKS or not c.isprintable()), None)
+    """`name` if it is printable, not too long and without # (NAME#2 is a task's second run).
+
+    Raises ``bad-name``.
+    """
+    wrong = next((c for c in name if c == "#" or not c.isprintable()), None)
     if wrong is not None:
         raise ChironError(
             "bad-name", f"task name {shown(name)} must not contain {wrong!a}", path=path

@@ -46,7 +46,7 @@ class Arm(NamedTuple):
 
 @dataclass
 class Step:
-    """A function that is run, or only a place where paths part: then `function` is None.
+    """A function that is run, or only a place where paths part or join: then `function` is None.
 
     Attributes
     ----------
@@ -57,6 +57,9 @@ class Step:
         What comes next.
     each
         The argument of which the function gets one item, run once for every one of them.
+    keeps
+        Without a function: under which name what it reads is known from there on, whichever of
+        several steps that keep by this name has been passed.
     path
         Where the document has it.
     """
@@ -67,6 +70,7 @@ class Step:
     reads: dict[str, Read | list[Read]] | None = None
     arms: list[Arm] = field(default_factory=list)
     each: str | None = None
+    keeps: str | None = None
 
     @property
     def decides(self) -> bool:

@@ -200,30 +200,28 @@ class _Scope:
         self._end(state, self.follow(join, _Known(paths, None)), name)
 
     def _write_step(self, step: Step, known: _Known) -> None:
-        state = _Place()
-        state.path = step.path
-        after = known
+        state = self._place(step.name, step)
+        after, result = known, step.keeps
         if step.function is not None:
-            self.states[step.name] = state
             state.update(self._work(step, known))
-            path = _field("$", step.name)
-            after = _Known({**known.paths, step.name: path}, path)
+            result = step.name
+            path = _field("$", result)
+            after = _Known({**known.paths, result: path}, path)
+        elif step.keeps is not None:
+            state["Parameters"] = self._inputs(step, known)
+            after = _Known({**known.paths, step.keeps: _field("$", step.keeps)}, known.last)
         if not step.decides:
             following = self.follow(step.arms[0].targets if step.arms else (), after)
-            if step.function is None:
-                state.update({"Type": "Pass"})
-                self.states[step.name] = state
-            self._end(state, following, step.name if step.function else None)
+            if step.function is None and following is None and self._final and known.last:
+                state["InputPath"] = known.last
+                state.pop("Parameters", None)
+            self._end(state, following, result)
             return
         choice = state
-        if step.function is not None:
+        if result is not None:
             name = self._writer._named(f"{step.name}_decides")
-            self._end(state, name, step.name)
-            choice = _Place()
-            choice.path = step.path
-            self.states[name] = choice
-        else:
-            self.states[step.name] = choice
+            self._end(state, name, result)
+            choice = self._place(name, step)
         choice.update({"Type": "Choice", "Choices": []})
         for arm in step.arms:
             following = self.follow(arm.targets, after) or self._nothing(step.name, after)
@@ -233,8 +231,14 @@ class _Scope:
             rule = self._writer._rule(arm.condition, after)
             choice["Choices"].append({**rule, "Next": following})
 
-    def _work(self, step: Step, known: _Known) -> dict[str, Any]:
-        """What the state of a step does, without what comes next."""
+    def _place(self, name: str, step: Step) -> _Place:
+        """A state that is made of `step`, and does nothing yet."""
+        state = self.states[name] = _Place(Type="Pass")
+        state.path = step.path
+        return state
+
+    def _inputs(self, step: Step, known: _Known) -> dict[str, Any]:
+        """The template of what a step reads."""
         inputs: dict[str, Any] = {}
         for argument, read in (step.reads or {}).items():
             if isinstance(read, list):
@@ -242,6 +246,11 @@ class _Scope:
                 inputs[f"{argument}.$"] = f"States.Array({paths})"
             else:
                 inputs[f"{argument}.$"] = self._writer._path(read, known)
+        return inputs
+
+    def _work(self, step: Step, known: _Known) -> dict[str, Any]:
+        """What the state of a step does, without what comes next."""
+        inputs = self._inputs(step, known)
         task = {"Type": "Task", "Resource": step.function}
         if step.each:
             items = inputs[f"{step.each}.$"]

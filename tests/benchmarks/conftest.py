@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from workflow.execute import execute
 from workflow.folder import WorkflowFolder
 from workflow.model import Source
 
@@ -48,6 +49,14 @@ def run(folder: Path, text: str) -> str:
     """Return what the workflow of `folder` answers, its tasks run one after the other."""
     workflow = WorkflowFolder.open(folder).workflow
     stack = yaml.safe_load((folder / "stack.yaml").read_text())
+
+    def answer(function: str, given: str) -> str:
+        return call(folder / stack["functions"][function]["handler"], given)
+
+    if workflow.machine is not None:
+        output = execute(workflow, text.encode(), answer).output
+        assert output is not None
+        return output
     outputs: dict[str, str] = {}
 
     def read(source: Source) -> str:
@@ -56,8 +65,7 @@ def run(folder: Path, text: str) -> str:
         return text if source is None else outputs[source]
 
     for name in itertools.chain.from_iterable(workflow.stages):
-        handler = stack["functions"][workflow.function_of(name)]["handler"]
-        outputs[name] = call(folder / handler, read(workflow.by_name[name].source))
+        outputs[name] = answer(workflow.function_of(name), read(workflow.by_name[name].source))
     return read(workflow.output)
 
 

@@ -20,6 +20,7 @@ WORKFLOWS = [
     pytest.param("social-network", marks=pytest.mark.redis),
     pytest.param("movie-review", marks=pytest.mark.redis),
     "illegal-recognizer",
+    "orders",
 ]
 #: The function beside those of the tasks.
 SERVICES = {

@@ -37,7 +37,7 @@ def test_a_trace_shows_every_task(chiron, planned, tmp_path):
     assert "wrote trace.json" in result.stderr
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     tasks = sorted(event["name"] for event in events if event.get("cat") == "task")
-    assert tasks == ["M1", "M2", "M3", "Split it", "Wave", "Zusammenfügen"]
+    assert tasks == ["M1", "M2", "M3", "Split it", "Wave", "Zusammen/fügen? {50 %}"]
 
 
 def doubted(folder, **warnings):

@@ -28,7 +28,7 @@ def two_wraps(mechanism: str) -> Plan:
             "cpus": 2,
             "memory_mib": 256,
             "mechanism": mechanism,
-            "processes": [["Split it", "Wave", "M1"], ["M3", "Zusammenfügen"]],
+            "processes": [["Split it", "Wave", "M1"], ["M3", "Zusammen/fügen? {50 %}"]],
         },
         {
             "name": f"{mechanism}-remote",

@@ -44,7 +44,7 @@ def two_wraps(mechanism: str) -> Plan:
             "cpus": 1,
             "memory_mib": 128,
             "mechanism": mechanism,
-            "processes": [["Split it", "Wave", "M1", "M3"], ["Zusammenfügen"]],
+            "processes": [["Split it", "Wave", "M1", "M3"], ["Zusammen/fügen? {50 %}"]],
         },
         {
             "name": "small-remote",

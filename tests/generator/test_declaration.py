@@ -8,7 +8,7 @@ from generator.declaration import declare, functions_in, numbered, task_numbers
 from workflow.model import Failure, Task, Workflow
 
 STYLES = {"split": "flask", "wave": "flask", "mirror": "http", "join": "flask"}
-LAST = "Zusammenfügen"
+LAST = "Zusammen/fügen? {50 %}"
 # Two wraps: the first is the entry.
 WRAPS = {
     "small-a": [["Split it", "Wave", LAST]],

@@ -39,7 +39,7 @@ def test_a_handler_of_bytes_and_one_of_text_do_not_share_a_wrap(
         settings=read_settings(folder, {}),
     )
     assert len(plan.wraps) == 2
-    assert not any({"Split it", "Zusammenfügen"} <= {*wrap.tasks} for wrap in plan.wraps)
+    assert not any({"Split it", "Zusammen/fügen? {50 %}"} <= {*wrap.tasks} for wrap in plan.wraps)
 
 
 def test_a_folder_without_stack_file_sets_nothing(small):

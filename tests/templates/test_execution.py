@@ -14,8 +14,10 @@ from wrap.declaration import Entry, Wrap
 from wrap.engine import Engine
 from wrap.errors import TaskError
 from wrap.execution import Execution, Outcome
+from wrap.instances import Deciding
 from wrap.loop import Loop
-from wrap.messages import Ident
+from wrap.messages import Ident, Request, Result
+from wrap.objects import Object
 from wrap.route import Route
 from wrap.runtime import Mechanism, Runtime
 from wrap.threads import Run, ThreadPool
@@ -88,6 +90,70 @@ def test_without_a_thread_for_the_loop_it_fails(monkeypatch: pytest.MonkeyPatch)
     outcome = outcome_of([[0]], ThreadPool(), BOUND_S)
     assert isinstance(outcome, TaskError)
     assert outcome.code == "wrap-failed"
+
+
+class Others(Transport):
+    """Two other wraps: the first answers before the second has its request."""
+
+    def call(
+        self, wrap: str, request: Request, deadline: float, sent: Callable[[], None]
+    ) -> list[Result]:
+        if wrap == "slow":
+            time.sleep(0.2)
+        return [
+            Result(0, task, wrap, wrap, 0, 0.0, 0.0, Object(f'"{wrap}"')) for task in request.tasks
+        ]
+
+
+def decided(states: dict[str, Any], tasks: dict[str, int], seconds: float) -> Outcome | str:
+    """What a machine whose tasks run in other wraps gives: its answer, or why it has failed."""
+    wrap = Wrap(
+        name="first",
+        workflow="demo",
+        functions={},
+        tasks={},
+        processes=[[]],
+        inputs={},
+        buckets=[],
+        mechanism="pool",
+        timeout_s=BOUND_S,
+        instances=2,
+        entry=Entry(
+            None,
+            remotes={name: {task: name} for name, task in tasks.items()},
+            machine={"StartAt": next(iter(states)), "States": states},
+            states=tasks,
+        ),
+    )
+    mechanism, transport = cast(Mechanism, Full()), cast(Transport, Others())
+    route = Route("", threads=1)
+    runtime = Runtime(wrap, {}, ThreadPool(), Loop(), mechanism, transport, route)
+    outcomes = SimpleQueue[Outcome]()
+    engine = Deciding(wrap, cast(Entry, wrap.entry), "demo")
+    objects = {None: Object("{}")}
+    deadline = time.monotonic() + seconds
+    execution = Execution(
+        runtime, engine, objects, Ident(), deadline, lambda _, outcome: outcomes.put(outcome)
+    )
+    execution.start()
+    outcome = outcomes.get(timeout=BOUND_S)
+    return outcome if isinstance(outcome, TaskError) else execution.data[None].text()
+
+
+def test_what_ends_while_another_wrap_is_called_is_no_task_to_begin() -> None:
+    branches = [
+        {"StartAt": name, "States": {name: {"Type": "Task", "Resource": name, "End": True}}}
+        for name in ("fast", "slow")
+    ]
+    both = {"Type": "Parallel", "Branches": branches, "End": True}
+    assert decided({"Both": both}, {"fast": 0, "slow": 1}, BOUND_S) == '["fast","slow"]'
+
+
+def test_a_wait_beyond_the_deadline_is_named() -> None:
+    outcome = decided({"Wait": {"Type": "Wait", "Seconds": 100, "End": True}}, {}, 0.05)
+    assert isinstance(outcome, TaskError)
+    assert (outcome.code, outcome.status) == ("timeout", 504)
+    assert "a Wait" in outcome.message
 
 
 def test_an_action_that_fails_does_not_end_the_loop(capsys: pytest.CaptureFixture[str]) -> None:

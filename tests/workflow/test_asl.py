@@ -155,7 +155,7 @@ REFUSALS = [
     pytest.param(single(Resource="F"), "bad-name", "States.A.Resource", ("F",), id="function name"),
     pytest.param(single() | {"Name": "ä"}, "bad-name", "Name", (), id="workflow name"),
     pytest.param(
-        {"StartAt": "A/B", "States": {"A/B": TASK}}, "bad-name", "States.A/B", (), id="task name"
+        {"StartAt": "A#B", "States": {"A#B": TASK}}, "bad-name", "States.A#B", (), id="task name"
     ),
     pytest.param(
         {"StartAt": "A", "States": {"A": {"Type": "Pass", "End": True}}},
@@ -211,12 +211,12 @@ def test_refused_with_its_path_and_its_states(refused, document, code, path, fun
 def test_all_faults_are_said_at_once_each_with_its_place(refused):
     states = {
         "A": {"Type": "Task", "Resource": "f", "Repeat": [], "Catch": 1, "Next": "B"},
-        "B": {"Type": "Parallel", "Branches": [], "Comment": 1, "Next": "C:1"},
-        "C:1": {"Type": "Task", "Resource": "F", "End": True},
+        "B": {"Type": "Parallel", "Branches": [], "Comment": 1, "Next": "C#1"},
+        "C#1": {"Type": "Task", "Resource": "F", "End": True},
     }
     error = refused(parse_states, {"StartAt": "A", "States": states}, "d")
     assert error.code == "unknown-field"
-    for place in ("A.Repeat", "A.Catch", "B.Comment", "B.Branches", "C:1", "C:1.Resource"):
+    for place in ("A.Repeat", "A.Catch", "B.Comment", "B.Branches", "C#1", "C#1.Resource"):
         assert f"(at States.{place})" in error.message
 
 

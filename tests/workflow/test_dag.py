@@ -63,7 +63,7 @@ def test_its_own_name_wins_over_the_default():
         pytest.param(dag("a") | {"name": "ä"}, "bad-name", "name", (), id="workflow name"),
         pytest.param({"tasks": {"a": "F"}}, "bad-name", "tasks.a", ("F",), id="function name"),
         pytest.param({"tasks": {"a": None}}, "bad-field", "tasks.a", (), id="function is null"),
-        pytest.param({"tasks": {"a:b": "f"}}, "bad-name", "tasks.a:b", (), id="task name"),
+        pytest.param({"tasks": {"a#b": "f"}}, "bad-name", "tasks.a#b", (), id="task name"),
         pytest.param(
             {"tasks": {"a b": "f", "A_B": "g"}},
             "alike-names",

@@ -33,13 +33,15 @@ def test_other_names_are_refused_with_the_rule(refused, name):
     assert "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$" in error.message
 
 
-@pytest.mark.parametrize("name", ["A", "Last Px", "größe", "数据", "a.b", "a'b", "x" * 80])
+@pytest.mark.parametrize(
+    "name", ["A", "Last Px", "größe", "数据", "a.b", "a'b", "x" * 80, '<>{}[]?*"%\\^|~`$&,;:/()!']
+)
 def test_task_names_are_free_text(name):
     assert check_task_name(name, "here") == name
 
 
-@pytest.mark.parametrize("character", '<>{}[]?*"#%\\^|~`$&,;:/\n\t\0\x7f\ud800\u202e')
-def test_task_names_hold_nothing_that_states_language_forbids(refused, character):
+@pytest.mark.parametrize("character", "#\n\t\0\x7f\ud800\u202e")
+def test_task_names_hold_nothing_that_numbers_runs_or_cannot_be_printed(refused, character):
     error = refused(check_task_name, f"a{character}b", "here")
     assert error.code == "bad-name"
     assert ascii(character) in error.message

@@ -234,7 +234,8 @@ class Execution:
         for call in step.calls:
             if isinstance(call.place, int) and call.place != MAIN:
                 self._call_process(call.place, call)
-        return [number for number in step.begins if self._part.place_of[number] == MAIN]
+        # What another wrap was called for may have ended meanwhile, and has no place any more.
+        return [number for number in step.begins if self._part.place_of.get(number) == MAIN]
 
     def _passed(self, number: int) -> None:
         """A time has passed that the execution waited for."""

@@ -1,0 +1,37 @@
+"""Checks an order: article numbers by their check digits, amounts, the card's number."""
+
+import json
+from typing import Any
+
+MOST_OF_AN_ARTICLE = 500
+
+
+def is_article(number: str) -> bool:
+    """Tell whether it is a GTIN-13, whose digits weighed 1 and 3 in turn add up to tens."""
+    digits = [int(digit) for digit in number if digit.isdecimal()]
+    return len(number) == len(digits) == 13 and (sum(digits[::2]) + 3 * sum(digits[1::2])) % 10 == 0
+
+
+def is_card(number: str) -> bool:
+    """Tell whether a card can have the number: Luhn's sum (ISO/IEC 7812-1)."""
+    digits = [int(digit) for digit in number if digit.isdecimal()]
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
+    return len(number) == len(digits) >= 12 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+def check_line(line: dict[str, Any]) -> int:
+    """Return what a line costs in cents; raises ValueError where it cannot be delivered."""
+    if not is_article(line["article"]):
+        raise ValueError(f"{line['article']} is no article")
+    if not 1 <= line["quantity"] <= MOST_OF_AN_ARTICLE:
+        raise ValueError(f"{line['quantity']} of {line['article']} cannot be ordered")
+    cost: int = line["quantity"] * line["cents"]
+    return cost
+
+
+def handle(req: str) -> str:
+    """Answer what the order costs, `cents`; raises ValueError where something is wrong with it."""
+    order = json.loads(req)
+    if not is_card(order["card"]):
+        raise ValueError("the card's number is wrong")
+    return json.dumps({"cents": sum(map(check_line, order["lines"]))})

@@ -1,0 +1,16 @@
+"""Writes the confirmation of an order."""
+
+import json
+
+
+def handle(req: str) -> str:
+    """Answer what was paid, and where each line's cartons come from."""
+    order = json.loads(req)
+    lines = [
+        {"reservation": stock["reservation"], "warehouse": stock["warehouse"]}
+        | {"cartons": pack["cartons"]}
+        for pack, stock in order["parts"]
+    ]
+    shipping = sum(pack["shipping_cents"] for pack, _ in order["parts"])
+    paid = {"order": order["id"], "payment": order["payment"], "shipping_cents": shipping}
+    return json.dumps(paid | {"lines": lines})

@@ -1,0 +1,28 @@
+"""Says how risky a large order is: compares its buyer with those who did not pay."""
+
+import json
+
+from .debtors import DEBTORS
+
+
+def distance(one: str, other: str) -> int:
+    """Return how many letters differ, are missing or too many (Levenshtein 1966)."""
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        corner, row[0] = row[0], i
+        for j, wanted in enumerate(other, 1):
+            corner, row[j] = row[j], min(corner + (letter != wanted), row[j] + 1, row[j - 1] + 1)
+    return row[-1]
+
+
+def likeness(buyer: str, debtor: str) -> int:
+    """Return 100 for the same name, whatever the order of its words, and 0 for another one."""
+    names = [" ".join(sorted(name.lower().split())) for name in (buyer, debtor)]
+    return 100 - 100 * distance(*names) // max(map(len, names))
+
+
+def handle(req: str) -> str:
+    """Answer a `score` of 0 to 100, and in `Cause` why it is that."""
+    request = json.loads(req)
+    score, debtor = max((likeness(request["buyer"], debtor), debtor) for debtor in DEBTORS)
+    return json.dumps({"score": score, "Cause": f"the buyer may be {debtor}"})
