@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,8 @@ from workflow.plan import Plan, Wrap
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
 from workflow.trace import Instance
+
+sys.path.append(str(Path(__file__).parent))  # for the random state machines
 
 MakeFolder = Callable[..., WorkflowFolder]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ import pytest
 from workflow.errors import ChironError
 from workflow.folder import parse_workflow
 from workflow.reference import Handler, ReferenceRun, run_reference
-
-sys.path.append(str(Path(__file__).parent))  # for what is no test
 
 Refused = Callable[..., ChironError]
 Machine = Callable[..., dict[str, Any]]

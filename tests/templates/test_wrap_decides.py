@@ -1,0 +1,178 @@
+"""A state machine answers in wraps what it does in the reference executor, wherever its tasks run.
+
+The short form tries some random machines with each planner, trigger and mechanism, the long one
+(``-m soak``) two hundred.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from state_machines import HANDLERS, given, run, state_machine
+
+from generator.declaration import declare
+from generator.render import render_handler
+from predictor.mechanisms import MECHANISMS
+from scheduler.choices import Choices
+from scheduler.planners import PLANNERS
+from scheduler.schedule import schedule
+from templates import TEMPLATES
+from workflow.answer import ExpectedAnswer
+from workflow.asl import parse_states
+from workflow.execute import execute
+from workflow.model import Workflow
+from workflow.plan import Plan, Wrap
+from workflow.platform import Platform
+from workflow.profile import PayloadProfile, Profile
+
+TRIGGERS = ("data", "stage")
+#: The client of one-to-one is no wrap. That plans come about at random is no planner's idea.
+LAYOUTS = (*(name for name in PLANNERS if name != "one-to-one"), "random")
+MACHINES = 3
+Given = tuple[Workflow, list[str]]
+
+
+def drawn(seed: int) -> Given:
+    """A machine that has tasks, with some requests; one in four tries again, which takes time."""
+    order = Random(seed)
+    workflow = parse_states(state_machine(order, retries=seed % 4 == 0), "demo")
+    return workflow, [json.dumps(given(order)) for _ in range(3)]
+
+
+def expected(workflow: Workflow, request: str) -> tuple[str, str | None]:
+    done = execute(workflow, request.encode(), run)
+    return ("error", done.error.name) if done.error else ("output", done.output)
+
+
+def found(answer: Any) -> tuple[str, str | None]:
+    if answer.status == 200:
+        return "output", answer.text
+    return "error", answer.json["message"].partition(":")[0]
+
+
+def profiled(
+    workflow: Workflow, requests: list[str], profile_of: Callable[..., Profile]
+) -> Profile:
+    payloads = []
+    for number, request in enumerate(requests):
+        done = execute(workflow, request.encode(), run)
+        answer = ExpectedAnswer.learned(request.encode(), ["{}"])
+        payload = PayloadProfile(name=f"{number}", answer=answer, trace=tuple(done.trace))
+        payloads.append(payload)
+    return profile_of(workflow).model_copy(update={"payloads": tuple(payloads)})
+
+
+def at_random(workflow: Workflow, order: Random, trigger: str, mechanism: str) -> Plan:
+    """A plan of up to three wraps of up to three processes, in some of which each task may be."""
+    shape = [order.randint(1, 3) for _ in range(order.randint(1, 3))]
+    places = [(w, p) for w, count in enumerate(shape) for p in range(count)]
+    where = {task: order.sample(places, order.randint(1, len(places))) for task in workflow.by_name}
+    if not any(w == 0 for its in where.values() for w, _ in its):
+        next(iter(where.values())).append((0, 0))
+    wraps = []
+    for w, count in enumerate(shape):
+        main, *further = (
+            tuple(task for task, its in where.items() if (w, p) in its) for p in range(count)
+        )
+        processes = (main, *filter(None, further))
+        if any(processes):
+            wraps.append(
+                Wrap(
+                    name=f"demo-random-wrap{w + 1}",
+                    cpus=1,
+                    memory_mib=256,
+                    mechanism=mechanism,
+                    processes=processes,
+                )
+            )
+    return Plan(
+        format=2,
+        workflow="demo",
+        planner="random",
+        trigger=trigger,
+        wraps=tuple(wraps),
+        cpus=len(wraps),
+    )
+
+
+@pytest.fixture
+def serve(tmp_path: Path, start: Any, gateway: Any) -> Callable[[Workflow, Plan], Any]:
+    """Starts the wraps of a plan; the first one is returned."""
+
+    def serve(workflow: Workflow, plan: Plan) -> Any:
+        servers = []
+        for index, wrap in enumerate(plan.wraps):
+            image = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+            shutil.copytree(TEMPLATES / "python3-wrap", image)
+            functions = {workflow.function_of(task) for task in wrap.tasks}
+            for function in functions:
+                folder = image / "function" / "functions" / function
+                folder.mkdir(parents=True)
+                (folder / "handler.py").write_text(HANDLERS[function])
+            declared = declare(plan, index, workflow, dict.fromkeys(functions, "flask"), 60.0)
+            (image / "function" / "handler.py").write_text(render_handler(declared))
+            servers.append(start(image, gateway_url=gateway.url))
+            gateway.ports[wrap.name] = servers[-1].port
+        return servers
+
+    return serve
+
+
+def combinations() -> Iterator[Any]:
+    for layout in LAYOUTS:
+        for trigger in TRIGGERS:
+            for mechanism in MECHANISMS:
+                yield pytest.param(layout, trigger, mechanism, id=f"{layout}-{trigger}-{mechanism}")
+
+
+def go_through(
+    seeds: range,
+    layout: str,
+    trigger: str,
+    mechanism: str,
+    serve: Any,
+    place: Platform,
+    profile_of: Any,
+) -> None:
+    for seed in seeds:
+        workflow, requests = drawn(seed)
+        if layout == "random":
+            plan = at_random(workflow, Random(seed), trigger, mechanism)
+        else:
+            choices = Choices(planner=layout, trigger=trigger, mechanism=mechanism)
+            profile = profiled(workflow, requests, profile_of)
+            plan = schedule(workflow, profile, place, 6.0, choices)
+        servers = serve(workflow, plan)
+        for request in requests:
+            answer = servers[0].request(body=request)
+            assert found(answer) == expected(workflow, request), (seed, request, plan, answer)
+        for server in servers:
+            log = server.log.read_text().splitlines()  # in which functions' own lines are marked
+            assert not [line for line in log if line.startswith("Traceback")]
+            assert server.terminate() == 0
+
+
+@pytest.mark.parametrize(("layout", "trigger", "mechanism"), combinations())
+def test_a_machine_answers_what_it_does_in_the_reference_executor(
+    layout: str, trigger: str, mechanism: str, serve: Any, platform: Platform, profile_of: Any
+) -> None:
+    first = MACHINES * [each.id for each in combinations()].index(f"{layout}-{trigger}-{mechanism}")
+    seeds = range(first, first + MACHINES)
+    go_through(seeds, layout, trigger, mechanism, serve, platform, profile_of)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("layout", "trigger", "mechanism"), combinations())
+def test_very_many_machines_do(
+    layout: str, trigger: str, mechanism: str, serve: Any, platform: Platform, profile_of: Any
+) -> None:
+    machines = int(os.environ.get("CHIRON_SOAK_MACHINES", "200"))
+    go_through(range(machines), layout, trigger, mechanism, serve, platform, profile_of)
