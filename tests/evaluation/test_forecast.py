@@ -38,9 +38,7 @@ def workflows():
         (FULL, sum(other.full_s for other in OTHERS), 147),
     ],
 )
-def test_everything_on_all_workflows_fits_the_promised_time(
-    scale, others_s, minutes, workflows
-):
+def test_everything_on_all_workflows_fits_the_promised_time(scale, others_s, minutes, workflows):
     parts = forecast(workflows, SETTINGS, scale, EVERYTHING)
     assert sum(parts.values()) + others_s <= 60 * minutes
 
