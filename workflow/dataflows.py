@@ -144,6 +144,8 @@ class _Reader:
         """Where the fields of the request go."""
         for name in inputs.names:
             given = inputs.inner(name, "type dest destination")
+            if "type" in given:
+                given.word("type", "NORMAL", "LIST")
             read = Read(REQUEST, name.removeprefix(f"{_USER}."), given.path)
             for field in ("dest", "destination"):
                 if field in given:
@@ -187,6 +189,9 @@ class _Reader:
                     parsed = condition and parse_condition(
                         condition, block.step.name, f"{block.step.path}.conditions.{condition}"
                     )
+                    for side in parsed or ():
+                        if isinstance(side, Read) and side.step == block.step.name:
+                            _check(_Flow(side, "NORMAL", None, "", condition), by_name)
                     block.step.arms.append(Arm(tuple(dict.fromkeys(targets)), parsed or None))
                 if condition == "default":
                     break

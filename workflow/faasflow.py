@@ -27,12 +27,12 @@ _VIRTUAL, _END = "VIRTUAL", "END"
 
 def is_nested(document: dict[str, Any]) -> bool:
     """Whether a document has the nested form."""
-    return document.get("type") in _KINDS
+    return "type" in document
 
 
 def is_flat(document: dict[str, Any]) -> bool:
     """Whether a document has the flat form."""
-    return isinstance(document.get("functions"), list)
+    return "functions" in document
 
 
 def translate_flat(document: dict[str, Any]) -> Translated:

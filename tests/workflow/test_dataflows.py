@@ -193,6 +193,11 @@ def test_a_switch_decides_by_its_own_data():
             "templates.one.blocks.block.typ",
         ),
         (
+            {"one": block({"text": "NORMAL"}, {}, conditions={"odd==True": {}})},
+            "unknown-read",
+            "templates.one.blocks.block.conditions.odd==True",
+        ),
+        (
             {"one": {"blocks": {"a": {}, "b": {}}}},
             "unsupported-field",
             "templates.one.blocks",

@@ -64,6 +64,8 @@ def test_a_folder_has_one_file_of_a_workflow(folder, refused):
         (FLAT.replace("type: pass", "typ: pass"), "unknown-field", "line 6: functions[0].next.typ"),
         (FLAT.replace("source: g", "source: G_1"), "bad-name", "line 8: functions[1]"),
         ("a: 1", "bad-document", "line 1"),
+        ("name: a\ntype: swich", "bad-field", "line 2: type"),
+        ("functions: {}", "bad-field", "line 1: functions"),
     ],
 )
 def test_what_is_wrong_in_yaml_is_said_with_its_line(text, code, path, folder, refused):
