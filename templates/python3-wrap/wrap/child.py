@@ -7,6 +7,7 @@ until the last of its tasks has ended.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -108,7 +109,8 @@ class _Child:
             if result.task not in group.request.gives:
                 result.output = None
             result.ready, self._ready = self._ready, None
-            frames.write(self._channel, result.frames_within())
+            with contextlib.suppress(ConnectionError):  # nobody awaits it any more: we are killed
+                frames.write(self._channel, result.frames_within())
             if self._graph.instances:
                 self._data.drop(given_to(result.task))
                 self._data.drop(result.task)

@@ -239,8 +239,8 @@ class Execution:
 
     def _passed(self, number: int) -> None:
         """A time has passed that the execution waited for."""
-        del self._delays[number]
-        self._start_here(self._follow(self._engine.due(number)))
+        if self._delays.pop(number, None):  # else it was cancelled while this waited for the lock
+            self._start_here(self._follow(self._engine.due(number)))
 
     def _limit(self, number: int, now: float) -> float:
         """Until when a task may run that begins `now`: its function may have a limit of its own."""
