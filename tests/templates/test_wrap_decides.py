@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -125,11 +126,9 @@ def serve(tmp_path: Path, start: Any, gateway: Any) -> Callable[[Workflow, Plan]
     return serve
 
 
-def combinations() -> Iterator[Any]:
-    for layout in LAYOUTS:
-        for trigger in TRIGGERS:
-            for mechanism in MECHANISMS:
-                yield pytest.param(layout, trigger, mechanism, id=f"{layout}-{trigger}-{mechanism}")
+def combinations() -> list[Any]:
+    every = product(LAYOUTS, TRIGGERS, MECHANISMS)
+    return [pytest.param(*each, id="-".join(each)) for each in every]
 
 
 def go_through(
