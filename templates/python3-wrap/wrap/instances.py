@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 from wrap.data import Data
@@ -21,7 +22,7 @@ from wrap.errors import TaskError
 from wrap.objects import JSON, Object
 from wrap.states import machine as states
 from wrap.states.errors import StatesError, failure_of
-from wrap.states.machine import Machine, timestamp
+from wrap.states.machine import Machine, execution_context
 from wrap.states.values import Text, dump, parse
 
 #: So many instances are in a process at once, as its threads; others wait here. Step Functions runs
@@ -156,9 +157,9 @@ class Deciding(Instances):
 
     def __init__(self, wrap: Wrap, entry: Entry, ident: str) -> None:
         super().__init__(wrap)
-        self._ident = ident
         self._states = entry.states
-        self._machine = Machine(entry.machine or {}, self._context)
+        context = partial(execution_context, wrap.workflow, ident)
+        self._machine = Machine(entry.machine or {}, context)
         self._in_stages = entry.in_stages
         self._numbers: dict[int, int] = {}
         #: With stages, what begins when all that runs has ended, and how much that is.
@@ -169,12 +170,6 @@ class Deciding(Instances):
     @property
     def left(self) -> bool:
         return not self._machine.over
-
-    def _context(self, given: Any, now: float) -> dict[str, Any]:
-        name = self.wrap.workflow
-        execution = {"Id": self._ident, "Name": self._ident, "Input": given}
-        machine = {"Id": name, "Name": name}
-        return {"Execution": execution | {"StartTime": timestamp(now)}, "StateMachine": machine}
 
     def start(self, data: Data) -> Step:
         """Begin with the request, which `data` has; the answer will be in its place."""

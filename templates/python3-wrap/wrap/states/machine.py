@@ -546,3 +546,9 @@ def timestamp(seconds: float) -> str:
     """A time, in seconds since 1970, as the language writes it."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def execution_context(workflow: str, ident: str, given: Any, now: float) -> dict[str, Any]:
+    """The context object of the execution `ident` of a workflow, which began `now` with `given`."""
+    execution = {"Id": ident, "Name": ident, "Input": given, "StartTime": timestamp(now)}
+    return {"Execution": execution, "StateMachine": {"Id": workflow, "Name": workflow}}
