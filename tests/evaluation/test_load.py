@@ -9,8 +9,8 @@ from typing import TypeVar
 import pytest
 from aiohttp import web
 
-from deployment.invoke import Call, Route, route_of
 from deployment.measure import Check
+from deployment.route import Call, Route, Stages, route_of
 from evaluation.measurements.client import FEWEST, Client, RequestError, client_of
 from evaluation.measurements.load import MOST_UNDER_WAY, closed_loop, open_loop
 from scheduler.choices import Choices
@@ -19,7 +19,7 @@ from workflow.errors import ChironError
 
 Result = TypeVar("Result")
 Handler = Callable[[web.Request], Awaitable[web.Response]]
-ONE = Route(((Call("f", "f", None),),), "f")
+ONE = Stages(((Call("f", "f", None),),), "f")
 
 
 def expecting(answer: str) -> Check:
@@ -99,7 +99,7 @@ def test_a_closed_loop_of_failures_has_no_throughput_and_says_why():
     found = against(refuse, lambda client: closed_loop(client, 2, 0.2, 0.2))
     assert (found.per_s, found.p50_ms) == (0.0, None)
     assert found.errors > 0
-    assert found.error == "status 429"
+    assert found.error == "function f failed: status 429: full"
 
 
 def test_an_open_loop_sends_what_is_due():
@@ -155,7 +155,7 @@ def test_a_route_passes_outputs_on():
         check = expecting('last(["first(request)","second(request)"])')
         await Client(client.session, client.url, client.route, client.body, check).request()
 
-    against(echo, request, Route(stages, "C"))
+    against(echo, request, Stages(stages, "C"))
 
 
 def test_one_to_one_is_called_task_by_task_and_every_other_planner_once(

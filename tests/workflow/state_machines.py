@@ -278,9 +278,7 @@ class _Drawing:
         processor = self.scope(depth, safe=not exposed)
         path = "$.v" if exposed and self._order.random() < 0.2 else "$.list"
         fields: State = {"ItemProcessor": processor, "ItemSelector": selector, "ItemsPath": path}
-        return self._container(
-            guarded, Type="Map", **fields, MaxConcurrency=most, ResultPath="$.v"
-        )
+        return self._container(guarded, Type="Map", **fields, MaxConcurrency=most, ResultPath="$.v")
 
     def _container(self, guarded: bool, **state: Any) -> Block:
         if self._order.random() < 0.3:
