@@ -67,14 +67,17 @@ def expanded(plan: Plan, static: Workflow) -> Plan:
         place = min(places.get(task_of(name), [(0, 0)]), key=loads.__getitem__)
         loads[place] += 1
         found.setdefault(place, []).append(name)
-    wraps = [_expanded(w, wrap, found) for w, wrap in enumerate(plan.wraps)]
+    home = 0 if plan.orchestrator == "wrap" else None
+    wraps = [_expanded(wrap, w, found, w == home) for w, wrap in enumerate(plan.wraps)]
     kept = [wrap for wrap in wraps if any(wrap.processes)]
     return plan.model_copy(update={"wraps": tuple(kept), "cpus": sum(w.cpus for w in kept)})
 
 
-def _expanded(number: int, wrap: Wrap, found: Mapping[tuple[int, int], Sequence[str]]) -> Wrap:
+def _expanded(
+    wrap: Wrap, number: int, found: Mapping[tuple[int, int], Sequence[str]], is_home: bool
+) -> Wrap:
     main, *further = (tuple(found.get((number, p), ())) for p in range(len(wrap.processes)))
     processes = (main, *filter(None, further))
-    if number == 0 and not any(processes):
+    if is_home and not any(processes):
         processes = ((f"{wait_of(_NOTHING)}#0",),)
     return wrap.model_copy(update={"processes": processes})

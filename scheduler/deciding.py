@@ -47,6 +47,23 @@ def plans_by_payload(
     return list(dict.fromkeys(found.values()))
 
 
+def sized_for_payloads(plan: Plan, profile: Profile, workflow: Workflow) -> Plan:
+    """A plan whose wraps each have one task, with the memory for the payload that needs most."""
+    runs = [(run_of(workflow, share.profile), share.profile) for share in profile.mix]
+    wraps = []
+    for wrap in plan.wraps:
+        found = []
+        for static, known in runs:
+            names = _some([name for name in static.by_name if task_of(name) in wrap.tasks])
+            if names:
+                found.append(sized([names], static, known))
+        memory_mib, demand = max(
+            found, key=lambda each: each[0], default=(wrap.memory_mib, wrap.demand)
+        )
+        wraps.append(wrap.model_copy(update={"memory_mib": memory_mib, "demand": demand}))
+    return plan.model_copy(update={"wraps": tuple(wraps)})
+
+
 def outline(static: Workflow) -> Workflow:
     """The first instance of each task, after those of the tasks that it needed."""
     first = [task for task in static.tasks if task.name.endswith("#1") and " " not in task.function]

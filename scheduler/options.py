@@ -144,6 +144,7 @@ class Options:
 def planned(job: Job, mechanism: str, layout: Layout, label: str = DEFAULT_PLANNER) -> Plan:
     """The plan, not yet predicted, that deploys `layout` as the planner `label` does."""
     planner = PLANNERS[label]
+    in_stages = planner.orchestrator == "client" and job.workflow.machine is None
     return plan_from_layout(
         layout,
         job.workflow,
@@ -151,7 +152,7 @@ def planned(job: Job, mechanism: str, layout: Layout, label: str = DEFAULT_PLANN
         planner=label,
         mechanism=mechanism,
         orchestrator=planner.orchestrator,
-        trigger="stage" if planner.orchestrator == "client" else job.trigger,
+        trigger="stage" if in_stages else job.trigger,
         conflicts=job.conflicts if searched(label) else NO_CONFLICTS,
         node_cpus=job.platform.cpus,
         prefix=planner.prefix,

@@ -8,7 +8,7 @@ from predictor.mechanisms import MECHANISMS
 from predictor.predict import predict
 from scheduler.choices import NO_CHOICES, Choices, MechanismChoice, Strategy
 from scheduler.conflict_rules import find_conflicts
-from scheduler.deciding import plans_by_payload, with_unreached
+from scheduler.deciding import plans_by_payload, sized_for_payloads, with_unreached
 from scheduler.explain import explain
 from scheduler.folder_settings import NO_SETTINGS, FolderSettings
 from scheduler.limits import exceeded
@@ -40,7 +40,7 @@ def schedule(
         End-to-end latency that the plan has to stay within, in milliseconds, greater than 0.
     choices
         Of mechanisms, ``auto`` plans with each and takes the better plan. Where the client calls
-        every task the trigger is ``stage``.
+        every task the trigger is ``stage``, unless the workflow decides while it runs.
     settings
         What is to be kept apart or together, the variables and secrets of each function. Fixed
         layouts cannot respect that, nor limits; ``why`` says where they do not, and what else can
@@ -77,13 +77,21 @@ def _decided(
 ) -> Plan:
     """The best of the plans for what each payload has a workflow do that decides while it runs."""
     profile = with_unreached(workflow, profile)
-    plans = plans_by_payload(
-        workflow,
-        profile,
-        lambda static, known: schedule(static, known, platform, slo_ms, choices, settings),
-        searched=searched(choices.planner),
-    )
     job = job_of(workflow, profile, platform, slo_ms, choices, settings)
+    planner = PLANNERS[choices.planner]
+    if planner.layout is not None and planner.orchestrator == "client":
+        layout = planner.layout(workflow)
+        plans = [
+            sized_for_payloads(planned(job, each, layout, choices.planner), profile, workflow)
+            for each in mechanisms_of(choices.mechanism)
+        ]
+    else:
+        plans = plans_by_payload(
+            workflow,
+            profile,
+            lambda static, known: schedule(static, known, platform, slo_ms, choices, settings),
+            searched=searched(choices.planner),
+        )
 
     def judged(plan: Plan) -> Option:
         predicted = predict(plan, workflow, profile, platform)
