@@ -115,7 +115,8 @@ class _Wiring:
             elif tasks and self._outer[tasks[0]].bucket != index:
                 self._evaluated(wrap, bucket, tasks, gathers=True)
             elif tasks:
-                called = [[task] for task in tasks] if self._by_client else [tasks]
+                alone = ([task] for task in sorted(tasks, key=self.number.__getitem__))
+                called = alone if self._by_client else [tasks]
                 home.calls += [self._called(wrap, each) for each in called]
         if home.starts or home.calls:
             self._begin_when_called(home)

@@ -10,11 +10,12 @@ import pytest
 from aiohttp import web
 
 from deployment.measure import Check
-from deployment.route import Call, Route, Stages, route_of
+from deployment.route import Call, Route, Stages, deciding, route_of
 from evaluation.measurements.client import FEWEST, Client, RequestError, client_of
 from evaluation.measurements.load import MOST_UNDER_WAY, closed_loop, open_loop
 from scheduler.choices import Choices
 from scheduler.schedule import schedule
+from workflow.asl import parse_states
 from workflow.errors import ChironError
 
 Result = TypeVar("Result")
@@ -156,6 +157,31 @@ def test_a_route_passes_outputs_on():
         await Client(client.session, client.url, client.route, client.body, check).request()
 
     against(echo, request, Stages(stages, "C"))
+
+
+def test_a_machine_is_followed_as_invoke_does():
+    """``first`` for each item; one that fails is tried again, and a wait has its time."""
+    failed = set[str]()
+
+    async def sometimes(request: web.Request) -> web.Response:
+        item = await request.text()
+        if item == "2" and item not in failed:
+            failed.add(item)
+            return web.Response(status=500, text="not yet")
+        return web.Response(text=f"{item}0")
+
+    retry = {"ErrorEquals": ["States.TaskFailed"], "IntervalSeconds": 1}
+    task = {"Type": "Task", "Resource": "first", "Retry": [retry], "End": True}
+    items = {"StartAt": "One", "States": {"One": task}}
+    states = {"All": {"Type": "Map", "ItemsPath": "$", "ItemProcessor": items, "End": True}}
+    machine = parse_states({"StartAt": "All", "States": states}, "m").machine
+
+    async def request(client: Client) -> None:
+        check = expecting("[10,20,30]")
+        await Client(client.session, client.url, client.route, b"[1,2,3]", check).request()
+
+    against(sometimes, request, deciding("m", machine, {"One": "first"}))
+    assert failed == {"2"}
 
 
 def test_one_to_one_is_called_task_by_task_and_every_other_planner_once(
