@@ -45,9 +45,10 @@ def told_by(body: bytes, status: int) -> tuple[str, str, str | None]:
 def function_error(name: str, status: int, body: bytes) -> FunctionFailedError:
     """What the function `name` tells of with another status than 200."""
     code, sentence, function = told_by(body, status)
+    shown = " ".join(sentence.split())[:_SHOWN]
     error = FunctionFailedError(
         code or "function-failed",
-        f"function {function or name} failed: {' '.join(sentence.split())[:_SHOWN]}",
+        shown if code == "workflow-failed" else f"function {function or name} failed: {shown}",
         functions=[str(function or name)],
         status=status if status >= 500 else 502,
     )

@@ -7,7 +7,7 @@ many calls as the workflow has tasks, so the same client has to do for all plann
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 from urllib.parse import quote
@@ -15,7 +15,7 @@ from urllib.parse import quote
 import aiohttp
 
 from deployment.function_error import function_error, late
-from deployment.measure import Check
+from deployment.measure import Checked
 from deployment.route import Asked, Route, Steps
 from workflow.data import text_of
 from workflow.errors import ChironError
@@ -31,16 +31,16 @@ class RequestError(Exception):
 
 
 class Client(NamedTuple):
-    """Sends the request `body` along `route` of the gateway at `url`."""
+    """Sends `requests`, one after another, along `route` of the gateway at `url`."""
 
     session: aiohttp.ClientSession
     url: str
     route: Route
-    body: bytes
-    check: Check
+    requests: Iterator[Checked]
 
     async def request(self) -> None:
-        """Send one request; RequestError where it fails, or the answer is not the expected one."""
+        """Send the next one; RequestError where it fails, or the answer is not the expected one."""
+        payload, check = next(self.requests)
         begun = set[asyncio.Task[str]]()
 
         def begin(asked: Asked) -> asyncio.Task[str]:
@@ -49,7 +49,7 @@ class Client(NamedTuple):
             return task
 
         try:
-            output = await _followed(self.route.follow(self.body, begin))
+            output = await _followed(self.route.follow(payload.content, begin))
         except (aiohttp.ClientError, TimeoutError) as error:
             raise RequestError(type(error).__name__) from None
         except ChironError as error:
@@ -59,7 +59,7 @@ class Client(NamedTuple):
                 task.cancel()
             await asyncio.gather(*begun, return_exceptions=True)
         try:
-            self.check(output)
+            check(output)
         except ChironError as error:
             raise RequestError("wrong answer") from error
 
@@ -98,7 +98,7 @@ async def _followed(steps: Steps) -> str:
 
 
 @asynccontextmanager
-async def client_of(url: str, route: Route, body: bytes, check: Check) -> AsyncIterator[Client]:
+async def client_of(url: str, route: Route, requests: Iterator[Checked]) -> AsyncIterator[Client]:
     """A client with connections of its own, as many as its requests need at once."""
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
@@ -106,4 +106,4 @@ async def client_of(url: str, route: Route, body: bytes, check: Check) -> AsyncI
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Content-Type": "application/json"},
     ) as session:
-        yield Client(session, url, route, body, check)
+        yield Client(session, url, route, requests)

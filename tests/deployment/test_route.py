@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deployment.invoke import Invoker, find_invoker
-from deployment.route import MOST_AT_ONCE, deciding
+from deployment.route import MOST_AT_ONCE, deciding, through
 from generator.annotations import MACHINE, annotate, read_machine
 from openfaas.objects import FunctionStatus
 from workflow.asl import parse_states
@@ -234,6 +234,30 @@ def test_a_machine_that_fails_says_with_what(behind, invoke):
     behind.functions["f"] = lambda _: (200, b"1")
     with pytest.raises(ChironError) as failed:
         invoke(document)
+    assert (failed.value.code, failed.value.message) == ("workflow-failed", "Sunk: ice")
+
+
+def test_a_state_that_cannot_go_on_is_named(invoke):
+    document = one()
+    document["States"]["Choice"]["Default"] = "Shaped"
+    document["States"]["Shaped"] = {"Type": "Pass", "InputPath": "$.none", "Next": "Only"}
+    with pytest.raises(ChironError) as failed:
+        invoke(document)
+    assert failed.value.message.startswith("States.")
+    assert "state 'Shaped': path $.none" in failed.value.message
+
+
+def test_half_a_surrogate_pair_reaches_a_function_as_it_was_written(behind, invoke):
+    behind.functions["f"] = lambda body: (200, body)
+    assert invoke(one(), '{"a": "\\ud800", "\u00fc": 1}') == '{"a":"\\ud800","\u00fc":1}'
+    assert behind.calls[0][1] == '{"a":"\\ud800","\u00fc":1}'.encode()
+
+
+def test_what_an_entry_says_of_its_workflow_is_not_said_of_a_function(behind):
+    told = {"code": "workflow-failed", "message": "Sunk: ice", "function": None}
+    behind.functions["entry"] = lambda _: (500, json.dumps(told).encode())
+    with Invoker(behind.url, through("entry")) as invoker, pytest.raises(ChironError) as failed:
+        invoker.invoke(b"{}")
     assert (failed.value.code, failed.value.message) == ("workflow-failed", "Sunk: ice")
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import repeat
 from typing import TypeVar
 
 import pytest
 from aiohttp import web
 
-from deployment.measure import Check
+from deployment.measure import Check, Checked, in_turn
 from deployment.route import Call, Route, Stages, deciding, route_of
 from evaluation.measurements.client import FEWEST, Client, RequestError, client_of
 from evaluation.measurements.load import MOST_UNDER_WAY, closed_loop, open_loop
@@ -17,6 +19,7 @@ from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.asl import parse_states
 from workflow.errors import ChironError
+from workflow.payloads import Payload
 
 Result = TypeVar("Result")
 Handler = Callable[[web.Request], Awaitable[web.Response]]
@@ -33,6 +36,11 @@ def expecting(answer: str) -> Check:
     return check
 
 
+def asking(answer: str, request: bytes = b"request") -> Iterator[Checked]:
+    """The same request for ever, to which there is this answer."""
+    return repeat((Payload("payload.json", request), expecting(answer)))
+
+
 def against(
     handler: Handler, use: Callable[[Client], Awaitable[Result]], route: Route = ONE
 ) -> Result:
@@ -47,9 +55,7 @@ def against(
         await site.start()
         port = runner.addresses[0][1]
         try:
-            async with client_of(
-                f"http://127.0.0.1:{port}", route, b"request", expecting("yes")
-            ) as client:
+            async with client_of(f"http://127.0.0.1:{port}", route, asking("yes")) as client:
                 return await use(client)
         finally:
             await runner.cleanup()
@@ -153,10 +159,33 @@ def test_a_route_passes_outputs_on():
     )
 
     async def request(client: Client) -> None:
-        check = expecting('last(["first(request)","second(request)"])')
-        await Client(client.session, client.url, client.route, client.body, check).request()
+        expected = asking('last(["first(request)","second(request)"])')
+        await client._replace(requests=expected).request()
 
     against(echo, request, Stages(stages, "C"))
+
+
+def test_payloads_have_turns_by_their_weights():
+    """Each answer is held against what is expected of its own payload."""
+
+    async def twice(request: web.Request) -> web.Response:
+        return web.Response(text=(await request.text()) * 2)
+
+    async def request(client: Client) -> list[bytes]:
+        sent = list[bytes]()
+
+        def noted() -> Iterator[Checked]:
+            often = Payload("often", b"a", weight=2.0), expecting("aa")
+            for payload, check in in_turn([often, (Payload("seldom", b"b"), expecting("bb"))]):
+                sent.append(payload.content)
+                yield payload, check
+
+        requests = noted()
+        for _ in range(6):
+            await client._replace(requests=requests).request()
+        return sent
+
+    assert Counter(against(twice, request)) == {b"a": 4, b"b": 2}
 
 
 def test_a_machine_is_followed_as_invoke_does():
@@ -177,8 +206,7 @@ def test_a_machine_is_followed_as_invoke_does():
     machine = parse_states({"StartAt": "All", "States": states}, "m").machine
 
     async def request(client: Client) -> None:
-        check = expecting("[10,20,30]")
-        await Client(client.session, client.url, client.route, b"[1,2,3]", check).request()
+        await client._replace(requests=asking("[10,20,30]", b"[1,2,3]")).request()
 
     against(sometimes, request, deciding("m", machine, {"One": "first"}))
     assert failed == {"2"}
