@@ -42,7 +42,7 @@ def measure_workflow(
     named = place._replace(progress=say)
     setup = prepare(folder, named, out, run.settings, scale)
     functions = read_document(Profile, out / PROFILE_FILE, "profile")
-    checked = checked_payloads(folder, functions, check=run.settings.check, progress=say)
+    checked = checked_payloads(folder, functions, check=run.settings.check)
     first = distinct(setup.plans)
     plans = {label: plan for label, plan in setup.plans.items() if first[label] == label}
     ours = [each for each in our_labels(run.settings.mechanisms) if each in first]
