@@ -52,7 +52,8 @@ _OPTIONS: tuple[Callable[[options.Command], options.Command], ...] = (
         type=click.Choice(get_args(TriggerKind)),
         default=DEFAULT_TRIGGER,
         show_default=True,
-        help="What tasks wait for in all plans; one-to-one's client calls stage by stage.",
+        help="What tasks wait for in all plans; one-to-one's client calls stage by stage, unless "
+        "the workflow decides while it runs.",
     ),
     click.option("--slo", type=options.Duration(), help="Instead of faastlane's mean + 10 ms."),
     click.option(

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import urllib3
 
+from deployment.function_error import late
 from workflow.errors import ChironError
 
 #: Connections kept open: a one-to-one stage of this width opens no new one per request.
@@ -43,21 +44,28 @@ class Caller:
         """Close the connections."""
         self._pool.clear()
 
-    def call(self, name: str, body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
+    def call(
+        self,
+        name: str,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> Reply:
         """POST `body` to the function `name`; any status is a reply.
 
-        Raises ``no-gateway`` where nothing answers, ``timeout``.
+        Raises ``no-gateway`` where nothing answers; ``timeout`` after `timeout_s`, if that is less
+        than what all calls may take.
         """
+        patience_s = min(self._timeout_s, timeout_s or self._timeout_s)
         url = f"{self._url}/function/{quote(name, safe='')}"
         content = {"Content-Type": "application/json", **(headers or {})}
         start = time.perf_counter()
         try:
             response = self._pool.request(
-                "POST", url, body=body, headers=content, timeout=self._timeout_s
+                "POST", url, body=body, headers=content, timeout=patience_s
             )
         except urllib3.exceptions.ReadTimeoutError:
-            message = f"function {name} did not answer within {self._timeout_s:g} s"
-            raise ChironError("timeout", message, functions=[name], status=504) from None
+            raise late(name, patience_s) from None
         except urllib3.exceptions.HTTPError as error:
             message = f"no gateway answers at {self._url}: {type(error).__name__}"
             raise ChironError("no-gateway", message, status=502) from None

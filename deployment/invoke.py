@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple, Self
 from uuid import uuid4
 
 from deployment.caller import Caller, Reply
+from deployment.function_error import function_error
+from deployment.route import Asked, Call, Route, Stages, deciding, through
 from generator.annotations import (
     PLANNER,
     ROLE,
@@ -19,42 +21,20 @@ from generator.annotations import (
     DeployedPrediction,
     answering,
     read_flow,
+    read_machine,
     read_prediction,
 )
 from generator.declaration import NumberedSource
 from generator.settings import client_timeout_s
 from openfaas.client import Gateway
 from openfaas.objects import FunctionStatus
-from workflow.data import bytes_of, resolve, text_of
+from workflow.data import text_of
 from workflow.errors import ChironError
-from workflow.model import Source, Workflow
-from workflow.plan import Plan
+from workflow.model import Source
 from workflow.tracing import KEY_ANNOTATION, Row, Traced, trace_header
 
 #: The roles of functions that clients call.
 _CALLED = ("entry", "task")
-#: Characters of a function's own words that an error repeats.
-_SHOWN = 300
-
-
-class Call(NamedTuple):
-    """One call of a function: its body is what `source` stands for, its answer `task`'s output."""
-
-    function: str
-    task: str
-    source: Source
-
-
-class Route(NamedTuple):
-    """The calls of a request, stage by stage, and which of their answers are the workflow's.
-
-    ``fail`` is error and cause where the workflow ends in a Fail state that the client has to see
-    to.
-    """
-
-    stages: Sequence[Sequence[Call]]
-    output: Source
-    fail: Sequence[str] | None = None
 
 
 class Timeline(NamedTuple):
@@ -100,76 +80,110 @@ class Invoker:
         self.prediction = prediction
         self._caller = Caller(url, timeout_s)
         self._trace_key = trace_key
-        self._threads = ThreadPoolExecutor(max(map(len, route.stages)))
+        self._threads = ThreadPoolExecutor(route.most_at_once)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._threads.shutdown()
+        self._threads.shutdown(wait=False, cancel_futures=True)  # nobody awaits what still runs
         self._caller.close()
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
-        """The workflow's answer to `request`; the calls of a stage are made at once.
+        """The workflow's answer to `request`, along the route.
 
         Raises ``function-failed`` and the like where it fails; ``not-traced`` where a wrap knows
         another key.
         """
-        start = time.perf_counter()
-        text, outputs, timelines = text_of(request), dict[str, str](), list[Timeline]()
-        # One id for all: what they print is of one execution.
-        headers = {"X-Call-Id": str(uuid4())} | (trace_header(self._trace_key) if trace else {})
-
-        def called(call: Call) -> tuple[float, Reply]:
-            body = bytes_of(resolve(call.source, text, outputs))
-            begun_ms = (time.perf_counter() - start) * 1000
-            return begun_ms, self._caller.call(call.function, body, headers)
-
-        for stage in self.route.stages:
-            # One call alone does without the way to another thread and back.
-            found = self._threads.map(called, stage) if len(stage) > 1 else map(called, stage)
-            for call, (begun_ms, reply) in zip(stage, list(found), strict=True):
-                output = _text(call.function, reply)
-                if trace:
-                    output, timeline = _traced(call.function, output, begun_ms, reply)
-                    timelines.append(timeline)
-                outputs[call.task] = output
-        if self.route.fail is not None:
-            raise ChironError("workflow-failed", ": ".join(self.route.fail), status=500)
-        output = resolve(self.route.output, text, outputs)
+        calls = _Calls(self._caller, self._threads, self._trace_key if trace else None)
+        steps = self.route.follow(request, calls.begin)
+        try:
+            waits = next(steps)
+            while True:
+                waits = steps.send(calls.ended(*waits))
+        except StopIteration as end:
+            output: str = end.value
         # A single call is all that there is: what the client does around it is none of its time.
-        taken_ms = (time.perf_counter() - start) * 1000 if len(outputs) > 1 else reply.latency_ms
-        return Answer(output, taken_ms, tuple(timelines))
+        taken_ms = calls.last_ms if self.route.is_one_call else calls.now_ms
+        return Answer(output, taken_ms, tuple(calls.timelines))
 
 
-def route_of(plan: Plan, workflow: Workflow) -> Route:
-    """The route of `plan`: one call of the entry wrap, or one a task where the client calls."""
-    if plan.orchestrator != "client":
-        return _through(plan.wraps[0].name)
-    wrap_of = {wrap.tasks[0]: wrap.name for wrap in plan.wraps}
-    stages = [
-        [Call(wrap_of[task], task, workflow.by_name[task].source) for task in stage]
-        for stage in workflow.stages
-    ]
-    failure = workflow.failure
-    return Route(stages, workflow.output, (failure.error, failure.cause) if failure else None)
+class _Calls:
+    """The calls of one request, each on a thread; `trace_key` is None where none is traced."""
+
+    def __init__(self, caller: Caller, threads: ThreadPoolExecutor, trace_key: str | None) -> None:
+        self._caller = caller
+        self._threads = threads
+        self._traced = trace_key is not None
+        # One id for all: what they print is of one execution.
+        self._headers = {"X-Call-Id": str(uuid4())}
+        if trace_key is not None:
+            self._headers |= trace_header(trace_key)
+        self._start = time.perf_counter()
+        self._asked: dict[Future[str], Asked] = {}
+        self.last_ms = 0.0
+        self.timelines = list[Timeline]()
+
+    @property
+    def now_ms(self) -> float:
+        """How long ago the request was."""
+        return (time.perf_counter() - self._start) * 1000
+
+    def begin(self, asked: Asked) -> Future[str]:
+        """A call that begins when it is waited for."""
+        future = Future[str]()
+        self._asked[future] = asked
+        return future
+
+    def ended(
+        self, futures: Collection[Future[str]], timeout_s: float | None
+    ) -> Collection[Future[str]]:
+        """Those that have ended once the first of them has, or after `timeout_s`."""
+        if len(futures) == len(self._asked) == 1 and timeout_s is None:
+            # One call alone does without the way to another thread and back.
+            self._call(*self._asked.popitem())
+            return list(futures)
+        for future, asked in self._asked.items():
+            self._threads.submit(self._call, future, asked)
+        self._asked.clear()
+        if not futures:
+            time.sleep(timeout_s or 0.0)
+        return wait(futures, timeout_s, FIRST_COMPLETED).done
+
+    def _call(self, future: Future[str], asked: Asked) -> None:
+        try:
+            future.set_result(self._answer(asked))
+        except Exception as error:
+            future.set_exception(error)
+
+    def _answer(self, asked: Asked) -> str:
+        begun_ms = self.now_ms
+        reply = self._caller.call(asked.function, asked.body, self._headers, asked.timeout_s)
+        self.last_ms = reply.latency_ms
+        if reply.status != 200:
+            raise function_error(asked.function, reply.status, reply.body)
+        output = text_of(reply.body)
+        if self._traced:
+            output, timeline = _traced(asked.function, output, begun_ms, reply)
+            self.timelines.append(timeline)
+        return output
 
 
-def _through(entry: str) -> Route:
-    """The route through the wrap that runs all of the workflow."""
-    return Route([[Call(entry, entry, None)]], entry)
-
-
-def _annotated(functions: Iterable[FunctionStatus]) -> Route:
+def _annotated(workflow: str, functions: Sequence[FunctionStatus]) -> Route:
     """The route that the tasks' functions tell of; its tasks are called by their numbers."""
     flows = [(read_flow(function.annotations), function.name) for function in functions]
+    machine = next(filter(None, (read_machine(each.annotations) for each in functions)), None)
+    if machine is not None:
+        definition, tasks = machine
+        function_of = {tasks[flow.task]: name for flow, name in flows}
+        return deciding(workflow, definition, function_of)
     ordered = sorted(flows, key=lambda item: (item[0].stage, item[0].task))
     stages = [
         [Call(name, str(flow.task), _named(flow.source)) for flow, name in stage]
         for _, stage in groupby(ordered, key=lambda item: item[0].stage)
     ]
     first = ordered[0][0]
-    return Route(stages, _named(first.output), first.fail)
+    return Stages(stages, _named(first.output), first.fail)
 
 
 def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) -> Invoker:
@@ -203,7 +217,7 @@ def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) ->
     predictions = (read_prediction(answering(f, functions).annotations) for f in called)
     prediction = next(filter(None, predictions), None)
     key = (entry or called[0]).annotations.get(KEY_ANNOTATION, "")
-    route = _through(entry.name) if entry else _annotated(called)
+    route = through(entry.name) if entry else _annotated(workflow, called)
     return Invoker(gateway.url, route, timeout_s, key, prediction)
 
 
@@ -225,22 +239,3 @@ def _traced(function: str, text: str, begun_ms: float, reply: Reply) -> tuple[st
         raise ChironError("not-traced", message, functions=[function]) from None
     # The wrap's clock starts when it has the request: half of what is not inside of it.
     return output, Timeline(begun_ms + (reply.latency_ms - ended_ms) / 2, rows)
-
-
-def _text(name: str, reply: Reply) -> str:
-    """The reply's body; an error reply becomes the ChironError that it tells of."""
-    if reply.status == 200:
-        return text_of(reply.body)
-    try:
-        told = json.loads(reply.body)
-        code, message = str(told["code"]), str(told["message"])
-        function = str(told.get("function") or name)
-    except (ValueError, TypeError, LookupError):
-        shown = reply.body.decode(errors="replace").strip() or "no body"
-        code, message, function = "function-failed", f"status {reply.status}: {shown}", name
-    raise ChironError(
-        code,
-        f"function {function} failed: {' '.join(message.split())[:_SHOWN]}",
-        functions=[function],
-        status=reply.status if reply.status >= 500 else 502,
-    )

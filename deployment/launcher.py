@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deployment.deploy import Builder, deploy_stack, remove_all, removed_on_failure
-from deployment.invoke import Answer, Invoker, route_of
+from deployment.invoke import Answer, Invoker
+from deployment.route import route_of
 from generator.generate import Sources, generate
 from generator.settings import client_timeout_s, wrap_environment
 from openfaas.client import Gateway

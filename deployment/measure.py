@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, cycle, islice
 from typing import Protocol
@@ -13,8 +13,10 @@ from deployment.background_load import LONG_LOOK_S, busy_line, mean_share, other
 from deployment.invoke import Answer
 from workflow.answer import ExpectedAnswer
 from workflow.documents import Document
+from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
 from workflow.payloads import PAYLOAD_FILE, Payload, turns
+from workflow.profile import Profile
 
 #: Raises ``wrong-output`` for an answer that is wrong.
 Check = Callable[[str], None]
@@ -85,12 +87,10 @@ def measure(target: Invokable, checked: Sequence[Checked], samples: int) -> Meas
     Raises ``wrong-output`` where an answer is refused.
     """
     before = others_share(LONG_LOOK_S)
-    for payload, check in islice(cycle(checked), max(WARM_UP, len(checked))):
-        checked_invoke(target, payload.content, check)
-    checks = {payload.name: check for payload, check in checked}
+    warm_up(target, checked)
     latencies: dict[str, list[float]] = {}
-    for payload in islice(turns([payload for payload, _ in checked]), samples):
-        taken_ms = checked_invoke(target, payload.content, checks[payload.name])
+    for payload, check in islice(in_turn(checked), samples):
+        taken_ms = checked_invoke(target, payload.content, check)
         latencies.setdefault(payload.name, []).append(taken_ms)
     others = mean_share([before, others_share(LONG_LOOK_S)])
     whole = Measurement.of(list(chain.from_iterable(latencies.values())), others)
@@ -98,6 +98,43 @@ def measure(target: Invokable, checked: Sequence[Checked], samples: int) -> Meas
         return whole
     each = {name: Measurement.of(taken_ms) for name, taken_ms in latencies.items()}
     return whole.model_copy(update={"payloads": each})
+
+
+def warm_up(target: Invokable, checked: Sequence[Checked]) -> None:
+    """Invoke `target` a few times, with each payload once at least.
+
+    Raises ``wrong-output`` where an answer is refused.
+    """
+    for payload, check in islice(cycle(checked), max(WARM_UP, len(checked))):
+        checked_invoke(target, payload.content, check)
+
+
+def checked_payloads(
+    folder: WorkflowFolder,
+    profile: Profile,
+    *,
+    check: bool,
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[Checked]:
+    """The payloads of `folder`, each with what holds answers against what `profile` knows of them.
+
+    `progress` is told of payloads of which it knows nothing, unless there is to be no `check`.
+    """
+    found: list[Checked] = []
+    for payload in folder.payloads():
+        expected = folder.expected(profile, payload.content) if check else None
+        if check and expected is None:
+            what = f"the profile was not taken with this {payload.name}"
+            progress(f"answers are not compared: {what}")
+        found.append((payload, check_of(folder.workflow, expected, payload.name)))
+    return found
+
+
+def in_turn(checked: Sequence[Checked]) -> Iterator[Checked]:
+    """Which of them comes next, for ever: each as often as it weighs."""
+    checks = {payload.name: check for payload, check in checked}
+    for payload in turns([payload for payload, _ in checked]):
+        yield payload, checks[payload.name]
 
 
 def checked_invoke(target: Invokable, request: bytes, check: Check) -> float:

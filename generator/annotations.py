@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import count, takewhile
+from typing import Any
 
 from generator.declaration import NumberedSource, functions_in, numbered, task_numbers
 from openfaas.objects import FunctionStatus
 from workflow.documents import parse_json, validate
+from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.plan import Plan, PredictedRange
 
@@ -22,10 +27,17 @@ SUCCESSOR = "successor"
 ROUTE = "chiron_route"
 FUNCTIONS = f"{_PREFIX}functions"
 FLOW = f"{_PREFIX}flow"
+#: Where the first part of a state machine is; those that follow have numbers from 1 on.
+MACHINE = f"{_PREFIX}machine"
 PREDICTION = f"{_PREFIX}prediction"
 #: What a deployment was made from, and what was asked of its plan.
 SOURCE = f"{_PREFIX}source"
 ASKED = f"{_PREFIX}asked"
+#: Longest part of a state machine, in characters: faasd makes a label of containerd's of each
+#: annotation, which has 4096 bytes together with its name.
+_PART = 3900
+#: Most parts: Kubernetes allows 256 KiB of annotations in all.
+_MOST_PARTS = 60
 
 
 @dataclass(frozen=True)
@@ -49,7 +61,10 @@ class DeployedPrediction(PredictedRange):
 
 
 def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
-    """The annotations of the wrap at `index`: tasks by number, not by the names users typed."""
+    """The annotations of the wrap at `index`: tasks by number, not by the names users typed.
+
+    Raises ``machine-too-large`` where the client decides what runs, by more than it can be told.
+    """
     functions = ",".join(functions_in(plan.wraps[index], workflow))
     annotations = {
         WORKFLOW: workflow.name,
@@ -70,12 +85,45 @@ def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
             "fail": [failure.error, failure.cause] if failure else None,
         }
         annotations |= {ROLE: "task", FLOW: json.dumps(flow)}
+        if index == 0 and workflow.machine is not None:
+            annotations |= _machine(workflow)
     elif index == 0:
         annotations[ROLE] = "entry"
     if index == 0 and plan.predicted is not None:
         predicted = plan.predicted.model_dump(include={*PredictedRange.model_fields})
         annotations[PREDICTION] = json.dumps({"cpus": plan.cpus} | predicted)
     return annotations
+
+
+def _machine(workflow: Workflow) -> dict[str, str]:
+    """The state machine and the names of its tasks, packed, in parts."""
+    told = json.dumps({"machine": workflow.machine, "tasks": list(workflow.by_name)})
+    packed = b64encode(zlib.compress(told.encode(), 9)).decode()
+    parts = [packed[start : start + _PART] for start in range(0, len(packed), _PART)]
+    if len(parts) > _MOST_PARTS:
+        raise ChironError(
+            "machine-too-large",
+            f"the state machine of {workflow.name} takes {len(packed) >> 10} KiB of annotations, "
+            f"and a function can have {_PART * _MOST_PARTS >> 10}: take a planner other than "
+            "one-to-one, whose wraps have it in their code",
+        )
+    return {_part(number): part for number, part in enumerate(parts)}
+
+
+def _part(number: int) -> str:
+    return f"{MACHINE}.{number}" if number else MACHINE
+
+
+def read_machine(annotations: Mapping[str, str]) -> tuple[dict[str, Any], list[str]] | None:
+    """The state machine that `annotate` wrote, and the names of its tasks by their numbers.
+
+    None where a function does not tell of one.
+    """
+    parts = list(takewhile(bool, (annotations.get(_part(each), "") for each in count())))
+    if not parts:
+        return None
+    told = parse_json(zlib.decompress(b64decode("".join(parts))), f"annotation {MACHINE}")
+    return told["machine"], told["tasks"]
 
 
 def answering(entry: FunctionStatus, functions: Iterable[FunctionStatus]) -> FunctionStatus:

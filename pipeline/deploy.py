@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deployment.deploy import deploy_stack, remove_outdated, removed_on_failure
 from deployment.launcher import Launcher, invoker_for
-from deployment.measure import Checked, Measurement, check_of, measure
+from deployment.measure import Checked, Measurement, checked_payloads, measure
 from generator.annotations import ASKED, SOURCE
 from generator.fingerprint import digest, source_of
 from generator.generate import Sources, generate
@@ -71,14 +71,7 @@ class DeploymentRequest:
 
         `progress` is told of payloads of which it knows nothing.
         """
-        found: list[Checked] = []
-        for payload in self.folder.payloads():
-            expected = self.folder.expected(profile, payload.content) if self.check else None
-            if self.check and expected is None:
-                what = f"the profile was not taken with this {payload.name}"
-                progress(f"answers are not compared: {what}")
-            found.append((payload, check_of(self.folder.workflow, expected, payload.name)))
-        return found
+        return checked_payloads(self.folder, profile, check=self.check, progress=progress)
 
 
 def deploy(

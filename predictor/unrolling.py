@@ -55,7 +55,8 @@ class Run(NamedTuple):
             place = min(places.get(task_of(name), [(0, 0)]), key=loads.__getitem__)
             loads[place] += 1
             found.setdefault(place, []).append(name)
-        wraps = [_expanded(w, wrap, found) for w, wrap in enumerate(plan.wraps)]
+        home = 0 if plan.orchestrator == "wrap" else None
+        wraps = [_expanded(wrap, w, found, w == home) for w, wrap in enumerate(plan.wraps)]
         kept = [wrap for wrap in wraps if any(wrap.processes)]
         return plan.model_copy(update={"wraps": tuple(kept), "cpus": sum(w.cpus for w in kept)})
 
@@ -89,8 +90,9 @@ def _bounded(plan: Plan, static: Workflow) -> Iterator[Task]:
 
     That is the one that came as many before it as may be there.
     """
+    client = plan.orchestrator == "client"  # which has that many calls under way at once
     places: dict[str, Place] = {
-        name: (number, process if number == 0 else 0)
+        name: (0, 0) if client else (number, process if number == 0 else 0)
         for number, wrap in enumerate(plan.wraps)
         for process, names in enumerate(wrap.processes)
         for name in names
@@ -108,9 +110,9 @@ def _bounded(plan: Plan, static: Workflow) -> Iterator[Task]:
         before.append(task.name)
 
 
-def _expanded(number: int, wrap: Wrap, found: Mapping[Place, Sequence[str]]) -> Wrap:
+def _expanded(wrap: Wrap, number: int, found: Mapping[Place, Sequence[str]], is_home: bool) -> Wrap:
     main, *further = (tuple(found.get((number, p), ())) for p in range(len(wrap.processes)))
     processes = (main, *filter(None, further))
-    if number == 0 and not any(processes):
+    if is_home and not any(processes):
         processes = ((_IDLE.name,),)
     return wrap.model_copy(update={"processes": processes})

@@ -87,7 +87,7 @@ class _Wiring:
         needs = {task.name: task.predecessors for task in workflow.tasks}
         self._buckets = buckets(needs, workflow.stages, plan.trigger)
         #: As the home sees them, to which another wrap is one place, and as each wrap sees its own.
-        self._outer = groups(self._buckets, {t: self._seen(p) for t, p in self._place.items()})
+        self._outer = groups(self._buckets, {task: self._seen(task) for task in self._place})
         self._inner = groups(self._buckets, self._place)
         #: By their groups, the nodes with which the home has back what it called for.
         self._returns = dict[Group[Place], int]()
@@ -115,7 +115,9 @@ class _Wiring:
             elif tasks and self._outer[tasks[0]].bucket != index:
                 self._evaluated(wrap, bucket, tasks, gathers=True)
             elif tasks:
-                home.calls.append(self._called(wrap, tasks))
+                alone = ([task] for task in sorted(tasks, key=self.number.__getitem__))
+                called = alone if self._by_client else [tasks]
+                home.calls += [self._called(wrap, each) for each in called]
         if home.starts or home.calls:
             self._begin_when_called(home)
             self._at_home(home, bucket.awaits)
@@ -171,9 +173,15 @@ class _Wiring:
     def _is_home(self, wrap: int) -> bool:
         return wrap == 0 and not self._by_client
 
-    def _seen(self, place: Place) -> Place:
-        """Where a task runs as the home sees it: in one of its processes, or in another wrap."""
-        return place if self._is_home(place[0]) else (place[0], 0)
+    def _seen(self, task: str) -> Place:
+        """Where a task runs as the home sees it: in one of its processes, or in another wrap.
+
+        A client calls for every task alone.
+        """
+        wrap, process = self._place[task]
+        if self._by_client:
+            return wrap, self.number[task]
+        return wrap, process if self._is_home(wrap) else 0
 
     def _by_place(self, tasks: Sequence[str], level: int) -> list[tuple[int, list[str]]]:
         """Tasks by their wraps (level 0) or processes (1), in order."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from profiler.invocation import FunctionFailedError
+from deployment.function_error import FunctionFailedError
 from workflow.data import bytes_of, resolve, text_of
 from workflow.errors import ChironError
 from workflow.execute import execute
 from workflow.model import Workflow
-from workflow.states.errors import failure_of
 from workflow.trace import Instance, task_of
 
 #: Runs a function, alone where it is deployed, on an input; its output.
@@ -84,7 +83,7 @@ def _decided(
             return run(function, text)
         except FunctionFailedError as error:
             failed[function] = error
-            raise failure_of(*error.told) from error
+            raise error.failure from error
 
     done = execute(workflow, request, run_or_fail)
     if done.error is not None:

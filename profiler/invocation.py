@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from requests import Response
-
+from deployment.function_error import FunctionFailedError, told_by
 from deployment.local_launcher import Ports
 from openfaas.client import Gateway
 from openfaas.endings import TAIL, last_words, memory_note
@@ -90,8 +89,9 @@ class Solo:
                 error.code, message, functions=[self.function], status=error.status
             ) from None
         if not response.ok:
-            told = _told(response)
-            raise self._failed(f"failed while it was profiled: {told[1]}", told)
+            code, told, _ = told_by(response.content, response.status_code)
+            sentence = " ".join(told.split())[:_SHOWN]
+            raise self._failed(f"failed while it was profiled: {sentence}", (code, sentence))
         try:
             answer: Traced = json.loads(response.content)
             (run,) = runs(answer["timeline"])
@@ -117,19 +117,3 @@ class Solo:
             for more in filter(None, (note, words)):
                 error.add(more)
         return error
-
-
-class FunctionFailedError(ChironError):
-    """A function answered an error; ``told`` is its code and sentence, empty where it has none."""
-
-    told = ("", "")
-
-
-def _told(response: Response) -> tuple[str, str]:
-    """The code and the sentence of an error that a wrap, or the gateway, answered."""
-    try:
-        told = response.json()
-        reason, code = str(told["message"]), str(told.get("code"))
-    except (ValueError, KeyError, TypeError):
-        code, reason = "", f"the gateway answered {response.status_code}: {response.text}"
-    return code, " ".join(reason.split())[:_SHOWN]

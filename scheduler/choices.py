@@ -38,7 +38,7 @@ class Choices(Document):
         TriggerKind,
         Field(
             description="Tasks wait for all of the stage before theirs, or for the data that they "
-            "need. Where the client calls every task: stage."
+            "need. Where the client calls every task: stage, but for what decides while it runs."
         ),
     ] = DEFAULT_TRIGGER
     strategy: Annotated[

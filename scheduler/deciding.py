@@ -6,12 +6,12 @@ What a payload has such a workflow do is a graph of instances, which is planned 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from predictor.unrolling import Run
 from scheduler.layout import sized
 from workflow.model import Task, Workflow
-from workflow.plan import Demand, Plan, Wrap
+from workflow.plan import Demand, Plan
 from workflow.profile import FunctionProfile, Profile
 from workflow.trace import task_of
 from workflow.triggers import MOST_AT_ONCE
@@ -66,11 +66,11 @@ def folded(plan: Plan, workflow: Workflow, runs: Iterable[Run]) -> Plan:
             wraps.append(wrap.model_copy(update={"processes": processes}))
     cpus = sum(wrap.cpus for wrap in wraps)
     plan = plan.model_copy(update={"wraps": tuple(wraps), "cpus": cpus})
-    return plan.model_copy(update={"wraps": tuple(_with_memory(plan, workflow, runs))})
+    return with_memory(plan, workflow, runs)
 
 
-def _with_memory(plan: Plan, workflow: Workflow, runs: Iterable[Run]) -> Iterator[Wrap]:
-    """The wraps of a plan with memory for the one of `runs` that takes most in them."""
+def with_memory(plan: Plan, workflow: Workflow, runs: Iterable[Run]) -> Plan:
+    """A plan whose wraps have memory for the one of `runs` that takes most in them."""
     loaded = {wrap.name: {workflow.function_of(task) for task in wrap.tasks} for wrap in plan.wraps}
     sizes: dict[str, list[tuple[int, Demand]]] = {wrap.name: [] for wrap in plan.wraps}
     for run in runs:
@@ -78,9 +78,11 @@ def _with_memory(plan: Plan, workflow: Workflow, runs: Iterable[Run]) -> Iterato
         for name, its in loaded.items():
             some = [_some(process) for process in processes.get(name, ((),))]
             sizes[name].append(sized(some, run.workflow, run.profile, its))
+    wraps = []
     for wrap in plan.wraps:
         memory_mib, demand = max(sizes[wrap.name], key=lambda size: (size[0], size[1].cpu_ms))
-        yield wrap.model_copy(update={"memory_mib": memory_mib, "demand": demand})
+        wraps.append(wrap.model_copy(update={"memory_mib": memory_mib, "demand": demand}))
+    return plan.model_copy(update={"wraps": tuple(wraps)})
 
 
 def _tasks(process: Sequence[str], own: dict[str, None]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from predictor.predict import Predictor, at_percentile, mean_ms, percentile_ms, predict
 from predictor.unrolling import Run, run_of
 from scheduler.conflicts import NO_CONFLICTS, Conflicts
-from scheduler.deciding import complete, folded, outline
+from scheduler.deciding import complete, folded, outline, with_memory
 from scheduler.folder_settings import Secrets
 from scheduler.layout import Layout, aligned, plan_from_layout
 from scheduler.limits import Limits, exceeded
@@ -161,12 +161,15 @@ class Options:
 
         Further instances of a task go where the first one is.
         """
-        workflow = outline(self.run.workflow) if self.run.decided else self.run.workflow
+        workflow = self.job.workflow
+        if self.run.decided and PLANNERS[label].orchestrator == "wrap":
+            workflow = outline(self.run.workflow)
         return self._planned(make(workflow), workflow, label)
 
     def _planned(self, layout: Layout, workflow: Workflow, label: str = DEFAULT_PLANNER) -> Plan:
         """The plan that deploys `layout` as the planner `label` does."""
-        job, planner = self.job, PLANNERS[label]
+        job, planner, decides = self.job, PLANNERS[label], self.run.decided
+        client = planner.orchestrator == "client"
         plan = plan_from_layout(
             layout,
             workflow,
@@ -174,15 +177,16 @@ class Options:
             planner=label,
             mechanism=self.mechanism,
             orchestrator=planner.orchestrator,
-            trigger="stage" if planner.orchestrator == "client" else job.trigger,
+            trigger="data" if client and decides else "stage" if client else job.trigger,
             conflicts=job.conflicts if searched(label) else NO_CONFLICTS,
             node_cpus=job.platform.cpus,
             prefix=planner.prefix,
             names=planner.names(workflow) if planner.names else None,
         )
-        if not self.run.decided:
+        if not decides:
             return plan
-        return folded(plan, job.workflow, [run for run, _ in self.each])
+        runs = [run for run, _ in self.each]
+        return (with_memory if client else folded)(plan, job.workflow, runs)
 
     @property
     def mechanism(self) -> str:

@@ -14,7 +14,7 @@ FAASTLANE_PLUS_PROCESSES = 5
 
 
 def one_to_one(workflow: Workflow) -> Layout:
-    """Every task in a wrap of its own; the client calls them all, stage by stage.
+    """Every task in a wrap of its own; the client calls them all.
 
     Wrap k stands at place k of its stage only, so each stage is padded with wraps of no process.
     """
@@ -104,7 +104,7 @@ class Planner:
 PLANNERS = {
     "one-to-one": Planner(
         one_to_one,
-        "every function has a sandbox of its own; the client calls them all, stage by stage",
+        "every function has a sandbox of its own; the client calls them all",
         names=task_names,
         orchestrator="client",
     ),

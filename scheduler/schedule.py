@@ -39,7 +39,7 @@ def schedule(
         End-to-end latency that the plan has to stay within, in milliseconds, greater than 0.
     choices
         Of mechanisms, ``auto`` plans with each and takes the better plan. Where the client calls
-        every task the trigger is ``stage``.
+        every task the trigger is ``stage``, unless the workflow decides while it runs.
     settings
         What is to be kept apart or together, the variables and secrets of each function. Fixed
         layouts cannot respect that, nor limits; ``why`` says where they do not, and what else can

@@ -6,26 +6,20 @@ time, and no time that is waited for passes.
 
 from __future__ import annotations
 
-import heapq
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
-from uuid import uuid4
 
-from workflow.data import text_of
-from workflow.errors import ChironError
 from workflow.model import Workflow
+from workflow.running import Running
 from workflow.states.errors import StatesError
-from workflow.states.machine import Begin, Delay, Machine, Step, timestamp
-from workflow.states.values import dump, parse
+from workflow.states.machine import Begin, Delay
+from workflow.states.values import dump
 from workflow.trace import Instance
 
 #: Runs a function on an input; its output. Raises StatesError where it fails.
 Run = Callable[[str, str], str]
-#: Instances that one execution may have: beyond that its loops are taken for endless.
-MOST = 200_000
 
 
 @dataclass
@@ -44,7 +38,7 @@ def execute(workflow: Workflow, request: bytes, run: Run) -> Execution:
 
     A task that takes longer than its TimeoutSeconds fails when it has ended.
 
-    Raises ``endless`` after `MOST` instances.
+    Raises ``endless`` as `workflow.running.Running` does.
     """
     return _Executing(workflow, run).run(request)
 
@@ -54,48 +48,33 @@ class _Executing:
         self._workflow = workflow
         self._run = run
         self._done = Execution()
-        self._machine = Machine(workflow.machine or {}, self._context)
         self._counts = Counter[str]()
         self._places: dict[int, int] = {}
-        self._ready = deque[Begin]()
-        self._delays: list[tuple[float, int, Delay]] = []
         self._skipped_s = 0.0
 
     def _now(self) -> float:
         return time.time() + self._skipped_s
 
-    def _context(self, given: Any, now: float) -> Mapping[str, Any]:
-        ident, name = str(uuid4()), self._workflow.name
-        execution = {"Id": ident, "Name": ident, "Input": given, "StartTime": timestamp(now)}
-        return {"Execution": execution, "StateMachine": {"Id": name, "Name": name}}
-
     def run(self, request: bytes) -> Execution:
-        machine, done = self._machine, self._done
-        step = machine.start(parse(text_of(request)), self._now())
-        while not machine.over:
-            self._drop(set(step.dropped))
-            self._ready += step.begins
-            for delay in step.delays:
-                entry = (self._now() + delay.seconds, delay.number, delay)
-                heapq.heappush(self._delays, entry)
-            step = self._begun(self._ready.popleft()) if self._ready else self._waited()
-            if len(done.trace) > MOST:
-                message = f"more than {MOST} tasks ran for one request: does a loop of it end?"
-                raise ChironError("endless", message, path="States")
-        if isinstance(machine.outcome, StatesError):
-            done.error = machine.outcome
+        running, done = Running(self._workflow, request, self._now), self._done
+        while not running.over:
+            if running.ready:
+                self._begun(running, running.begin())
+            else:
+                self._skipped_s += max(0.0, running.due - self._now())
+                delay = running.wait()
+                wait_ms = delay.seconds * 1000
+                self._note(delay, Instance(after=self._after(delay), wait_ms=wait_ms))
+                running.passed(delay)
+        outcome = running.outcome
+        if isinstance(outcome, StatesError):
+            done.error = outcome
         else:
-            done.output = dump(machine.outcome)
+            done.output = outcome
         return done
 
-    def _drop(self, numbers: set[int]) -> None:
-        if numbers:
-            self._ready = deque(each for each in self._ready if each.number not in numbers)
-            self._delays = [each for each in self._delays if each[1] not in numbers]
-            heapq.heapify(self._delays)
-
-    def _begun(self, begin: Begin) -> Step:
-        done, machine = self._done, self._machine
+    def _begun(self, running: Running, begin: Begin) -> None:
+        done = self._done
         self._counts[begin.task] += 1
         name = f"{begin.task}#{self._counts[begin.task]}"
         text = done.inputs[name] = dump(begin.given)
@@ -106,16 +85,11 @@ class _Executing:
                 raise StatesError("States.Timeout", f"{begin.task} did not answer in time")
         except StatesError as error:
             self._note(begin, Instance(task=begin.task, after=self._after(begin), failed=True))
-            return machine.failed(begin.number, error, self._now())
+            running.failed(begin, error)
+            return
         done.outputs[name] = output
         self._note(begin, Instance(task=begin.task, after=self._after(begin)))
-        return machine.ended(begin.number, parse(output), self._now())
-
-    def _waited(self) -> Step:
-        due, number, delay = heapq.heappop(self._delays)
-        self._note(delay, Instance(after=self._after(delay), wait_ms=delay.seconds * 1000))
-        self._skipped_s += max(0.0, due - self._now())
-        return self._machine.due(number, self._now())
+        running.ended(begin, output)
 
     def _after(self, each: Begin | Delay) -> tuple[int, ...]:
         return tuple(sorted(self._places[number] for number in each.after))

@@ -109,7 +109,8 @@ class Plan(Document):
     """The scheduler's answer.
 
     With `orchestrator` ``wrap`` the first wrap receives the workflow's requests and calls the
-    others; with ``client`` every wrap is one task, and the client calls them all, stage by stage.
+    others; with ``client`` every wrap is one task, and the client calls them all, when `trigger`
+    says so.
     `planner` is a label that says how the plan came about, `trigger` what every task waits for.
     """
 

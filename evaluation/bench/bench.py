@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from deployment.deploy import remove_all
 from deployment.launcher import Deployment
-from deployment.measure import WARM_UP, Check, check_of, checked_invoke
+from deployment.measure import Checked, in_turn, warm_up
 from evaluation.bench.setup import Place
 from evaluation.bench.usage import Around, Sandboxes, around, meter
 from evaluation.bench.variants import apart
 from openfaas.client import Gateway
-from workflow.answer import ExpectedAnswer
 from workflow.documents import read_json, write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
@@ -66,12 +66,11 @@ class Placed(NamedTuple):
 class Bench:
     """The variants that answer behind the gateway at `url`, and why the others are not here.
 
-    With the request, and what checks its answers.
+    With the requests, and what checks their answers.
     """
 
     url: str
-    body: bytes
-    check: Check
+    checked: Sequence[Checked]
     placed: Mapping[str, Placed]
     refused: Mapping[str, str]
 
@@ -87,6 +86,10 @@ class Bench:
         turned = order[start:] + order[:start]
         return turned if number % 2 else turned[::-1]
 
+    def requests(self, number: int, count: int) -> list[Checked]:
+        """The requests of a round that has `count` for each variant: over all, as they weigh."""
+        return list(islice(in_turn(self.checked), number * count, (number + 1) * count))
+
 
 @contextmanager
 def deploy(
@@ -94,16 +97,16 @@ def deploy(
     place: Place,
     plans: Mapping[str, Plan],
     leftovers: Leftovers,
-    expected: ExpectedAnswer | None,
+    checked: Sequence[Checked],
 ) -> Iterator[Bench]:
     """Deploy `plans` side by side, noted as `leftovers`, and remove them again at the end.
 
-    A plan that the gateway refuses, or whose answers are not as `expected`, is left out and its
-    reason kept.
+    A plan that the gateway refuses, or whose answers to what is `checked` are wrong, is left out
+    and its reason kept.
 
     Raises where no gateway answers, it does not know the user, or no plan is left.
     """
-    gateway, body = place.launcher.gateway, folder.payload()
+    gateway = place.launcher.gateway
     deployed: dict[str, tuple[Plan, Deployment]] = {}
     refused: dict[str, str] = {}
     with ExitStack() as stack:
@@ -123,12 +126,10 @@ def deploy(
             except ChironError as error:
                 _keep_reason(error, label, refused, place)
         sources = place.launcher.sources(folder)
-        check = check_of(folder.workflow, expected)
         placed = {}
         for label, (plan, deployment) in deployed.items():
             try:
-                for _ in range(WARM_UP):
-                    checked_invoke(deployment, body, check)
+                warm_up(deployment, checked)
             except ChironError as error:
                 _keep_reason(error, label, refused, place)
             else:
@@ -139,7 +140,7 @@ def deploy(
             label, reason = next(iter(refused.items()))
             message = f"nothing can be measured; {label}: {reason}"
             raise ChironError("nothing-deployed", message, status=502)
-        yield Bench(gateway.url, body, check, placed, refused)
+        yield Bench(gateway.url, checked, placed, refused)
 
 
 def _keep_reason(error: ChironError, label: str, refused: dict[str, str], place: Place) -> None:

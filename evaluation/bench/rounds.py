@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -69,12 +69,16 @@ class Round(Document, Generic[Sample]):
 
 @dataclass(frozen=True)
 class Session:
-    """A bench, how much to measure on it, and the folder that has the workflow's journals."""
+    """A bench, how much to measure on it, and the folder that has the workflow's journals.
+
+    ``round`` is the number of the round that is measured.
+    """
 
     bench: Bench
     group: int
     scale: Scale
     out: Path
+    round: int = 0
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,8 @@ class Measurement(Generic[Sample]):
             begin = time.perf_counter()
             others, probe_ms = mean_share([others_share()]), mean_probe_ms()
             turns = session.bench.turns(left.start)
-            samples = {label: self.sample(session, placed) for label, placed in turns}
+            now = replace(session, round=left.start)
+            samples = {label: self.sample(now, placed) for label, placed in turns}
             took_s = time.perf_counter() - begin
             row = self.row(
                 number=left.start,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from deployment.launcher import Launcher
-from deployment.measure import WARM_UP, Check, check_of, checked_invoke
+from deployment.measure import Checked, checked_invoke, checked_payloads, in_turn, warm_up
 from evaluation.bench.settings import Scale, Settings
 from evaluation.bench.variants import Variant, apart, variants
 from profiler.calibrate import calibrate
@@ -38,6 +39,7 @@ _ANY_SLO_MS = 1000.0
 class Setup(Document):
     """The plans of one workflow, by the labels of their variants.
 
+    ``payload_bytes`` is the mean of all payloads, by weight.
     By mechanism, ``baseline_ms`` is Faastlane's mean, and empty where the SLO was given; ``slo_ms``
     is what plans were made for, and requests have to meet.
     """
@@ -82,19 +84,17 @@ def prepare(
 
     Raises what profiling, scheduling and deploying raise; ``wrong-output``.
     """
-    say, payloads = place.progress, folder.payloads()
-    if len(payloads) > 1:
-        say(f"measuring with {payloads[0].name} alone, so that deployments are compared on one")
+    say = place.progress
     functions = kept(
         out / PROFILE_FILE, Profile, lambda: profile(folder, place.launcher, progress=say)
-    ).alone(payloads[0].content)
+    )
     return kept(out / SETUP_FILE, Setup, lambda: _setup(folder, place, functions, settings, scale))
 
 
 def _setup(
     folder: WorkflowFolder, place: Place, functions: Profile, settings: Settings, scale: Scale
 ) -> Setup:
-    workflow, body = folder.workflow, folder.payload()
+    workflow, payloads = folder.workflow, folder.payloads()
 
     def plan(variant: Variant, slo_ms: float) -> Plan:
         asked = settings.model_dump(include={"trigger", "strategy", "headroom"})
@@ -103,15 +103,19 @@ def _setup(
 
     mechanisms, baseline = settings.mechanisms, dict[str, float]()
     if settings.slo_ms is None:
-        expected = folder.expected(functions, body) if settings.check else None
+        checked = checked_payloads(folder, functions, check=settings.check)
         plans = {each: plan(Variant(_BASELINE, each), _ANY_SLO_MS) for each in mechanisms}
-        baseline = _means(folder, place, plans, check_of(workflow, expected), scale.baseline)
+        baseline = _means(folder, place, plans, checked, scale.baseline)
     slos = {each: settings.slo_ms or round(baseline[each] + SLACK_MS, 3) for each in mechanisms}
     chosen = variants(settings.planners, mechanisms)
     return Setup(
         workflow=workflow.name,
         stages=tuple(len(stage) for stage in workflow.stages),
-        payload_bytes=len(body),
+        payload_bytes=round(
+            statistics.fmean(
+                [len(each.content) for each in payloads], [each.weight for each in payloads]
+            )
+        ),
         baseline_ms=baseline,
         slo_ms=slos,
         plans={each.label: plan(each, slos[each.mechanism]) for each in chosen},
@@ -119,10 +123,14 @@ def _setup(
 
 
 def _means(
-    folder: WorkflowFolder, place: Place, plans: Mapping[str, Plan], check: Check, samples: int
+    folder: WorkflowFolder,
+    place: Place,
+    plans: Mapping[str, Plan],
+    checked: Sequence[Checked],
+    samples: int,
 ) -> dict[str, float]:
     """The mean latency of every plan, in milliseconds, measured in turn."""
-    launcher, body = place.launcher, folder.payload()
+    launcher = place.launcher
     latencies: dict[str, list[float]] = {name: [] for name in plans}
     with ExitStack() as stack:
         place.progress(f"measuring {_BASELINE} for the SLO")
@@ -132,10 +140,12 @@ def _means(
             )
             for name, plan in plans.items()
         }
-        for _ in range(WARM_UP + samples):
+        for deployment in deployed.values():
+            warm_up(deployment, checked)
+        for payload, check in islice(in_turn(checked), samples):
             for name, deployment in deployed.items():
-                latencies[name].append(checked_invoke(deployment, body, check))
-    return {name: round(statistics.fmean(row[WARM_UP:]), 3) for name, row in latencies.items()}
+                latencies[name].append(checked_invoke(deployment, payload.content, check))
+    return {name: round(statistics.fmean(row), 3) for name, row in latencies.items()}
 
 
 def kept(file: Path, artefact: type[Artefact], make: Callable[[], Artefact]) -> Artefact:

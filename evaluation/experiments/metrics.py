@@ -65,7 +65,9 @@ def _latency_details(recorded: Recorded) -> Details:
             figures["predicted_ms"] = predicted.latency_ms
             figures["predicted_low_ms"] = predicted.low_ms
             figures["predicted_high_ms"] = predicted.high_ms
-            figures["error"] = round(predicted.latency_ms / statistics.median(values) - 1, 4)
+            # Of several payloads the mean is predicted.
+            typical = statistics.fmean if predicted.payloads_ms else statistics.median
+            figures["error"] = round(predicted.latency_ms / typical(values) - 1, 4)
         if slo_ms := recorded.setup.slo_ms.get(plan.mechanisms):
             figures["slo_ms"] = round(slo_ms, 3)
             figures["over_slo"] = round(sum(ms > slo_ms for ms in values) / len(values), 4)

@@ -69,9 +69,12 @@ def covered(spans: Iterable[Span]) -> float:
 
 
 def _traced(session: Session, placed: Placed) -> tuple[Breakdown, ...]:
-    """Traced requests; the first one is left out."""
-    body = session.bench.body
-    answers = [placed.deployment.invoke(body, trace=True) for _ in range(1 + session.scale.traces)]
+    """Traced requests; a first one is left out."""
+    requests = session.bench.requests(session.round, session.scale.traces)
+    answers = [
+        placed.deployment.invoke(payload.content, trace=True)
+        for payload, _ in [requests[0], *requests]
+    ]
     return tuple(break_down(answer.latency_ms, answer.timelines) for answer in answers[1:])
 
 

@@ -7,16 +7,17 @@ many calls as the workflow has tasks, so the same client has to do for all plann
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 from urllib.parse import quote
 
 import aiohttp
 
-from deployment.invoke import Call, Route
-from deployment.measure import Check
-from workflow.data import bytes_of, resolve, text_of
+from deployment.function_error import function_error, late
+from deployment.measure import Checked
+from deployment.route import Asked, Route, Steps
+from workflow.data import text_of
 from workflow.errors import ChironError
 
 #: Requests of a window below which it gives no figure.
@@ -30,45 +31,79 @@ class RequestError(Exception):
 
 
 class Client(NamedTuple):
-    """Sends the request `body` along `route` of the gateway at `url`."""
+    """Sends `requests`, one after another, along `route` of the gateway at `url`."""
 
     session: aiohttp.ClientSession
     url: str
     route: Route
-    body: bytes
-    check: Check
+    requests: Iterator[Checked]
 
     async def request(self) -> None:
-        """Send one request; RequestError where it fails, or the answer is not the expected one."""
-        text, outputs = text_of(self.body), dict[str, str]()
+        """Send the next one; RequestError where it fails, or the answer is not the expected one."""
+        payload, check = next(self.requests)
+        begun = set[asyncio.Task[str]]()
+
+        def begin(asked: Asked) -> asyncio.Task[str]:
+            task = asyncio.create_task(self._call(asked))
+            begun.add(task)
+            return task
+
         try:
-            for stage in self.route.stages:
-                answers = await asyncio.gather(*(self._call(c, text, outputs) for c in stage))
-                outputs |= {call.task: a for call, a in zip(stage, answers, strict=True)}
+            output = await _followed(self.route.follow(payload.content, begin))
         except (aiohttp.ClientError, TimeoutError) as error:
             raise RequestError(type(error).__name__) from None
+        except ChironError as error:
+            raise RequestError(error.message) from None
+        finally:
+            for task in begun:  # nobody awaits those that still run
+                task.cancel()
+            await asyncio.gather(*begun, return_exceptions=True)
         try:
-            self.check(resolve(self.route.output, text, outputs))
+            check(output)
         except ChironError as error:
             raise RequestError("wrong answer") from error
 
-    async def _call(self, call: Call, text: str, outputs: dict[str, str]) -> str:
-        body = bytes_of(resolve(call.source, text, outputs))
-        url = f"{self.url}/function/{quote(call.function, safe='')}"
-        async with self.session.post(url, data=body) as response:
-            answer = await response.read()
-            if response.status != 200:
-                raise RequestError(f"status {response.status}")
-            return text_of(answer)
+    async def _call(self, asked: Asked) -> str:
+        url = f"{self.url}/function/{quote(asked.function, safe='')}"
+        timeout_s = asked.timeout_s or TIMEOUT_S
+        try:
+            async with (
+                asyncio.timeout(timeout_s),
+                self.session.post(url, data=asked.body) as response,
+            ):
+                answer = await response.read()
+        except TimeoutError:
+            raise late(asked.function, timeout_s) from None
+        if response.status != 200:
+            raise function_error(asked.function, response.status, answer)
+        return text_of(answer)
+
+
+async def _followed(steps: Steps) -> str:
+    """The answer of a request that takes these steps."""
+    try:
+        tasks, timeout_s = next(steps)
+        while True:
+            if tasks:
+                ended, _ = await asyncio.wait(
+                    tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+                )
+            else:
+                ended = set()
+                await asyncio.sleep(timeout_s or 0.0)
+            tasks, timeout_s = steps.send(ended)
+    except StopIteration as end:
+        answer: str = end.value
+        return answer
 
 
 @asynccontextmanager
-async def client_of(url: str, route: Route, body: bytes, check: Check) -> AsyncIterator[Client]:
+async def client_of(url: str, route: Route, requests: Iterator[Checked]) -> AsyncIterator[Client]:
     """A client with connections of its own, as many as its requests need at once."""
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
-        timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
+        timeout=aiohttp.ClientTimeout(),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Content-Type": "application/json"},
     ) as session:
-        yield Client(session, url, route, body, check)
+        yield Client(session, url, route, requests)

@@ -8,6 +8,7 @@ import time
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
+from deployment.measure import in_turn
 from evaluation.bench.bench import Placed
 from evaluation.bench.rounds import Measurement, Round, Session
 from evaluation.bench.settings import Scale
@@ -152,7 +153,7 @@ Open = tuple[OpenSample, ...]
 
 def _client(session: Session, placed: Placed) -> AbstractAsyncContextManager[Client]:
     bench, route = session.bench, placed.deployment.invoker.route
-    return client_of(bench.url, route, bench.body, bench.check)
+    return client_of(bench.url, route, in_turn(bench.checked))
 
 
 def _closed(session: Session, placed: Placed) -> Closed:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from deployment.measure import checked_payloads
 from evaluation.bench.bench import Leftovers, deploy
 from evaluation.bench.rounds import Measurement, Session
 from evaluation.bench.settings import Run, Scale, Settings
@@ -41,7 +42,7 @@ def measure_workflow(
     named = place._replace(progress=say)
     setup = prepare(folder, named, out, run.settings, scale)
     functions = read_document(Profile, out / PROFILE_FILE, "profile")
-    expected = folder.expected(functions, folder.payload()) if run.settings.check else None
+    checked = checked_payloads(folder, functions, check=run.settings.check)
     first = distinct(setup.plans)
     plans = {label: plan for label, plan in setup.plans.items() if first[label] == label}
     ours = [each for each in our_labels(run.settings.mechanisms) if each in first]
@@ -54,7 +55,7 @@ def measure_workflow(
         leftovers = Leftovers(out / _DEPLOYED_FILE)
         with (
             leftovers.removed_from(place.launcher.gateway),
-            deploy(folder, named, chosen, leftovers, expected) as bench,
+            deploy(folder, named, chosen, leftovers, checked) as bench,
         ):
             _keep_refused(out, bench.refused, labels)
             session = Session(bench, number, scale, out)

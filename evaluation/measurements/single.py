@@ -6,7 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from deployment.measure import checked_invoke
+from deployment.measure import checked_invoke, in_turn
 from evaluation.bench.bench import Placed
 from evaluation.bench.rounds import Measurement, Round, Session
 from evaluation.bench.usage import Sandboxes
@@ -38,8 +38,8 @@ def _requests(session: Session, placed: Placed) -> RequestsSample:
     bench, meter = session.bench, placed.meter
     before = meter.cpu_s() if meter else 0.0
     latencies = [
-        checked_invoke(placed.deployment, bench.body, bench.check)
-        for _ in range(session.scale.block)
+        checked_invoke(placed.deployment, payload.content, check)
+        for payload, check in bench.requests(session.round, session.scale.block)
     ]
     seen = round(meter.cpu_s() - before, 4) if meter else None
     return RequestsSample(latencies_ms=tuple(round(ms, 3) for ms in latencies), cpu_s=seen)
@@ -58,8 +58,10 @@ def _while_busy(session: Session, placed: Placed, meter: Sandboxes) -> list[floa
     bench, enough = session.bench, threading.Event()
 
     def send() -> None:
-        while not enough.is_set():
-            checked_invoke(placed.deployment, bench.body, bench.check)
+        for payload, check in in_turn(bench.checked):
+            if enough.is_set():
+                return
+            checked_invoke(placed.deployment, payload.content, check)
 
     with ThreadPoolExecutor(1) as thread:
         sender = thread.submit(send)

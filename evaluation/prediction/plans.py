@@ -8,7 +8,7 @@ from functools import partial
 
 from deployment.background_load import mean_share, others_share
 from deployment.launcher import Deployment
-from deployment.measure import checked_invoke
+from deployment.measure import check_of, checked_invoke
 from evaluation.bench.bench import Bench, Leftovers, deploy
 from evaluation.bench.setup import Place
 from evaluation.bench.variants import REPLICATE, with_replicate
@@ -102,10 +102,12 @@ def measure_batch(
     Raises what deploying raises; ``nothing-deployed`` where not one plan answers right.
     """
     first = next(iter(plans))
-    expected = folder.expected(profile, folder.payload())
+    payload = folder.payloads()[0]
+    expected = folder.expected(profile, payload.content)
+    checked = [(payload, check_of(folder.workflow, expected, payload.name))]
     with (
         leftovers.removed_from(place.launcher.gateway),
-        deploy(folder, place, with_replicate(plans, [first]), leftovers, expected) as bench,
+        deploy(folder, place, with_replicate(plans, [first]), leftovers, checked) as bench,
     ):
         requests: dict[str, list[TimedRequest]] = {label: [] for label in bench.placed}
         looks = []
@@ -126,5 +128,6 @@ def measure_batch(
 
 
 def _request(deployment: Deployment, bench: Bench) -> TimedRequest:
-    took_ms, speed = with_cpu_speed(partial(checked_invoke, deployment, bench.body, bench.check))
+    payload, check = bench.checked[0]
+    took_ms, speed = with_cpu_speed(partial(checked_invoke, deployment, payload.content, check))
     return TimedRequest(latency_ms=round(took_ms, 4), probe_ms=round(speed.probe_ms, 4))

@@ -26,8 +26,9 @@ _MEANINGS = {
     "95 % interval": "bootstrap over rounds",
     "remark": "plan of X: the same plan as X, measured once",
     "paper": "what Chiron reports of its own machine: compare the rows, not this",
-    "predicted_ms": "the median predicted from profile and platform, with its range",
-    "error": "predicted ÷ measured median - 1",
+    "predicted_ms": "predicted from profile and platform: the median, with its range; of several "
+    "payloads the mean",
+    "error": "predicted ÷ measured median - 1; of several payloads, the means",
     "over_slo": "requests slower than slo_ms",
     "mib": "memory of the sandboxes in MiB while requests run",
 }

@@ -8,18 +8,19 @@ import socket
 import pytest
 
 from deployment.caller import Caller
-from deployment.invoke import Call, Invoker, Route, find_invoker
+from deployment.invoke import Invoker, find_invoker
+from deployment.route import Call, Stages
 from generator.annotations import annotate, read_flow
 from openfaas.objects import FunctionStatus
 from workflow.errors import ChironError
 from workflow.tracing import KEY_ANNOTATION
 
 #: Two tasks at once, then one that gets both, then the workflow's answer: a list of two.
-ROUTE = Route(
+ROUTE = Stages(
     [[Call("left", "0", None), Call("right", "1", None)], [Call("both", "2", ("1", "0"))]],
     ("2", "0"),
 )
-ENTRY = Route([[Call("entry", "entry", None)]], "entry")
+ENTRY = Stages([[Call("entry", "entry", None)]], "entry")
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_a_failing_function_ends_the_workflow(answering):
 
 def test_a_workflow_that_ends_in_fail_fails_after_its_tasks_ran(answering):
     behind = answering(only="1")
-    route = Route([[Call("only", "0", None)]], "0", ["Sunk", "ice"])
+    route = Stages([[Call("only", "0", None)]], "0", ["Sunk", "ice"])
     with Invoker(behind.url, route) as invoker, pytest.raises(ChironError) as failed:
         invoker.invoke(b"{}")
     assert (failed.value.code, failed.value.message) == ("workflow-failed", "Sunk: ice")
@@ -128,7 +129,7 @@ def test_an_error_body_becomes_the_error_it_tells_of(
     status, body, code, function, message, told, behind
 ):
     behind.functions["w"] = lambda _: (status, body)
-    route = Route([[Call("w", "w", None)]], "w")
+    route = Stages([[Call("w", "w", None)]], "w")
     with Invoker(behind.url, route) as invoker, pytest.raises(ChironError) as failed:
         invoker.invoke(b"{}")
     assert failed.value.code == code

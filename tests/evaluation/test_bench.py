@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from evaluation.bench.bench import Bench
 from evaluation.bench.machine import Machine, Target, this_machine
 from evaluation.bench.rounds import Journal
 from evaluation.bench.settings import Settings, open_run
@@ -20,6 +21,7 @@ from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.documents import Document
 from workflow.errors import ChironError
+from workflow.payloads import Payload
 
 SETTINGS = Settings(planners=("one-to-one", "pgp"), mechanisms=("fork",))
 TARGET = Target(provider="here")
@@ -163,3 +165,11 @@ def test_a_variant_that_is_too_large_is_a_group_of_its_own():
 def test_the_community_edition_holds_15_functions_and_the_embedded_gateway_any_number():
     assert function_limit("faasd") == 15
     assert function_limit("chiron-embedded") is None
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_over_all_rounds_payloads_come_as_often_as_they_weigh(count):
+    small, large = (Payload(name, b"", weight) for name, weight in (("small", 3.0), ("large", 1.0)))
+    bench = Bench("", [(each, lambda _: None) for each in (small, large)], {}, {})
+    sent = [payload.name for number in range(8) for payload, _ in bench.requests(number, count)]
+    assert (sent.count("small"), sent.count("large")) == (6 * count, 2 * count)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import repeat
 from typing import TypeVar
 
 import pytest
 from aiohttp import web
 
-from deployment.invoke import Call, Route, route_of
-from deployment.measure import Check
+from deployment.measure import Check, Checked, in_turn
+from deployment.route import Call, Route, Stages, deciding, route_of
 from evaluation.measurements.client import FEWEST, Client, RequestError, client_of
 from evaluation.measurements.load import MOST_UNDER_WAY, closed_loop, open_loop
 from scheduler.choices import Choices
 from scheduler.schedule import schedule
+from workflow.asl import parse_states
 from workflow.errors import ChironError
+from workflow.payloads import Payload
 
 Result = TypeVar("Result")
 Handler = Callable[[web.Request], Awaitable[web.Response]]
-ONE = Route(((Call("f", "f", None),),), "f")
+ONE = Stages(((Call("f", "f", None),),), "f")
 
 
 def expecting(answer: str) -> Check:
@@ -30,6 +34,11 @@ def expecting(answer: str) -> Check:
             raise ChironError("wrong-output", f"{output} is not {answer}")
 
     return check
+
+
+def asking(answer: str, request: bytes = b"request") -> Iterator[Checked]:
+    """The same request for ever, to which there is this answer."""
+    return repeat((Payload("payload.json", request), expecting(answer)))
 
 
 def against(
@@ -46,9 +55,7 @@ def against(
         await site.start()
         port = runner.addresses[0][1]
         try:
-            async with client_of(
-                f"http://127.0.0.1:{port}", route, b"request", expecting("yes")
-            ) as client:
+            async with client_of(f"http://127.0.0.1:{port}", route, asking("yes")) as client:
                 return await use(client)
         finally:
             await runner.cleanup()
@@ -99,7 +106,7 @@ def test_a_closed_loop_of_failures_has_no_throughput_and_says_why():
     found = against(refuse, lambda client: closed_loop(client, 2, 0.2, 0.2))
     assert (found.per_s, found.p50_ms) == (0.0, None)
     assert found.errors > 0
-    assert found.error == "status 429"
+    assert found.error == "function f failed: status 429: full"
 
 
 def test_an_open_loop_sends_what_is_due():
@@ -152,10 +159,57 @@ def test_a_route_passes_outputs_on():
     )
 
     async def request(client: Client) -> None:
-        check = expecting('last(["first(request)","second(request)"])')
-        await Client(client.session, client.url, client.route, client.body, check).request()
+        expected = asking('last(["first(request)","second(request)"])')
+        await client._replace(requests=expected).request()
 
-    against(echo, request, Route(stages, "C"))
+    against(echo, request, Stages(stages, "C"))
+
+
+def test_payloads_have_turns_by_their_weights():
+    """Each answer is held against what is expected of its own payload."""
+
+    async def twice(request: web.Request) -> web.Response:
+        return web.Response(text=(await request.text()) * 2)
+
+    async def request(client: Client) -> list[bytes]:
+        sent = list[bytes]()
+
+        def noted() -> Iterator[Checked]:
+            often = Payload("often", b"a", weight=2.0), expecting("aa")
+            for payload, check in in_turn([often, (Payload("seldom", b"b"), expecting("bb"))]):
+                sent.append(payload.content)
+                yield payload, check
+
+        requests = noted()
+        for _ in range(6):
+            await client._replace(requests=requests).request()
+        return sent
+
+    assert Counter(against(twice, request)) == {b"a": 4, b"b": 2}
+
+
+def test_a_machine_is_followed_as_invoke_does():
+    """``first`` for each item; one that fails is tried again, and a wait has its time."""
+    failed = set[str]()
+
+    async def sometimes(request: web.Request) -> web.Response:
+        item = await request.text()
+        if item == "2" and item not in failed:
+            failed.add(item)
+            return web.Response(status=500, text="not yet")
+        return web.Response(text=f"{item}0")
+
+    retry = {"ErrorEquals": ["States.TaskFailed"], "IntervalSeconds": 1}
+    task = {"Type": "Task", "Resource": "first", "Retry": [retry], "End": True}
+    items = {"StartAt": "One", "States": {"One": task}}
+    states = {"All": {"Type": "Map", "ItemsPath": "$", "ItemProcessor": items, "End": True}}
+    machine = parse_states({"StartAt": "All", "States": states}, "m").machine
+
+    async def request(client: Client) -> None:
+        await client._replace(requests=asking("[10,20,30]", b"[1,2,3]")).request()
+
+    against(sometimes, request, deciding("m", machine, {"One": "first"}))
+    assert failed == {"2"}
 
 
 def test_one_to_one_is_called_task_by_task_and_every_other_planner_once(

@@ -43,7 +43,7 @@ def measure(launcher, write_folder, profile_of, platform, tmp_path, monkeypatch)
 
     def go(
         measurements=EVERYTHING, functions=GREET, scale=SCALE, launcher=launcher, say=None,
-        slo_ms=500.0, answers=None, planners=("one-to-one", "faastlane", "pgp"),
+        slo_ms=500.0, answers=None, second=None, planners=("one-to-one", "faastlane", "pgp"),
     ):  # fmt: skip
         out = tmp_path / "run"
         folder = write_folder(tmp_path / "tiny", TINY, functions, {})
@@ -56,6 +56,13 @@ def measure(launcher, write_folder, profile_of, platform, tmp_path, monkeypatch)
             known = ExpectedAnswer.learned(folder.payload(), answers)
             asked = PayloadProfile(name="payload.json", answer=known)
             taken = taken.model_copy(update={"payloads": (asked,)})
+        if second:
+            asked = folder.path / "payloads" / "second.json"
+            asked.parent.mkdir()
+            asked.write_text("second")
+            known = ExpectedAnswer.learned(b"second", [second])
+            payload = PayloadProfile(name="payloads/second.json", answer=known)
+            taken = taken.model_copy(update={"payloads": (payload,)})
         write_atomically(profile, dump(taken))
         place = Place(launcher, platform, say or (lambda _: None))
         measure_workflow(folder, place, out / "tiny", run, scale, measurements)
@@ -84,6 +91,11 @@ def test_every_variant_is_measured_and_nothing_stays_deployed(measure, launcher)
         assert len(trace) == 2
         assert all(0 < each.functions_ms < each.latency_ms for each in trace)
     assert launcher.gateway.functions() == []
+
+
+def test_every_payload_is_sent_and_its_answers_are_held_against_its_own(measure):
+    with pytest.raises(ChironError, match=r"second!.*another.* to payloads/second\.json"):
+        measure((REQUESTS,), planners=ONE, second='["another","second!!"]')
 
 
 def test_other_planners_can_be_measured_without_ours(measure):

@@ -148,11 +148,11 @@ class Engines:
     def _begin(self) -> None:
         """Have all engines wait for what they will start tasks by."""
         inner = groups(self.buckets, self.place)
-        seen = {t: (w, p if w == self.home else None) for t, (w, p) in self.place.items()}
+        seen = {task: self._seen(task) for task in self.place}
         self.group = groups(self.buckets, seen)
         members = defaultdict[Hashable, list[str]](list)
         for index, bucket in enumerate(self.buckets):
-            at_home, calls = list[str](), defaultdict[int, list[str]](list)
+            at_home, calls = list[str](), defaultdict[tuple[int, str], list[str]](list)
             evaluated = defaultdict[tuple[int, int | None], list[str]](list)
             for task in sorted(bucket.starts, key=list(self.place).index):
                 wrap, process = self.place[task]
@@ -163,7 +163,7 @@ class Engines:
                 elif self.group[task].bucket != index:
                     evaluated[wrap, None].append(task)
                 else:
-                    calls[wrap].append(task)
+                    calls[wrap, task if self.home is None else ""].append(task)
                 if wrap != self.home:
                     members[self.group[task]].append(task)
             for (wrap, process), tasks in evaluated.items():
@@ -176,7 +176,10 @@ class Engines:
                 )
             part = any(self.place[task][0] == self.home for task in bucket.starts)
             if at_home or calls:
-                fire = partial(self._fire, index, at_home, sorted(calls.items()), int(part))
+                ordered = sorted(calls.items(), key=lambda call: call[0][0])
+                fire = partial(
+                    self._fire, index, at_home, [(w, its) for (w, _), its in ordered], int(part)
+                )
                 if bucket.awaits:
                     self._at_home(index, bucket.awaits, self._stage_ms(), fire)
                 else:
@@ -190,6 +193,13 @@ class Engines:
                 partial(self._came, group),
             )
         self._at_home(len(self.buckets), list(self.place), 0.0, self._reply)
+
+    def _seen(self, task: str) -> tuple[int, Hashable]:
+        """Where a task runs as the home sees it; a client calls for every task alone."""
+        wrap, process = self.place[task]
+        if self.home is None:
+            return wrap, task
+        return wrap, process if wrap == self.home else None
 
     def _reply(self) -> None:
         self.replied_ms = self.simulation.now

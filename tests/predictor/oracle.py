@@ -129,6 +129,7 @@ class Simulation:
         self.blocked: dict[Thread, float] = {}  # until when
         self.timers: list[Timer] = []
         self.left = 0  # of threads, and of what computes beside them
+        self.beside = 0  # what has computed beside them
         self.processes: list[Gil] = []
         self.cores: list[Cores] = []
 
@@ -184,7 +185,9 @@ class Simulation:
     def compute_beside(self, cores: Cores, duration_ms: float, ended: Callable[[], None]) -> None:
         """Let something compute that is no part of any process."""
         nowhere = Gil(-1, cores)
-        thread = Thread(nowhere, 0, (("native", duration_ms),), 0, duration_ms, ended=ended)
+        self.beside += 1
+        work = (("native", duration_ms),)
+        thread = Thread(nowhere, self.beside, work, 0, duration_ms, ended=ended)
         cores.computing.add(thread)
         self.left += 1
 

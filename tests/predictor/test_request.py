@@ -70,11 +70,15 @@ def workflows(draw: st.DrawFn) -> Workflow:
 
 @st.composite
 def plans(draw: st.DrawFn, workflow: Workflow, *, one_stage: bool, **fields: Any) -> Plan:
-    """A plan at random; with `one_stage` further processes hold tasks of one stage each."""
+    """A plan at random; with `one_stage` further processes hold tasks of one stage each.
+
+    What a client calls has no further processes.
+    """
+    most = 0 if fields.get("orchestrator") == "client" else 2
     wraps = defaultdict[int, dict[Any, list[str]]](lambda: {0: []})
     for number, stage in enumerate(workflow.stages):
         for task in stage:
-            process = draw(st.integers(0, 2))
+            process = draw(st.integers(0, most))
             place = (number, process) if process and one_stage else process
             wraps[draw(st.integers(0, 2))].setdefault(place, []).append(task)
     made = tuple(

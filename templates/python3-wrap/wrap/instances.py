@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -22,7 +23,7 @@ from wrap.errors import TaskError
 from wrap.objects import JSON, Object
 from wrap.states import machine as states
 from wrap.states.errors import StatesError, failure_of
-from wrap.states.machine import Machine, timestamp
+from wrap.states.machine import Machine, execution_context
 from wrap.states.values import Text, dump, parse
 from wrap.triggers import MOST_AT_ONCE
 
@@ -165,9 +166,9 @@ class Deciding(Instances):
 
     def __init__(self, wrap: Wrap, entry: Entry, ident: str) -> None:
         super().__init__(wrap)
-        self._ident = ident
         self._states = entry.states
-        self._machine = Machine(entry.machine or {}, self._context)
+        context = partial(execution_context, wrap.workflow, ident)
+        self._machine = Machine(entry.machine or {}, context)
         self._in_stages = entry.in_stages
         self._numbers: dict[int, int] = {}
         #: With stages, what begins when all that runs has ended, and how much that is.
@@ -178,12 +179,6 @@ class Deciding(Instances):
     @property
     def left(self) -> bool:
         return not self._machine.over
-
-    def _context(self, given: Any, now: float) -> dict[str, Any]:
-        name = self.wrap.workflow
-        execution = {"Id": self._ident, "Name": self._ident, "Input": given}
-        machine = {"Id": name, "Name": name}
-        return {"Execution": execution | {"StartTime": timestamp(now)}, "StateMachine": machine}
 
     def start(self, data: Data) -> Step:
         """Begin with the request, which `data` has; the answer will be in its place."""

@@ -244,14 +244,14 @@ class Machine:
         try:
             return _ENTER[visit.state["Type"]](self, visit)
         except StatesError as error:
-            return self._caught(visit, error, visit.after)
+            return self._caught(visit, _at(visit, error), visit.after)
 
     def _go_on(self, visit: _Visit, after: After, output: Callable[[], Any]) -> None:
         """Go on from a state with what it gives, but for OutputPath."""
         try:
             following: Following | None = self._next(visit, output())
         except StatesError as error:
-            following = self._caught(visit, error, after)
+            following = self._caught(visit, _at(visit, error), after)
         self._proceed(visit, following, after)
 
     def _finish(self, visit: _Visit, result: Any, after: After) -> None:
@@ -445,7 +445,7 @@ class Machine:
                 try:
                     given = render(state["ItemSelector"], visit.given, context)
                 except StatesError as error:
-                    self._fail_scope(scope, error, after)
+                    self._fail_scope(scope, _at(visit, error), after)
                     return
         self._go(scope, definition["StartAt"], given, after)
 
@@ -527,6 +527,14 @@ def _covers(patterns: Iterable[str], names: set[str]) -> bool:
     return False
 
 
+def _at(visit: _Visit, error: StatesError) -> StatesError:
+    """What has failed in a state, with its name."""
+    name = f"{visit.name!a}"
+    if name in error.cause:
+        return error
+    return StatesError(error.name, f"state {name}: {error.cause}")
+
+
 def _seconds(value: Any, visit: _Visit, least: int) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
         message = f"state {visit.name!a} has {value!r} seconds: no number from {least} on"
@@ -546,3 +554,9 @@ def timestamp(seconds: float) -> str:
     """A time, in seconds since 1970, as the language writes it."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def execution_context(workflow: str, ident: str, given: Any, now: float) -> dict[str, Any]:
+    """The context object of the execution `ident` of a workflow, which began `now` with `given`."""
+    execution = {"Id": ident, "Name": ident, "Input": given, "StartTime": timestamp(now)}
+    return {"Execution": execution, "StateMachine": {"Id": workflow, "Name": workflow}}

@@ -21,6 +21,7 @@ from jsonpath.segments import JSONPathChildSegment
 from jsonpath.selectors import Filter, JSONPathSelector
 
 from .errors import StatesError
+from .values import Text
 
 _NAME = r"(?:[^\s\\.,:?@*()\[\]'\"$]|\\.)+"
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
@@ -53,6 +54,8 @@ def evaluate(path: str, data: Any, context: Any) -> Any:
         return value if compiled.rest is None else compiled.rest.of(root, value)
     except (KeyError, IndexError):
         of = "the context object" if compiled.of_context else "the input"
+        if isinstance(root, Text):
+            of = "the input, which is no JSON"
         raise StatesError("States.Runtime", f"path {path} finds nothing in {of}") from None
     except (JSONPathError, RecursionError) as error:
         raise StatesError("States.Runtime", f"path {path} cannot be applied: {error}") from error

@@ -15,6 +15,8 @@ _TIMESTAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d+)?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))",
     re.ASCII,
 )
+#: Halves of surrogate pairs, but for those that stand for bytes that are no UTF-8.
+_LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 class Text(str):
@@ -38,9 +40,14 @@ def parse(text: str) -> Any:
 def dump(value: Any) -> str:
     """`value` as a text: a `Text` as it is, all else as compact JSON.
 
+    Half of a surrogate pair is written as an escape, as it was: no encoding has it.
+
     Raises ValueError where it holds a NaN or an infinite number.
     """
-    return str(value) if isinstance(value, Text) else _ENCODER.encode(value)
+    if isinstance(value, Text):
+        return str(value)
+    text = _ENCODER.encode(value)
+    return text if text.isascii() else _LONE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def is_number(value: Any) -> bool:

@@ -1,0 +1,170 @@
+"""The calls of functions that a request of a workflow is made of, and when each is to be made.
+
+A route calls nothing itself, so that clients with threads and without them follow the same one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from deployment.function_error import FunctionFailedError
+from workflow.data import bytes_of, resolve, text_of
+from workflow.errors import ChironError
+from workflow.model import Source, Task, Workflow
+from workflow.plan import Plan
+from workflow.running import Running
+from workflow.states.errors import StatesError
+from workflow.states.machine import Begin
+from workflow.states.values import dump
+from workflow.triggers import MOST_AT_ONCE
+
+
+class Call(NamedTuple):
+    """One call of a function: its body is what `source` stands for, its answer `task`'s output."""
+
+    function: str
+    task: str
+    source: Source
+
+
+class Asked(NamedTuple):
+    """A call that is to be made now; without an answer after `timeout_s`, if that is given, it has
+    failed."""
+
+    function: str
+    body: bytes
+    timeout_s: float | None = None
+
+
+#: Begins a call. What it returns has a method `result` as futures have: the answer, or raises.
+Begins = Callable[[Asked], Any]
+#: Yields calls that have begun, and how many seconds to wait for the first of them to end at most,
+#: or None; is sent those that have ended, which may be none. Returns the workflow's answer.
+Steps = Generator[tuple[Collection[Any], float | None], Collection[Any], str]
+
+
+class Route(ABC):
+    """What a client does for a request."""
+
+    #: Calls that it has under way at once, at most.
+    most_at_once: int
+    #: Whether a single call is all that there is.
+    is_one_call = False
+
+    @abstractmethod
+    def follow(self, request: bytes, begin: Begins) -> Steps:
+        """Begin calls for a request, and wait for them.
+
+        Raises what a call does, and ``workflow-failed``.
+        """
+
+
+@dataclass(frozen=True)
+class Stages(Route):
+    """The calls stage by stage, and which of their answers are the workflow's.
+
+    ``fail`` is error and cause where the workflow ends in a Fail state that the client has to see
+    to.
+    """
+
+    stages: Sequence[Sequence[Call]]
+    output: Source
+    fail: Sequence[str] | None = None
+
+    @property
+    def most_at_once(self) -> int:  # type: ignore[override]
+        return max(map(len, self.stages))
+
+    @property
+    def is_one_call(self) -> bool:  # type: ignore[override]
+        return sum(map(len, self.stages)) == 1
+
+    def follow(self, request: bytes, begin: Begins) -> Steps:
+        text, outputs = text_of(request), dict[str, str]()
+        for stage in self.stages:
+            begun = {
+                begin(Asked(call.function, bytes_of(resolve(call.source, text, outputs)))): call
+                for call in stage
+            }
+            while begun:
+                for ended in (yield begun.keys(), None):
+                    outputs[begun.pop(ended).task] = ended.result()
+        if self.fail is not None:
+            raise ChironError("workflow-failed", ": ".join(self.fail), status=500)
+        return resolve(self.output, text, outputs)
+
+
+@dataclass(frozen=True)
+class Deciding(Route):
+    """The calls that a state machine asks for: a task is called as soon as it can begin.
+
+    The functions of ``workflow`` are those that are deployed for its tasks.
+    """
+
+    workflow: Workflow
+    most_at_once = MOST_AT_ONCE
+
+    def follow(self, request: bytes, begin: Begins) -> Steps:
+        running, begun = Running(self.workflow, request), dict[Any, Begin]()
+        while not running.over:
+            while running.ready and len(begun) < self.most_at_once:
+                task = running.begin()
+                body = bytes_of(dump(task.given))
+                function = self.workflow.function_of(task.task)
+                begun[begin(Asked(function, body, task.timeout_s))] = task
+            left_s = None if running.due == math.inf else max(0.0, running.due - time.time())
+            for ended in (yield begun.keys(), left_s):
+                _take_in(running, begun.pop(ended), ended)
+            if running.due <= time.time():
+                running.passed(running.wait())
+        return _answer(running.outcome)
+
+
+def _take_in(running: Running, task: Begin, call: Any) -> None:
+    try:
+        output = call.result()
+    except FunctionFailedError as error:
+        running.failed(task, error.failure)
+    else:
+        running.ended(task, output)
+
+
+def _answer(outcome: str | StatesError) -> str:
+    """The output; what fails with a function fails with all that it tells."""
+    if isinstance(outcome, str):
+        return outcome
+    if isinstance(outcome.__cause__, FunctionFailedError):
+        raise outcome.__cause__
+    message = ": ".join(filter(None, (outcome.name, outcome.cause)))
+    raise ChironError("workflow-failed", message, status=500)
+
+
+def route_of(plan: Plan, workflow: Workflow) -> Route:
+    """The route of `plan`: one call of the entry wrap, or one a task where the client calls."""
+    if plan.orchestrator != "client":
+        return through(plan.wraps[0].name)
+    wrap_of = {wrap.tasks[0]: wrap.name for wrap in plan.wraps}
+    if workflow.machine is not None:
+        return deciding(workflow.name, workflow.machine, wrap_of)
+    stages = [
+        [Call(wrap_of[task], task, workflow.by_name[task].source) for task in stage]
+        for stage in workflow.stages
+    ]
+    failure = workflow.failure
+    return Stages(stages, workflow.output, (failure.error, failure.cause) if failure else None)
+
+
+def deciding(name: str, machine: dict[str, Any], function_of: Mapping[str, str]) -> Route:
+    """The route of the workflow `name`, of whose tasks each is called as `function_of` has it."""
+    tasks = tuple(Task(task, function, None) for task, function in function_of.items())
+    return Deciding(Workflow(name, tasks, None, machine=machine))
+
+
+def through(entry: str) -> Route:
+    """The route through the wrap that runs all of the workflow."""
+    return Stages([[Call(entry, entry, None)]], entry)

@@ -1,0 +1,104 @@
+"""One execution of a state machine, for what runs its tasks: which are ready, which time is next.
+
+As the machine itself this waits for nothing: it is asked what can begin, and told what has ended.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from uuid import uuid4
+
+from workflow.data import text_of
+from workflow.errors import ChironError
+from workflow.model import Workflow
+from workflow.states.errors import StatesError
+from workflow.states.machine import Begin, Delay, Machine, Step, execution_context
+from workflow.states.values import dump, parse
+
+#: Tasks and waits that one execution may have: beyond that its loops are taken for endless.
+MOST = 200_000
+
+
+class Running:
+    """An execution of `workflow`, which has begun with `request`.
+
+    Parameters
+    ----------
+    now
+        The time of day in seconds since 1970.
+
+    Attributes
+    ----------
+    ready
+        The tasks that can begin, in the order in which they became ready.
+    """
+
+    def __init__(
+        self, workflow: Workflow, request: bytes, now: Callable[[], float] = time.time
+    ) -> None:
+        context = partial(execution_context, workflow.name, str(uuid4()))
+        self._machine = Machine(workflow.machine or {}, context)
+        self._now = now
+        self._delays: list[tuple[float, int, Delay]] = []
+        self._count = 0
+        self.ready = deque[Begin]()
+        self._follow(self._machine.start(parse(text_of(request)), now()))
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self._machine.over
+
+    @property
+    def outcome(self) -> str | StatesError:
+        """What it has ended with: its output, or the error that it failed with."""
+        outcome = self._machine.outcome
+        return outcome if isinstance(outcome, StatesError) else dump(outcome)
+
+    @property
+    def due(self) -> float:
+        """When the next time has passed that it waits for; infinite where it waits for none."""
+        return self._delays[0][0] if self._delays else math.inf
+
+    def begin(self) -> Begin:
+        """The next task that is ready: it begins now."""
+        self._counted()
+        return self.ready.popleft()
+
+    def ended(self, begin: Begin, output: str) -> None:
+        """A task has answered."""
+        self._follow(self._machine.ended(begin.number, parse(output), self._now()))
+
+    def failed(self, begin: Begin, error: StatesError) -> None:
+        """A task has failed."""
+        self._follow(self._machine.failed(begin.number, error, self._now()))
+
+    def wait(self) -> Delay:
+        """The next time that it waits for: `passed` says that it is over."""
+        self._counted()
+        return heapq.heappop(self._delays)[2]
+
+    def passed(self, delay: Delay) -> None:
+        """A time has passed."""
+        self._follow(self._machine.due(delay.number, self._now()))
+
+    def _follow(self, step: Step) -> None:
+        if step.dropped:
+            dropped = set(step.dropped)
+            self.ready = deque(each for each in self.ready if each.number not in dropped)
+            self._delays = [each for each in self._delays if each[1] not in dropped]
+            heapq.heapify(self._delays)
+        self.ready += step.begins
+        for delay in step.delays:
+            heapq.heappush(self._delays, (self._now() + delay.seconds, delay.number, delay))
+
+    def _counted(self) -> None:
+        self._count += 1
+        if self._count > MOST:
+            message = f"more than {MOST} tasks ran for one request: does a loop of it end?"
+            raise ChironError("endless", message, path="States")
