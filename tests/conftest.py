@@ -35,7 +35,7 @@ from workflow.platform import Platform
 from workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
 from workflow.trace import Instance
 
-sys.path.append(str(Path(__file__).parent))  # for the random state machines
+sys.path.append(str(Path(__file__).parent / "workflow"))  # for the random state machines
 
 MakeFolder = Callable[..., WorkflowFolder]
 
