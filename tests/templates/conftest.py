@@ -212,6 +212,7 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
         inputs: dict[int, Any] | None = None,
         buckets: list[tuple[list[int], list[int]]] | None = None,
         entry: dict[str, Any] | None = None,
+        instances: int = 0,
     ) -> Path:
         image = tmp_path / name
         shutil.copytree(TEMPLATES / "python3-wrap", image)
@@ -224,7 +225,8 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
         fields = (
             f"workflow='test', name={name!r}, mechanism={mechanism!r}, functions={styles!r}, "
             f"tasks={tasks!r}, processes={processes!r}, inputs={inputs!r}, buckets={buckets!r}, "
-            f"timeout_s={timeout_s!r}, timeouts_s={timeouts_s or {}!r}"
+            f"timeout_s={timeout_s!r}, timeouts_s={timeouts_s or {}!r}, "
+            f"instances={instances!r}"
         )
         entry_text = f", entry=Entry(**{entry!r})" if entry is not None else ""
         (image / "function" / "handler.py").write_text(

@@ -16,7 +16,7 @@ import math
 import select
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -245,10 +245,11 @@ class Execution:
     def _limit(self, number: int, now: float) -> float:
         """Until when a task may run that begins `now`: its function may have a limit of its own."""
         wrap = self._runtime.wrap
+        until = now + self._engine.timeouts_s.get(number, math.inf)
         if isinstance(self._part.place_of[number], str):
-            return self._deadline + GRACE_S
+            return min(self._deadline + GRACE_S, until)
         seconds = wrap.timeouts_s.get(wrap.function_of(number), math.inf)
-        return min(self._deadline, now + min(seconds, self._engine.timeouts_s.get(number, seconds)))
+        return min(self._deadline, now + seconds, until)
 
     def _wake_at(self, when: float) -> None:
         if when < self._due:
@@ -262,8 +263,8 @@ class Execution:
         now, limits = time.monotonic(), self._limits
         late = [number for number, limit in limits.items() if limit <= now]
         own = [number for number in late if not isinstance(self._part.place_of[number], str)]
-        if own and now < self._deadline:
-            self._give_up(own)
+        if late and now < self._deadline:
+            self._give_up(late)
         elif own:
             raise self._located(_late(self._names(own)), own)
         elif late:
@@ -279,36 +280,66 @@ class Execution:
 
     def _give_up(self, late: list[int]) -> None:
         """Fail tasks whose own time is over, and go on if the workflow does."""
-        places = {number: self._part.place_of[number] for number in late}
-        begins = self._failed(late, self._located(_late(self._names(late)), late))
-        for number, place in places.items():
-            run = self._runs.pop(number, None)
-            if run is not None:
-                self._runtime.threads.give_up(run)
-                run.cancel()
-            elif isinstance(place, int) and place in self._taken:
-                self._lose(place, ProcessDiedError("was killed, as a task of it hung"))
+        error = self._located(_late(self._names(late)), late)
+        given_up, in_processes = list[int](), dict[int, list[int]]()
+        for number in late:
+            place = self._part.place_of[number]
+            if isinstance(place, int) and place in self._taken and self._engine.goes_on:
+                in_processes.setdefault(place, []).append(number)
+            else:
+                given_up.append(number)
+        for process, its in in_processes.items():
+            self._limits.update(dict.fromkeys(its, self._deadline))  # they fail when it has ended
+            died = ProcessDiedError("was killed, as a task of it hung")
+            self._lose(process, died, its, error)
+        runs = [run for number in given_up if (run := self._runs.pop(number, None))]
+        begins = self._failed(given_up, error)
+        for run in runs:
+            self._runtime.threads.give_up(run)
+            run.cancel()
         self._start_here(begins)
 
-    def _lose(self, number: int, error: ProcessDiedError) -> None:
-        """Go on without a process, and fail what it had to answer when that has ended."""
+    def _lose(
+        self,
+        number: int,
+        died: ProcessDiedError,
+        late: Collection[int] = (),
+        error: TaskError | None = None,
+    ) -> None:
+        """Go on without a process; what it had to answer fails when that has ended.
+
+        Those that were `late` fail with `error`.
+        """
         process = self._taken.pop(number).process
         self._runtime.loop.forget(process)
-        self._runtime.threads.start(partial(self._bury, number, process, error))
+        self._runtime.threads.start(partial(self._bury, number, process, died, late, error))
 
-    def _bury(self, number: int, process: Process, error: ProcessDiedError) -> None:
-        failure = self._died(process, error)
+    def _bury(
+        self,
+        number: int,
+        process: Process,
+        died: ProcessDiedError,
+        late: Collection[int],
+        error: TaskError | None,
+    ) -> None:
+        failure = self._died(process, died)
         self._give(number, process)
-        owed = [task for task in process.owed if task in self._limits]
-        self._event(lambda: self._start_here(self._failed(owed, failure)))
+
+        def handle() -> None:
+            begins = self._failed(late, error or failure)
+            self._start_here(begins + self._failed(process.owed, failure))
+
+        self._event(handle)
 
     def _failed(self, numbers: Iterable[int], error: TaskError) -> list[int]:
         """Tasks have failed; which begin in this process then. Raises the error if none can."""
         begins = list[int]()
         for number in numbers:
-            step = self._engine.failed(number, error)
-            del self._limits[number]
-            begins += self._follow(step)
+            if self._limits.pop(number, None) is not None:  # else it was given up
+                step = self._engine.failed(number, error)
+                if number in self._part.gives:  # another wrap waits for it
+                    self._results.append(self._failure(number, error))
+                begins += self._follow(step)
         return begins
 
     def _ended(self, results: Iterable[Result]) -> list[int]:
@@ -330,6 +361,11 @@ class Execution:
             # One may begin another one whose result is here already.
             steps.append(self._noted(self._engine.ended(result.task, output)))
         return self._do(self._engine.together(steps)) if steps else []
+
+    def _failure(self, number: int, error: TaskError) -> Result:
+        wrap, now = self._runtime.wrap, time.monotonic()
+        function, ident = wrap.function_of(number), self.ident.number
+        return Result(ident, number, function, wrap.name, MAIN, now, now, error=error.as_dict())
 
     def _call_wrap(self, call: Call) -> threading.Event:
         """Have another wrap run a group; the event is set when the call is on its way."""

@@ -1,0 +1,234 @@
+"""What a wrap does where states wait, repeat and fail: each rule by a machine of a few states."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+FUNCTIONS = {
+    "echo": "def handle(req):\n    return req\n",
+    "fails": "def handle(req):\n    raise ValueError('no ' + req)\n",
+    "hangs": "import time\n\ndef handle(req):\n    time.sleep(60)\n",
+    "late": "import time\n\ndef handle(req):\n    time.sleep(1.5)\n    return '\"late\"'\n",
+    "dies": "import os\n\ndef handle(req):\n    os.kill(os.getpid(), 9)\n",
+    "dies-once": """
+        import os
+        from pathlib import Path
+
+        def handle(req):
+            if not Path("died").exists():
+                Path("died").touch()
+                os.kill(os.getpid(), 9)
+            return req
+        """,
+    "counts": """
+        import os, time
+        from pathlib import Path
+
+        def handle(req):
+            here = Path(f"runs-{req}")
+            here.touch()
+            at_once = len(list(Path().glob("runs-*")))
+            time.sleep(0.02)
+            here.unlink()
+            return str(at_once)
+        """,
+    "where": "import os\n\ndef handle(req):\n    return str(os.getpid())\n",
+}
+#: Where the tasks of a machine run: in the server, in a further process, in another wrap's.
+PLACES = ("main", "further", "remote", "remote-further")
+every_place = pytest.mark.parametrize("place", PLACES)
+each_mechanism = pytest.mark.parametrize("mechanism", ["fork", "pool"])
+
+
+def task(function: str, **fields: Any) -> dict[str, Any]:
+    return {"Type": "Task", "Resource": function, **(fields or {"End": True})}
+
+
+def alone(function: str, **fields: Any) -> dict[str, Any]:
+    """A scope of one task."""
+    return {"StartAt": function, "States": {function: task(function, **fields)}}
+
+
+def caught(function: str, **fields: Any) -> dict[str, Any]:
+    """A task whose failure is the answer, after another task in the same place."""
+    catch = [{"ErrorEquals": ["States.ALL"], "Next": "echo"}]
+    first = task(function, Next="echo", Catch=catch, **fields)
+    return {"StartAt": function, "States": {function: first, "echo": task("echo")}}
+
+
+def tasks_of(machine: dict[str, Any]) -> list[str]:
+    """Its Task states, each of which is called as its function is."""
+    found = list[str]()
+    for name, state in machine["States"].items():
+        found += [name] if state["Type"] == "Task" else []
+        for scope in [*state.get("Branches", ()), *filter(None, [state.get("ItemProcessor")])]:
+            found += tasks_of(scope)
+    return found
+
+
+@pytest.fixture
+def serve(start: Any, wrap_image: Any, gateway: Any) -> Any:
+    """Starts the wraps of a machine, all of whose tasks run in one place, or in `processes`."""
+
+    def serve(
+        machine: dict[str, Any],
+        place: str = "main",
+        mechanism: str = "pool",
+        processes: list[list[int]] | None = None,
+    ) -> Any:
+        names = tasks_of(machine)
+        numbers = list(range(len(names)))
+        remote = place.startswith("remote")
+        own = processes or ([[], numbers] if "further" in place else [numbers])
+        entry = {
+            "output": None,
+            "machine": machine,
+            "states": dict(zip(names, numbers, strict=True)),
+            "remotes": {"test-wrap2": dict(enumerate(names))} if remote else {},
+        }
+        code = {name: FUNCTIONS[name] for name in names}
+        declared = {"mechanism": mechanism, "inputs": {}, "buckets": [], "instances": len(names)}
+        if remote:
+            other = wrap_image(code, own, name="test-wrap2", **declared)
+            gateway.ports["test-wrap2"] = start(other, gateway_url=gateway.url).port
+            image = wrap_image({}, [[]], entry=entry, **declared)
+        else:
+            image = wrap_image(code, own, entry=entry, **declared)
+        return start(image, gateway_url=gateway.url)
+
+    return serve
+
+
+@each_mechanism
+@pytest.mark.parametrize("place", ["further", "remote-further"])
+def test_what_a_process_was_running_when_it_died_is_caught_by_name(
+    place: str, mechanism: str, serve: Any
+) -> None:
+    answer = serve(caught("dies"), place, mechanism).request(body="{}")
+    assert answer.status == 200, answer.text
+    assert answer.json["Error"] == "process-died"
+    assert "SIGKILL" in answer.json["Cause"]
+
+
+@pytest.mark.parametrize("place", ["further", "remote-further"])
+def test_a_task_whose_process_died_is_tried_again_in_another(place: str, serve: Any) -> None:
+    retry = [{"ErrorEquals": ["States.TaskFailed"], "IntervalSeconds": 1, "MaxAttempts": 1}]
+    answer = serve(alone("dies-once", End=True, Retry=retry), place).request(body='{"a":1}')
+    assert (answer.status, answer.text) == (200, '{"a":1}')
+
+
+@every_place
+def test_after_its_seconds_a_task_is_given_up_and_the_next_one_runs(place: str, serve: Any) -> None:
+    server = serve(caught("hangs", TimeoutSeconds=1), place)
+    answer = server.request(body="{}", X_Chiron_Timeout="10")
+    assert answer.status == 200, answer.text
+    assert answer.json == {"Error": "States.Timeout", "Cause": "hangs did not answer in time"}
+
+
+@pytest.mark.parametrize("place", ["main", "remote"])
+def test_what_comes_too_late_is_not_used(place: str, serve: Any) -> None:
+    machine = caught("late", TimeoutSeconds=1)
+    machine["States"] |= {
+        "echo": task("echo", Next="wait"),
+        "wait": {"Type": "Wait", "Seconds": 1, "End": True},
+    }
+    answer = serve(machine, place).request(body="{}")
+    assert answer.json["Error"] == "States.Timeout"
+
+
+@every_place
+def test_a_failure_carries_its_error_and_cause(place: str, serve: Any) -> None:
+    answer = serve(caught("fails"), place).request(body="7")
+    assert (answer.status, answer.json) == (200, {"Error": "ValueError", "Cause": "no 7"})
+
+
+@every_place
+def test_a_failure_that_nothing_catches_is_a_500_that_names_it(place: str, serve: Any) -> None:
+    answer = serve(alone("fails"), place).request(body="7")
+    assert answer.status == 500
+    assert answer.json["function"] == "fails"
+    assert answer.json["message"].startswith("ValueError: no 7")
+
+
+@pytest.mark.parametrize("place", ["main", "further", "remote"])
+def test_a_branch_that_fails_ends_its_parallel_without_the_others(place: str, serve: Any) -> None:
+    catch = [{"ErrorEquals": ["ValueError"], "Next": "Z", "ResultPath": None}]
+    wait = {"StartAt": "W", "States": {"W": {"Type": "Wait", "Seconds": 60, "End": True}}}
+    branches = [alone("fails"), wait, wait]
+    parallel = {"Type": "Parallel", "Branches": branches, "Catch": catch, "Next": "Z"}
+    machine = {"StartAt": "P", "States": {"P": parallel, "Z": {"Type": "Succeed"}}}
+    answer = serve(machine, place).request(body="1", X_Chiron_Timeout="10")
+    assert (answer.status, answer.text) == (200, "1")
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_no_more_items_of_a_map_run_at_once_than_it_says(most: int, serve: Any) -> None:
+    spread = {"Type": "Map", "MaxConcurrency": most, "ItemProcessor": alone("counts"), "End": True}
+    machine = {"StartAt": "M", "States": {"M": spread}}
+    answer = serve(machine, processes=[[0], [0]]).request(body=json.dumps(list(range(12))))
+    assert answer.status == 200, answer.text
+    assert max(answer.json) <= most
+
+
+@each_mechanism
+def test_a_thousand_items_spread_over_the_processes_that_have_the_task(
+    mechanism: str, serve: Any
+) -> None:
+    spread = {"Type": "Map", "ItemProcessor": alone("where"), "End": True}
+    machine = {"StartAt": "M", "States": {"M": spread}}
+    server = serve(machine, mechanism=mechanism, processes=[[], [0], [0]])
+    answer = server.request(body=json.dumps(list(range(1000))))
+    assert answer.status == 200, answer.text
+    assert len(answer.json) == 1000
+    assert len(set(answer.json)) == 2
+
+
+@pytest.mark.parametrize("place", ["main", "further"])
+def test_a_loop_of_five_hundred(place: str, serve: Any) -> None:
+    less = {"n.$": "States.MathAdd($.n, -1)"}
+    again = [{"Variable": "$.n", "NumericGreaterThan": 0, "Next": "echo"}]
+    states = {
+        "echo": task("echo", Next="less"),
+        "less": {"Type": "Pass", "Parameters": less, "Next": "again"},
+        "again": {"Type": "Choice", "Choices": again, "Default": "end"},
+        "end": {"Type": "Succeed"},
+    }
+    answer = serve({"StartAt": "echo", "States": states}, place).request(body='{"n":500}')
+    assert (answer.status, answer.text) == (200, '{"n":0}')
+
+
+@pytest.mark.parametrize("place", ["main", "further", "remote-further"])
+@each_mechanism
+def test_what_fails_hangs_and_waits_leaves_nothing(
+    place: str, mechanism: str, serve: Any, eventually: Any
+) -> None:
+    catch = [{"ErrorEquals": ["States.ALL"], "Next": "Z"}]
+    spread = {"Type": "Map", "ItemProcessor": alone("echo"), "End": True}
+    long = {"StartAt": "W", "States": {"W": {"Type": "Wait", "Seconds": 60, "End": True}}}
+    each = {"StartAt": "M", "States": {"M": {**spread, "ItemsPath": "$.items"}}}
+    branches = [alone("fails"), long, each]
+    parallel = {"Type": "Parallel", "Branches": branches, "Catch": catch, "Next": "Z"}
+    machine = {"StartAt": "P", "States": {"P": parallel, "Z": {"Type": "Pass", "End": True}}}
+    server = serve(machine, place, mechanism)
+
+    def ask() -> None:
+        answer = server.request(body=json.dumps({"items": list(range(20))}))
+        assert answer.json["Error"] == "ValueError", answer.text
+
+    def counts() -> tuple[int, int, int]:
+        return len(server.family()), server.descriptors(), server.threads()
+
+    for _ in range(3):
+        ask()
+    before = counts()
+    for _ in range(20):
+        ask()
+    # A thread and a connection more are kept where a request came before the last was given back.
+    most = [count + spare for count, spare in zip(before, (0, 2, 3), strict=True)]
+    assert eventually(lambda: all(n <= m for n, m in zip(counts(), most, strict=True))), (
+        before,
+        counts(),
+    )
