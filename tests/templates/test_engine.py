@@ -38,10 +38,10 @@ class Case:
         """The graph that is declared there: another wrap knows nothing but its own tasks."""
         if isinstance(place, int):
             return self.graph
-        own = {task for task, where in self.place_of.items() if where == place}
-        mine = [(own & set(awaits), own & set(starts)) for awaits, starts in self.buckets]
+        own = [task for task, where in self.place_of.items() if where == place]
+        mine = [[[t for t in own if t in tasks] for tasks in bucket] for bucket in self.buckets]
         sources = {task: self.sources[task] for task in own}
-        return Graph([pair for pair in mine if pair[1]], sources)
+        return Graph([(awaits, starts) for awaits, starts in mine if starts], sources)
 
 
 @st.composite
