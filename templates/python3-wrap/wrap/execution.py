@@ -292,12 +292,11 @@ class Execution:
             self._limits.update(dict.fromkeys(its, self._deadline))  # they fail when it has ended
             died = ProcessDiedError("was killed, as a task of it hung")
             self._lose(process, died, its, error)
-        runs = [run for number in given_up if (run := self._runs.pop(number, None))]
-        begins = self._failed(given_up, error)
-        for run in runs:
-            self._runtime.threads.give_up(run)
-            run.cancel()
-        self._start_here(begins)
+        for number in given_up:
+            if run := self._runs.pop(number, None):
+                self._runtime.threads.give_up(run)
+                run.cancel()
+        self._start_here(self._failed(given_up, error))
 
     def _lose(
         self,
