@@ -12,6 +12,7 @@ from pathlib import Path
 from deployment.postmortem import explained, keep_logs
 from generator.annotations import WORKFLOW, identity
 from generator.fingerprint import unchanged
+from generator.generate import WRAP
 from openfaas.client import Gateway
 from openfaas.stack import deployment, read_stack
 from workflow.errors import ChironError
@@ -19,6 +20,8 @@ from workflow.errors import ChironError
 #: Builds (and pushes) the images of a stack.yaml, so that the gateway can start them.
 Builder = Callable[[Path], None]
 
+#: With which wraps prove to each other that they are of one deployment.
+_DIRECT_SECRET = "chiron-direct"  # noqa: S105 (its name)
 _READY_TIMEOUT_S = 60.0
 _PARALLEL = 8
 #: How often a removal that fails is tried again, and the pause before, in seconds. On faasd the
@@ -35,9 +38,14 @@ def deploy_stack(gateway: Gateway, stack_file: Path) -> list[str]:
     stack = read_stack(stack_file, {})
     existing = {function.name: function for function in gateway.functions()}
     created: list[str] = []
+    wraps = [name for name, function in stack.functions.items() if function.lang == WRAP]
     with removed_on_failure(gateway, created):
         for name in stack.functions:
             spec = deployment(stack, name, stack_file.parent)
+            if len(wraps) > 1 and name in wraps:
+                gateway.ensure_secret(_DIRECT_SECRET, spec.namespace)
+                own = dict.fromkeys([*spec.secrets, _DIRECT_SECRET])
+                spec = spec.model_copy(update={"secrets": tuple(own)})
             if unchanged(spec, existing):
                 continue
             if name not in existing:

@@ -43,7 +43,8 @@ from workflow.reference import Handler as ReferenceHandler
 from workflow.reference import ReferenceRun, run_reference
 from workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE, new_key
 
-_TEMPLATE = "python3-wrap"
+#: The template of wraps.
+WRAP = "python3-wrap"
 #: The folder beside stack.yaml in which faas-cli looks for templates.
 _TEMPLATES = "template"
 _STACK = "stack.yaml"
@@ -166,7 +167,7 @@ def generate(
             _write_wrap(plan, index, sources, given_timeout_s, draft / wrap.name)
         for name in sources.supporting:
             functions[name] = _copied(sources, name, draft)
-        shutil.copytree(TEMPLATES / _TEMPLATE, draft / _TEMPLATES / _TEMPLATE, ignore=_SKIPPED)
+        shutil.copytree(TEMPLATES / WRAP, draft / _TEMPLATES / WRAP, ignore=_SKIPPED)
         stack = StackFile(provider=sources.stack.provider, functions=functions)
         write_stack(draft / _STACK, stack)
         _replace(place, draft)
@@ -206,7 +207,7 @@ def _check_names(plan: Plan, sources: Sources) -> None:
 
 
 def _check_target(out: Path) -> None:
-    generated = (out / _TEMPLATES / _TEMPLATE).is_dir() and (out / _STACK).is_file()
+    generated = (out / _TEMPLATES / WRAP).is_dir() and (out / _STACK).is_file()
     if out.exists() and not generated and not (out.is_dir() and not any(out.iterdir())):
         raise ChironError(
             "not-generated",
@@ -272,7 +273,7 @@ def _stack_function(
     if index == 0 and plan.orchestrator != "client":
         settings |= _sized_for(sources.folder)
     return StackFunction(
-        lang=_TEMPLATE,
+        lang=WRAP,
         handler=f"./{wrap.name}",
         image=sources.image(f"{wrap.name}:latest"),
         fprocess=_FPROCESS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,7 +17,7 @@ from requests.adapters import HTTPAdapter
 
 from openfaas.credentials import Credentials
 from openfaas.endings import TAIL, by_memory, last_words
-from openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine
+from openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine, SecretName
 from workflow.errors import ChironError
 
 #: What faas-cli allows a call to the gateway's API, in seconds.
@@ -130,6 +131,17 @@ class Gateway:
                 )
                 raise ChironError("not-removed", message, functions=(name,), status=504)
             time.sleep(_INTERVAL_S)
+
+    def ensure_secret(self, name: str, namespace: str = "") -> None:
+        """Have the gateway keep a secret `name`: a random one, where there is none."""
+        within = {"namespace": namespace} if namespace else {}
+        path, what = "/system/secrets", f"secret {name}"
+        known = self._parsed(
+            list[SecretName], self._system("GET", path, what=what, params=within).content
+        )
+        if all(secret.name != name for secret in known):
+            body = {"name": name, "value": secrets.token_hex(32), **within}
+            self._system("POST", path, what=what, json=body)
 
     def invoke(
         self,

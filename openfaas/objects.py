@@ -108,6 +108,12 @@ class FunctionStatus(_Function):
         return datetime.fromisoformat(self.created_at)
 
 
+class SecretName(WireObject):
+    """A secret that the gateway keeps; it does not tell the value."""
+
+    name: str
+
+
 class LogLine(WireObject):
     """One line that a function wrote, without its end; `timestamp` is RFC 3339."""
 

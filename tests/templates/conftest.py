@@ -263,12 +263,13 @@ def _write(folder: Path, files: dict[str, str]) -> None:
 
 @dataclass
 class FakeGateway:
-    """Passes POST /function/NAME on to a port, as the gateway does; counts what it has hung up."""
+    """Passes /function/NAME on to a port, as the gateway does; counts calls and what it hung up."""
 
     url: str
     ports: dict[str, int] = field(default_factory=dict)
     hangs_up: bool = False
     closed: int = 0
+    calls: int = 0
 
 
 @pytest.fixture
@@ -280,14 +281,20 @@ def gateway() -> Iterator[FakeGateway]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            name = self.path.removeprefix("/function/")
+            fake.calls += 1
+            self._pass_on(self.rfile.read(int(self.headers["Content-Length"])))
+
+        def do_GET(self) -> None:
+            self._pass_on(b"")
+
+        def _pass_on(self, body: bytes) -> None:
+            name, _, path = self.path.removeprefix("/function/").partition("/")
             if name not in fake.ports:
                 self._send(404, b"no such function", "text/plain")
                 return
             connection = http.client.HTTPConnection("127.0.0.1", fake.ports[name], timeout=BOUND_S)
             try:
-                connection.request("POST", "/", body, dict(self.headers))
+                connection.request(self.command, f"/{path}", body, dict(self.headers))
                 response = connection.getresponse()
                 self._send(response.status, response.read(), response.headers["Content-Type"])
                 self.close_connection = fake.hangs_up

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
-from wrap.engine import Graph, Key, Place, Source, keys
+from wrap.engine import Graph, Key, Part, Place, Source, keys
 
 STYLES = ("flask", "http")
+#: How many different requests of other wraps are remembered.
+_PARTS = 256
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -125,6 +127,16 @@ class Wrap:
     def graph(self) -> Graph:
         """The tasks that it knows."""
         return Graph(self.buckets, self.inputs, self.instances)
+
+    @cached_property
+    def part_of(self) -> Callable[[tuple[int, ...], frozenset[int]], Part]:
+        """For tasks of its own and those that give something, the part that these are."""
+
+        @lru_cache(_PARTS)
+        def part(tasks: tuple[int, ...], gives: frozenset[int]) -> Part:
+            return self.graph.part({task: self.process_of[task] for task in tasks}, gives)
+
+        return part
 
     @cached_property
     def process_of(self) -> dict[int, Place]:

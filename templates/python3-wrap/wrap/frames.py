@@ -109,6 +109,11 @@ class Inflow:
         self._filled = 0
         self._descriptors: deque[int] = deque()
 
+    @property
+    def begun(self) -> bool:
+        """Whether a part of a frame has come, and not yet the rest."""
+        return self._frame is not None or bool(self._length)
+
     def receive(self, channel: socket.socket) -> list[bytearray | Shared] | None:
         """The frames that one read of `channel` completes; None at its end.
 

@@ -11,13 +11,23 @@ import time
 import traceback
 from collections.abc import Callable
 from itertools import count
-
-from wrap.process import Process
+from typing import Protocol
 
 #: Called by the loop, with whether the channel takes more and whether there is something to read.
 OnReady = Callable[[bool, bool], None]
 #: Cancelled times are thrown away when there are more than so many, and more than others.
 _CANCELLED = 100
+
+
+class Channel(Protocol):
+    """What can be waited for."""
+
+    def fileno(self) -> int:
+        """The descriptor to wait on."""
+
+    @property
+    def sending(self) -> bool:
+        """Whether there is more to send when it takes it."""
 
 
 class Timer:
@@ -61,20 +71,20 @@ class Loop:
         """Whether the calling thread is the loop's."""
         return threading.current_thread() is self._thread
 
-    def watch(self, process: Process, on_ready: OnReady) -> None:
-        """Call `on_ready` when there is something to read from `process`, or it takes more."""
+    def watch(self, channel: Channel, on_ready: OnReady) -> None:
+        """Call `on_ready` when there is something to read from `channel`, or it takes more."""
         self._begin()
-        self._epoll.register(process.fileno(), _events(process))
-        self._ready[process.fileno()] = on_ready
+        self._epoll.register(channel.fileno(), _events(channel))
+        self._ready[channel.fileno()] = on_ready
 
-    def renew(self, process: Process) -> None:
-        """Note that `process` has something to send now, or nothing more."""
-        self._epoll.modify(process.fileno(), _events(process))
+    def renew(self, channel: Channel) -> None:
+        """Note that `channel` has something to send now, or nothing more."""
+        self._epoll.modify(channel.fileno(), _events(channel))
 
-    def forget(self, process: Process) -> None:
-        """Watch `process` no longer; it still has its descriptor."""
-        if self._ready.pop(process.fileno(), None):  # there may have been no memory to watch it
-            self._epoll.unregister(process.fileno())
+    def forget(self, channel: Channel) -> None:
+        """Watch `channel` no longer; it still has its descriptor."""
+        if self._ready.pop(channel.fileno(), None):  # there may have been no memory to watch it
+            self._epoll.unregister(channel.fileno())
 
     def call_at(self, when: float, action: Callable[[], None]) -> Timer:
         """Call `action` at `when`, in seconds of the monotonic clock."""
@@ -139,5 +149,5 @@ def _do(action: Callable[..., None], *arguments: bool) -> None:
         traceback.print_exc()
 
 
-def _events(process: Process) -> int:
-    return int(select.EPOLLIN | (select.EPOLLOUT if process.sending else 0))
+def _events(channel: Channel) -> int:
+    return int(select.EPOLLIN | (select.EPOLLOUT if channel.sending else 0))

@@ -19,14 +19,16 @@ from typing import NoReturn
 
 from wrap import child, log, memory, sandbox, serving, task
 from wrap.declaration import Wrap
+from wrap.direct import Direct
 from wrap.exits import contain
+from wrap.listener import Listener, own_host
 from wrap.loader import Function, load
 from wrap.loop import Loop
 from wrap.mechanisms import Mechanism, mechanism_of
 from wrap.remote import Gateway
 from wrap.route import Route
 from wrap.runtime import Runtime
-from wrap.server import PROBES, create_app
+from wrap.server import PROBES, create_app, serve_directly
 from wrap.settings import GATEWAY_URL, TRACE_KEY, Settings
 from wrap.spawner import Spawner
 from wrap.threads import ThreadPool
@@ -83,31 +85,54 @@ def _serve(
         _be_zygote(wrap, functions, control)
 
     command = [sys.executable, str(image / "index.py"), _ZYGOTE]
-    spawner = Spawner(be_zygote, command, settings.memory_bytes // _SHARE)
+    longest = settings.memory_bytes // _SHARE
+    spawner = Spawner(be_zygote, command, longest)
     mechanism.start(spawner)
     route = Route(settings.route, settings.threads)
+    gateway = Gateway(settings.gateway_url, settings.trace_key)
     runtime = Runtime(
         wrap,
         functions,
         ThreadPool(max(_LOST, 2 * wrap.threads)),
         Loop(),
         mechanism,
-        Gateway(settings.gateway_url, settings.trace_key),
+        Direct(gateway, settings.direct_key, longest) if settings.direct_key else gateway,
         route,
         settings.trace_key,
         _most_request(settings),
     )
+    listener = _listener(settings, runtime, longest)
+    drain_s = wrap.timeout_s + GRACE_S
+
+    def close() -> None:
+        if listener is not None:
+            listener.close(drain_s)
+        spawner.close()
+
     serving.serve(
-        create_app(runtime),
+        create_app(runtime, listener.address if listener is not None else ""),
         sockets,
         lambda: route.threads,
         settings.memory_bytes,
         runtime.threads.start,
         probes=PROBES,
-        drain_s=wrap.timeout_s + GRACE_S,
-        close=spawner.close,
+        drain_s=drain_s,
+        close=close,
         worn=runtime.threads.worn,
     )
+
+
+def _listener(settings: Settings, runtime: Runtime, longest: int) -> Listener | None:
+    """What takes the calls of other wraps directly, where they may call this one."""
+    if not settings.direct_key or runtime.wrap.entry is not None:
+        return None
+    try:
+        host = own_host(settings.gateway_url)
+        serve = partial(serve_directly, runtime)
+        return Listener(settings.direct_key, host, longest, runtime.loop, runtime.threads, serve)
+    except OSError as error:
+        print(f"other wraps call this one by the gateway alone: {error}")
+        return None
 
 
 def _most_request(settings: Settings) -> int | None:

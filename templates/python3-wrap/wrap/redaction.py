@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 #: Where OpenFaaS has them; the embedded gateway says where it has them.
-_FOLDER = Path(os.environ.get("secrets_dir") or "/var/openfaas/secrets")  # noqa: SIM112
+SECRETS = Path(os.environ.get("secrets_dir") or "/var/openfaas/secrets")  # noqa: SIM112
 #: Shorter ones, and shorter lines of long ones, would take ordinary words with them.
 _SHORTEST, _SHORTEST_LINE = 4, 8
 _PLACEHOLDER = "[secret]"
@@ -38,4 +38,4 @@ def _parts(file: Path) -> Iterator[str]:
     yield from (line for line in map(str.strip, text.splitlines()) if len(line) >= _SHORTEST_LINE)
 
 
-_VALUES = _values(_FOLDER)
+_VALUES = _values(SECRETS)

@@ -19,6 +19,8 @@ CONTENT_TYPE = "application/x-chiron-frames"
 #: Says that the body is a request of another wrap's.
 CALL_HEADER = "X-Chiron-Call"
 TIMEOUT_HEADER = "X-Chiron-Timeout"
+#: The path that tells where a replica takes calls directly.
+ADDRESS = "/_/address"
 #: Its value is the key of the build, perhaps with what else is to be told behind it.
 TRACE_HEADER = "X-Chiron-Trace"
 _CONNECTIONS = 64
@@ -57,24 +59,26 @@ class Gateway:
         asked = time.monotonic()
         remaining = max(0.001, deadline - asked)
         status, body = self._post(wrap, request, remaining, sent)
-        answered = time.monotonic()
         if status != 200:
-            raise _failure(wrap, status, body)
+            raise failure(wrap, status, body)
         try:
-            clock, *rest = frames.split(body)
-            arrived, left = json.loads(str(clock, "utf-8"))
-            results = Result.read(rest)
-        except (ValueError, TypeError) as error:
+            answered = frames.split(body)
+        except ValueError as error:
             raise TaskError("remote", f"wrap {wrap} sent something that is no result") from error
-        if sorted((result.number, result.task) for result in results) != sorted(
-            (request.ident.number, task) for task in request.tasks
-        ):
-            raise TaskError("remote", f"wrap {wrap} sent the results of another execution")
-        # Clocks of two machines differ; the time on the way is taken to be equal both ways.
-        shift = (asked + answered) / 2 - (arrived + left) / 2
-        for result in results:
-            result.shifted(shift)
-        return results
+        return results_of(wrap, answered, request, asked)
+
+    def address(self, wrap: str) -> str | None:
+        """Where a replica of `wrap` takes calls directly; None where it takes none.
+
+        Raises TaskError where it cannot be reached.
+        """
+        url = f"{self._url}/function/{wrap}{ADDRESS}"
+        try:
+            # Over a connection of its own another replica may answer.
+            answer = urllib3.request("GET", url, timeout=_CONNECT_S, retries=False)
+        except urllib3.exceptions.HTTPError as error:
+            raise TaskError("remote", f"wrap {wrap} cannot be reached: {error}") from error
+        return answer.data.decode(errors="replace") if answer.status == 200 else None
 
     def _post(
         self, wrap: str, request: Request, seconds: float, sent: Callable[[], None]
@@ -97,7 +101,7 @@ class Gateway:
         remaining = max(0.001, deadline - time.monotonic())
         response = self._request(wrap, cast(bytes, body), headers, remaining)
         if response.status != 200 and _told(response.data) is None:
-            raise _failure(wrap, response.status, response.data)
+            raise failure(wrap, response.status, response.data)
         return response.status, response.data, response.headers.get("Content-Type", "")
 
     def _request(
@@ -133,27 +137,51 @@ class _Body:
         self._sent()
 
 
-def _failure(wrap: str, status: int, body: bytes) -> TaskError:
+def failure(wrap: str, status: int, body: bytes | bytearray | memoryview) -> TaskError:
     """The error of a remote wrap, or of the gateway in front of it."""
     fields = _told(body)
     if fields:
         return TaskError.from_dict(fields, status if status in (503, 504) else 500)
-    shown = redacted(body.decode(errors="replace").strip())[:_SHOWN]
+    shown = redacted(str(body, "utf-8", "replace").strip())[:_SHOWN]
     return TaskError("remote", f"wrap {wrap}: the gateway answered {status}: {shown}")
 
 
-def _told(body: bytes) -> dict[str, Any] | None:
+def _told(body: bytes | bytearray | memoryview) -> dict[str, Any] | None:
     """What a wrap says of an error; None where it was no wrap that answered."""
     try:
-        fields = json.loads(body)
+        fields = json.loads(str(body, "utf-8"))
     except ValueError:
         return None
     ours = isinstance(fields, dict) and "code" in fields and "wrap" in fields
     return fields if ours else None
 
 
-def answer(results: list[Result], arrived: float) -> list[bytes | memoryview]:
-    """The pieces of a wrap's answer to another one's request that arrived at `arrived`."""
+def answer(results: list[Result], arrived: float) -> list[frames.Unsent]:
+    """The frames of a wrap's answer to another one's request that arrived at `arrived`."""
     clock = json.dumps([arrived, time.monotonic()])
-    answered = [frame for result in results for frame in result.frames()]
-    return list(frames.pieces([clock, *answered]))
+    return [clock, *(frame for result in results for frame in result.frames())]
+
+
+def results_of(
+    wrap: str, answered: Sequence[frames.Frame], request: Request, asked: float
+) -> list[Result]:
+    """What `answer` says, by this machine's clock, which it came at now; `request` went at `asked`.
+
+    Raises TaskError, ``remote``, where it is no answer to `request`.
+    """
+    now = time.monotonic()
+    try:
+        clock, *rest = answered
+        arrived, left = json.loads(str(clock, "utf-8"))
+        results = Result.read(rest)
+    except (ValueError, TypeError) as error:
+        raise TaskError("remote", f"wrap {wrap} sent something that is no result") from error
+    if sorted((result.number, result.task) for result in results) != sorted(
+        (request.ident.number, task) for task in request.tasks
+    ):
+        raise TaskError("remote", f"wrap {wrap} sent the results of another execution")
+    # Clocks of two machines differ; the time on the way is taken to be equal both ways.
+    shift = (asked + now) / 2 - (arrived + left) / 2
+    for result in results:
+        result.shifted(shift)
+    return results

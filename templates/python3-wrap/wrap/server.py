@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import cast
 from uuid import uuid4
 
@@ -21,10 +21,18 @@ from wrap.declaration import Entry
 from wrap.engine import Engine, Key, Part, given_to, keys
 from wrap.errors import TaskError
 from wrap.execution import Execution, Outcome
+from wrap.frames import Unsent, unsent
 from wrap.instances import Asked, Deciding, Instances
 from wrap.messages import UNWATCHED, Ident, Request, Result, Watch
 from wrap.objects import JSON, Object
-from wrap.remote import CALL_HEADER, CONTENT_TYPE, TIMEOUT_HEADER, TRACE_HEADER, answer
+from wrap.remote import (
+    ADDRESS,
+    CALL_HEADER,
+    CONTENT_TYPE,
+    TIMEOUT_HEADER,
+    TRACE_HEADER,
+    answer,
+)
 from wrap.runtime import Runtime
 from wrap.serving import ARRIVED, LATER, LargeBody
 from wrap.timeline import timeline
@@ -34,8 +42,9 @@ from wrap.timeline import timeline
 _PROBE, _CPU_SPEED = "probe", "cpu-speed"
 #: From here on it is not the request that was wrong.
 _SERVER_FAULT = 500
+_OK = 200
 #: What tells whether the wrap serves, and which one it is.
-PROBES = ("/_/health", "/_/wrap")
+PROBES = ("/_/health", "/_/wrap", ADDRESS)
 _ID_HEADER = "X-Call-Id"
 #: Where a WSGI environment has the headers; to look there takes a fifth of the time of Flask's way.
 _CALL, _TIMEOUT, _TRACE, _CALL_ID = (
@@ -46,18 +55,11 @@ _CALL, _TIMEOUT, _TRACE, _CALL_ID = (
 _PASSED_ON = ("Content-Type", TRACE_HEADER, _ID_HEADER)
 #: Characters of an id that log lines have: of random ones, enough to tell those of a log apart.
 _SHOWN_OF_ID = 8
-#: How many different requests of other wraps are remembered.
-_PARTS = 256
 
 
-def create_app(runtime: Runtime) -> Flask:
-    """The application of a wrap that is ready to run."""
+def create_app(runtime: Runtime, address: str = "") -> Flask:
+    """The application of a wrap that is ready to run, and takes calls directly at `address`."""
     app = Flask("wrap")
-
-    @lru_cache(_PARTS)
-    def part_of(tasks: tuple[int, ...], gives: frozenset[int]) -> Part:
-        process_of = runtime.wrap.process_of
-        return runtime.wrap.graph.part({task: process_of[task] for task in tasks}, gives)
 
     entry = runtime.wrap.entry
     whole = None
@@ -72,6 +74,10 @@ def create_app(runtime: Runtime) -> Flask:
     @app.get(PROBES[1])
     def name() -> str:
         return runtime.route.target or runtime.wrap.name
+
+    @app.get(ADDRESS)
+    def direct() -> Response:
+        return Response(address, 200 if address else 404)
 
     @app.post("/_/route")
     def route() -> Response:
@@ -94,7 +100,7 @@ def create_app(runtime: Runtime) -> Flask:
             if time.monotonic() >= deadline:
                 raise TaskError("timeout", "no thread was free: add replicas", status=504)
             if runtime.wrap.entry is None and _CALL in request.environ:
-                return _call(runtime, part_of, arrived, deadline)
+                return _call(runtime, arrived, deadline)
             return _workflow(runtime, whole, arrived, deadline)
         except TaskError as error:
             return _failed(runtime, error, arrived)
@@ -105,12 +111,16 @@ def create_app(runtime: Runtime) -> Flask:
 
 
 def _failed(runtime: Runtime, error: TaskError, arrived: float) -> Response:
+    return Response(_told(runtime, error, arrived), error.status, mimetype="application/json")
+
+
+def _told(runtime: Runtime, error: TaskError, arrived: float) -> str:
+    """What the caller is told of an error."""
     cause = runtime.memory_kills.during(arrived) if error.status >= _SERVER_FAULT else None
     if cause:
         error.message = f"wrap {runtime.wrap.name}: {cause}: {error.message}"
         print(f"wrap {runtime.wrap.name}: {cause}", file=sys.stderr)
-    body = json.dumps(error.located(None, runtime.wrap.name).as_dict())
-    return Response(body, error.status, mimetype="application/json")
+    return json.dumps(error.located(None, runtime.wrap.name).as_dict())
 
 
 def _lack(error: Exception) -> TaskError:
@@ -204,38 +214,62 @@ def _mark(ident: str) -> str:
     return shown if shown.isascii() and shown.replace("-", "").isalnum() else ""
 
 
-def _call(
-    runtime: Runtime,
-    part_of: Callable[[tuple[int, ...], frozenset[int]], Part],
-    arrived: float,
-    deadline: float,
-) -> Response:
-    """Run what another wrap asks for."""
+def _call(runtime: Runtime, arrived: float, deadline: float) -> Response:
+    """Run what another wrap asks for through the gateway."""
     asked = _asked(_body())
     ident = replace(asked.ident, mark=_mark(asked.ident.mark))
     if not _watch(runtime.trace_key).traced:
         ident = replace(ident, watch=UNWATCHED)
-    engine: Engine | Instances
-    try:
-        if runtime.wrap.instances:
-            engine = Asked(runtime.wrap, asked.tasks)
-            needed: set[Key] = set(map(given_to, asked.tasks))
-            missing: set[Key] = {task for task in asked.tasks if not runtime.wrap.runs(task)}
+
+    def respond(execution: Execution, results: list[Result]) -> Response:
+        return _uncopied(list(frames.pieces(answer(results, arrived))), CONTENT_TYPE)
+
+    engine = _engine(runtime, asked)
+    return _execute(runtime, engine, asked.objects, ident, arrived, deadline, respond)
+
+
+def serve_directly(
+    runtime: Runtime, asked: Request, seconds: float, reply: Callable[[int, list[Unsent]], None]
+) -> None:
+    """Run what another wrap asks for over a connection of its own: `reply` is called once."""
+    arrived = time.monotonic()
+
+    def ended(_: Execution | None, outcome: Outcome) -> None:
+        if isinstance(outcome, TaskError):
+            reply(outcome.status, [unsent(_told(runtime, outcome, arrived))])
         else:
-            part = part_of(tuple(asked.tasks), asked.gives)
+            reply(_OK, answer(outcome, arrived))
+
+    deadline = arrived + min(runtime.wrap.timeout_s, seconds)
+    try:
+        engine = _engine(runtime, asked)
+        Execution(runtime, engine, asked.objects, asked.ident, deadline, ended).start()
+    except TaskError as error:
+        ended(None, error)
+    except Exception as error:  # no thread, descriptor or memory could be had
+        ended(None, _lack(error))
+
+
+def _engine(runtime: Runtime, asked: Request) -> Engine | Instances:
+    """What runs the tasks of another wrap's request. Raises TaskError where it cannot."""
+    wrap = runtime.wrap
+    engine: Engine | Instances | None = None
+    try:
+        if wrap.instances:
+            engine = Asked(wrap, asked.tasks)
+            needed: set[Key] = set(map(given_to, asked.tasks))
+            missing: set[Key] = {task for task in asked.tasks if not wrap.runs(task)}
+        else:
+            part = wrap.part_of(tuple(asked.tasks), asked.gives)
             engine, missing = Engine(part), set()
             needed = {key for call in part.calls.values() for each in call for key in each.needs}
         missing |= needed.difference(asked.tasks, asked.objects)
     except KeyError as error:
         missing = {error.args[0]}
-    if missing or not asked.tasks:
+    if missing or engine is None or not asked.tasks:
         message = "this wrap runs other tasks: deploy all wraps of one plan"
         raise TaskError("other-plan", message, status=400)
-
-    def respond(execution: Execution, results: list[Result]) -> Response:
-        return _uncopied(answer(results, arrived), CONTENT_TYPE)
-
-    return _execute(runtime, engine, asked.objects, ident, arrived, deadline, respond)
+    return engine
 
 
 def _body() -> bytes | bytearray:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from wrap import sandbox
+from wrap.redaction import SECRETS
 from wrap.route import ROUTE
 
 #: The variable of the key without which nothing is traced.
 TRACE_KEY = "chiron_trace_key"
+#: The secret without which wraps call each other by the gateway alone.
+DIRECT_SECRET = "chiron-direct"  # noqa: S105 (its name)
 #: The variable of the gateway's URL, which functions know it by too.
 GATEWAY_URL = "gateway_url"
 #: faasd's name for the gateway, which it writes into the hosts file of each function.
@@ -29,6 +33,7 @@ class Settings:
     request_bytes: int | None
     trace_key: str
     route: str
+    direct_key: bytes
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -41,7 +46,17 @@ class Settings:
             _given(environment, "WRAP_REQUEST_BYTES"),
             environment.get(TRACE_KEY, ""),
             environment.get(ROUTE, ""),
+            _direct_key(environment),
         )
+
+
+def _direct_key(environment: Mapping[str, str]) -> bytes:
+    """What wraps of this build prove to each other; empty where they have no secret."""
+    try:
+        secret = (SECRETS / DIRECT_SECRET).read_bytes().strip()
+    except OSError:
+        return b""
+    return hmac.digest(secret, environment.get(TRACE_KEY, "").encode(), "sha256") if secret else b""
 
 
 def gateway_url(hosts: Path) -> str:
