@@ -16,7 +16,7 @@ import pytest
 
 OTHER = "test-wrap2"
 KEY, SECRET = "the build's key", "a secret of the deployment"
-#: What the other wrap runs: where it is told to, it fails, or waits for a file.
+#: What the other wrap runs: where it is told to, it fails, or says so and waits for a file.
 HANDLER = """
 import os, pathlib, time
 
@@ -25,6 +25,7 @@ def handle(req):
     if text.startswith("fail"):
         raise ValueError(text)
     if text.startswith("wait "):
+        pathlib.Path(text[5:] + " waits").touch()
         while not pathlib.Path(text[5:]).exists():
             time.sleep(0.01)
     return f"{os.getpid()} {text}"
@@ -170,8 +171,8 @@ def test_a_call_that_breaks_off_goes_through_the_gateway(
     pair.begin()
     go_on = tmp_path / "go on"
     answer = in_background(pair.ask, f"wait {go_on}")
+    assert eventually((tmp_path / "go on waits").exists)
     far = pair.far
-    assert eventually(lambda: far.threads() > 4)
     pair.ask("hello")
     pair.far = pair.start_far()
     far.process.kill()
@@ -186,6 +187,7 @@ def test_a_wrap_that_ends_answers_what_it_has_in_hand(
     pair.begin()
     go_on = tmp_path / "go on"
     answer = in_background(pair.ask, f"wait {go_on}")
+    assert eventually((tmp_path / "go on waits").exists)
     address, far = pair.address, pair.far
     pair.ask("hello")
     ended = in_background(far.terminate)

@@ -286,7 +286,8 @@ def test_a_remote_wrap_that_answers_another_execution_is_not_believed(
         {"one": "def handle(req):\n    return req\n"}, tasks={1: "one"}, name="test-wrap2"
     )
     remote = liar / "wrap" / "remote.py"
-    told = "    answered = [frame"
+    told = "    clock = json.dumps("
+    assert remote.read_text().count(told) == 1
     remote.write_text(
         remote.read_text().replace(
             told, "    for each in results:\n        each.number -= 1\n" + told
