@@ -22,12 +22,15 @@ _IDLE = Task(f"{wait_of(Instance())}#0", wait_of(Instance()), None)
 class Run(NamedTuple):
     """What a workflow did for a payload, as one that decides nothing, and what its functions do.
 
-    ``decided`` is whether it differs from the workflow, which then has a plan of its own.
+    ``decided`` is whether it differs from the workflow, which then has a plan of its own. ``own``
+    are the functions that stand for those of tasks that do more or less than is typical; the
+    profile has both.
     """
 
     workflow: Workflow
     profile: Profile
     decided: bool
+    own: Mapping[str, str] = {}
 
     def placed(self, plan: Plan) -> tuple[Plan, Workflow]:
         """A plan of the workflow's tasks as one of what is run, and that."""
@@ -37,6 +40,9 @@ class Run(NamedTuple):
         tasks = tuple(_bounded(plan, self.workflow))
         if plan.wraps[0].processes == ((_IDLE.name,),):
             tasks = (_IDLE, *tasks)
+        tasks = tuple(
+            Task(task.name, self.own.get(task.name, task.function), task.source) for task in tasks
+        )
         return plan, Workflow(self.workflow.name, tasks, self.workflow.output)
 
     def expanded(self, plan: Plan) -> Plan:
@@ -75,9 +81,28 @@ def run_of(workflow: Workflow, profile: Profile) -> Run:
     static = unrolled(workflow, trace)
     waits = {name: _wait(float(name.split()[1])) for name in static.functions if " " in name}
     profile.require(name for name in static.functions if name not in waits)
-    functions = {**profile.functions, **waits, _IDLE.function: _wait(0.0)}
+    own: dict[str, str] = {}
+    scaled: dict[str, FunctionProfile] = {}
+    for task, instance in zip(static.tasks, trace, strict=True):
+        if instance.work != 1.0:
+            own[task.name] = name = f"{task.function}@{instance.work:g}"
+            scaled[name] = _scaled(profile.functions[task.function], instance.work)
+    functions = {**profile.functions, **waits, **scaled, _IDLE.function: _wait(0.0)}
     known = profile.model_copy(update={"functions": functions, "payloads": ()})
-    return Run(static, known, decided=True)
+    return Run(static, known, decided=True, own=own)
+
+
+def _scaled(function: FunctionProfile, work: float) -> FunctionProfile:
+    """A function that takes `work` times as long, whatever it does."""
+    periods = (
+        period.model_copy(
+            update={"start_ms": work * period.start_ms, "duration_ms": work * period.duration_ms}
+        )
+        for period in function.periods
+    )
+    forked_ms = None if function.forked_ms is None else work * function.forked_ms
+    times = {"latency_ms": work * function.latency_ms, "forked_ms": forked_ms}
+    return function.model_copy(update={**times, "periods": tuple(periods)})
 
 
 def _wait(wait_ms: float) -> FunctionProfile:

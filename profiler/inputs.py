@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from deployment.function_error import FunctionFailedError
 from workflow.data import bytes_of, resolve, text_of
@@ -12,8 +14,11 @@ from workflow.execute import execute
 from workflow.model import Workflow
 from workflow.trace import Instance, task_of
 
-#: Runs a function, alone where it is deployed, on an input; its output.
-Run = Callable[[str, str], str]
+#: Runs a function, alone where it is deployed, on an input; its output and how long it took.
+Run = Callable[[str, str], tuple[str, float]]
+#: What runs of a function on two inputs differ by that says nothing, in milliseconds, and as a part
+#: of the shorter.
+_NOISE_MS, _NOISE = 0.1, 0.1
 #: Characters of an input that an error shows.
 _SHOWN = 80
 
@@ -23,13 +28,15 @@ class WorkflowRun:
     """One run of a workflow: the inputs and outputs of the tasks that ran.
 
     ``output`` is the workflow's; None where a task that it needs did not run. A workflow that
-    decides while it runs has in `trace` what it did; inputs and outputs are those of instances.
+    decides while it runs has in `trace` what it did; inputs and outputs are those of instances, and
+    `took_ms` is how long each took.
     """
 
     inputs: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
     output: str | None = None
     trace: tuple[Instance, ...] = ()
+    took_ms: dict[str, float] = field(default_factory=dict)
 
 
 def run_alone(
@@ -59,7 +66,7 @@ def run_alone(
             continue
         done.inputs[task.name] = resolve(task.source, text, done.outputs)
         try:
-            done.outputs[task.name] = run(task.function, done.inputs[task.name])
+            done.outputs[task.name], _ = run(task.function, done.inputs[task.name])
         except ChironError as error:
             asked = done.inputs[task.name]
             shown = asked if len(asked) <= _SHOWN else f"{asked[:_SHOWN]}..."
@@ -77,10 +84,13 @@ def _decided(
 ) -> WorkflowRun:
     """What `run_alone` does where the workflow decides: failures may be what it expects."""
     failed = dict[str, ChironError]()
+    took_ms = list[float]()
 
     def run_or_fail(function: str, text: str) -> str:
         try:
-            return run(function, text)
+            output, latency_ms = run(function, text)
+            took_ms.append(latency_ms)
+            return output
         except FunctionFailedError as error:
             failed[function] = error
             raise error.failure from error
@@ -90,27 +100,74 @@ def _decided(
         failures.update(failed)
         if not failed:
             raise ChironError("workflow-failed", f"{done.error.name}: {done.error.cause}")
-    return WorkflowRun(done.inputs, done.outputs, done.output, tuple(done.trace))
+    took = dict(zip(done.outputs, took_ms, strict=True))
+    return WorkflowRun(done.inputs, done.outputs, done.output, tuple(done.trace), took)
 
 
-def inputs_of(workflow: Workflow, runs: Sequence[WorkflowRun]) -> dict[str, dict[int, bytes]]:
-    """An input of every function, by the places of those of `runs` that reached it.
+def typical_tasks(workflow: Workflow, repeats: Sequence[WorkflowRun]) -> dict[str, str]:
+    """The task by whose input each function that one request has reached is profiled.
 
-    It is that of the first task that uses the function, and of several instances of that task the
-    one of median length.
+    It is the first task that uses the function. Of several instances of that task it is the one
+    that takes nearest to their mean, which `repeats` of the request tell better than one run.
     """
+    run = repeats[0]
+    instances: dict[str, list[str]] = {}
+    for name in run.inputs:
+        if not run.trace:
+            instances[name] = [name]
+        elif name in run.outputs:  # what fails shows nothing of how long it takes
+            instances.setdefault(task_of(name), []).append(name)
+    took_ms = _shortest_ms(repeats)
+    typical: dict[str, str] = {}
+    for function in workflow.functions:
+        names = (task.name for task in workflow.tasks if task.function == function)
+        first = next((name for name in names if name in instances), None)
+        if first is not None:
+            typical[function] = _nearest_to_mean(instances[first], took_ms)
+    return typical
+
+
+def inputs_of(
+    runs: Sequence[WorkflowRun], typical: Sequence[Mapping[str, str]]
+) -> dict[str, dict[int, bytes]]:
+    """The input of every function, by the places of those of `runs` that reached it."""
     requests: dict[str, dict[int, bytes]] = {}
-    for place, run in enumerate(runs):
-        known: dict[str, list[str]] = {}
-        for name, text in run.inputs.items():
-            if not run.trace:
-                known[name] = [text]
-            elif name in run.outputs:  # what fails shows nothing of how long it takes
-                known.setdefault(task_of(name), []).append(text)
-        for function in workflow.functions:
-            names = (task.name for task in workflow.tasks if task.function == function)
-            first = next((name for name in names if name in known), None)
-            if first is not None:
-                text = sorted(known[first], key=len)[len(known[first]) // 2]
-                requests.setdefault(function, {})[place] = bytes_of(text)
+    for place, (run, tasks) in enumerate(zip(runs, typical, strict=True)):
+        for function, name in tasks.items():
+            requests.setdefault(function, {})[place] = bytes_of(run.inputs[name])
     return requests
+
+
+def weighed(
+    workflow: Workflow, repeats: Sequence[WorkflowRun], typical: Mapping[str, str]
+) -> tuple[Instance, ...]:
+    """What the request did, with what each task took relative to the typical one."""
+    took_ms = _shortest_ms(repeats)
+    counts = Counter[str]()
+
+    def own(instance: Instance) -> Instance:
+        if instance.task is None:
+            return instance
+        counts[instance.task] += 1
+        usual_ms = took_ms.get(typical.get(workflow.function_of(instance.task), ""), 0.0)
+        its_ms = took_ms.get(f"{instance.task}#{counts[instance.task]}", usual_ms)
+        noise_ms = max(_NOISE_MS, _NOISE * min(its_ms, usual_ms))
+        if not usual_ms or abs(its_ms - usual_ms) <= noise_ms:
+            return instance
+        return instance.model_copy(update={"work": float(f"{its_ms / usual_ms:.2g}")})
+
+    return tuple(map(own, repeats[0].trace))
+
+
+def _shortest_ms(repeats: Sequence[WorkflowRun]) -> dict[str, float]:
+    """What each task took, undisturbed; nothing of those that one of `repeats` lacks."""
+    names = set[str].intersection(*(set(run.took_ms) for run in repeats))
+    return {name: min(run.took_ms[name] for run in repeats) for name in names}
+
+
+def _nearest_to_mean(names: Sequence[str], took_ms: Mapping[str, float]) -> str:
+    known = [name for name in names if name in took_ms]
+    if not known:
+        return names[len(names) // 2]
+    mean_ms = fmean(took_ms[name] for name in known)
+    return min(known, key=lambda name: abs(took_ms[name] - mean_ms))

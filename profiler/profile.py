@@ -15,7 +15,7 @@ from openfaas.handlers import find_handler, read_requirements
 from openfaas.stack import read_stack
 from profiler.drift import at_one_speed
 from profiler.function_profile import function_profile, mixed, with_forks
-from profiler.inputs import WorkflowRun, inputs_of, run_alone
+from profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
 from profiler.invocation import Solo
 from profiler.sampling import FEWEST_ROUNDS, Beside, in_turn, sample
 from profiler.sandbox import Sandbox, find_sandbox
@@ -107,14 +107,15 @@ def profile(
         begun = time.monotonic()
         runs = [run_all()]
         slow = time.monotonic() - begun > _SLOW_S * len(payloads)
-        inputs = inputs_of(folder.workflow, runs[0])
+        if not (failures or slow):
+            runs.append(run_all())
+        typical = [typical_tasks(folder.workflow, each) for each in zip(*runs, strict=True)]
+        inputs = inputs_of(runs[0], typical)
         requests = {name: list(each.values()) for name, each in inputs.items()}
         for name in folder.workflow.functions:
             if name not in inputs and name not in failures:
                 unreached.append(f"no payload reaches function {name}: nothing is known of it")
                 say(f"warning: {unreached[-1]}")
-        if not (failures or slow):
-            runs.append(run_all())
         solos = running.solos(requests)
         if failures.keys() >= solos.keys():
             raise IncompleteProfileError(_profile(folder, {}), failures)
@@ -175,7 +176,7 @@ def profile(
             name=payload.name,
             weight=payload.weight,
             answer=_answer(payload, [run[number].output for run in runs], say),
-            trace=runs[0][number].trace,
+            trace=weighed(folder.workflow, [run[number] for run in runs], typical[number]),
             functions={
                 name: each[list(inputs[name]).index(number)]
                 for name, each in measured.items()

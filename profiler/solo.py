@@ -47,9 +47,10 @@ class Alone:
             if function in requests
         }
 
-    def run(self, function: str, text: str) -> str:
-        """What one of them answers to `text`."""
-        return self.solo(function, [bytes_of(text)]).invoke().output
+    def run(self, function: str, text: str) -> tuple[str, float]:
+        """What one of them answers to `text`, and how long that took, in milliseconds."""
+        ran = self.solo(function, [bytes_of(text)]).invoke()
+        return ran.output, ran.latency_ms
 
     def solo(self, function: str, requests: Sequence[bytes]) -> Solo:
         """One of them, to be invoked with `requests`."""

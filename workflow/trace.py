@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from workflow.documents import Document
 from workflow.model import Task, Workflow
@@ -12,13 +15,15 @@ from workflow.model import Task, Workflow
 class Instance(Document):
     """A task that was run, or a time that was waited for, where `task` is None.
 
-    ``after`` are the places of those that it waited for, all of them before it.
+    ``after`` are the places of those that it waited for, all of them before it. ``work`` is how
+    long it took relative to what the profile of its function says.
     """
 
     task: str | None = None
     after: tuple[int, ...] = ()
     wait_ms: float = 0.0
     failed: bool = False
+    work: Annotated[float, Field(ge=0)] = 1.0
 
 
 def unrolled(workflow: Workflow, trace: Sequence[Instance]) -> Workflow:

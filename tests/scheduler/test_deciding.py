@@ -82,6 +82,20 @@ def test_a_prediction_has_what_each_payload_takes_and_its_waits(known, platform)
     assert plan.predicted.p95_ms == eight_ms
 
 
+def test_an_item_that_takes_longer_than_others_is_waited_for(known, platform):
+    plan = schedule(WORKFLOW, known, platform(), 5000.0)
+    some = known.payloads[1]
+    longest = some.trace[-2]
+    assert longest.task == "Each"
+    trace = (*some.trace[:-2], longest.model_copy(update={"work": 3.0}), some.trace[-1])
+    payloads = (known.payloads[0], some.model_copy(update={"trace": trace}))
+    other = known.model_copy(update={"payloads": payloads})
+    slower = predict(plan, WORKFLOW, other, platform())
+    before, after = plan.predicted.payloads_ms, slower.payloads_ms
+    assert after["none"] == before["none"]
+    assert after["some"] == pytest.approx(before["some"] + 2 * 22.0, abs=5.0)
+
+
 @pytest.mark.parametrize("percentile", [None, 75, 75.1, 95, 100])
 def test_a_plan_is_judged_by_the_mean_or_by_the_share_of_requests(percentile, known, platform):
     plan = schedule(WORKFLOW, known, platform(), 5000.0, Choices(percentile=percentile))

@@ -1,0 +1,45 @@
+"""Which of a workflow's inputs a function is profiled with, and what the others take beside it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
+from workflow.asl import parse_states
+
+EACH = {"StartAt": "Each", "States": {"Each": {"Type": "Task", "Resource": "work", "End": True}}}
+WORKFLOW = parse_states(
+    {"StartAt": "Items", "States": {"Items": {"Type": "Map", "ItemProcessor": EACH, "End": True}}},
+    "demo",
+)
+
+
+def run(took_ms: list[float], times: float = 1.0) -> WorkflowRun:
+    def takes(_: str, text: str) -> tuple[str, float]:
+        return text, times * json.loads(text)
+
+    return run_alone(WORKFLOW, json.dumps(took_ms).encode(), takes, {})
+
+
+def work(repeats: list[WorkflowRun]) -> tuple[bytes, list[float]]:
+    typical = typical_tasks(WORKFLOW, repeats)
+    given = inputs_of(repeats[:1], [typical])["work"][0]
+    return given, [instance.work for instance in weighed(WORKFLOW, repeats, typical)]
+
+
+def test_a_function_is_profiled_with_the_input_that_takes_nearest_to_the_mean() -> None:
+    assert work([run([1, 2, 30, 9])]) == (b"9", [0.11, 0.22, 3.3, 1.0])
+
+
+def test_times_that_hardly_differ_are_one_time() -> None:
+    assert work([run([10, 10.5, 9.5])]) == (b"10", [1.0, 1.0, 1.0])
+    assert work([run([0.01, 0.05])])[1] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("times", [0.5, 2.0])
+def test_of_several_runs_the_shorter_one_counts(times: float) -> None:
+    disturbed = run([1, 2, 30, 9])
+    disturbed.took_ms["Each#1"] = 500.0
+    assert work([disturbed, run([1, 2, 30, 9], times)])[1][1:] == [0.22, 3.3, 1.0]
