@@ -194,6 +194,21 @@ def test_a_failing_function_is_named_and_later_requests_are_right(planner, small
     assert deployment.invoke(b"{}").output == small_running.expected(b"{}")
 
 
+def test_wraps_call_each_other_without_the_gateway(place, small_running):
+    def calls() -> dict[str, float]:
+        functions = place.gateway.functions()
+        return {f.name: f.invocation_count for f in functions if f.name.startswith("small-")}
+
+    deployment = small_running.deployments["faastlane+"]
+    before = calls()
+    expected = small_running.expected(b"{}")
+    for _ in range(20):
+        assert deployment.invoke(b"{}").output == expected
+    more = {name: count - before[name] for name, count in calls().items()}
+    assert more["small-main"] == 20
+    assert more["small-remote"] < 10  # it is asked for its address, now and then
+
+
 def test_a_trace_tells_of_every_task_once(small_running):
     for planner, deployment in small_running.deployments.items():
         answer = deployment.invoke(b"{}", trace=True)
