@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from deployment.postmortem import explained, keep_logs
 from generator.annotations import WORKFLOW, identity
@@ -20,6 +21,8 @@ from workflow.errors import ChironError
 #: Builds (and pushes) the images of a stack.yaml, so that the gateway can start them.
 Builder = Callable[[Path], None]
 
+#: How calls get from wrap to wrap; where there is no way directly, through the gateway at any rate.
+WrapPath = Literal["direct", "gateway"]
 #: With which wraps prove to each other that they are of one deployment.
 _DIRECT_SECRET = "chiron-direct"  # noqa: S105 (its name)
 _READY_TIMEOUT_S = 60.0
@@ -29,11 +32,12 @@ _PARALLEL = 8
 _FURTHER_REMOVALS, _PAUSE_S = 2, 1.0
 
 
-def deploy_stack(gateway: Gateway, stack_file: Path) -> list[str]:
+def deploy_stack(gateway: Gateway, stack_file: Path, path: WrapPath = "direct") -> list[str]:
     """Deploy the functions of a generated stack.yaml and wait until they answer.
 
-    Supporting functions that run unchanged are left alone. Where something fails, what was created
-    here is removed again. Returns the functions that were created and not merely updated.
+    Supporting functions that run unchanged are left alone. With the path ``gateway`` wraps get no
+    secret to call each other directly with. Where something fails, what was created here is removed
+    again. Returns the functions that were created and not merely updated.
     """
     stack = read_stack(stack_file, {})
     existing = {function.name: function for function in gateway.functions()}
@@ -42,7 +46,7 @@ def deploy_stack(gateway: Gateway, stack_file: Path) -> list[str]:
     with removed_on_failure(gateway, created):
         for name in stack.functions:
             spec = deployment(stack, name, stack_file.parent)
-            if len(wraps) > 1 and name in wraps:
+            if path == "direct" and len(wraps) > 1 and name in wraps:
                 gateway.ensure_secret(_DIRECT_SECRET, spec.namespace)
                 own = dict.fromkeys([*spec.secrets, _DIRECT_SECRET])
                 spec = spec.model_copy(update={"secrets": tuple(own)})

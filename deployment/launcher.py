@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deployment.deploy import Builder, deploy_stack, remove_all, removed_on_failure
+from deployment.deploy import Builder, WrapPath, deploy_stack, remove_all, removed_on_failure
 from deployment.invoke import Answer, Invoker
 from deployment.route import route_of
 from generator.generate import Sources, generate
@@ -41,13 +41,15 @@ class Launcher:
     """Deploys plans on one gateway, whose images `build` makes.
 
     ``left`` are functions that could not be removed after their block: `remove_left` tries again.
-    ``gateway_url`` is where functions reach the gateway, where its provider does not tell.
+    ``gateway_url`` is where functions reach the gateway, where its provider does not tell; ``path``
+    is how wraps call each other.
     """
 
     gateway: Gateway
     build: Builder
     left: set[str] = field(default_factory=set)
     gateway_url: str = ""
+    path: WrapPath = "direct"
 
     @property
     def one_node(self) -> bool:
@@ -73,7 +75,7 @@ class Launcher:
         with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
             stack_file = generate(plan, sources, Path(scratch) / "build", trace_key=key)
             self.build(stack_file)
-            created = deploy_stack(self.gateway, stack_file)
+            created = deploy_stack(self.gateway, stack_file, self.path)
             with (
                 removed_on_failure(self.gateway, created),
                 invoker_for(plan, workflow, self.gateway.url, trace_key=key) as invoker,

@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Literal, cast
 
+from deployment.deploy import WrapPath
 from deployment.launcher import Launcher
 from evaluation.runtime.deployed import (
     PROCESS,
@@ -48,7 +49,8 @@ def noop_shapes() -> list[Shape]:
         noops("one", stages=[THREAD]),
         noops("threads", stages=[((THREADS,),)]),
         noops("two", stages=[THREAD, THREAD]),
-        noops("remote", stages=[THREAD, REMOTE]),
+        noops("direct", stages=[THREAD, REMOTE]),
+        noops("by-gateway", stages=[THREAD, REMOTE], path="gateway"),
         noops("pool", stages=[PROCESS], mechanism="pool"),
         noops("pool-stages", stages=[PROCESS] * STAGES, mechanism="pool"),
         noops("pool-many", stages=[_PARALLEL], mechanism="pool"),
@@ -74,7 +76,12 @@ _NOOP_QUANTITIES = (
     Quantity(f"request that uses {PROCESSES} pool workers", lambda r: r["pool-many"]),
     Quantity(f"request with {PROCESSES} multiprocessing.Process", lambda r: r["spawning"]),
     Quantity("one-to-one: the gateway's hop", lambda r: r["hop"] - r["bare"]),
-    Quantity("remote wrap: more than a thread", lambda r: r["remote"] - r["two"]),
+    Quantity("TCP: to another process and back", lambda r: r["echo"]),
+    Quantity("another wrap, directly: more than a thread", lambda r: r["direct"] - r["two"]),
+    Quantity(
+        "another wrap, through the gateway: more than a thread",
+        lambda r: r["by-gateway"] - r["two"],
+    ),
 )
 
 
@@ -88,7 +95,9 @@ def _noop_probes(launcher: Launcher) -> Iterator[list[Probe]]:
             return stack.enter_context(closing(client))
 
         stack.enter_context(functions(launcher, {_NOOP: noop, _SPAWNING: spawning}))
+        echo_ms = stack.enter_context(echoing(*_tcp_pair()))
         found: list[Probe] = [
+            lambda: {"echo": echo_ms()},
             partial(_latency, "bare", opened(direct(url, _NOOP)), _REQUEST),
             partial(_latency, "hop", opened(behind(url, _NOOP)), _REQUEST),
             partial(_spawned, opened(direct(url, _SPAWNING))),
@@ -166,7 +175,7 @@ _TRIGGER_QUANTITIES = (
 @contextmanager
 def _trigger_probes(launcher: Launcher) -> Iterator[list[Probe]]:
     with ExitStack() as stack:
-        echo_ms = stack.enter_context(echoing())
+        echo_ms = stack.enter_context(echoing(*socket.socketpair()))
         found: list[Probe] = [lambda: {"echo": echo_ms()}]
         wraps = stack.enter_context(workflows(launcher, trigger_shapes(), {_NOOP: noop}))
         for name, deployed in wraps.items():
@@ -176,9 +185,8 @@ def _trigger_probes(launcher: Launcher) -> Iterator[list[Probe]]:
 
 
 @contextmanager
-def echoing() -> Iterator[Callable[[], float]]:
+def echoing(ours: socket.socket, theirs: socket.socket) -> Iterator[Callable[[], float]]:
     """A function that says how long a byte takes to another process and back, in milliseconds."""
-    ours, theirs = socket.socketpair()
     command = [sys.executable, "-c", _ECHO, str(theirs.fileno())]
 
     def echo_ms() -> float:
@@ -194,15 +202,25 @@ def echoing() -> Iterator[Callable[[], float]]:
         yield echo_ms
 
 
+def _tcp_pair() -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ours = socket.create_connection(listener.getsockname())
+        theirs, _ = listener.accept()
+    for each in (ours, theirs):
+        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return ours, theirs
+
+
 # 10 MB on the way, beside copying them once from one process to another, through a pipe
 
 Kind = Literal["result", "input"]
 _LARGE = "chiron-evaluate-large"
-_PLACES: dict[str, tuple[Sizes, str]] = {
-    "thread": (THREAD, "fork"),
-    "fork": (PROCESS, "fork"),
-    "pool": (PROCESS, "pool"),
-    "remote": (REMOTE, "fork"),
+_PLACES: dict[str, tuple[Sizes, str, WrapPath]] = {
+    "thread": (THREAD, "fork", "direct"),
+    "fork": (PROCESS, "fork", "direct"),
+    "pool": (PROCESS, "pool", "direct"),
+    "direct": (REMOTE, "fork", "direct"),
+    "gateway": (REMOTE, "fork", "gateway"),
 }
 _REQUESTS = (b"?large", b"?small")
 #: Reads as many bytes as its argument says into one buffer, says so, and begins again.
@@ -224,15 +242,15 @@ while True:
 def large_shapes(kind: Kind) -> list[Shape]:
     """Three tasks in a row: threads but for the one that makes the data, or takes it."""
     found = []
-    for place, (sizes, mechanism) in _PLACES.items():
+    for place, (sizes, mechanism, path) in _PLACES.items():
         stages = (THREAD, sizes, THREAD) if kind == "result" else (THREAD, THREAD, sizes)
-        found.append(shape(f"{place}-{kind}", _LARGE, stages, mechanism))
+        found.append(shape(f"{place}-{kind}", _LARGE, stages, mechanism, path=path))
     return found
 
 
 def _passing(place: str, kind: Kind) -> Quantity:
     return Quantity(
-        f"10 MB {kind} of a {place}: times one copy through a pipe",
+        f"10 MB {kind}, {place}: times one copy through a pipe",
         lambda r: (r[f"{place}-{kind}.large"] - r[f"{place}-{kind}.small"]) / r["pipe"],
         unit="x",
     )

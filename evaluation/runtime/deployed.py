@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from deployment.deploy import deploy_stack, remove_all, removed_on_failure
+from deployment.deploy import WrapPath, deploy_stack, remove_all, removed_on_failure
 from deployment.launcher import Launcher
 from generator.generate import Sources
 from profiler.sandbox import find_sandbox
@@ -43,11 +44,12 @@ _TIMEOUT_S = 60.0
 
 
 class Shape(NamedTuple):
-    """A workflow and the plan that it is deployed as."""
+    """A workflow, the plan that it is deployed as, and how its wraps call each other."""
 
     name: str
     workflow: Workflow
     plan: Plan
+    path: WrapPath
 
 
 def shape(
@@ -56,6 +58,7 @@ def shape(
     stages: Sequence[Sizes],
     mechanism: str = "fork",
     memory_mib: int = _MEMORY_MIB,
+    path: WrapPath = "direct",
 ) -> Shape:
     """A workflow whose tasks all use `function`; each stage takes the outputs of the one before."""
     workflow_name = f"chiron-evaluate-{name}"
@@ -87,7 +90,7 @@ def shape(
         wraps=wraps,
         cpus=_CPUS * len(wraps),
     )
-    return Shape(name, Workflow(workflow_name, tuple(tasks), source), plan)
+    return Shape(name, Workflow(workflow_name, tuple(tasks), source), plan, path)
 
 
 @contextmanager
@@ -125,7 +128,8 @@ def workflows(
         deployed = {}
         for shape in shapes:
             folder = WorkflowFolder(scratch, shape.workflow)
-            launched = stack.enter_context(launcher.launch(shape.workflow, folder, shape.plan))
+            its = replace(launcher, path=shape.path)
+            launched = stack.enter_context(its.launch(shape.workflow, folder, shape.plan))
             deployed[shape.name] = DeployedWorkflow(
                 shape.plan.wraps[0].name, launched.trace_key, Sources.read(folder, {})
             )
