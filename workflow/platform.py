@@ -27,7 +27,8 @@ class Platform(Document):
         What it costs an engine that a bucket fires within a request, and with stages each further
         one: to take in what others gave, and to begin.
     rpc_ms
-        T_RPC: one invocation of a remote wrap through the gateway.
+        T_RPC: one invocation of a remote wrap, directly where wraps can reach each other, else
+        through the gateway.
     invoke_ms
         T_INV: what each further remote wrap of a stage adds.
     send_ms
