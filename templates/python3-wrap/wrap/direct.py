@@ -56,9 +56,10 @@ class Direct:
         are called again through the gateway.
         """
         with self._lock:
-            replicas = self._replicas.setdefault(
-                wrap, _Replicas(partial(self._gateway.address, wrap))
-            )
+            replicas = self._replicas.get(wrap)
+            if replicas is None:
+                replicas = _Replicas(partial(self._gateway.address, wrap))
+                self._replicas[wrap] = replicas
         for _ in range(_ATTEMPTS):
             address = replicas.of(request.ident.number)
             if address is None:

@@ -3,8 +3,8 @@
 It has no thread. Whatever thread an event comes in handles it: that of the request, of a task that
 has ended, of a call to another wrap, or the loop, which waits for processes and times. A thread
 whose task has ended waits itself for the processes that are called then, but only for a moment: so
-what they answer at once wakes no other thread. The first
-failure fails the execution. What is still running then is stopped: processes are killed, as they
+what they answer at once wakes no other thread; if it is another wrap that is called then, it calls
+it. The first failure fails the execution. What is still running then is stopped: processes are killed, as they
 share nothing with us; threads are left to end by themselves until the deadline, and only then
 interrupted, as that can hurt what they share.
 """
@@ -68,18 +68,21 @@ class _Taken:
 
 @dataclass
 class _Turn:
-    """A thread that runs tasks of this process, one after another.
+    """A thread that runs tasks of this process, or calls other wraps, one after another.
 
     Attributes
     ----------
     following
         The task that it runs next.
+    asks
+        The wrap that it calls next, for what, and what it calls when that is on its way.
     awaits
         The processes that it waits for, by their descriptors.
     """
 
     run: Run | None = None
     following: int | None = None
+    asks: tuple[str, Request, Callable[[], None]] | None = None
     awaits: dict[int, int] = field(default_factory=dict)
 
 
@@ -119,6 +122,8 @@ class Execution:
         self._taken: dict[int, _Taken] = {}
         #: Processes that were called and that nothing waits for yet, by their descriptors.
         self._called: dict[int, int] = {}
+        #: Wraps that no thread calls yet, and for what.
+        self._uncalled: list[tuple[str, Request]] = []
         self._runs: dict[int, Run] = {}
         #: Until when each task may run that has begun.
         self._limits: dict[int, float] = {}
@@ -128,13 +133,20 @@ class Execution:
         self._admitted = False
         self._outcome: Outcome | Callable[[], Outcome] | None = None
 
-    def start(self) -> None:
-        """Begin, as soon as there are processes for it."""
+    def start(self, turn: Run | None = None) -> None:
+        """Begin, as soon as there are processes for it.
+
+        The thread of `turn`, if that is the calling one, runs tasks itself where it can.
+        """
         self._event(partial(self._wake_at, self._deadline))
         if self._part.processes:
             self._runtime.mechanism.admit(self._admit)
-        else:
+        elif turn is None:
             self._event(self._begin)
+        else:
+            own = _Turn(turn)
+            self._event(lambda: self._go_on(own, self._first()))
+            self._run_in_turn(own)
 
     def _admit(self) -> bool:
         """Begin now; whether it still wants to."""
@@ -146,9 +158,13 @@ class Execution:
         return True
 
     def _begin(self) -> None:
+        self._start_here(self._first())
+
+    def _first(self) -> list[int]:
+        """What begins in this process with the execution."""
         if self._engine.goes_on or self._part.tasks_at(MAIN):
             self._check_threads()
-        self._start_here(self._follow(self._engine.start(self.data)))
+        return self._follow(self._engine.start(self.data))
 
     def _event(self, handle: Callable[[], None]) -> None:
         """Handle an event; answer if nothing is left to be done after it."""
@@ -218,11 +234,21 @@ class Execution:
         for number, seconds in step.delays:
             due = partial(self._event, partial(self._passed, number))
             self._delays[number] = self._runtime.loop.call_at(now + seconds, due)
-        sent = [self._call_wrap(call) for call in step.calls if isinstance(call.place, str)]
-        if sent:
+        for call in step.calls:
+            if isinstance(call.place, str):
+                objects = {key: self.data[key] for key in call.needs}
+                request = Request(self.ident, call.tasks, objects, call.gives)
+                self._uncalled.append((call.place, request))
+        if self._uncalled and self._is_here(step):
+            sent = self._call_wraps()
             self._runtime.threads.start(partial(self._follow_sent, step, sent, now + _SENDING_S))
             return []
         return self._follow_here(step)
+
+    def _is_here(self, step: Step) -> bool:
+        """Whether something of a step runs in this wrap."""
+        places = [self._part.place_of.get(number) for number in step.begins]
+        return any(isinstance(place, int) for place in places)
 
     def _follow_sent(self, step: Step, sent: Iterable[threading.Event], until: float) -> None:
         """Go on when the calls of other wraps are on their way."""
@@ -366,27 +392,30 @@ class Execution:
         function, ident = wrap.function_of(number), self.ident.number
         return Result(ident, number, function, wrap.name, MAIN, now, now, error=error.as_dict())
 
-    def _call_wrap(self, call: Call) -> threading.Event:
-        """Have another wrap run a group; the event is set when the call is on its way."""
-        sent = threading.Event()
-        objects = {key: self.data[key] for key in call.needs}
-        request = Request(self.ident, call.tasks, objects, call.gives)
-        self._runtime.threads.start(partial(self._await_wrap, str(call.place), request, sent))
-        return sent
+    def _call_wraps(self) -> list[threading.Event]:
+        """Have other wraps called by threads; each event is set when a call is on its way."""
+        events = list[threading.Event]()
+        uncalled, self._uncalled = self._uncalled, []
+        for wrap, request in uncalled:
+            sent = threading.Event()
+            turn = _Turn(asks=(wrap, request, sent.set))
+            turn.run = self._runtime.threads.start(partial(self._run_in_turn, turn))
+            events.append(sent)
+        return events
 
-    def _await_wrap(self, wrap: str, request: Request, sent: threading.Event) -> None:
+    def _ask(self, turn: _Turn, wrap: str, request: Request, sent: Callable[[], None]) -> None:
         try:
-            results = self._runtime.transport.call(wrap, request, self._deadline, sent.set)
+            results = self._runtime.transport.call(wrap, request, self._deadline, sent)
         except Exception as cause:
             error = (
                 cause if isinstance(cause, TaskError) else TaskError("remote", f"{wrap}: {cause}")
             )
-            sent.set()  # its waiter has the lock, without which there is no event
+            sent()  # its waiter has the lock, without which there is no event
             error.located(self._names(request.tasks) or None, wrap)
-            self._event(lambda: self._start_here(self._failed(request.tasks, error)))
+            self._event(lambda: self._go_on(turn, self._failed(request.tasks, error)))
         else:
-            sent.set()
-            self._event(lambda: self._start_here(self._ended(results)))
+            sent()
+            self._event(lambda: self._go_on(turn, self._ended(results)))
 
     def _call_process(self, number: int, call: Call) -> None:
         taken = self._taken.get(number) or self._take(number, call)
@@ -475,37 +504,49 @@ class Execution:
         return self._located(TaskError("process-died", message), process.owed)
 
     def _start_here(self, numbers: Iterable[int]) -> None:
-        """Run tasks as threads of this process; the loop waits for the others."""
+        """Run tasks as threads of this process; the loop and threads wait for the others."""
         if self._called:
             self._watch(self._called.values())
             self._called.clear()
+        self._call_wraps()
         for number in numbers:
-            turn = _Turn()
-            work = partial(self._run_in_turn, turn, number)
+            turn = _Turn(following=number)
+            work = partial(self._run_in_turn, turn)
             turn.run = self._runtime.threads.start(work, self._runtime.wrap.function_of(number))
             self._runs[number] = turn.run
 
-    def _run_in_turn(self, turn: _Turn, first: int) -> None:
-        """Run a task in this thread, and those that begin by its end or within a moment of it."""
-        runtime = self._runtime
-        turn.following = first
-        while (number := turn.following) is not None:
-            given = partial(self.data.resolve, runtime.wrap.graph.source_of(number))
-            result = tasks.run(number, given, self.ident, MAIN, runtime.wrap, runtime.functions)
-            turn.following = None
-            self._event(partial(self._ended_here, turn, result))
+    def _run_in_turn(self, turn: _Turn) -> None:
+        """Do in this thread what is next, and what begins by its end or within a moment of it."""
+        while True:
+            if turn.following is not None:
+                self._run(turn, turn.following)
+            elif turn.asks is not None:
+                asks, turn.asks = turn.asks, None
+                self._ask(turn, *asks)
+            else:
+                return
             while turn.awaits and self._outcome is None:
                 self._await_processes(turn)
+
+    def _run(self, turn: _Turn, number: int) -> None:
+        wrap, functions = self._runtime.wrap, self._runtime.functions
+        given = partial(self.data.resolve, wrap.graph.source_of(number))
+        result = tasks.run(number, given, self.ident, MAIN, wrap, functions)
+        turn.following = None
+        self._event(partial(self._ended_here, turn, result))
 
     def _ended_here(self, turn: _Turn, result: Result) -> None:
         if self._runs.pop(result.task, None) is not None:  # else it was given up
             self._go_on(turn, self._ended([result]))
 
     def _go_on(self, turn: _Turn, begins: list[int]) -> None:
-        """Have this thread run the first task that begins; if none does, wait for processes."""
+        """Have this thread run the first task that begins; if none does, wait for others."""
         if not begins:
             turn.awaits |= self._called
             self._called.clear()
+            if self._uncalled and not turn.awaits:
+                turn.asks = (*self._uncalled.pop(), _nothing)
+            self._call_wraps()
             return
         self._called |= turn.awaits
         turn.awaits.clear()
@@ -553,6 +594,10 @@ class Execution:
 
     def _located(self, error: TaskError, numbers: Iterable[int]) -> TaskError:
         return error.located(self._names(numbers) or None, self._runtime.wrap.name)
+
+
+def _nothing() -> None:
+    """Nobody waits until a call is on its way."""
 
 
 def _late(what: str) -> TaskError:

@@ -35,6 +35,7 @@ from wrap.remote import (
 )
 from wrap.runtime import Runtime
 from wrap.serving import ARRIVED, LATER, LargeBody
+from wrap.threads import own_run
 from wrap.timeline import timeline
 
 #: What the header of a trace may ask for behind the key: a probe beside each handler, whose ticks
@@ -240,14 +241,13 @@ def serve_directly(
         else:
             reply(_OK, answer(outcome, arrived))
 
-    deadline = arrived + min(runtime.wrap.timeout_s, seconds)
     try:
         engine = _engine(runtime, asked)
-        Execution(runtime, engine, asked.objects, asked.ident, deadline, ended).start()
     except TaskError as error:
         ended(None, error)
-    except Exception as error:  # no thread, descriptor or memory could be had
-        ended(None, _lack(error))
+        return
+    deadline = arrived + min(runtime.wrap.timeout_s, seconds)
+    Execution(runtime, engine, asked.objects, asked.ident, deadline, ended).start(own_run())
 
 
 def _engine(runtime: Runtime, asked: Request) -> Engine | Instances:

@@ -15,6 +15,10 @@ from queue import SimpleQueue
 _KEPT = 64
 
 
+#: Has as `run` what a thread runs.
+_own = threading.local()
+
+
 class Cancelled(BaseException):
     """Raised within a thread whose task has been given up."""
 
@@ -63,6 +67,7 @@ class Run:
 
     def execute(self) -> bool:
         """Do the work in this thread; whether the thread can be used again."""
+        _own.run = self
         with self._lock:
             self._thread = threading.current_thread()
             if self._cancelled:
@@ -75,6 +80,11 @@ class Run:
         with self._lock:
             self._ended = True
             return not self._cancelled
+
+
+def own_run() -> Run | None:
+    """What the calling thread runs, if it is one of a pool."""
+    return getattr(_own, "run", None)
 
 
 class ThreadPool:
