@@ -4,9 +4,9 @@ It has no thread. Whatever thread an event comes in handles it: that of the requ
 has ended, of a call to another wrap, or the loop, which waits for processes and times. A thread
 whose task has ended waits itself for the processes that are called then, but only for a moment: so
 what they answer at once wakes no other thread; if it is another wrap that is called then, it calls
-it. The first failure fails the execution. What is still running then is stopped: processes are killed, as they
-share nothing with us; threads are left to end by themselves until the deadline, and only then
-interrupted, as that can hurt what they share.
+it. The first failure fails the execution. What is still running then is stopped: processes are
+killed, as they share nothing with us; threads are left to end by themselves until the deadline, and
+only then interrupted, as that can hurt what they share.
 """
 
 from __future__ import annotations
