@@ -19,6 +19,9 @@ Milliseconds = Annotated[float, Field(ge=0)]
 Orchestrator = Literal["wrap", "client"]
 #: What tasks wait for where nothing is said.
 DEFAULT_TRIGGER: TriggerKind = "data"
+#: How objects get to another wrap: directly where that is possible, else through the gateway;
+#: always through it; or by a store.
+PathKind = Literal["auto", "gateway", "store"]
 #: The tasks of every process of a wrap, the main process first.
 Processes = tuple[tuple[str, ...], ...]
 
@@ -111,7 +114,9 @@ class Plan(Document):
     With `orchestrator` ``wrap`` the first wrap receives the workflow's requests and calls the
     others; with ``client`` every wrap is one task, and the client calls them all, when `trigger`
     says so.
-    `planner` is a label that says how the plan came about, `trigger` what every task waits for.
+    `planner` is a label that says how the plan came about, `trigger` what every task waits for,
+    `path` how objects get to other wraps. A task whose process or wrap is lost is started up to
+    `attempts` times in all.
     """
 
     format: Literal[2]
@@ -119,6 +124,8 @@ class Plan(Document):
     planner: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+.-]{1,63}$")]
     orchestrator: Orchestrator = "wrap"
     trigger: TriggerKind = DEFAULT_TRIGGER
+    path: PathKind = "auto"
+    attempts: Annotated[int, Field(ge=1, le=10)] = 2
     slo_ms: Milliseconds | None = None
     wraps: Annotated[tuple[Wrap, ...], Field(min_length=1)]
     predicted: Prediction | None = None
