@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from workflow.model import Source, Workflow
-from workflow.plan import Plan, Wrap
+from workflow.plan import PathKind, Plan, Wrap
 from workflow.reference import HandlerStyle
 from workflow.triggers import Bucket, buckets
 
@@ -24,7 +24,6 @@ class EntryDeclaration:
     """The fields of the runtime's ``Entry``, in its order."""
 
     output: NumberedSource
-    remotes: dict[str, dict[int, str]]
     fail: tuple[str, str] | None
     machine: dict[str, Any] | None = None
     states: dict[str, int] = field(default_factory=dict)
@@ -47,6 +46,9 @@ class WrapDeclaration:
     entry: EntryDeclaration | None
     timeouts_s: dict[str, float] = field(default_factory=dict)
     instances: int = 0
+    remotes: dict[str, dict[int, str]] = field(default_factory=dict)
+    path: PathKind = "auto"
+    attempts: int = 1
 
 
 def task_numbers(workflow: Workflow) -> dict[str, int]:
@@ -85,16 +87,22 @@ def declare(
     numbers = task_numbers(workflow)
     functions = functions_in(wrap, workflow)
     tasks = sorted(wrap.tasks, key=numbers.__getitem__)
-    entry, known = None, set(tasks)
-    sources = {name: numbered(workflow.by_name[name].source, numbers) for name in tasks}
-    if plan.orchestrator == "client":
-        entry = EntryDeclaration(output=numbers[tasks[0]], remotes={}, fail=None)
+    by_client = plan.orchestrator == "client"
+    deciding = workflow.machine is not None and not by_client
+    entry, remotes = None, dict[str, dict[int, str]]()
+    known = set(tasks) if by_client else set(numbers)
+    sources = {task.name: numbered(task.source, numbers) for task in workflow.tasks}
+    if by_client:
+        entry = EntryDeclaration(output=numbers[tasks[0]], fail=None)
         sources = {tasks[0]: None}
     elif index == 0:
         entry = _entry(plan, workflow, numbers)
-        known = set(numbers)
-        sources = {task.name: numbered(task.source, numbers) for task in workflow.tasks}
-    deciding = workflow.machine is not None and plan.orchestrator == "wrap"
+    if not by_client and (entry or not deciding):
+        remotes = {
+            each.name: {numbers[task]: workflow.function_of(task) for task in each.tasks}
+            for each in plan.wraps
+            if each.name != wrap.name
+        }
     waiting = [] if deciding else buckets_of(plan, workflow)
     return WrapDeclaration(
         workflow=workflow.name,
@@ -113,6 +121,9 @@ def declare(
         entry=entry,
         timeouts_s={name: timeouts_s[name] for name in functions if name in timeouts_s},
         instances=len(workflow.tasks) if deciding else 0,
+        remotes=remotes,
+        path=plan.path,
+        attempts=plan.attempts,
     )
 
 
@@ -132,10 +143,6 @@ def _entry(plan: Plan, workflow: Workflow, numbers: Mapping[str, int]) -> EntryD
     deciding = workflow.machine is not None
     return EntryDeclaration(
         output=numbered(workflow.output, numbers),
-        remotes={
-            wrap.name: {numbers[task]: workflow.function_of(task) for task in wrap.tasks}
-            for wrap in plan.wraps[1:]
-        },
         fail=(failure.error, failure.cause) if failure else None,
         machine=workflow.machine,
         states=dict(numbers) if deciding else {},

@@ -35,8 +35,8 @@ def render_handler(wrap: WrapDeclaration) -> str:
     """
     check_name(wrap.workflow, "workflow", "workflow")
     check_name(wrap.name, "wrap", "wraps.name")
-    remotes = wrap.entry.remotes.values() if wrap.entry else ()
-    for function in (*wrap.functions, *chain.from_iterable(each.values() for each in remotes)):
+    remotes = (each.values() for each in wrap.remotes.values())
+    for function in (*wrap.functions, *chain.from_iterable(remotes)):
         check_name(function, "function", "functions")
     source = _HANDLER.format(name=wrap.name, workflow=wrap.workflow, wrap=_source(wrap, ""))
     compile(source, f"{wrap.name}/handler.py", "exec")

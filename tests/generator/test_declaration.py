@@ -56,7 +56,7 @@ def test_the_entry_knows_every_task_and_where_it_runs(workflow, plan_by_hand):
     assert declared.inputs == {0: None, 1: 0, 2: 1, 3: 0, 4: 3, 5: [2, 4]}
     assert declared.buckets == [([], [0]), ([0], [1, 3]), ([1, 3], [2, 4]), ([2, 4], [5])]
     assert entry.output == 5
-    assert entry.remotes == {"small-b": {3: "mirror", 2: "mirror", 4: "mirror"}}
+    assert declared.remotes == {"small-b": {3: "mirror", 2: "mirror", 4: "mirror"}}
     assert entry.fail is None
 
 
@@ -64,16 +64,17 @@ def test_with_the_trigger_data_tasks_wait_for_what_they_need_alone(workflow, pla
     declared = declare(plan_by_hand(WRAPS, trigger="data"), 0, workflow, STYLES, 7.0)
     assert declared.buckets == [([], [0]), ([0], [1, 3]), ([1], [2]), ([3], [4]), ([2, 4], [5])]
     remote = declare(plan_by_hand(WRAPS, trigger="data"), 1, workflow, STYLES, 7.0)
-    assert remote.buckets == [([], [3]), ([], [2]), ([3], [4])]
+    assert remote.buckets == declared.buckets
 
 
-def test_a_remote_wrap_knows_its_own_tasks_alone(workflow, plan_by_hand):
+def test_a_remote_wrap_knows_the_whole_workflow_and_runs_its_own_tasks(workflow, plan_by_hand):
     plan = plan_by_hand(WRAPS, mechanism="pool", trigger="stage")
     declared = declare(plan, 1, workflow, STYLES, 7.0)
     assert declared.entry is None
     assert declared.processes == [[3, 2], [4]]
-    assert declared.inputs == {2: 1, 3: 0, 4: 3}
-    assert declared.buckets == [([], [3]), ([3], [2, 4])]
+    assert declared.inputs == {0: None, 1: 0, 2: 1, 3: 0, 4: 3, 5: [2, 4]}
+    assert declared.buckets == [([], [0]), ([0], [1, 3]), ([1, 3], [2, 4]), ([2, 4], [5])]
+    assert declared.remotes == {"small-a": {0: "split", 1: "wave", 5: "join"}}
     assert declared.tasks == {2: "mirror", 3: "mirror", 4: "mirror"}
     assert declared.functions == {"mirror": "http"}
     assert declared.mechanism == "pool"
@@ -87,7 +88,7 @@ def test_where_the_client_calls_all_wraps_each_is_the_entry_of_its_one_task(work
         assert declared.inputs == {number: None}
         assert declared.buckets == [([], [number])]
         assert declared.entry.output == number
-        assert declared.entry.remotes == {}
+        assert declared.remotes == {}
 
 
 def test_the_code_of_a_function_with_several_tasks_is_needed_once(workflow, plan_by_hand):

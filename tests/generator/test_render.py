@@ -95,7 +95,7 @@ def test_hostile_text_in_any_other_field_stays_text(field, text):
     wrap = {
         "mechanism": replace(PLAIN, mechanism=text),
         "style": replace(PLAIN, functions={"side": text}),
-        "remote": replace(PLAIN, entry=replace(PLAIN.entry, remotes={text: {1: "far"}})),
+        "remote": replace(PLAIN, remotes={text: {1: "far"}}),
     }[field]
     assert declared(render_handler(wrap)) == asdict(wrap)
 
@@ -105,11 +105,11 @@ def test_hostile_text_in_any_other_field_stays_text(field, text):
 def test_names_outside_the_allow_list_are_refused(field, name):
     value = {name: "flask"} if field == "functions" else name
     if field == "remote":
-        field, value = "entry", replace(PLAIN.entry, remotes={"small-wrap2": {3: name}})
+        field, value = "remotes", {"small-wrap2": {3: name}}
     with pytest.raises(ChironError) as refused:
         render_handler(replace(PLAIN, **{field: value}))
     assert refused.value.code == "bad-name"
-    assert refused.value.path == {"name": "wraps.name", "entry": "functions"}.get(field, field)
+    assert refused.value.path == {"name": "wraps.name", "remotes": "functions"}.get(field, field)
 
 
 def test_what_is_no_literal_is_refused_before_anything_is_written():

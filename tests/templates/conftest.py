@@ -197,6 +197,7 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
     """Composes the image of a wrap from the fields of its declaration and handlers' sources.
 
     Without `inputs` every task gets the request; without `buckets` each waits for what it needs.
+    An entry may have the wrap's `remotes` with it.
     """
 
     def compose(
@@ -213,12 +214,16 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
         buckets: list[tuple[list[int], list[int]]] | None = None,
         entry: dict[str, Any] | None = None,
         instances: int = 0,
+        **others: Any,
     ) -> Path:
         image = tmp_path / name
         shutil.copytree(TEMPLATES / "python3-wrap", image)
         tasks = dict(enumerate(handlers)) if tasks is None else tasks
         processes = [list(tasks)] if processes is None else processes
-        remotes = (entry or {}).get("remotes", {}).values()
+        if entry is not None and "remotes" in entry:
+            entry = dict(entry)
+            others["remotes"] = entry.pop("remotes")
+        remotes = others.get("remotes", {}).values()
         inputs = dict.fromkeys([*tasks, *chain(*remotes)]) if inputs is None else inputs
         buckets = _buckets(inputs) if buckets is None else buckets
         styles = dict.fromkeys(handlers, "flask") | (styles or {})
@@ -227,7 +232,7 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
             f"tasks={tasks!r}, processes={processes!r}, inputs={inputs!r}, buckets={buckets!r}, "
             f"timeout_s={timeout_s!r}, timeouts_s={timeouts_s or {}!r}, "
             f"instances={instances!r}"
-        )
+        ) + "".join(f", {name}={value!r}" for name, value in others.items())
         entry_text = f", entry=Entry(**{entry!r})" if entry is not None else ""
         (image / "function" / "handler.py").write_text(
             "from wrap.declaration import Entry, Wrap\n" + f"WRAP = Wrap({fields}{entry_text})\n"

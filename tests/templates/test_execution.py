@@ -120,10 +120,10 @@ def decided(states: dict[str, Any], tasks: dict[str, int], seconds: float) -> Ou
         instances=2,
         entry=Entry(
             None,
-            remotes={name: {task: name} for name, task in tasks.items()},
             machine={"StartAt": next(iter(states)), "States": states},
             states=tasks,
         ),
+        remotes={name: {task: name} for name, task in tasks.items()},
     )
     mechanism, transport = cast(Mechanism, Full()), cast(Transport, Others())
     route = Route("", threads=1)

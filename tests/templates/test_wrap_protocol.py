@@ -278,7 +278,8 @@ def test_sigterm_lets_the_request_in_flight_finish(
         ({"buckets": []}, "exactly one bucket"),
         ({"buckets": [([], [0]), ([], [0])]}, "exactly one bucket"),
         ({"entry": {"output": 7}}, "which nothing runs"),
-        ({"entry": {"output": 0, "remotes": {"test-wrap2": {1: "far"}}}}, "not those of the tasks"),
+        ({"remotes": {"test-wrap2": {1: "far"}}}, "not those of the tasks"),
+        ({"attempts": 0}, "at least 1"),
     ],
 )
 def test_a_declaration_that_contradicts_itself_is_refused(

@@ -29,8 +29,6 @@ class Entry:
     ----------
     output
         Where the workflow's output comes from.
-    remotes
-        Other wrap -> the tasks that run there, and their functions, by which errors name them.
     fail
         (error, cause) where the workflow ends in a Fail state.
     machine
@@ -42,7 +40,6 @@ class Entry:
     """
 
     output: Source
-    remotes: dict[str, dict[int, str]] = field(default_factory=dict)
     fail: tuple[str, str] | None = None
     machine: dict[str, Any] | None = None
     states: dict[str, int] = field(default_factory=dict)
@@ -65,10 +62,10 @@ class Wrap:
         The tasks of each process. The first is the main process: its tasks are threads of the
         server.
     inputs
-        Where the input of each task comes from; in the entry wrap, of each task of the workflow.
+        Where the input of each task of the workflow comes from.
     buckets
         ``(awaits, starts)``: tasks that start when others have given their objects, each pair
-        after those whose tasks it awaits; of the tasks that `inputs` has.
+        after those whose tasks it awaits.
     timeout_s
         Seconds from the arrival of a request to its answer.
     timeouts_s
@@ -76,6 +73,13 @@ class Wrap:
     instances
         How many tasks the workflow has, if it decides while it runs; its tasks then have neither
         inputs nor buckets, and may be in several processes.
+    remotes
+        Other wrap -> the tasks that run there, and their functions, by which errors name them. Of a
+        workflow that decides, the entry alone has to know them.
+    path
+        How objects get to other wraps: see `workflow.plan.PathKind`.
+    attempts
+        How often a task is started whose process or wrap is lost.
 
     Raises
     ------
@@ -95,6 +99,9 @@ class Wrap:
     entry: Entry | None = None
     timeouts_s: dict[str, float] = field(default_factory=dict)
     instances: int = 0
+    remotes: dict[str, dict[int, str]] = field(default_factory=dict)
+    path: str = "auto"
+    attempts: int = 1
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
@@ -120,8 +127,8 @@ class Wrap:
 
     @property
     def _remote_tasks(self) -> dict[int, str]:
-        remotes = self.entry.remotes.values() if self.entry else ()
-        return {task: function for tasks in remotes for task, function in tasks.items()}
+        each = self.remotes.values()
+        return {task: function for tasks in each for task, function in tasks.items()}
 
     @cached_property
     def graph(self) -> Graph:
@@ -139,23 +146,55 @@ class Wrap:
         return part
 
     @cached_property
+    def share_of(self) -> Callable[[frozenset[int], frozenset[int]], Part]:
+        """For tasks of its own, and those whose objects the home wants, the part that these are.
+
+        What they need from other wraps comes in the course of the execution.
+        """
+
+        @lru_cache(_PARTS)
+        def share(tasks: frozenset[int], wanted: frozenset[int]) -> Part:
+            gives = {task for task in tasks if any(self.takers[task].values())} | wanted
+            return self.graph.share({task: self.process_of[task] for task in tasks}, gives)
+
+        return share
+
+    @cached_property
     def process_of(self) -> dict[int, Place]:
         """Its own tasks, each with the number of its process."""
         return {task: number for number, tasks in enumerate(self.processes) for task in tasks}
 
     @cached_property
     def place_of(self) -> dict[int, Place]:
-        """All tasks of the workflow, as the entry wrap knows them."""
-        remotes = self.entry.remotes if self.entry else {}
-        return self.process_of | {task: name for name, its in remotes.items() for task in its}
+        """All tasks of the workflow, as this wrap knows them."""
+        remotes = self.remotes.items()
+        return self.process_of | {task: name for name, its in remotes for task in its}
+
+    @cached_property
+    def wrap_of(self) -> dict[int, str]:
+        """Task -> the wrap that runs it."""
+        return dict.fromkeys(self.tasks, self.name) | {
+            task: name for name, its in self.remotes.items() for task in its
+        }
+
+    @cached_property
+    def takers(self) -> dict[int, dict[str, bool]]:
+        """Task -> the other wraps that wait for its end, each with whether it needs the object."""
+        found: dict[int, dict[str, bool]] = {task: {} for task in self.wrap_of}
+        for awaits, starts in self.buckets:
+            for task in starts:
+                taker, needed = self.wrap_of[task], keys(self.inputs[task])
+                for key in {*awaits, *needed} - {None}:
+                    if self.wrap_of[key] != taker:
+                        found[key][taker] = found[key].get(taker, False) or key in needed
+        return found
 
     @cached_property
     def places_of(self) -> dict[int, list[Place]]:
         """Where each task may run, as the entry wrap knows it."""
         found: dict[int, list[Place]] = {}
-        remotes = self.entry.remotes if self.entry else {}
         everywhere: list[tuple[Place, Iterable[int]]]
-        everywhere = [*enumerate(self.processes), *remotes.items()]
+        everywhere = [*enumerate(self.processes), *self.remotes.items()]
         for place, tasks in everywhere:
             for task in tasks:
                 found.setdefault(task, []).append(place)
@@ -186,6 +225,8 @@ def _problems(wrap: Wrap) -> Iterator[str]:
         yield "every task has to be in exactly one process"
     if not wrap.processes:
         yield "there is no main process"
+    if wrap.attempts < 1:
+        yield f"attempts are {wrap.attempts}, but have to be at least 1"
     if not all(seconds > 0 for seconds in (wrap.timeout_s, *wrap.timeouts_s.values())):
         yield f"timeouts are {wrap.timeout_s}, {wrap.timeouts_s}, but have to be above 0"
     if wrap.instances:

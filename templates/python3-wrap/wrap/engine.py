@@ -101,33 +101,64 @@ class Graph:
     ) -> Part:
         """What is to be run of the tasks in `place_of`, where objects of `gives` are wanted.
 
+        What these need from other tasks is there from the beginning.
+
         Raises KeyError for a task that is not known.
         """
-        found = sorted({self._bucket_of[task] for task in place_of})
         mine = [
             Bucket(
                 tuple(task for task in self._buckets[index].awaits if task in place_of),
                 tuple(task for task in self._buckets[index].starts if task in place_of),
             )
-            for index in found
+            for index in self._indices(place_of)
         ]
-        return Part(mine, self.sources, place_of, frozenset(gives))
+        return Part(mine, self._buckets, self.sources, place_of, frozenset(gives))
+
+    def share(self, place_of: Mapping[int, Place], gives: Collection[int]) -> Part:
+        """As `part`, but what these need from other tasks comes while they run.
+
+        Raises KeyError for a task that is not known.
+        """
+        mine = list[Bucket[int]]()
+        for index in self._indices(place_of):
+            bucket = self._buckets[index]
+            starts = tuple(task for task in bucket.starts if task in place_of)
+            needed = (key for task in starts for key in keys(self.sources[task]))
+            # With stages, what is needed of an earlier one may come after all of the last one.
+            others = (key for key in needed if key is not None and key not in place_of)
+            mine.append(Bucket(tuple(dict.fromkeys([*bucket.awaits, *others])), starts))
+        return Part(mine, self._buckets, self.sources, place_of, frozenset(gives))
+
+    def needs(self, task: int) -> set[int]:
+        """The tasks that have to end before a task begins."""
+        needed = {key for key in keys(self.sources[task]) if key is not None}
+        return needed.union(self._buckets[self._bucket_of[task]].awaits)
+
+    def _indices(self, tasks: Iterable[int]) -> list[int]:
+        return sorted({self._bucket_of[task] for task in tasks})
 
 
 class Part:
     """Some tasks that belong together, the same for every execution that runs them.
 
-    What these need from others is there from the beginning.
+    Parameters
+    ----------
+    buckets
+        Those that start its tasks.
+    order
+        All buckets of the workflow that are known.
     """
 
     def __init__(
         self,
         buckets: Sequence[Bucket[int]],
+        order: Sequence[Bucket[int]],
         sources: Mapping[int, Source],
         place_of: Mapping[int, Place],
         gives: frozenset[int],
     ) -> None:
         self.buckets = buckets
+        self._order = order
         self.place_of = place_of
         self.gives = gives
         self._sources = sources
@@ -171,12 +202,13 @@ class Part:
         last: dict[int, dict[Place, int]] = {}
         counts: dict[Place, int] = {}
         unordered: set[Place] = set()
-        for bucket in self.buckets:
+        for bucket in self._order:
             before: dict[Place, int] = {}
             for task in bucket.awaits:
                 for place, number in last[task].items():
                     before[place] = max(number, before.get(place, 0))
-            for task in bucket.starts:
+            last |= dict.fromkeys(bucket.starts, before)
+            for task in filter(self.place_of.__contains__, bucket.starts):
                 place = self.place_of[task]
                 counts[place] = number = counts.get(place, 0) + 1
                 if before.get(place, 0) < number - 1:
@@ -242,11 +274,16 @@ class Engine:
 
     def ended(self, task: int, _: Object | None = None) -> Step:
         """What begins when `task` has ended, which it does once."""
-        step = Step([], [])
         self._left.remove(task)
-        for index in self.part.awaiting.get(task, ()):
-            if self._triggers[index].on_object(task):
-                self._fire(index, step)
+        return self.arrived([task])
+
+    def arrived(self, tasks: Iterable[int]) -> Step:
+        """What begins when the objects of tasks are here, or word that these have ended."""
+        step = Step([], [])
+        for task in tasks:
+            for index in self.part.awaiting.get(task, ()):
+                if self._triggers[index].on_object(task):
+                    self._fire(index, step)
         return step
 
     def failed(self, _: int, error: TaskError) -> Step:
