@@ -1,26 +1,18 @@
-"""What two wraps say to each other over a connection of their own: who they are, then messages.
+"""How two wraps that connect learn that they belong together.
 
 Both prove that they have the secret of the deployment and are of one build, by nonces of both, so
-that no proof is of use on another connection. A message is a number, which says what it is about,
-and frames.
+that no proof is of use on another connection.
 """
 
 from __future__ import annotations
 
 import hmac
-import json
 import os
 import socket
-from collections.abc import Sequence
-
-from wrap import frames
-from wrap.frames import Frame, Unsent
-from wrap.shared import Shared
 
 _NONCE, _PROOF = 16, 32
-#: How long to wait for the other side of a new connection, in seconds, and for the next bytes of a
-#: message that has begun.
-CONNECT_S, STALLED_S = 1.0, 30.0
+#: How long to wait for the other side of a new connection, in seconds.
+CONNECT_S = 1.0
 
 
 def greet(channel: socket.socket, key: bytes) -> None:
@@ -64,34 +56,3 @@ def _exactly(channel: socket.socket, count: int) -> bytes:
             raise ConnectionError("it ended before it had said what it is")
         said += piece
     return said
-
-
-def send(channel: socket.socket, number: float, content: Sequence[Unsent]) -> None:
-    """Send a message: a number, which says what it is about, and frames."""
-    frames.write(channel, [json.dumps([len(content), number]), *content])
-
-
-def received(channel: socket.socket, longest: int) -> tuple[float, list[Frame]] | None:
-    """The number and the frames of the next message; None where the other side has closed.
-
-    Raises ValueError or TypeError for what is none, and OSError.
-    """
-    inflow = frames.Inflow(longest)
-    found: list[Frame] = []
-    count, number = 0, 0.0
-    while len(found) <= count:
-        more = inflow.receive(channel)
-        if more is None:
-            if not found and not inflow.begun:
-                return None
-            raise ValueError("the message breaks off")
-        for frame in more:
-            if isinstance(frame, Shared):
-                raise TypeError("shared memory of another machine")
-            found.append(frame)
-        if count == 0 and found:
-            count, number = json.loads(str(found[0], "utf-8"))
-    _, *content = found
-    if len(content) != count:
-        raise ValueError("more than a message")
-    return number, content

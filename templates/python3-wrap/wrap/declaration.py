@@ -184,8 +184,8 @@ class Wrap:
         for awaits, starts in self.buckets:
             for task in starts:
                 taker, needed = self.wrap_of[task], keys(self.inputs[task])
-                for key in {*awaits, *needed} - {None}:
-                    if self.wrap_of[key] != taker:
+                for key in {*awaits, *needed}:
+                    if key is not None and self.wrap_of[key] != taker:
                         found[key][taker] = found[key].get(taker, False) or key in needed
         return found
 

@@ -19,11 +19,13 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from wrap import task as tasks
 from wrap.data import Data
 from wrap.engine import MAIN, Call, Engine, Key, Step
 from wrap.errors import TaskError
+from wrap.exchange import Given, Peers
 from wrap.instances import Instances
 from wrap.loop import Timer
 from wrap.messages import Ident, Request, Result
@@ -99,6 +101,14 @@ class Execution:
         Seconds of the monotonic clock.
     reply
         Called once, with this and the outcome, by a thread that may take its time.
+    peers
+        The other wraps that take part in it, which get what its tasks give and give what these
+        need; None where it begins with all that it needs, and only answers.
+
+    Attributes
+    ----------
+    here
+        The tasks that have ended here, or that others have ended as this wrap knows.
     """
 
     def __init__(
@@ -109,8 +119,11 @@ class Execution:
         ident: Ident,
         deadline: float,
         reply: Callable[[Execution, Outcome], None],
+        peers: Peers | None = None,
     ) -> None:
         self.data = Data(objects)
+        self.here: set[int] = set()
+        self.peers = peers
         self._runtime = runtime
         self.ident = ident
         self._deadline = deadline
@@ -131,6 +144,9 @@ class Execution:
         self._timer: Timer | None = None
         self._due = math.inf
         self._admitted = False
+        self._begun = False
+        #: What has come from other wraps before it could begin.
+        self._early: list[Given] = []
         self._outcome: Outcome | Callable[[], Outcome] | None = None
 
     def start(self, turn: Run | None = None) -> None:
@@ -138,15 +154,40 @@ class Execution:
 
         The thread of `turn`, if that is the calling one, runs tasks itself where it can.
         """
-        self._event(partial(self._wake_at, self._deadline))
+        self.event(self._wake_at, self._deadline)
         if self._part.processes:
             self._runtime.mechanism.admit(self._admit)
         elif turn is None:
-            self._event(self._begin)
+            self.event(self._begin)
         else:
             own = _Turn(turn)
-            self._event(lambda: self._go_on(own, self._first()))
+            self.event(lambda: self._go_on(own, self._first()))
             self._run_in_turn(own)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has been decided how it ends."""
+        return self._outcome is not None
+
+    def arrived(self, given: Given) -> None:
+        """Other wraps' objects have come."""
+        self.event(lambda: self._start_here(self._arrived(given)))
+
+    def took(self, results: list[Result]) -> None:
+        """Another wrap has answered; while an event is handled."""
+        self._results += results
+        self._start_here(self._arrived({each.task: each.output for each in results}))
+
+    def cancel(self) -> None:
+        """The home is gone, or wants it no more."""
+        self.event(_raise, TaskError("cancelled", "nobody waits for it any more"))
+
+    def moved(self, name: str, address: str) -> list[int] | None:
+        """Another wrap is elsewhere now; what is here, or None where it is over."""
+        with self._lock:
+            if self.over or self.peers is None:
+                return None
+            return self.peers.moved(self, name, address)
 
     def _admit(self) -> bool:
         """Begin now; whether it still wants to."""
@@ -154,7 +195,7 @@ class Execution:
             if self._outcome is not None:
                 return False
             self._admitted = True
-        self._event(self._begin)
+        self.event(self._begin)
         return True
 
     def _begin(self) -> None:
@@ -162,23 +203,48 @@ class Execution:
 
     def _first(self) -> list[int]:
         """What begins in this process with the execution."""
+        self._begun = True
         if self._engine.goes_on or self._part.tasks_at(MAIN):
             self._check_threads()
-        return self._follow(self._engine.start(self.data))
+        steps = [self._noted(self._engine.start(self.data))]
+        for given in self._early:
+            steps.append(self._noted(self._taken_in(given)))
+        return self._do(self._engine.together(steps))
 
-    def _event(self, handle: Callable[[], None]) -> None:
+    def _arrived(self, given: Given) -> list[int]:
+        """Take in objects of other wraps; which tasks begin in this process."""
+        if not self._begun:
+            self._early.append(given)
+            return []
+        return self._follow(self._taken_in(given))
+
+    def _taken_in(self, given: Given) -> Step:
+        peers, engine = self.peers, self._engine
+        if peers is None or isinstance(engine, Instances):
+            raise TaskError("other-plan", "nothing of other wraps is awaited here", status=400)
+        new = list[int]()
+        for task, output in given.items():
+            # Word that a task has ended may come before its object does.
+            if task not in self.here and (output is not None or not peers.needs(task)):
+                new.append(task)
+                if output is not None:
+                    self.data.add({task: output})
+        self.here.update(new)
+        return engine.arrived(new)
+
+    def event(self, handle: Callable[..., None], *arguments: Any) -> None:
         """Handle an event; answer if nothing is left to be done after it."""
         with self._lock:
             if self._outcome is not None:
                 return
             try:
-                handle()
+                handle(*arguments)
             except TaskError as error:
                 self._outcome = error
             except Exception as error:  # no thread, descriptor or memory could be had
                 self._outcome = TaskError("wrap-failed", f"{type(error).__name__}: {error}")
             if self._outcome is None:
-                if self._engine.left:
+                if self._engine.left or (self.peers is not None and self.peers.waiting):
                     return
                 self._outcome = self._results
             for timer in (self._timer, *self._delays.values()):
@@ -202,6 +268,9 @@ class Execution:
                 self._reply(self, outcome)
 
     def _end_all(self) -> None:
+        if self.peers is not None:
+            self.peers.close()
+            self.peers.exchange.remove(self)
         for number, taken in self._taken.items():
             self._give(number, taken.process)
         now = time.monotonic()
@@ -232,7 +301,7 @@ class Execution:
         for number in step.cancelled:
             self._delays.pop(number).cancel()
         for number, seconds in step.delays:
-            due = partial(self._event, partial(self._passed, number))
+            due = partial(self.event, partial(self._passed, number))
             self._delays[number] = self._runtime.loop.call_at(now + seconds, due)
         for call in step.calls:
             if isinstance(call.place, str):
@@ -254,7 +323,7 @@ class Execution:
         """Go on when the calls of other wraps are on their way."""
         for event in sent:
             event.wait(max(0.0, until - time.monotonic()))
-        self._event(lambda: self._start_here(self._follow_here(step)))
+        self.event(lambda: self._start_here(self._follow_here(step)))
 
     def _follow_here(self, step: Step) -> list[int]:
         for call in step.calls:
@@ -282,7 +351,7 @@ class Execution:
             if self._timer is not None:
                 self._timer.cancel()
             self._due = when
-            self._timer = self._runtime.loop.call_at(when, partial(self._event, self._look))
+            self._timer = self._runtime.loop.call_at(when, partial(self.event, self._look))
 
     def _look(self) -> None:
         """See whether a task, or all, take too long."""
@@ -296,13 +365,21 @@ class Execution:
         elif late:
             wraps = sorted({str(self._part.place_of[number]) for number in late})
             raise _late(", ".join(wraps)).located(self._names(late) or None, wraps[0])
-        elif not limits and now >= self._deadline:
-            waits = "the request's time was over while it waited, by a Wait or a Retry"
-            raise TaskError(
-                "timeout", waits if self._delays else self._runtime.mechanism.full, status=504
-            )
+        last = self._deadline if self.peers is None else self._deadline + self.peers.grace_s
+        if not limits and now >= last:
+            raise self._waited_too_long()
         self._due, self._timer = math.inf, None
-        self._wake_at(min(limits.values(), default=self._deadline))
+        until = self._deadline if now < self._deadline else last
+        self._wake_at(min(limits.values(), default=until))
+
+    def _waited_too_long(self) -> TaskError:
+        if self.peers is not None and self._begun:
+            unsent = TaskError("timeout", "what other wraps give did not come in time", status=504)
+            return self.peers.late() or unsent
+        waits = "the request's time was over while it waited, by a Wait or a Retry"
+        return TaskError(
+            "timeout", waits if self._delays else self._runtime.mechanism.full, status=504
+        )
 
     def _give_up(self, late: list[int]) -> None:
         """Fail tasks whose own time is over, and go on if the workflow does."""
@@ -354,7 +431,7 @@ class Execution:
             begins = self._failed(late, error or failure)
             self._start_here(begins + self._failed(process.owed, failure))
 
-        self._event(handle)
+        self.event(handle)
 
     def _failed(self, numbers: Iterable[int], error: TaskError) -> list[int]:
         """Tasks have failed; which begin in this process then. Raises the error if none can."""
@@ -369,13 +446,16 @@ class Execution:
 
     def _ended(self, results: Iterable[Result]) -> list[int]:
         """Take in results; which tasks begin in this process."""
-        steps = list[Step]()
+        steps, given = list[Step](), list[Result]()
         for result in results:
             self._results.append(result)
             if self._limits.pop(result.task, None) is None:
                 continue  # it was given up
             output = result.output
-            if result.task not in self._part.gives:
+            if self.peers is not None:
+                self.here.add(result.task)
+                given.append(result)
+            elif result.task not in self._part.gives:
                 result.output = None
             if result.error is not None:
                 error = TaskError.from_dict(result.error, status=500)
@@ -385,6 +465,8 @@ class Execution:
                 self.data.add({result.task: output or Object("")})
             # One may begin another one whose result is here already.
             steps.append(self._noted(self._engine.ended(result.task, output)))
+        if self.peers is not None:
+            self.peers.gave(self.ident.number, given, last=not self._engine.left)
         return self._do(self._engine.together(steps)) if steps else []
 
     def _failure(self, number: int, error: TaskError) -> Result:
@@ -412,10 +494,10 @@ class Execution:
             )
             sent()  # its waiter has the lock, without which there is no event
             error.located(self._names(request.tasks) or None, wrap)
-            self._event(lambda: self._go_on(turn, self._failed(request.tasks, error)))
+            self.event(lambda: self._go_on(turn, self._failed(request.tasks, error)))
         else:
             sent()
-            self._event(lambda: self._go_on(turn, self._ended(results)))
+            self.event(lambda: self._go_on(turn, self._ended(results)))
 
     def _call_process(self, number: int, call: Call) -> None:
         taken = self._taken.get(number) or self._take(number, call)
@@ -453,7 +535,7 @@ class Execution:
             if taken is not None and taken.process.owed and not taken.watched:
                 ready = partial(self._process_ready, number)
                 self._runtime.loop.watch(
-                    taken.process, lambda *how, ready=ready: self._event(partial(ready, *how))
+                    taken.process, lambda *how, ready=ready: self.event(partial(ready, *how))
                 )
                 taken.watched = True
 
@@ -533,7 +615,7 @@ class Execution:
         given = partial(self.data.resolve, wrap.graph.source_of(number))
         result = tasks.run(number, given, self.ident, MAIN, wrap, functions)
         turn.following = None
-        self._event(partial(self._ended_here, turn, result))
+        self.event(partial(self._ended_here, turn, result))
 
     def _ended_here(self, turn: _Turn, result: Result) -> None:
         if self._runs.pop(result.task, None) is not None:  # else it was given up
@@ -564,11 +646,11 @@ class Execution:
         ready = poll.poll(_MOMENT_MS)
         if not ready:
             turn.awaits, left = {}, turn.awaits
-            self._event(partial(self._watch, left.values()))
+            self.event(partial(self._watch, left.values()))
         for descriptor, _ in ready:
             number = turn.awaits.pop(descriptor, None)
             if number is not None:
-                self._event(partial(self._answered, turn, descriptor, number))
+                self.event(partial(self._answered, turn, descriptor, number))
 
     def _answered(self, turn: _Turn, descriptor: int, number: int) -> None:
         if number not in self._taken:
@@ -594,6 +676,10 @@ class Execution:
 
     def _located(self, error: TaskError, numbers: Iterable[int]) -> TaskError:
         return error.located(self._names(numbers) or None, self._runtime.wrap.name)
+
+
+def _raise(error: TaskError) -> None:
+    raise error
 
 
 def _nothing() -> None:

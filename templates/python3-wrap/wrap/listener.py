@@ -1,4 +1,4 @@
-"""Takes the calls of other wraps of the deployment over connections of their own."""
+"""Takes connections of other wraps of the deployment."""
 
 from __future__ import annotations
 
@@ -7,21 +7,38 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+import weakref
 from functools import partial
+from typing import Protocol
 from urllib.parse import urlsplit
 
-from wrap.connection import STALLED_S, greet, received, send
-from wrap.frames import Unsent
+from wrap.connection import greet
+from wrap.line import Line, Received
 from wrap.loop import Loop
-from wrap.messages import Request
 from wrap.threads import ThreadPool
 
-#: Pause where no connection can be accepted for a moment, in seconds.
+#: Pause where no connection can be accepted for a moment, and between looks at what is in hand, in
+#: seconds.
 _PAUSE_S = 0.01
-#: What runs a call of another wrap: it is given the request, for how many seconds it may take, and
-#: what takes the answer, a status and its frames.
-Serve = Callable[[Request, float, Callable[[int, list[Unsent]], None]], None]
+
+
+class Served(Protocol):
+    """What does as the messages of other wraps say."""
+
+    draining: bool
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is in hand."""
+
+    def awaits(self, line: Line) -> bool:
+        """Whether an answer is to go over a connection."""
+
+    def got(self, line: Line, message: Received) -> None:
+        """Do what a message says. Raises ValueError or TypeError where it is none."""
+
+    def gone(self, line: Line, why: Exception | None) -> None:
+        """A connection has ended: orderly where there is no reason."""
 
 
 def own_host(gateway_url: str) -> str:
@@ -36,7 +53,7 @@ def own_host(gateway_url: str) -> str:
 
 
 class Listener:
-    """Takes the calls of other wraps of the deployment.
+    """Takes connections of other wraps of the deployment.
 
     Parameters
     ----------
@@ -58,7 +75,7 @@ class Listener:
     """
 
     def __init__(
-        self, key: bytes, host: str, longest: int, loop: Loop, threads: ThreadPool, serve: Serve
+        self, key: bytes, host: str, longest: int, loop: Loop, threads: ThreadPool
     ) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, 0), family=family)
@@ -68,30 +85,37 @@ class Listener:
         self._longest = longest
         self._loop = loop
         self._threads = threads
-        self._serve = serve
-        self._open: set[_Served] = set()
-        self._idle: set[_Served] = set()
-        self._changed = threading.Condition()
+        self._served: Served
+        self._lines = weakref.WeakSet[Line]()
         self._closing = False
         os.register_at_fork(after_in_child=self._let_go)
+
+    def serve(self, served: Served) -> None:
+        """Take connections from now on, whose messages are for `served`."""
+        self._served = served
         threading.Thread(target=self._accept, name="direct", daemon=True).start()
 
     def close(self, patience_s: float) -> None:
-        """Take no more calls, and wait until those in hand are answered."""
+        """Take on nothing more, and wait until what is in hand is done.
+
+        Others can still send what that needs.
+        """
+        self._served.draining = True
+        for line in list(self._lines):
+            if not self._served.awaits(line):
+                line.close()  # who has it looks for another replica
+        until = time.monotonic() + patience_s
+        while self._served.busy and time.monotonic() < until:
+            time.sleep(_PAUSE_S)
         self._closing = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._socket.close()
-        with self._changed:
-            for each in list(self._idle):
-                self._end(each)
-            self._changed.wait_for(lambda: not self._open, patience_s)
 
     def _let_go(self) -> None:
         """In a process that a handler has forked: keep nothing of it."""
-        for each in (self._socket, *(served.channel for served in self._open)):
-            with contextlib.suppress(OSError):
-                os.close(each.detach())
+        with contextlib.suppress(OSError):
+            os.close(self._socket.detach())
 
     def _accept(self) -> None:
         while not self._closing:
@@ -110,82 +134,14 @@ class Listener:
             channel.close()
             self._refuse(error)
             return
-        served = _Served(channel)
-        with self._changed:
-            self._open.add(served)
-        self._await(served)
+        line = Line(channel, self._loop, self._longest, self._served.got, self._gone)
+        self._lines.add(line)
+
+    def _gone(self, line: Line, why: Exception | None) -> None:
+        if why is not None and not isinstance(why, OSError):
+            self._refuse(why)
+        self._served.gone(line, why)
 
     def _refuse(self, why: Exception) -> None:
         self.refused += 1
         print(f"a direct connection was refused, the {self.refused}. so far: {why}")
-
-    def _await(self, served: _Served) -> None:
-        """Let the loop say when the next call comes."""
-        with self._changed:
-            if self._closing:
-                self._end(served)
-                return
-            self._idle.add(served)
-        self._loop.watch(served, lambda *_: self._called(served))
-
-    def _called(self, served: _Served) -> None:
-        with self._changed:
-            if served not in self._idle:
-                return
-            self._idle.remove(served)
-        self._loop.forget(served)
-        self._threads.start(partial(self._take, served))
-
-    def _take(self, served: _Served) -> None:
-        """Read a call and have it run."""
-        try:
-            served.channel.settimeout(STALLED_S)
-            message = received(served.channel, self._longest)
-            if message is None:
-                self._drop(served)
-                return
-            seconds, content = message
-            request = Request.read(iter(content))
-            if request is None:
-                raise ValueError("a message without a request")
-        except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
-            self._drop(served)
-            self._refuse(error)
-            return
-        self._serve(request, seconds, partial(self._answer, served))
-
-    def _answer(self, served: _Served, status: int, answer: list[Unsent]) -> None:
-        try:
-            send(served.channel, status, answer)
-        except OSError:
-            self._drop(served)
-            return
-        self._await(served)
-
-    def _drop(self, served: _Served) -> None:
-        with self._changed:
-            self._end(served)
-
-    def _end(self, served: _Served) -> None:
-        if served in self._idle:
-            self._idle.remove(served)
-            self._loop.forget(served)
-        self._open.discard(served)
-        served.channel.close()
-        self._changed.notify_all()
-
-
-class _Served:
-    """A connection of another wrap's."""
-
-    def __init__(self, channel: socket.socket) -> None:
-        self.channel = channel
-
-    def fileno(self) -> int:
-        """The descriptor to wait on."""
-        return self.channel.fileno()
-
-    @property
-    def sending(self) -> bool:
-        """An answer is written by the thread that has it."""
-        return False

@@ -20,19 +20,21 @@ from typing import NoReturn
 from wrap import child, log, memory, sandbox, serving, task
 from wrap.declaration import Wrap
 from wrap.direct import Direct
+from wrap.exchange import Exchange
 from wrap.exits import contain
 from wrap.listener import Listener, own_host
 from wrap.loader import Function, load
 from wrap.loop import Loop
 from wrap.mechanisms import Mechanism, mechanism_of
+from wrap.member import Member
 from wrap.remote import Gateway
 from wrap.route import Route
 from wrap.runtime import Runtime
-from wrap.server import PROBES, create_app, serve_directly
+from wrap.server import PROBES, create_app
 from wrap.settings import GATEWAY_URL, TRACE_KEY, Settings
 from wrap.spawner import Spawner
 from wrap.threads import ThreadPool
-from wrap.transport import GRACE_S
+from wrap.transport import GRACE_S, Transport
 from wrap.zygote import Zygote
 
 _ZYGOTE = "--zygote"
@@ -90,18 +92,28 @@ def _serve(
     mechanism.start(spawner)
     route = Route(settings.route, settings.threads)
     gateway = Gateway(settings.gateway_url, settings.trace_key)
+    loop, threads = Loop(), ThreadPool(max(_LOST, 2 * wrap.threads))
+    transport: Transport = gateway
+    exchange = listener = None
+    if settings.direct_key and wrap.path == "auto":
+        listener = _listener(settings, wrap, longest, loop, threads)
+        transport = direct = Direct(gateway, settings.direct_key, longest, loop, threads)
+        if listener is not None and wrap.remotes and not wrap.instances:
+            exchange = Exchange(wrap, direct, loop, listener.address)
     runtime = Runtime(
         wrap,
         functions,
-        ThreadPool(max(_LOST, 2 * wrap.threads)),
-        Loop(),
+        threads,
+        loop,
         mechanism,
-        Direct(gateway, settings.direct_key, longest) if settings.direct_key else gateway,
+        transport,
         route,
         settings.trace_key,
         _most_request(settings),
+        exchange,
     )
-    listener = _listener(settings, runtime, longest)
+    if listener is not None:
+        listener.serve(Member(runtime, exchange))
     drain_s = wrap.timeout_s + GRACE_S
 
     def close() -> None:
@@ -122,16 +134,17 @@ def _serve(
     )
 
 
-def _listener(settings: Settings, runtime: Runtime, longest: int) -> Listener | None:
-    """What takes the calls of other wraps directly, where they may call this one."""
-    if not settings.direct_key or runtime.wrap.entry is not None:
+def _listener(
+    settings: Settings, wrap: Wrap, longest: int, loop: Loop, threads: ThreadPool
+) -> Listener | None:
+    """What takes the messages of other wraps, where some may come."""
+    if wrap.entry is not None and (not wrap.remotes or wrap.instances):
         return None
     try:
         host = own_host(settings.gateway_url)
-        serve = partial(serve_directly, runtime)
-        return Listener(settings.direct_key, host, longest, runtime.loop, runtime.threads, serve)
+        return Listener(settings.direct_key, host, longest, loop, threads)
     except OSError as error:
-        print(f"other wraps call this one by the gateway alone: {error}")
+        print(f"other wraps reach this one by the gateway alone: {error}")
         return None
 
 

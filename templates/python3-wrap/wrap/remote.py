@@ -13,6 +13,7 @@ from wrap import frames
 from wrap.errors import TaskError
 from wrap.messages import Request, Result
 from wrap.redaction import redacted
+from wrap.shared import Shared
 from wrap.transport import GRACE_S
 
 CONTENT_TYPE = "application/x-chiron-frames"
@@ -25,6 +26,8 @@ ADDRESS = "/_/address"
 TRACE_HEADER = "X-Chiron-Trace"
 _CONNECTIONS = 64
 _CONNECT_S = 5.0
+#: The status of an answer that is none of an error.
+OK = 200
 _SHOWN = 200
 #: Only what cannot have reached the wrap is tried again.
 _RETRIES = urllib3.Retry(total=None, connect=1, read=0, redirect=0, status=0, other=0)
@@ -59,7 +62,7 @@ class Gateway:
         asked = time.monotonic()
         remaining = max(0.001, deadline - asked)
         status, body = self._post(wrap, request, remaining, sent)
-        if status != 200:
+        if status != OK:
             raise failure(wrap, status, body)
         try:
             answered = frames.split(body)
@@ -78,7 +81,7 @@ class Gateway:
             answer = urllib3.request("GET", url, timeout=_CONNECT_S, retries=False)
         except urllib3.exceptions.HTTPError as error:
             raise TaskError("remote", f"wrap {wrap} cannot be reached: {error}") from error
-        return answer.data.decode(errors="replace") if answer.status == 200 else None
+        return answer.data.decode(errors="replace") if answer.status == OK else None
 
     def _post(
         self, wrap: str, request: Request, seconds: float, sent: Callable[[], None]
@@ -100,7 +103,7 @@ class Gateway:
         """As `wrap.transport.Transport.forward` says."""
         remaining = max(0.001, deadline - time.monotonic())
         response = self._request(wrap, cast(bytes, body), headers, remaining)
-        if response.status != 200 and _told(response.data) is None:
+        if response.status != OK and _told(response.data) is None:
             raise failure(wrap, response.status, response.data)
         return response.status, response.data, response.headers.get("Content-Type", "")
 
@@ -163,7 +166,7 @@ def answer(results: list[Result], arrived: float) -> list[frames.Unsent]:
 
 
 def results_of(
-    wrap: str, answered: Sequence[frames.Frame], request: Request, asked: float
+    wrap: str, answered: Sequence[frames.Frame | Shared], request: Request, asked: float
 ) -> list[Result]:
     """What `answer` says, by this machine's clock, which it came at now; `request` went at `asked`.
 
@@ -172,7 +175,7 @@ def results_of(
     now = time.monotonic()
     try:
         clock, *rest = answered
-        arrived, left = json.loads(str(clock, "utf-8"))
+        arrived, left = json.loads(str(cast(frames.Frame, clock), "utf-8"))
         results = Result.read(rest)
     except (ValueError, TypeError) as error:
         raise TaskError("remote", f"wrap {wrap} sent something that is no result") from error

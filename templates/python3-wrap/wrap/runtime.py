@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from wrap.declaration import Wrap
+from wrap.exchange import Exchange
 from wrap.loader import Function
 from wrap.loop import Loop
 from wrap.mechanisms import Mechanism
@@ -19,6 +20,7 @@ class Runtime:
     """A wrap and what it runs on; without `trace_key` no request is traced.
 
     ``most_request`` is how many bytes a request may have; None where all that came may be run.
+    ``exchange`` is None where wraps do not take part in each other's executions.
     """
 
     wrap: Wrap
@@ -30,4 +32,5 @@ class Runtime:
     route: Route
     trace_key: str = ""
     most_request: int | None = None
+    exchange: Exchange | None = None
     memory_kills: MemoryKills = field(default_factory=MemoryKills)

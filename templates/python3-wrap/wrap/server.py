@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import json
 import math
-import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -18,11 +17,12 @@ from flask import Flask, Response, request
 
 from wrap import frames
 from wrap.declaration import Entry
-from wrap.engine import Engine, Key, Part, given_to, keys
+from wrap.engine import Engine, Key, Part, keys
 from wrap.errors import TaskError
 from wrap.execution import Execution, Outcome
-from wrap.frames import Unsent, unsent
-from wrap.instances import Asked, Deciding, Instances
+from wrap.home import Home
+from wrap.instances import Deciding, Instances
+from wrap.member import engine_of, told
 from wrap.messages import UNWATCHED, Ident, Request, Result, Watch
 from wrap.objects import JSON, Object
 from wrap.remote import (
@@ -35,15 +35,11 @@ from wrap.remote import (
 )
 from wrap.runtime import Runtime
 from wrap.serving import ARRIVED, LATER, LargeBody
-from wrap.threads import own_run
 from wrap.timeline import timeline
 
 #: What the header of a trace may ask for behind the key: a probe beside each handler, whose ticks
 #: are in the timeline; the CPU-speed probe before and after each, whose times are.
 _PROBE, _CPU_SPEED = "probe", "cpu-speed"
-#: From here on it is not the request that was wrong.
-_SERVER_FAULT = 500
-_OK = 200
 #: What tells whether the wrap serves, and which one it is.
 PROBES = ("/_/health", "/_/wrap", ADDRESS)
 _ID_HEADER = "X-Call-Id"
@@ -112,16 +108,7 @@ def create_app(runtime: Runtime, address: str = "") -> Flask:
 
 
 def _failed(runtime: Runtime, error: TaskError, arrived: float) -> Response:
-    return Response(_told(runtime, error, arrived), error.status, mimetype="application/json")
-
-
-def _told(runtime: Runtime, error: TaskError, arrived: float) -> str:
-    """What the caller is told of an error."""
-    cause = runtime.memory_kills.during(arrived) if error.status >= _SERVER_FAULT else None
-    if cause:
-        error.message = f"wrap {runtime.wrap.name}: {cause}: {error.message}"
-        print(f"wrap {runtime.wrap.name}: {cause}", file=sys.stderr)
-    return json.dumps(error.located(None, runtime.wrap.name).as_dict())
+    return Response(told(runtime, error, arrived), error.status, mimetype="application/json")
 
 
 def _lack(error: Exception) -> TaskError:
@@ -137,6 +124,7 @@ def _execute(
     arrived: float,
     deadline: float,
     respond: Callable[[Execution, list[Result]], Response],
+    home: Home | None = None,
 ) -> Response:
     """Begin an execution, whose answer `respond` makes when it has ended."""
 
@@ -152,7 +140,11 @@ def _execute(
         later(response)
 
     later = request.environ[LATER]()
-    Execution(runtime, engine, objects, ident, deadline, reply).start()
+    execution = Execution(runtime, engine, objects, ident, deadline, reply, home)
+    if home is not None:
+        home.exchange.add(execution)
+        execution.event(home.start, execution)
+    execution.start()
     return Response()
 
 
@@ -167,12 +159,25 @@ def _workflow(runtime: Runtime, whole: Part | None, arrived: float, deadline: fl
     given = Object(body, request.headers.get("Content-Type", ""))
     called = request.environ.get(_CALL_ID, "")
     ident = Ident(_watch(runtime.trace_key), _mark(called))
+    home = None
     if whole is None:
         engine: Engine | Instances = Deciding(runtime.wrap, entry, called or str(uuid4()))
+    elif home := _home(runtime, whole.gives, ident, deadline):
+        tasks = frozenset(runtime.wrap.tasks)
+        engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))
     else:
         engine = Engine(whole)
     respond = partial(_answer, runtime, entry, arrived)
-    return _execute(runtime, engine, {None: given}, ident, arrived, deadline, respond)
+    return _execute(runtime, engine, {None: given}, ident, arrived, deadline, respond, home)
+
+
+def _home(runtime: Runtime, wanted: frozenset[int], ident: Ident, deadline: float) -> Home | None:
+    """This wrap as the home of an execution, where all others can be reached directly."""
+    exchange = runtime.exchange
+    routes = exchange and exchange.routes(ident.number)
+    if not exchange or not routes:
+        return None
+    return Home(exchange, runtime.threads, routes, wanted, deadline)
 
 
 def _answer(
@@ -225,51 +230,8 @@ def _call(runtime: Runtime, arrived: float, deadline: float) -> Response:
     def respond(execution: Execution, results: list[Result]) -> Response:
         return _uncopied(list(frames.pieces(answer(results, arrived))), CONTENT_TYPE)
 
-    engine = _engine(runtime, asked)
+    engine = engine_of(runtime, asked)
     return _execute(runtime, engine, asked.objects, ident, arrived, deadline, respond)
-
-
-def serve_directly(
-    runtime: Runtime, asked: Request, seconds: float, reply: Callable[[int, list[Unsent]], None]
-) -> None:
-    """Run what another wrap asks for over a connection of its own: `reply` is called once."""
-    arrived = time.monotonic()
-
-    def ended(_: Execution | None, outcome: Outcome) -> None:
-        if isinstance(outcome, TaskError):
-            reply(outcome.status, [unsent(_told(runtime, outcome, arrived))])
-        else:
-            reply(_OK, answer(outcome, arrived))
-
-    try:
-        engine = _engine(runtime, asked)
-    except TaskError as error:
-        ended(None, error)
-        return
-    deadline = arrived + min(runtime.wrap.timeout_s, seconds)
-    Execution(runtime, engine, asked.objects, asked.ident, deadline, ended).start(own_run())
-
-
-def _engine(runtime: Runtime, asked: Request) -> Engine | Instances:
-    """What runs the tasks of another wrap's request. Raises TaskError where it cannot."""
-    wrap = runtime.wrap
-    engine: Engine | Instances | None = None
-    try:
-        if wrap.instances:
-            engine = Asked(wrap, asked.tasks)
-            needed: set[Key] = set(map(given_to, asked.tasks))
-            missing: set[Key] = {task for task in asked.tasks if not wrap.runs(task)}
-        else:
-            part = wrap.part_of(tuple(asked.tasks), asked.gives)
-            engine, missing = Engine(part), set()
-            needed = {key for call in part.calls.values() for each in call for key in each.needs}
-        missing |= needed.difference(asked.tasks, asked.objects)
-    except KeyError as error:
-        missing = {error.args[0]}
-    if missing or engine is None or not asked.tasks:
-        message = "this wrap runs other tasks: deploy all wraps of one plan"
-        raise TaskError("other-plan", message, status=400)
-    return engine
 
 
 def _body() -> bytes | bytearray:

@@ -1,0 +1,227 @@
+"""What wraps tell each other about executions that several of them take part in.
+
+The home, which has the request, has each of the others begin, once. From then on every wrap sends
+what its tasks give straight to the wraps that wait for it, and answers the home when all its tasks
+have ended. What comes twice changes nothing, so what may have been lost is sent again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from wrap.declaration import Wrap
+from wrap.direct import Direct
+from wrap.frames import Frame
+from wrap.line import Message, Received
+from wrap.loop import Loop, Timer
+from wrap.objects import Object
+from wrap.shared import Shared
+from wrap.transport import GRACE_S
+
+if TYPE_CHECKING:
+    from wrap.errors import TaskError
+    from wrap.execution import Execution
+    from wrap.messages import Result
+
+#: The kinds of messages: take part in an execution; objects have come to be; a wrap has another
+#: address than before.
+BEGIN, OBJECTS, MOVED = "begin", "objects", "moved"
+#: How long what comes for an execution is kept that has not begun here, in seconds.
+_EARLY_S = 30.0
+#: So many executions that have ended are remembered, for which objects may still come.
+_ENDED = 10_000
+
+#: Objects by the tasks that gave them; None where it is enough to know that the task has ended.
+Given = Mapping[int, Object | None]
+
+
+class Exchange:
+    """The executions here that other wraps take part in.
+
+    Parameters
+    ----------
+    address
+        Where this replica takes messages.
+    """
+
+    def __init__(self, wrap: Wrap, direct: Direct, loop: Loop, address: str) -> None:
+        self.wrap = wrap
+        self.direct = direct
+        self.address = address
+        self._loop = loop
+        self._running: dict[int, Execution] = {}
+        self._early: dict[int, tuple[list[Given], Timer]] = {}
+        self._ended = OrderedDict[int, None]()
+        self._lock = threading.Lock()
+
+    @property
+    def busy(self) -> bool:
+        """Whether any has not ended."""
+        return bool(self._running)
+
+    def routes(self, execution: int) -> dict[str, str] | None:
+        """The addresses of all wraps for an execution; None where one of them has none."""
+        found = {self.wrap.name: self.address}
+        for name in self.wrap.remotes:
+            address = self.direct.replicas(name).of(execution)
+            if address is None:
+                return None
+            found[name] = address
+        return found
+
+    def get(self, number: int) -> Execution | None:
+        """The execution of that number, while it runs here."""
+        return self._running.get(number)
+
+    def add(self, execution: Execution) -> None:
+        """An execution begins: it gets what has come for it already."""
+        number = execution.ident.number
+        with self._lock:
+            self._running[number] = execution
+            self._ended.pop(number, None)
+            early, timer = self._early.pop(number, ([], None))
+        if timer is not None:
+            timer.cancel()
+        for given in early:
+            execution.arrived(given)
+
+    def remove(self, execution: Execution) -> None:
+        """An execution has ended."""
+        number = execution.ident.number
+        with self._lock:
+            if self._running.get(number) is execution:
+                del self._running[number]
+                self._ended[number] = None
+                if len(self._ended) > _ENDED:
+                    self._ended.popitem(last=False)
+
+    def deliver(self, number: int, given: Given) -> None:
+        """Objects have come for an execution."""
+        with self._lock:
+            execution = self._running.get(number)
+            if execution is None:
+                if number not in self._ended:
+                    self._keep_early(number, given)
+                return
+        execution.arrived(given)
+
+    def _keep_early(self, number: int, given: Given) -> None:
+        if number not in self._early:
+            forget = partial(self._forget, number)
+            self._early[number] = [], self._loop.call_at(monotonic() + _EARLY_S, forget)
+        self._early[number][0].append(given)
+
+    def _forget(self, number: int) -> None:
+        self._early.pop(number, None)
+
+
+class Peers:
+    """The other wraps that take part in an execution, as one of them sees them.
+
+    Parameters
+    ----------
+    home
+        The wrap that has the request.
+    routes
+        The address of each.
+    wanted
+        Tasks whose objects the home waits for, besides those that its tasks need.
+    """
+
+    #: How long after the deadline others are waited for, in seconds: they say what hangs.
+    grace_s = 2 * GRACE_S
+
+    def __init__(
+        self, exchange: Exchange, home: str, routes: dict[str, str], wanted: frozenset[int]
+    ) -> None:
+        self.exchange = exchange
+        self.home = home
+        self.routes = routes
+        self.wanted = wanted
+        self._wrap = exchange.wrap
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the execution has not ended though all tasks here have."""
+        return False
+
+    def needs(self, task: int) -> bool:
+        """Whether the object of a task of another wrap is needed here, or only its end."""
+        return self._wrap.takers[task].get(self._wrap.name, False)
+
+    def late(self) -> TaskError | None:
+        """What hangs in others, if that is known."""
+        return None
+
+    def close(self) -> None:
+        """The execution has ended here."""
+
+    def gave(self, number: int, results: Iterable[Result], last: bool) -> None:
+        """Send what tasks gave to those that wait for it.
+
+        What the home gets of the `last` ones stays in the results, which are its answer.
+        """
+        given: dict[str, dict[int, Object | None]] = {}
+        for result in results:
+            takers = dict(self._wrap.takers[result.task])
+            if result.task in self.wanted:
+                takers[self.home] = True
+            output, result.output = result.output, None
+            for to, needed in takers.items():
+                if to == self.home and last:
+                    result.output = output if needed else None
+                elif to != self._wrap.name:
+                    given.setdefault(to, {})[result.task] = output if needed else None
+        for to, objects in given.items():
+            self.send(number, to, objects)
+
+    def moved(self, execution: Execution, name: str, address: str) -> list[int]:
+        """Another wrap is elsewhere now, and gets all that there is for it again; what is here."""
+        self.routes[name] = address
+        self.send_again(execution, name)
+        return sorted(execution.here)
+
+    def send_again(self, execution: Execution, to: str) -> None:
+        """Send another wrap all that this one gave for it."""
+        given: dict[int, Object | None] = {}
+        for task in execution.here & self._wrap.tasks.keys():
+            needed = self._wrap.takers[task].get(to)
+            if needed is not None:
+                given[task] = execution.data[task] if needed else None
+        if given:
+            self.send(execution.ident.number, to, given)
+
+    def send(self, number: int, to: str, given: Given) -> None:
+        """Send objects to another wrap, as often as is needed, and by the home if it has to be."""
+        self._send(number, to, given, 0)
+
+    def _send(self, number: int, to: str, given: Given, tries: int) -> None:
+        by = to if tries < 2 else self.home
+        if tries > 2 or by == self._wrap.name:
+            return  # the home looks after a wrap that it has lost
+        named = [[task, each and each.content_type] for task, each in given.items()]
+        frames = [each.unsent() for each in given.values() if each is not None]
+        message = Message(OBJECTS, [number, to, named], frames)
+
+        def sent(answer: Received | None) -> None:
+            if answer is None:
+                self._send(number, to, given, tries + 1)
+
+        self.exchange.direct.lines.ask(self.routes[by], message, sent)
+
+
+def given_in(named: Sequence[Any], content: Sequence[Frame | Shared]) -> dict[int, Object | None]:
+    """The objects of a message. Raises ValueError or TypeError where it is none."""
+    frames = iter(content)
+    given: dict[int, Object | None] = {}
+    for task, kind in named:
+        frame = None if kind is None else next(frames, None)
+        if frame is None and kind is not None:
+            raise ValueError("an object is missing")
+        given[int(task)] = None if frame is None else Object(frame, str(kind))
+    return given

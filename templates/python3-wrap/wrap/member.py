@@ -1,0 +1,204 @@
+"""What this wrap does by the messages of others: it runs tasks, and takes objects in."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+
+from wrap.direct import ANSWER, CALL
+from wrap.engine import Engine, Key, given_to
+from wrap.errors import TaskError
+from wrap.exchange import BEGIN, MOVED, OBJECTS, Exchange, Peers, given_in
+from wrap.execution import Execution, Outcome
+from wrap.frames import Unsent, unsent
+from wrap.home import ENDING, UNKNOWN, Home
+from wrap.instances import Asked, Instances
+from wrap.line import Line, Message, Received
+from wrap.messages import Request
+from wrap.remote import OK, answer
+from wrap.runtime import Runtime
+from wrap.threads import own_run
+
+#: How long an execution goes on whose home's connection broke, in seconds: it may make another.
+_UNASKED_S = 2.0
+#: From here on it is not the request that was wrong.
+_SERVER_FAULT = 500
+
+
+class Member:
+    """Takes part in executions of other wraps.
+
+    Attributes
+    ----------
+    draining
+        Whether it takes on no more.
+    """
+
+    def __init__(self, runtime: Runtime, exchange: Exchange | None) -> None:
+        self._runtime = runtime
+        self._exchange = exchange
+        self._does: dict[str, Callable[[Line, Received], None]] = {CALL: self._called}
+        if exchange is not None:
+            more = {BEGIN: self._begun, OBJECTS: self._given, MOVED: self._moved}
+            self._does |= {kind: partial(does, exchange) for kind, does in more.items()}
+        #: Where the answers of executions go, by their numbers.
+        self._homes: dict[int, Line] = {}
+        self._answering: set[Line] = set()
+        self.draining = False
+
+    def awaits(self, line: Line) -> bool:
+        """Whether an answer is to go over a connection."""
+        return line in self._answering or line in self._homes.values()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is in hand."""
+        return bool(self._answering) or (self._exchange is not None and self._exchange.busy)
+
+    def got(self, line: Line, message: Received) -> None:
+        """Do what a message says. Raises ValueError or TypeError where it is none."""
+        does = self._does.get(message.kind)
+        if does is None:
+            raise ValueError("a message of an unknown kind")
+        does(line, message)
+
+    def gone(self, line: Line, why: Exception | None) -> None:
+        """A connection has ended: orderly where there is no reason."""
+        for number in [number for number, home in self._homes.items() if home is line]:
+            if why is None:
+                self._end(number, line)
+            else:
+                when = time.monotonic() + _UNASKED_S
+                self._runtime.loop.call_at(when, partial(self._end, number, line))
+
+    def _end(self, number: int, line: Line) -> None:
+        """Nobody awaits an execution's answer any more, unless over another connection."""
+        execution = self._exchange and self._exchange.get(number)
+        if execution and self._homes.get(number) is line:
+            execution.cancel()
+
+    def _called(self, line: Line, message: Received) -> None:
+        (seconds,) = message.fields
+        request = _request(message)
+        if self.draining:
+            line.close()
+            return
+        self._answering.add(line)
+        self._runtime.threads.start(partial(self._run, line, request, float(seconds)))
+
+    def _run(self, line: Line, asked: Request, seconds: float) -> None:
+        """Run what another wrap asks for, and give all of it back."""
+        runtime, arrived = self._runtime, time.monotonic()
+
+        def ended(_: Execution | None, outcome: Outcome) -> None:
+            line.send(self._answer(outcome, arrived))
+            self._answering.discard(line)
+
+        try:
+            engine = engine_of(runtime, asked)
+        except TaskError as error:
+            ended(None, error)
+            return
+        deadline = arrived + min(runtime.wrap.timeout_s, seconds)
+        Execution(runtime, engine, asked.objects, asked.ident, deadline, ended).start(own_run())
+
+    def _begun(self, exchange: Exchange, line: Line, message: Received) -> None:
+        seconds, home, routes, renewed = message.fields
+        request = _request(message)
+        number, arrived = request.ident.number, time.monotonic()
+        if exchange.get(number) is not None:  # its home's connection broke
+            self._homes[number] = line
+            return
+        if renewed:
+            line.send(Message(ANSWER, [UNKNOWN]))
+            return
+        if self.draining:
+            line.send(Message(ANSWER, [ENDING]))
+            return
+        try:
+            part = self._runtime.wrap.share_of(frozenset(request.tasks), request.gives)
+        except KeyError:
+            line.send(self._answer(other_plan(), arrived))
+            return
+
+        def ended(_: Execution, outcome: Outcome) -> None:
+            if home := self._homes.pop(number, None):
+                home.send(self._answer(outcome, arrived))
+
+        self._homes[number] = line
+        deadline = arrived + min(self._runtime.wrap.timeout_s, float(seconds))
+        peers = Peers(exchange, str(home), dict(routes), request.gives)
+        execution = Execution(
+            self._runtime, Engine(part), request.objects, request.ident, deadline, ended, peers
+        )
+        exchange.add(execution)
+        execution.start()
+
+    def _given(self, exchange: Exchange, line: Line, message: Received) -> None:
+        number, to, named = message.fields
+        given = given_in(named, message.content)
+        line.send(Message(ANSWER, [OK]))
+        if to == self._runtime.wrap.name:
+            exchange.deliver(int(number), given)
+            return
+        execution = exchange.get(int(number))
+        if execution is not None and isinstance(execution.peers, Home):
+            execution.event(execution.peers.relay, str(to), given)
+
+    def _moved(self, exchange: Exchange, line: Line, message: Received) -> None:
+        number, name, address = message.fields
+        execution = exchange.get(int(number))
+        here = execution.moved(str(name), str(address)) if execution is not None else None
+        line.send(Message(ANSWER, [UNKNOWN] if here is None else [OK, here]))
+
+    def _answer(self, outcome: Outcome, arrived: float) -> Message:
+        if isinstance(outcome, TaskError):
+            said: list[Unsent] = [unsent(told(self._runtime, outcome, arrived))]
+            return Message(ANSWER, [outcome.status], said)
+        return Message(ANSWER, [OK], answer(outcome, arrived))
+
+
+def told(runtime: Runtime, error: TaskError, arrived: float) -> str:
+    """What the caller is told of an error."""
+    cause = runtime.memory_kills.during(arrived) if error.status >= _SERVER_FAULT else None
+    if cause:
+        error.message = f"wrap {runtime.wrap.name}: {cause}: {error.message}"
+        print(f"wrap {runtime.wrap.name}: {cause}", file=sys.stderr)
+    return json.dumps(error.located(None, runtime.wrap.name).as_dict())
+
+
+def engine_of(runtime: Runtime, asked: Request) -> Engine | Instances:
+    """What runs the tasks of another wrap's request. Raises TaskError where it cannot."""
+    wrap = runtime.wrap
+    engine: Engine | Instances | None = None
+    try:
+        if wrap.instances:
+            engine = Asked(wrap, asked.tasks)
+            needed: set[Key] = set(map(given_to, asked.tasks))
+            missing: set[Key] = {task for task in asked.tasks if not wrap.runs(task)}
+        else:
+            part = wrap.part_of(tuple(asked.tasks), asked.gives)
+            engine, missing = Engine(part), set()
+            needed = {key for call in part.calls.values() for each in call for key in each.needs}
+        missing |= needed.difference(asked.tasks, asked.objects)
+    except KeyError as error:
+        missing = {error.args[0]}
+    if missing or engine is None or not asked.tasks:
+        raise other_plan()
+    return engine
+
+
+def other_plan() -> TaskError:
+    """A wrap is asked for what it does not run."""
+    message = "this wrap runs other tasks: deploy all wraps of one plan"
+    return TaskError("other-plan", message, status=400)
+
+
+def _request(message: Received) -> Request:
+    request = Request.read(iter(message.content))
+    if request is None:
+        raise ValueError("a message without a request")
+    return request

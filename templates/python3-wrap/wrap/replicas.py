@@ -1,0 +1,63 @@
+"""Where the replicas of another wrap take messages, as the gateway says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from wrap.errors import TaskError
+
+#: How long what the gateway said of addresses holds, in seconds: then there may be other replicas.
+_KNOWN_S = 5.0
+
+
+class Replicas:
+    """The replicas of a wrap that are known, which share executions by their numbers.
+
+    Parameters
+    ----------
+    ask
+        Says where one of them is; None where they take no messages.
+    reach
+        Connects to one. Raises OSError or ValueError where that cannot be.
+    """
+
+    def __init__(self, ask: Callable[[], str | None], reach: Callable[[str], None]) -> None:
+        self._ask = ask
+        self._reach = reach
+        self._known: tuple[str, ...] = ()
+        self._asked = -_KNOWN_S
+        self._asking = threading.Lock()
+
+    def of(self, execution: int) -> str | None:
+        """The replica for an execution, the same one as long as it is there; None where none is."""
+        if self._is_old() and self._asking.acquire(blocking=not self._known):
+            try:
+                if self._is_old():
+                    self._learn(self._ask())
+            except (OSError, ValueError, TaskError) as error:
+                print(f"no address of a wrap: {error}")
+            finally:
+                self._asked = time.monotonic()
+                self._asking.release()
+        known = self._known
+        return known[execution % len(known)] if known else None
+
+    def _is_old(self) -> bool:
+        return time.monotonic() >= self._asked + _KNOWN_S
+
+    def _learn(self, told: str | None) -> None:
+        if told is not None and told not in self._known:
+            self._reach(told)
+            self._known = tuple(sorted((*self._known, told)))
+
+    def forget(self, address: str) -> None:
+        """It has ended, or does not answer: it is asked anew where there are others."""
+        if address in self._known:
+            self._known = tuple(each for each in self._known if each != address)
+            self._asked = -_KNOWN_S
+
+    def ask_again(self) -> None:
+        """Believe nothing any more of what the gateway has not just said."""
+        self._asked = -_KNOWN_S
