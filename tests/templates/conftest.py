@@ -268,10 +268,14 @@ def _write(folder: Path, files: dict[str, str]) -> None:
 
 @dataclass
 class FakeGateway:
-    """Passes /function/NAME on to a port, as the gateway does; counts calls and what it hung up."""
+    """Passes /function/NAME on to a port, as the gateway does; counts calls and what it hung up.
+
+    Of a wrap that has an address here it says that the wrap takes messages there.
+    """
 
     url: str
     ports: dict[str, int] = field(default_factory=dict)
+    addresses: dict[str, str] = field(default_factory=dict)
     hangs_up: bool = False
     closed: int = 0
     calls: int = 0
@@ -294,6 +298,9 @@ def gateway() -> Iterator[FakeGateway]:
 
         def _pass_on(self, body: bytes) -> None:
             name, _, path = self.path.removeprefix("/function/").partition("/")
+            if path == "_/address" and name in fake.addresses:
+                self._send(200, fake.addresses[name].encode(), "text/plain")
+                return
             if name not in fake.ports:
                 self._send(404, b"no such function", "text/plain")
                 return
@@ -303,6 +310,8 @@ def gateway() -> Iterator[FakeGateway]:
                 response = connection.getresponse()
                 self._send(response.status, response.read(), response.headers["Content-Type"])
                 self.close_connection = fake.hangs_up
+            except ConnectionError as error:
+                self._send(502, str(error).encode(), "text/plain")
             finally:
                 connection.close()
 

@@ -31,6 +31,9 @@ class Data:
         """Keep one of them no longer."""
         self._objects.pop(key, None)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._objects
+
     def __getitem__(self, key: Key) -> Object:
         return self._objects[key]
 

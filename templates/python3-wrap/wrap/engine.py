@@ -6,7 +6,7 @@ are to be called). It knows no socket, clock or thread, and nothing of what the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -161,7 +161,7 @@ class Part:
         self._order = order
         self.place_of = place_of
         self.gives = gives
-        self._sources = sources
+        self.sources = sources
         self._group_of = groups(buckets, place_of)
         self.awaiting: dict[int, list[int]] = {}
         for index, bucket in enumerate(buckets):
@@ -226,14 +226,14 @@ class Part:
     def _users(self) -> dict[Key, list[int]]:
         users: dict[Key, list[int]] = {}
         for task in self.place_of:
-            for key in keys(self._sources[task]):
+            for key in keys(self.sources[task]):
                 users.setdefault(key, []).append(task)
         return users
 
     def _call(self, place: Place, tasks: list[int], users: Mapping[Key, list[int]]) -> Call:
         """A process keeps what it gives for its own later calls; another wrap forgets it."""
         inside = frozenset(tasks)
-        needed = dict.fromkeys(key for task in tasks for key in keys(self._sources[task]))
+        needed = dict.fromkeys(key for task in tasks for key in keys(self.sources[task]))
         gives = frozenset(
             task
             for task in tasks
@@ -260,7 +260,7 @@ class Engine:
         self._left = set(part.place_of)
 
     @property
-    def left(self) -> Collection[int]:
+    def left(self) -> Set[int]:
         """The tasks that have not ended."""
         return self._left
 
@@ -298,6 +298,36 @@ class Engine:
     def due(self, _: int) -> Step:
         """Nothing waits for a time."""
         return Step([], [])
+
+    def again(self, process: int, lost: Collection[int], held: Container[Key]) -> Call:
+        """What a process in the place of one that ended is called for first.
+
+        That is what it had not answered, and of what it had those tasks whose objects nobody else
+        holds and that others in it still need.
+
+        Parameters
+        ----------
+        lost
+            The tasks that it was called for and had not answered.
+        held
+            The objects that are here.
+        """
+        part = self.part
+        needed = [task for task in part.tasks_at(process) if task in self._left]
+        found = set(lost)
+        while needed:
+            for key in keys(part.sources[needed.pop()]):
+                if key is None or part.place_of.get(key) != process:
+                    continue
+                if key not in self._left and key not in held and key not in found:
+                    found.add(key)
+                    needed.append(key)
+        tasks = tuple(task for task in part.place_of if task in found)
+        needs = dict.fromkeys(key for task in tasks for key in keys(part.sources[task]))
+        calls = (call for calls in part.calls.values() for call in calls)
+        gives = frozenset().union(*(call.gives for call in calls if call.place == process))
+        outside = tuple(key for key in needs if key not in found)
+        return Call(process, tasks, outside, gives & found)
 
     def _fire(self, bucket: int, step: Step) -> None:
         step.begins.extend(self.part.buckets[bucket].starts)

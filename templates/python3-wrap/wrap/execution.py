@@ -16,7 +16,7 @@ import math
 import select
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -138,6 +138,10 @@ class Execution:
         #: Wraps that no thread calls yet, and for what.
         self._uncalled: list[tuple[str, Request]] = []
         self._runs: dict[int, Run] = {}
+        #: How often each task has begun again.
+        self._begun_again: dict[int, int] = {}
+        #: Calls that wait until a process has ended, and another is in its place.
+        self._held_back: dict[int, list[Call]] = {}
         #: Until when each task may run that has begun.
         self._limits: dict[int, float] = {}
         self._delays: dict[int, Timer] = {}
@@ -387,7 +391,8 @@ class Execution:
         given_up, in_processes = list[int](), dict[int, list[int]]()
         for number in late:
             place = self._part.place_of[number]
-            if isinstance(place, int) and place in self._taken and self._engine.goes_on:
+            goes_on = self._engine.goes_on or self._may_begin_again(number)
+            if isinstance(place, int) and place in self._taken and goes_on:
                 in_processes.setdefault(place, []).append(number)
             else:
                 given_up.append(number)
@@ -395,11 +400,16 @@ class Execution:
             self._limits.update(dict.fromkeys(its, self._deadline))  # they fail when it has ended
             died = ProcessDiedError("was killed, as a task of it hung")
             self._lose(process, died, its, error)
+        again = list[int]()
         for number in given_up:
             if run := self._runs.pop(number, None):
                 self._runtime.threads.give_up(run)
                 run.cancel()
-        self._start_here(self._failed(given_up, error))
+                if not self._engine.goes_on and self._may_begin_again(number):
+                    again.append(number)  # what was lost is the thread, and it may come back
+        self._note_again(again)
+        failed = [number for number in given_up if number not in again]
+        self._start_here(again + self._failed(failed, error))
 
     def _lose(
         self,
@@ -408,11 +418,12 @@ class Execution:
         late: Collection[int] = (),
         error: TaskError | None = None,
     ) -> None:
-        """Go on without a process; what it had to answer fails when that has ended.
+        """Go on without a process; what it had to answer begins again, or fails, when it has ended.
 
         Those that were `late` fail with `error`.
         """
         process = self._taken.pop(number).process
+        self._held_back[number] = []
         self._runtime.loop.forget(process)
         self._runtime.threads.start(partial(self._bury, number, process, died, late, error))
 
@@ -428,10 +439,41 @@ class Execution:
         self._give(number, process)
 
         def handle() -> None:
-            begins = self._failed(late, error or failure)
-            self._start_here(begins + self._failed(process.owed, failure))
+            held_back = self._held_back.pop(number)
+            lost = process.owed & self._unanswered()
+            again = {
+                task
+                for task in lost
+                if self._may_begin_again(task) and not (self._engine.goes_on and task in late)
+            }
+            begins = self._failed(lost.intersection(late) - again, error or failure)
+            begins += self._failed(lost - again, failure)
+            self._note_again(again)
+            call = self._engine.again(number, again, self.data)
+            if call.tasks:
+                self._call_process(number, call)
+            for call in held_back:
+                self._call_process(number, call)
+            self._start_here(begins)
 
         self.event(handle)
+
+    def _may_begin_again(self, number: int) -> bool:
+        return self._begun_again.get(number, 0) + 1 < self._runtime.wrap.attempts
+
+    def _note_again(self, numbers: Iterable[int]) -> None:
+        """Tasks begin once more."""
+        now = time.monotonic()
+        for number in numbers:
+            self._begun_again[number] = self._begun_again.get(number, 0) + 1
+            if number in self._limits:  # else it had only been called for
+                self._limits[number] = self._limit(number, now)
+                self._wake_at(self._limits[number])
+
+    def _unanswered(self) -> Set[int]:
+        """What has begun or may still begin, of a workflow that decides only what has begun."""
+        left = self._engine.left
+        return self._limits.keys() if isinstance(left, bool) else left
 
     def _failed(self, numbers: Iterable[int], error: TaskError) -> list[int]:
         """Tasks have failed; which begin in this process then. Raises the error if none can."""
@@ -448,9 +490,9 @@ class Execution:
         """Take in results; which tasks begin in this process."""
         steps, given = list[Step](), list[Result]()
         for result in results:
-            self._results.append(result)
             if self._limits.pop(result.task, None) is None:
-                continue  # it was given up
+                continue  # it was given up, or has answered before its process was lost
+            self._results.append(result)
             output = result.output
             if self.peers is not None:
                 self.here.add(result.task)
@@ -500,6 +542,9 @@ class Execution:
             self.event(lambda: self._go_on(turn, self._ended(results)))
 
     def _call_process(self, number: int, call: Call) -> None:
+        if number in self._held_back:  # what it needs may have to be made again
+            self._held_back[number].append(call)
+            return
         taken = self._taken.get(number) or self._take(number, call)
         needs = [key for key in call.needs if key not in taken.has]
         taken.has.update(needs)
@@ -557,7 +602,7 @@ class Execution:
             results = process.receive()
         except ProcessDiedError as error:
             process.owed.update(process.owed or self._part.tasks_at(number))
-            if self._engine.goes_on:
+            if self._engine.goes_on or all(map(self._may_begin_again, process.owed)):
                 self._lose(number, error)
             else:
                 self._outcome = partial(self._died, process, error)
@@ -618,7 +663,8 @@ class Execution:
         self.event(partial(self._ended_here, turn, result))
 
     def _ended_here(self, turn: _Turn, result: Result) -> None:
-        if self._runs.pop(result.task, None) is not None:  # else it was given up
+        if self._runs.get(result.task) is turn.run:  # else it was given up
+            del self._runs[result.task]
             self._go_on(turn, self._ended([result]))
 
     def _go_on(self, turn: _Turn, begins: list[int]) -> None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
 
 from wrap.data import Data
 from wrap.declaration import Entry, Wrap
-from wrap.engine import MAIN, Call, Place, Step, given_to
+from wrap.engine import MAIN, Call, Key, Place, Step, given_to
 from wrap.errors import TaskError
 from wrap.objects import JSON, Object
 from wrap.states import machine as states
@@ -77,6 +77,11 @@ class Instances(ABC):
     @abstractmethod
     def due(self, number: int) -> Step:
         """What begins when a time has passed."""
+
+    def again(self, process: int, lost: Collection[int], held: Container[Key]) -> Call:
+        """What a process in the place of one that ended is called for: what that had not done."""
+        (call,) = _calls({process: sorted(lost)})
+        return call
 
     def together(self, steps: Sequence[Step]) -> Step:
         """What events at once lead to; each place is called once."""

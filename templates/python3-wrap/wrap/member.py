@@ -46,6 +46,8 @@ class Member:
             self._does |= {kind: partial(does, exchange) for kind, does in more.items()}
         #: Where the answers of executions go, by their numbers.
         self._homes: dict[int, Line] = {}
+        #: Answers whose homes' connections broke.
+        self._unsent: dict[int, Message] = {}
         self._answering: set[Line] = set()
         self.draining = False
 
@@ -80,6 +82,9 @@ class Member:
         if execution and self._homes.get(number) is line:
             execution.cancel()
 
+    def _forget(self, number: int) -> None:
+        self._unsent.pop(number, None)
+
     def _called(self, line: Line, message: Received) -> None:
         (seconds,) = message.fields
         request = _request(message)
@@ -113,7 +118,7 @@ class Member:
             self._homes[number] = line
             return
         if renewed:
-            line.send(Message(ANSWER, [UNKNOWN]))
+            line.send(self._unsent.pop(number, Message(ANSWER, [UNKNOWN])))
             return
         if self.draining:
             line.send(Message(ANSWER, [ENDING]))
@@ -125,8 +130,11 @@ class Member:
             return
 
         def ended(_: Execution, outcome: Outcome) -> None:
-            if home := self._homes.pop(number, None):
-                home.send(self._answer(outcome, arrived))
+            answer = self._answer(outcome, arrived)
+            if not self._homes.pop(number).send(answer):
+                self._unsent[number] = answer
+                forget = partial(self._forget, number)
+                self._runtime.loop.call_at(time.monotonic() + _UNASKED_S, forget)
 
         self._homes[number] = line
         deadline = arrived + min(self._runtime.wrap.timeout_s, float(seconds))

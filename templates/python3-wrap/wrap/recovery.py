@@ -42,11 +42,12 @@ def to_run_again(
     """
     found: dict[str, set[int]] = {}
     gone = list[int]()
+    used = {needed for task in wrap_of for needed in needs(task)}.union(wanted)
     for task, place in wrap_of.items():
         if place == lost:
             waiting = {*takers[task], *([home] if task in wanted else [])}
             missing = any(task not in has[taker] for taker in waiting if taker in has)
-            if missing or not waiting:
+            if missing or task not in used:  # of what nobody uses nobody knows whether it ended
                 gone.append(task)
     while gone:
         task = gone.pop()

@@ -1,0 +1,362 @@
+"""Wraps that take part in each other's executions: straight to consumers, and after losses."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMES = ("test-home", "test-far", "test-near")
+#: Notes that it has run, and waits or ends where its folder says so.
+HANDLER = """
+import json, os, pathlib, time
+
+FOLDER = pathlib.Path({folder!r})
+
+def handle(req):
+    text = req if isinstance(req, str) else req.decode()
+    with open(FOLDER / "ran-{name}", "a") as ran:
+        ran.write("x")
+    with open(FOLDER / "pid-{name}", "w") as pid:
+        pid.write(str(os.getpid()))
+    (FOLDER / "began-{name}").touch()
+    while (FOLDER / "hold-{name}").exists():
+        time.sleep(0.005)
+    if (FOLDER / "die-{name}").exists():
+        (FOLDER / "die-{name}").unlink()
+        os.kill(os.getpid(), 9)
+    return json.dumps(["{name}", text])
+"""
+
+
+class Cluster:
+    """Three wraps of one workflow; each of the others is reached through a relay of ours."""
+
+    def __init__(self, image: Any, start: Any, gateway: Any, folder: Path) -> None:
+        self._image, self._start, self._gateway, self.folder = image, start, gateway, folder
+        self._images: dict[str, Path] = {}
+        self.servers: dict[str, Any] = {}
+
+    def begin(
+        self,
+        place: dict[int, tuple[str, int]],
+        inputs: dict[int, Any],
+        output: Any,
+        attempts: int = 2,
+        mechanism: str = "pool",
+        trigger: str = "data",
+        timeout_s: float = 30.0,
+    ) -> None:
+        """Tasks by their wraps and processes; task 3 runs function f3."""
+        from wrap.engine import keys
+        from wrap.triggers import buckets
+
+        needs = {task: [k for k in keys(of) if k is not None] for task, of in inputs.items()}
+        level: dict[int, int] = {}
+        for task in inputs:
+            level[task] = 1 + max((level[each] for each in needs[task]), default=-1)
+        stages = [[t for t in inputs if level[t] == n] for n in range(max(level.values()) + 1)]
+        made = buckets(needs, stages, trigger)  # type: ignore[arg-type]
+        for name in NAMES:
+            tasks = {task: f"f{task}" for task, (where, _) in place.items() if where == name}
+            last = max((process for where, process in place.values() if where == name), default=0)
+            self._images[name] = self._image(
+                {f: HANDLER.format(folder=str(self.folder), name=f) for f in tasks.values()},
+                [[t for t in tasks if place[t][1] == p] for p in range(last + 1)],
+                tasks=tasks,
+                name=name,
+                mechanism=mechanism,
+                inputs=inputs,
+                buckets=[(list(awaits), list(starts)) for awaits, starts in made],
+                remotes={
+                    other: {t: f"f{t}" for t, (where, _) in place.items() if where == other}
+                    for other in NAMES
+                    if other != name
+                },
+                entry={"output": output} if name == NAMES[0] else None,
+                attempts=attempts,
+                timeout_s=timeout_s,
+            )
+        secrets = self.folder / "secrets"
+        secrets.mkdir()
+        (secrets / "chiron-direct").write_text("a secret")
+        for name in NAMES:
+            self.start(name)
+
+    def start(self, name: str) -> None:
+        settings = {"secrets_dir": str(self.folder / "secrets"), "chiron_trace_key": "key"}
+        server = self._start(self._images[name], gateway_url=self._gateway.url, **settings)
+        self.servers[name] = server
+        self._gateway.ports[name] = server.port
+
+    def ask(self, body: str = "in") -> Any:
+        return self.servers[NAMES[0]].request(body=body)
+
+    def kill(self, name: str) -> None:
+        self.servers[name].process.kill()
+        self.servers[name].process.wait()
+        self.start(name)
+
+    def hold(self, *names: str) -> None:
+        for name in names:
+            (self.folder / f"hold-{name}").touch()
+
+    def let_go(self, *names: str) -> None:
+        for name in names:
+            (self.folder / f"hold-{name}").unlink()
+
+    def has_begun(self, name: str) -> bool:
+        return (self.folder / f"began-{name}").exists()
+
+    def runs(self, name: str) -> int:
+        with suppress(OSError):
+            return len((self.folder / f"ran-{name}").read_text())
+        return 0
+
+
+@pytest.fixture
+def cluster(wrap_image: Any, start: Any, gateway: Any, tmp_path: Path) -> Cluster:
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    return Cluster(wrap_image, start, gateway, folder)
+
+
+#: 0 in the home, then 1 and 2 far, 3 near, 4 in the home again.
+CHAIN_INPUTS: dict[int, Any] = {0: None, 1: 0, 2: 1, 3: 2, 4: 3}
+
+
+def chain(far: int = 0, near: int = 0) -> dict[int, tuple[str, int]]:
+    home, distant, close = NAMES
+    return {0: (home, 0), 1: (distant, far), 2: (distant, far), 3: (close, near), 4: (home, 0)}
+
+
+def nested(inputs: dict[int, Any], output: Any, request: str) -> str:
+    """What the handlers make of a request."""
+    made: dict[int, str] = {}
+
+    def of(source: Any) -> str:
+        if source is None:
+            return request
+        if isinstance(source, list):
+            return "[" + ",".join(made[each] for each in source) + "]"
+        return made[source]
+
+    for task, source in inputs.items():
+        made[task] = json.dumps([f"f{task}", of(source)])
+    return of(output)
+
+
+def test_what_a_task_gives_goes_straight_to_who_waits_for_it(
+    cluster: Cluster, in_background: Any, eventually: Callable[..., bool], gateway: Any
+) -> None:
+    cluster.begin(chain(), CHAIN_INPUTS, 4)
+    assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
+    (cluster.folder / "began-f3").unlink()
+    (cluster.folder / "began-f2").unlink()
+    cluster.hold("f2")
+    answer = in_background(cluster.ask)
+    assert eventually(lambda: cluster.has_begun("f2"))
+    home = cluster.servers[NAMES[0]].process
+    home.send_signal(signal.SIGSTOP)
+    cluster.let_go("f2")
+    assert eventually(lambda: cluster.has_begun("f3"))
+    home.send_signal(signal.SIGCONT)
+    assert answer.result().text == nested(CHAIN_INPUTS, 4, "in")
+    assert gateway.calls == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_graph_over_wraps_and_processes_answers_right(cluster: Cluster, seed: int) -> None:
+    order = random.Random(seed)
+    inputs: dict[int, Any] = {}
+    for task in range(12):
+        chosen = sorted(order.sample(list(inputs), min(len(inputs), order.randrange(4))))
+        inputs[task] = chosen[0] if len(chosen) == 1 and order.random() < 0.5 else chosen or None
+    place = {task: (order.choice(NAMES), order.randrange(3)) for task in inputs}
+    output = sorted(order.sample(list(inputs), 3))
+    cluster.begin(
+        place,
+        inputs,
+        output,
+        mechanism=("fork", "pool")[seed % 2],
+        trigger=("stage", "data")[seed // 2 % 2],
+    )
+    for number in range(3):
+        assert cluster.ask(f"n{number}").text == nested(inputs, output, f"n{number}")
+    for task in inputs:
+        assert cluster.runs(f"f{task}") == 3
+
+
+@pytest.mark.parametrize("held", ["f1", "f2", "f3", "f4"])
+def test_a_wrap_that_was_killed_costs_no_answer(
+    cluster: Cluster, in_background: Any, eventually: Callable[..., bool], held: str
+) -> None:
+    """The far wrap is killed before, while and after its tasks run."""
+    cluster.begin(chain(), CHAIN_INPUTS, 4)
+    cluster.hold(held)
+    answer = in_background(cluster.ask)
+    assert eventually(lambda: cluster.has_begun(held))
+    cluster.kill(NAMES[1])
+    cluster.let_go(held)
+    assert answer.result().text == nested(CHAIN_INPUTS, 4, "in")
+    assert cluster.runs("f0") == 1
+    # What has reached its consumer is not run again.
+    assert cluster.runs("f2") == (2 if held == "f2" else 1)
+
+
+def test_with_one_attempt_a_lost_wrap_is_an_error_that_names_it(
+    cluster: Cluster, in_background: Any, eventually: Callable[..., bool]
+) -> None:
+    cluster.begin(chain(), CHAIN_INPUTS, 4, attempts=1)
+    cluster.hold("f2")
+    answer = in_background(cluster.ask)
+    assert eventually(lambda: cluster.has_begun("f2"))
+    cluster.kill(NAMES[1])
+    said = answer.result()
+    assert (said.status, said.json["code"], said.json["wrap"]) == (500, "remote", NAMES[1])
+    cluster.let_go("f2")
+    assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+@pytest.mark.parametrize("name", ["f1", "f2", "f3"])
+def test_a_process_that_was_killed_costs_no_answer(
+    cluster: Cluster, mechanism: str, name: str
+) -> None:
+    cluster.begin(chain(far=1, near=1), CHAIN_INPUTS, 4, mechanism=mechanism)
+    (cluster.folder / f"die-{name}").touch()
+    assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
+    assert cluster.runs(name) == 2
+    # Only what was needed and gone has run again: f1's object was nowhere but in its process.
+    assert cluster.runs("f1") == (1 if name == "f3" else 2)
+    assert cluster.runs("f0") == cluster.runs("f4") == 1
+
+
+def test_an_error_in_another_wrap_is_the_answer_and_ends_all_of_it(
+    cluster: Cluster, in_background: Any, eventually: Callable[..., bool]
+) -> None:
+    cluster.begin({**chain(), 5: (NAMES[2], 1)}, {**CHAIN_INPUTS, 5: 0}, [4, 5])
+    cluster.hold("f5")
+    far = cluster.folder / "die-f5"
+    answer = in_background(cluster.ask)
+    assert eventually(lambda: cluster.has_begun("f5"))
+    pid = int((cluster.folder / "pid-f5").read_text())
+    far.touch()
+    cluster.let_go("f5")
+    assert answer.result().text == nested({**CHAIN_INPUTS, 5: 0}, [4, 5], "in")
+    assert int((cluster.folder / "pid-f5").read_text()) != pid
+
+
+def test_when_the_home_has_answered_nothing_goes_on_elsewhere(
+    cluster: Cluster, eventually: Callable[..., bool]
+) -> None:
+    """The deadline passes while a task hangs in a further process of another wrap."""
+    cluster.begin({**chain(), 5: (NAMES[2], 1)}, {**CHAIN_INPUTS, 5: 0}, [4, 5], timeout_s=1.0)
+    cluster.ask()
+    (cluster.folder / "began-f5").unlink(missing_ok=True)
+    cluster.hold("f5")
+    said = cluster.ask()
+    assert (said.status, said.json["code"]) == (504, "timeout")
+    assert (said.json["function"], said.json["wrap"]) == ("f5", NAMES[2])
+    pid = int((cluster.folder / "pid-f5").read_text())
+    assert eventually(lambda: not Path(f"/proc/{pid}").exists())
+
+
+class Relay:
+    """Passes connections on to a wrap, and can cut them."""
+
+    def __init__(self, to: tuple[str, int]) -> None:
+        self._to = to
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1 {self._listener.getsockname()[1]}"
+        self._open: list[socket.socket] = []
+        self._cut: set[socket.socket] = set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> int:
+        """End all connections, as a network does that fails; how many there were."""
+        pairs, self._open = self._open, []
+        self._cut.update(pairs)
+        for each in pairs:
+            with suppress(OSError):
+                # No orderly end: what is on its way is gone.
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                each.shutdown(socket.SHUT_RD)
+                each.close()
+        return len(pairs)
+
+    def close(self) -> None:
+        self._listener.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                far = socket.create_connection(self._to)
+                self._open += [near, far]
+                for one, other in ((near, far), (far, near)):
+                    threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
+
+    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while piece := one.recv(1 << 16):
+                other.sendall(piece)
+            if one not in self._cut:
+                other.shutdown(socket.SHUT_WR)
+
+
+@pytest.fixture
+def relayed(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> Iterator[dict[str, Relay]]:
+    """Stands between wraps and what the gateway says of their addresses."""
+    relays: dict[str, Relay] = {}
+    yield relays
+    for each in relays.values():
+        each.close()
+
+
+@pytest.mark.parametrize("held", ["f1", "f3"])
+def test_a_connection_that_is_cut_costs_no_answer(
+    cluster: Cluster,
+    gateway: Any,
+    relayed: dict[str, Relay],
+    in_background: Any,
+    eventually: Callable[..., bool],
+    held: str,
+) -> None:
+    cluster.begin(chain(), CHAIN_INPUTS, 4)
+    for name in NAMES[1:]:
+        host, port = cluster.servers[name].request("GET", "/_/address").text.split()
+        relayed[name] = Relay((host, int(port)))
+        gateway.addresses[name] = relayed[name].address
+    assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
+    cluster.hold(held)
+    (cluster.folder / f"began-{held}").unlink()
+    answer = in_background(cluster.ask)
+    assert eventually(lambda: cluster.has_begun(held))
+    assert all(relay.cut() for relay in relayed.values())
+    cluster.let_go(held)
+    assert answer.result().text == nested(CHAIN_INPUTS, 4, "in")
+    assert [cluster.runs(f"f{task}") for task in CHAIN_INPUTS] == [2] * len(CHAIN_INPUTS)
+
+
+def test_many_at_once_with_a_wrap_killed_are_all_right(
+    cluster: Cluster, in_background: Any, eventually: Callable[..., bool]
+) -> None:
+    cluster.begin(chain(far=1), CHAIN_INPUTS, 4)
+    answers = [in_background(cluster.ask, f"n{number}") for number in range(60)]
+    assert eventually(lambda: cluster.runs("f2") >= 5)
+    cluster.kill(NAMES[1])
+    for number, answer in enumerate(answers):
+        assert answer.result().text == nested(CHAIN_INPUTS, 4, f"n{number}")
+    assert re.fullmatch("x{60,}", (cluster.folder / "ran-f3").read_text())
+    assert cluster.runs("f4") >= len(answers)
