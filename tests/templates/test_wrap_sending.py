@@ -31,7 +31,8 @@ WRAP = Wrap(
     buckets=[([], [OWN, REMOTE])],
     mechanism="fork",
     timeout_s=BOUND_S,
-    entry=Entry(REMOTE, {"second": {REMOTE: "f"}}),
+    entry=Entry(REMOTE),
+    remotes={"second": {REMOTE: "f"}},
 )
 IDENT = Ident()
 
