@@ -236,9 +236,17 @@ def test_a_process_that_was_killed_costs_no_answer(
     (cluster.folder / f"die-{name}").touch()
     assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
     assert cluster.runs(name) == 2
-    # Only what was needed and gone has run again: f1's object was nowhere but in its process.
-    assert cluster.runs("f1") == (1 if name == "f3" else 2)
-    assert cluster.runs("f0") == cluster.runs("f4") == 1
+    others = {f"f{task}" for task in CHAIN_INPUTS} - {name}
+    assert [cluster.runs(other) for other in others] == [1] * len(others)
+
+
+def test_what_only_a_lost_process_had_is_made_again(cluster: Cluster) -> None:
+    """f1 gives more than leaves a process that nobody else waits for."""
+    cluster.begin(chain(far=1, near=1), CHAIN_INPUTS, 4)
+    (cluster.folder / "die-f2").touch()
+    request = "x" * 100_000
+    assert cluster.ask(request).text == nested(CHAIN_INPUTS, 4, request)
+    assert [cluster.runs(f"f{task}") for task in CHAIN_INPUTS] == [1, 2, 2, 1, 1]
 
 
 def test_an_error_in_another_wrap_is_the_answer_and_ends_all_of_it(

@@ -25,6 +25,9 @@ from wrap.threads import ThreadPool
 
 #: Runs a task, with what gives its input, for an execution in the process of that number.
 RunTask = Callable[[int, Callable[[], Object], Ident, int], Result]
+#: What has no more bytes leaves the process even where nobody else needs it: if the process is
+#: lost, the task need not run again.
+_KEPT = 1 << 12
 #: How many different groups of tasks are remembered.
 _PARTS = 1024
 
@@ -106,7 +109,8 @@ class _Child:
         """
         with self._sending:
             begins = group.ended(result)
-            if result.task not in group.request.gives:
+            output = result.output
+            if result.task not in group.request.gives and output and output.size > _KEPT:
                 result.output = None
             result.ready, self._ready = self._ready, None
             with contextlib.suppress(ConnectionError):  # nobody awaits it any more: we are killed

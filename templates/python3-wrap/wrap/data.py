@@ -31,6 +31,11 @@ class Data:
         """Keep one of them no longer."""
         self._objects.pop(key, None)
 
+    @property
+    def size(self) -> int:
+        """The bytes of all of them."""
+        return sum(each.size for each in self._objects.values())
+
     def __contains__(self, key: object) -> bool:
         return key in self._objects
 

@@ -216,13 +216,6 @@ class Part:
                 last[task] = before | {place: number}
         return self.processes - unordered
 
-    @cached_property
-    def sent(self) -> frozenset[int]:
-        """The tasks whose objects come to be here."""
-        calls = (call for calls in self.calls.values() for call in calls)
-        given = (call.tasks if call.place == MAIN else call.gives for call in calls)
-        return frozenset(task for tasks in given for task in tasks)
-
     def _users(self) -> dict[Key, list[int]]:
         users: dict[Key, list[int]] = {}
         for task in self.place_of:

@@ -43,6 +43,9 @@ _SENDING_S = 0.02
 #: longer than a message takes, and short beside most tasks.
 _MOMENT_MS = 1
 
+#: Bytes of all objects of an execution whose answer is made in a moment.
+_SMALL = 1 << 16
+
 #: What becomes of an execution: its results, or why there are none.
 Outcome = list[Result] | TaskError
 
@@ -256,11 +259,16 @@ class Execution:
                     timer.cancel()
             for taken in self._taken.values():
                 self._runtime.loop.forget(taken.process)
-        if self._runtime.loop.is_here:  # to end a process takes time, and so may an answer
+        if self._runtime.loop.is_here and not self._ends_at_once():
             with contextlib.suppress(RuntimeError):  # no thread can be had
                 self._runtime.threads.start(self._finish)
                 return
         self._finish()
+
+    def _ends_at_once(self) -> bool:
+        """Whether there is nothing to be ended and a small answer: either may take time."""
+        running = self._taken or self._runs or callable(self._outcome)
+        return not running and not self.ident.watch.traced and self.data.size <= _SMALL
 
     def _finish(self) -> None:
         """End what is still running, give back what was taken, and answer."""
@@ -503,8 +511,8 @@ class Execution:
                 error = TaskError.from_dict(result.error, status=500)
                 steps.append(self._noted(self._engine.failed(result.task, error)))
                 continue
-            if result.task in self._part.sent:
-                self.data.add({result.task: output or Object("")})
+            if output is not None and not self._engine.goes_on:
+                self.data.add({result.task: output})
             # One may begin another one whose result is here already.
             steps.append(self._noted(self._engine.ended(result.task, output)))
         if self.peers is not None:

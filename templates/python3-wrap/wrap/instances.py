@@ -41,7 +41,6 @@ class Instances(ABC):
 
     goes_on = True
     in_order: frozenset[int] = frozenset()
-    sent: Collection[int] = ()
 
     def __init__(self, wrap: Wrap, gives: Collection[int] = ()) -> None:
         self.wrap = wrap

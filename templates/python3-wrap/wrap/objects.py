@@ -40,6 +40,11 @@ class Object:
         self._value = value
         self.content_type = content_type
 
+    @property
+    def size(self) -> int:
+        """Its bytes, or of a text its characters."""
+        return len(self._value)
+
     def text(self, errors: str = "replace") -> str:
         """It as a text: what is no UTF-8 becomes what `errors` says, as in `bytes.decode`.
 
