@@ -13,11 +13,12 @@ from cli.output import emit, progress, table
 from cli.place import embedded_gateway, launcher_on
 from evaluation.bench.machine import this_machine
 from evaluation.runtime.costs import PARTS, QUICK_ROUNDS, ROUNDS, measure_runtime
+from evaluation.runtime.reruns import measure_reruns
 from evaluation.runtime.rounds import Figure, RuntimeReport
 from openfaas.client import Gateway
 
 _COLUMNS = ["what", "median", "p25", "p75", "unit"]
-_OTHERS = "others"
+_OTHERS, _RERUNS = "others", "reruns"
 
 
 @click.command("runtime")
@@ -25,9 +26,10 @@ _OTHERS = "others"
 @click.option(
     "--part",
     "chosen",
-    type=click.Choice([*(part.name for part in PARTS), _OTHERS]),
+    type=click.Choice([*(part.name for part in PARTS), _RERUNS, _OTHERS]),
     multiple=True,
-    help=f"Measure this part only; may be repeated. {_OTHERS} compares with Ray and Dask.",
+    help=f"Measure this part only; may be repeated. {_OTHERS} compares with Ray and Dask, "
+    f"{_RERUNS} has functions crash.",
 )
 @options.output("out")
 @options.as_json
@@ -47,6 +49,8 @@ def command(quick: bool, chosen: tuple[str, ...], output: Path, as_json: bool) -
     with embedded_gateway() as url, Gateway(url) as gateway:
         rounds = QUICK_ROUNDS if quick else ROUNDS
         found = measure_runtime(launcher_on(gateway), rounds, progress, parts)
+        if _RERUNS in chosen:
+            found += measure_reruns(launcher_on(gateway), rounds, progress)
     report = RuntimeReport(machine=this_machine(), command=command_line(), figures=found)
     emit(report, output / f"{'-'.join(['runtime', *chosen])}.json", as_json)
     _show(report)

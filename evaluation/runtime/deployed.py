@@ -59,6 +59,7 @@ def shape(
     mechanism: str = "fork",
     memory_mib: int = _MEMORY_MIB,
     path: WrapPath = "direct",
+    attempts: int = 2,
 ) -> Shape:
     """A workflow whose tasks all use `function`; each stage takes the outputs of the one before."""
     workflow_name = f"chiron-evaluate-{name}"
@@ -87,6 +88,7 @@ def shape(
         format=2,
         workflow=workflow_name,
         planner="pgp",
+        attempts=attempts,
         wraps=wraps,
         cpus=_CPUS * len(wraps),
     )

@@ -1,0 +1,119 @@
+"""What crashes cost where tasks run again, and where whole workflows do.
+
+References
+----------
+Pheromone (TNET'24), section VI: a chain of four sleeps of 100 ms, each of which crashes with a
+probability of 1 %. Nothing tells a client there that a function has crashed, so that it asks again
+when 800 ms are over; here an error tells it at once. Both are measured.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import NamedTuple
+
+from deployment.launcher import Launcher
+from evaluation.runtime.deployed import PROCESS, Client, direct, shape, workflows
+from evaluation.runtime.handlers import crashing
+from evaluation.runtime.rounds import Figure
+from workflow.errors import ChironError
+
+_CRASHING = "chiron-evaluate-crashing"
+_CHAIN, _CLIENTS, _REQUESTS_A_ROUND = 4, 8, 20
+#: When the paper's client asks again, in seconds.
+_PATIENCE_S = 0.8
+_RESAMPLED = 200
+_REQUEST = b"{}"
+
+
+class _Way(NamedTuple):
+    """How a crash is coped with: the attempts of a task, and whether a client hears of errors."""
+
+    name: str
+    attempts: int
+    is_told: bool = True
+
+
+_WAYS = (
+    _Way("tasks run again", 2),
+    _Way("the workflow runs again, after an error", 1),
+    _Way("the workflow runs again, after 800 ms", 1, is_told=False),
+)
+
+
+def measure_reruns(
+    launcher: Launcher, rounds: int, progress: Callable[[str], None]
+) -> tuple[Figure, ...]:
+    """The 99th percentiles of `rounds` times 20 requests each way, in turn, and their ratios.
+
+    The quartiles are those of percentiles of samples drawn anew. Raises what `Client.post` does.
+    """
+    shapes = [
+        shape(f"attempts-{attempts}", _CRASHING, [PROCESS] * _CHAIN, attempts=attempts)
+        for attempts in (1, 2)
+    ]
+    with workflows(launcher, shapes, {_CRASHING: crashing}) as deployed:
+        entries = {attempts: deployed[f"attempts-{attempts}"].entry for attempts in (1, 2)}
+
+        def ask_all(number: int) -> dict[str, list[float]]:
+            taken: dict[str, list[float]] = {way.name: [] for way in _WAYS}
+            clients = {a: direct(launcher.gateway.url, entry) for a, entry in entries.items()}
+            with closing(clients[1]), closing(clients[2]):
+                for turn in range(rounds * _REQUESTS_A_ROUND // _CLIENTS * len(_WAYS)):
+                    way = _WAYS[(number + turn) % len(_WAYS)]
+                    taken[way.name].append(_latency_ms(clients[way.attempts], way))
+            return taken
+
+        progress(f"{rounds * _REQUESTS_A_ROUND} requests each way, {_CLIENTS} at a time")
+        with ThreadPoolExecutor(_CLIENTS) as threads:
+            each = list(threads.map(ask_all, range(_CLIENTS)))
+    taken = {way.name: [ms for one in each for ms in one[way.name]] for way in _WAYS}
+    return tuple(_figures(taken))
+
+
+def _latency_ms(client: Client, way: _Way) -> float:
+    start = time.perf_counter()
+    while True:
+        begun = time.perf_counter()
+        try:
+            client.post(_REQUEST)
+        except ChironError:
+            if not way.is_told:
+                time.sleep(max(0.0, begun + _PATIENCE_S - time.perf_counter()))
+            continue
+        return (time.perf_counter() - start) * 1000
+
+
+def _figures(taken: dict[str, list[float]]) -> list[Figure]:
+    names = [way.name for way in _WAYS]
+    found = [_figure(f"p99, {n}", [taken[n]], lambda p99: p99[0], "ms") for n in names]
+    first, *others = names
+    for name in others:
+        pair = [taken[first], taken[name]]
+        found.append(_figure(f"p99, {first} / {name}", pair, lambda p99: p99[0] / p99[1], "x"))
+    return found
+
+
+def _figure(
+    name: str,
+    samples: Sequence[Sequence[float]],
+    of: Callable[[list[float]], float],
+    unit: str,
+) -> Figure:
+    draw = random.Random(0)  # noqa: S311
+    drawn = [
+        of([_p99(draw.choices(each, k=len(each))) for each in samples]) for _ in range(_RESAMPLED)
+    ]
+    low, _, high = statistics.quantiles(drawn, n=4)
+    fields = {"median": of([_p99(each) for each in samples]), "low": low, "high": high}
+    rounded = {key: round(value, 3) for key, value in fields.items()}
+    return Figure(name=name, unit=unit, samples=len(samples[0]), **rounded)  # type: ignore[arg-type]
+
+
+def _p99(values: Sequence[float]) -> float:
+    return statistics.quantiles(values, n=100, method="inclusive")[98]
