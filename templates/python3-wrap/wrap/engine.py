@@ -182,6 +182,11 @@ class Part:
             calls.sort(key=lambda call: _turn(call.place))
         return found
 
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether its tasks wait for nothing but each other and the request."""
+        return all(task in self.place_of for bucket in self.buckets for task in bucket.awaits)
+
     def tasks_at(self, place: Place) -> list[int]:
         """The tasks that run there."""
         return [task for task, where in self.place_of.items() if where == place]

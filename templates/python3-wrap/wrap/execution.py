@@ -151,7 +151,7 @@ class Execution:
         self._timer: Timer | None = None
         self._due = math.inf
         self._admitted = False
-        self._begun = False
+        self._begun = self._lent = False
         #: What has come from other wraps before it could begin.
         self._early: list[Given] = []
         self._outcome: Outcome | Callable[[], Outcome] | None = None
@@ -164,6 +164,7 @@ class Execution:
         self.event(self._wake_at, self._deadline)
         if self._part.processes:
             self._runtime.mechanism.admit(self._admit)
+            self._lend_later()
         elif turn is None:
             self.event(self._begin)
         else:
@@ -199,11 +200,49 @@ class Execution:
     def _admit(self) -> bool:
         """Begin now; whether it still wants to."""
         with self._lock:
-            if self._outcome is not None:
+            if self._outcome is not None or self._lent:
                 return False
             self._admitted = True
         self.event(self._begin)
         return True
+
+    def _lend_later(self) -> None:
+        """Have another replica run all of it, if it waits for too long."""
+        lender, part = self._runtime.lender, self._part
+        if lender is None or isinstance(part, Instances) or self._admitted or not part.is_whole:
+            return
+        given: dict[Key, Object] = {None: self.data[None]} if None in self.data else {}
+        request = Request(self.ident, sorted(part.place_of), given, part.gives)
+        lend = partial(lender.lend, request, self._deadline, self._is_to_be_lent, self._returned)
+        self._runtime.loop.call_at(time.monotonic() + lender.after_s, partial(self.event, lend))
+
+    def _is_to_be_lent(self) -> bool:
+        """Whether it waits still; then it is another replica's from now on."""
+        with self._lock:
+            self._lent = not self._admitted and self._outcome is None
+            return self._lent
+
+    def _returned(self, outcome: Outcome | None) -> None:
+        if outcome is None:  # the replica was lost: it is to be run here after all
+            self._lent = False
+            self._runtime.mechanism.admit(self._admit)
+        elif isinstance(outcome, TaskError):
+            self.event(_raise, outcome)
+        else:
+            self.event(self._came_back, outcome)
+
+    def _came_back(self, results: list[Result]) -> None:
+        """Take in all results at once, by which nothing is left to begin."""
+        for result in results:
+            if result.error is not None:
+                raise TaskError.from_dict(result.error, status=500)
+            self.here.add(result.task)
+            if result.output is not None:
+                self.data.add({result.task: result.output})
+            self._engine.ended(result.task, result.output)
+        self._results += results
+        if self.peers is not None:
+            self.peers.gave(self.ident.number, results, last=True)
 
     def _begin(self) -> None:
         self._start_here(self._first())

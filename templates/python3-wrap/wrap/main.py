@@ -22,6 +22,7 @@ from wrap.declaration import Wrap
 from wrap.direct import Direct
 from wrap.exchange import Exchange
 from wrap.exits import contain
+from wrap.lender import Lender
 from wrap.listener import Listener, own_host
 from wrap.loader import Function, load
 from wrap.loop import Loop
@@ -94,12 +95,15 @@ def _serve(
     gateway = Gateway(settings.gateway_url, settings.trace_key)
     loop, threads = Loop(), ThreadPool(max(_LOST, 2 * wrap.threads))
     transport: Transport = gateway
-    exchange = listener = None
+    exchange = lender = listener = None
     if settings.direct_key and wrap.path == "auto":
         listener = _listener(settings, wrap, longest, loop, threads)
         transport = direct = Direct(gateway, settings.direct_key, longest, loop, threads)
-        if listener is not None and wrap.remotes and not wrap.instances:
-            exchange = Exchange(wrap, direct, loop, listener.address)
+        if listener is not None and not wrap.instances:
+            if wrap.remotes:
+                exchange = Exchange(wrap, direct, loop, listener.address)
+            after_s = settings.lend_after_s
+            lender = Lender(direct, wrap.name, listener.address, after_s, threads)
     runtime = Runtime(
         wrap,
         functions,
@@ -111,6 +115,7 @@ def _serve(
         settings.trace_key,
         _most_request(settings),
         exchange,
+        lender,
     )
     if listener is not None:
         listener.serve(Member(runtime, exchange))
@@ -137,8 +142,8 @@ def _serve(
 def _listener(
     settings: Settings, wrap: Wrap, longest: int, loop: Loop, threads: ThreadPool
 ) -> Listener | None:
-    """What takes the messages of other wraps, where some may come."""
-    if wrap.entry is not None and (not wrap.remotes or wrap.instances):
+    """What takes the messages of other wraps and replicas, where some may come."""
+    if wrap.entry is not None and (wrap.instances or not (wrap.remotes or wrap.slots)):
         return None
     try:
         host = own_host(settings.gateway_url)

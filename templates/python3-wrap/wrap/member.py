@@ -16,6 +16,7 @@ from wrap.execution import Execution, Outcome
 from wrap.frames import Unsent, unsent
 from wrap.home import ENDING, UNKNOWN, Home
 from wrap.instances import Asked, Instances
+from wrap.lender import ROOM
 from wrap.line import Line, Message, Received
 from wrap.messages import Request
 from wrap.remote import OK, answer
@@ -40,7 +41,10 @@ class Member:
     def __init__(self, runtime: Runtime, exchange: Exchange | None) -> None:
         self._runtime = runtime
         self._exchange = exchange
-        self._does: dict[str, Callable[[Line, Received], None]] = {CALL: self._called}
+        self._does: dict[str, Callable[[Line, Received], None]] = {
+            CALL: self._called,
+            ROOM: self._asked_for_room,
+        }
         if exchange is not None:
             more = {BEGIN: self._begun, OBJECTS: self._given, MOVED: self._moved}
             self._does |= {kind: partial(does, exchange) for kind, does in more.items()}
@@ -93,6 +97,10 @@ class Member:
             return
         self._answering.add(line)
         self._runtime.threads.start(partial(self._run, line, request, float(seconds)))
+
+    def _asked_for_room(self, line: Line, _: Received) -> None:
+        room = 0 if self.draining else self._runtime.mechanism.room
+        line.send(Message(ANSWER, [room]))
 
     def _run(self, line: Line, asked: Request, seconds: float) -> None:
         """Run what another wrap asks for, and give all of it back."""

@@ -32,6 +32,11 @@ class Replicas:
 
     def of(self, execution: int) -> str | None:
         """The replica for an execution, the same one as long as it is there; None where none is."""
+        known = self.known()
+        return known[execution % len(known)] if known else None
+
+    def known(self, but: str = "") -> tuple[str, ...]:
+        """Those that are known now, without that one."""
         if self._is_old() and self._asking.acquire(blocking=not self._known):
             try:
                 if self._is_old():
@@ -41,8 +46,7 @@ class Replicas:
             finally:
                 self._asked = time.monotonic()
                 self._asking.release()
-        known = self._known
-        return known[execution % len(known)] if known else None
+        return tuple(each for each in self._known if each != but)
 
     def _is_old(self) -> bool:
         return time.monotonic() >= self._asked + _KNOWN_S

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from wrap.declaration import Wrap
 from wrap.exchange import Exchange
+from wrap.lender import Lender
 from wrap.loader import Function
 from wrap.loop import Loop
 from wrap.mechanisms import Mechanism
@@ -20,7 +21,8 @@ class Runtime:
     """A wrap and what it runs on; without `trace_key` no request is traced.
 
     ``most_request`` is how many bytes a request may have; None where all that came may be run.
-    ``exchange`` is None where wraps do not take part in each other's executions.
+    ``exchange`` is None where wraps do not take part in each other's executions, ``lender`` where
+    no other replica of the wrap may run what waits here.
     """
 
     wrap: Wrap
@@ -33,4 +35,5 @@ class Runtime:
     trace_key: str = ""
     most_request: int | None = None
     exchange: Exchange | None = None
+    lender: Lender | None = None
     memory_kills: MemoryKills = field(default_factory=MemoryKills)

@@ -18,6 +18,9 @@ TRACE_KEY = "chiron_trace_key"
 DIRECT_SECRET = "chiron-direct"  # noqa: S105 (its name)
 #: The variable of the gateway's URL, which functions know it by too.
 GATEWAY_URL = "gateway_url"
+#: The variable with the milliseconds that an execution waits for processes before it is another
+#: replica's.
+LEND_AFTER_MS = "WRAP_LEND_AFTER_MS"
 #: faasd's name for the gateway, which it writes into the hosts file of each function.
 _FAASD_GATEWAY, _HOSTS = "gateway", Path("/etc/hosts")
 
@@ -34,6 +37,7 @@ class Settings:
     trace_key: str
     route: str
     direct_key: bytes
+    lend_after_s: float
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -47,6 +51,7 @@ class Settings:
             environment.get(TRACE_KEY, ""),
             environment.get(ROUTE, ""),
             _direct_key(environment),
+            count(environment, LEND_AFTER_MS, 20) / 1000,
         )
 
 

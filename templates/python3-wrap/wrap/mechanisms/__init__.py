@@ -33,6 +33,10 @@ class Mechanism(Protocol):
         It answers whether the execution still wants to.
         """
 
+    @property
+    def room(self) -> int:
+        """How many more executions could begin at once."""
+
     def leave(self) -> None:
         """Note that an execution that was admitted takes no more processes."""
 

@@ -26,6 +26,11 @@ class Fork:
         """Call `begin`: there are as many processes as are wanted."""
         begin()
 
+    @property
+    def room(self) -> int:
+        """One more, always."""
+        return 1
+
     def leave(self) -> None:
         """Nothing waits for that."""
 

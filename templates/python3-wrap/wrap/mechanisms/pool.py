@@ -63,6 +63,11 @@ class Pool:
         if not begin():
             self.leave()
 
+    @property
+    def room(self) -> int:
+        """For how many more executions there is a worker of each slot."""
+        return self._limit - self._admitted
+
     def leave(self) -> None:
         """Admit the next execution that still wants to begin."""
         while True:
