@@ -311,6 +311,8 @@ def gateway() -> Iterator[FakeGateway]:
                 self._send(response.status, response.read(), response.headers["Content-Type"])
                 self.close_connection = fake.hangs_up
             except ConnectionError as error:
+                if body:
+                    raise
                 self._send(502, str(error).encode(), "text/plain")
             finally:
                 connection.close()

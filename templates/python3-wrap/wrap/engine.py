@@ -123,10 +123,10 @@ class Graph:
         for index in self._indices(place_of):
             bucket = self._buckets[index]
             starts = tuple(task for task in bucket.starts if task in place_of)
-            needed = (key for task in starts for key in keys(self.sources[task]))
             # With stages, what is needed of an earlier one may come after all of the last one.
-            others = (key for key in needed if key is not None and key not in place_of)
-            mine.append(Bucket(tuple(dict.fromkeys([*bucket.awaits, *others])), starts))
+            keyed = (key for task in starts for key in keys(self.sources[task]))
+            needed = (key for key in keyed if key is not None)
+            mine.append(Bucket(tuple(dict.fromkeys([*bucket.awaits, *needed])), starts))
         return Part(mine, self._buckets, self.sources, place_of, frozenset(gives))
 
     def needs(self, task: int) -> set[int]:

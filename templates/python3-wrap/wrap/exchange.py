@@ -65,18 +65,26 @@ class Exchange:
         return bool(self._running)
 
     def routes(self, execution: int) -> dict[str, str] | None:
-        """The addresses of all wraps for an execution; None where one of them has none."""
+        """The addresses of all wraps for an execution; None where one of them has none.
+
+        That of a wrap that is just not there is empty, where there may be another attempt.
+        """
         found = {self.wrap.name: self.address}
         for name in self.wrap.remotes:
-            address = self.direct.replicas(name).of(execution)
-            if address is None:
+            replicas = self.direct.replicas(name)
+            address = replicas.of(execution)
+            if address is None and not (replicas.lost and self.wrap.attempts > 1):
                 return None
-            found[name] = address
+            found[name] = address or ""
         return found
 
     def get(self, number: int) -> Execution | None:
         """The execution of that number, while it runs here."""
         return self._running.get(number)
+
+    def has_ended(self, number: int) -> bool:
+        """Whether that execution was here, and is no more."""
+        return number in self._ended
 
     def add(self, execution: Execution) -> None:
         """An execution begins: it gets what has come for it already."""

@@ -48,6 +48,8 @@ _SMALL = 1 << 16
 
 #: What becomes of an execution: its results, or why there are none.
 Outcome = list[Result] | TaskError
+#: What becomes of one that nobody waits for any more.
+CANCELLED = TaskError("cancelled", "nobody waits for it any more")
 
 
 @dataclass
@@ -188,7 +190,7 @@ class Execution:
 
     def cancel(self) -> None:
         """The home is gone, or wants it no more."""
-        self.event(_raise, TaskError("cancelled", "nobody waits for it any more"))
+        self.event(_raise, CANCELLED)
 
     def moved(self, name: str, address: str) -> list[int] | None:
         """Another wrap is elsewhere now; what is here, or None where it is over."""

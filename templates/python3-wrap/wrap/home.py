@@ -18,15 +18,16 @@ from wrap.lines import Asked
 from wrap.messages import Request
 from wrap.objects import Object
 from wrap.recovery import to_run_again
+from wrap.remote import OK
 from wrap.threads import ThreadPool
 from wrap.transport import GRACE_S
 
 if TYPE_CHECKING:
     from wrap.execution import Execution
 
-#: What a wrap answers that does not know an execution in which it took part, and one that takes
-#: part in no more.
-UNKNOWN, ENDING = 404, 503
+#: What a wrap answers that does not know an execution, that has ended all its tasks in it, and
+#: that takes part in no more.
+UNKNOWN, ENDED, ENDING = 404, 410, 503
 #: So often a broken connection to a wrap that is still there is made anew in an execution.
 _RENEWED = 5
 #: How long to wait before the gateway is asked again where a wrap is, in seconds.
@@ -178,28 +179,33 @@ class Home(Peers):
         self._begin(name, request.tasks, renewed=True)
 
     def _moved(self, name: str, address: str, others: list[str]) -> None:
-        self._lost[name] = self._lost.get(name, 0) + 1
+        self._lost[name] = self._lost.get(name, 0) + (self.routes[name] != "")
         if self._lost[name] >= self._wrap.attempts:
             raise TaskError("remote", f"wrap {name} ended while it ran").located(None, name)
         self.routes[name] = address
         others += [other for other in self._open if other != name]
 
     def _told(self, name: str, address: str, others: Sequence[str]) -> dict[str, set[int]]:
-        """Tell the others where a wrap is now; what each has of the execution."""
+        """Tell the others where a wrap is now; what each has of the execution.
+
+        Who does not say so may have nothing yet; who has ended all its tasks is not among them.
+        """
         answers = SimpleQueue[tuple[str, Received | None]]()
         message = Message(MOVED, [self._execution.ident.number, name, address])
         for other in others:
             got = partial(lambda other, answer: answers.put((other, answer)), other)
             self.exchange.direct.lines.ask(self.routes[other], message, got)
-        has: dict[str, set[int]] = {}
+        has: dict[str, set[int]] = {other: set() for other in others}
         until = time.monotonic() + _ANSWER_S
         for _ in others:
             try:
                 other, answer = answers.get(timeout=max(0.0, until - time.monotonic()))
             except Empty:
                 break
-            if answer is not None and answer.fields[0] != UNKNOWN:
+            if answer is not None and answer.fields[0] == OK:
                 has[other] = set(answer.fields[1])
+            elif answer is not None and answer.fields[0] == ENDED:
+                del has[other]
         return has
 
     def _run_again(self, name: str, has: Mapping[str, set[int]]) -> None:

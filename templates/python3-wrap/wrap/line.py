@@ -91,10 +91,7 @@ class Line:
         return bool(self._outflow)
 
     def send(self, message: Message) -> bool:
-        """Send a message; whether the connection is there.
-
-        That the other side has gone meanwhile, ``gone`` will tell.
-        """
+        """Send a message; whether the connection is there, as far as that is known."""
         header = _encode((message.kind, len(message.content), message.fields))
         with self._lock:
             if not self._open:
@@ -102,7 +99,8 @@ class Line:
             was_sending = self.sending
             self._outflow.push([header, *message.content])
             if not was_sending:
-                self._flush()
+                if not self._flush():
+                    return False  # ``gone`` will tell
                 if self._outflow:
                     self._loop.renew(self)
             return True
@@ -120,11 +118,13 @@ class Line:
         with contextlib.suppress(OSError):
             os.close(self._channel.detach())
 
-    def _flush(self) -> None:
+    def _flush(self) -> bool:
         try:
             self._outflow.flush(self._channel)
         except OSError:
             self._outflow = Outflow()
+            return False
+        return True
 
     def _ready(self, writable: bool, readable: bool) -> None:
         if writable:

@@ -91,7 +91,7 @@ class Lines:
             self._keep(address, self._connected(address))
 
     def ask(self, address: str, message: Message, answered: Answered) -> Asked:
-        """Send `message`; the loop calls `answered`, or a thread where nothing could be sent."""
+        """Send `message`; the loop calls `answered`, or a thread where it could not be sent."""
         asked = Asked(answered)
         with contextlib.suppress(LookupError):
             self._send(self._idle[address].pop(), asked, message)
@@ -112,8 +112,8 @@ class Lines:
         self._asked[line] = asked
         if not asked.goes_over(line):
             line.close()
-        elif not line.send(message):
-            asked.answer(None)
+        elif not line.send(message):  # who asks may hold a lock, and does not know `asked` yet
+            self._threads.start(partial(asked.answer, None))
 
     def _connected(self, address: str) -> Line:
         host, _, port = address.partition(" ")

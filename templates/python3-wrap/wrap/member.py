@@ -12,9 +12,9 @@ from wrap.direct import ANSWER, CALL
 from wrap.engine import Engine, Key, given_to
 from wrap.errors import TaskError
 from wrap.exchange import BEGIN, MOVED, OBJECTS, Exchange, Peers, given_in
-from wrap.execution import Execution, Outcome
+from wrap.execution import CANCELLED, Execution, Outcome
 from wrap.frames import Unsent, unsent
-from wrap.home import ENDING, UNKNOWN, Home
+from wrap.home import ENDED, ENDING, UNKNOWN, Home
 from wrap.instances import Asked, Instances
 from wrap.lender import ROOM
 from wrap.line import Line, Message, Received
@@ -138,8 +138,8 @@ class Member:
             return
 
         def ended(_: Execution, outcome: Outcome) -> None:
-            answer = self._answer(outcome, arrived)
-            if not self._homes.pop(number).send(answer):
+            answer, home = self._answer(outcome, arrived), self._homes.pop(number)
+            if not home.send(answer) and outcome is not CANCELLED:
                 self._unsent[number] = answer
                 forget = partial(self._forget, number)
                 self._runtime.loop.call_at(time.monotonic() + _UNASKED_S, forget)
@@ -168,7 +168,11 @@ class Member:
         number, name, address = message.fields
         execution = exchange.get(int(number))
         here = execution.moved(str(name), str(address)) if execution is not None else None
-        line.send(Message(ANSWER, [UNKNOWN] if here is None else [OK, here]))
+        if here is not None:
+            line.send(Message(ANSWER, [OK, here]))
+        else:
+            ended = execution is not None or exchange.has_ended(int(number))
+            line.send(Message(ANSWER, [ENDED if ended else UNKNOWN]))
 
     def _answer(self, outcome: Outcome, arrived: float) -> Message:
         if isinstance(outcome, TaskError):

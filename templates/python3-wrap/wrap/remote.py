@@ -28,6 +28,7 @@ _CONNECTIONS = 64
 _CONNECT_S = 5.0
 #: The status of an answer that is none of an error.
 OK = 200
+_NO_ADDRESS = 404
 _SHOWN = 200
 #: Only what cannot have reached the wrap is tried again.
 _RETRIES = urllib3.Retry(total=None, connect=1, read=0, redirect=0, status=0, other=0)
@@ -71,9 +72,9 @@ class Gateway:
         return results_of(wrap, answered, request, asked)
 
     def address(self, wrap: str) -> str | None:
-        """Where a replica of `wrap` takes calls directly; None where it takes none.
+        """Where a replica of `wrap` takes messages; None where it takes none.
 
-        Raises TaskError where it cannot be reached.
+        Raises TaskError where it cannot be reached now.
         """
         url = f"{self._url}/function/{wrap}{ADDRESS}"
         try:
@@ -81,6 +82,8 @@ class Gateway:
             answer = urllib3.request("GET", url, timeout=_CONNECT_S, retries=False)
         except urllib3.exceptions.HTTPError as error:
             raise TaskError("remote", f"wrap {wrap} cannot be reached: {error}") from error
+        if answer.status not in (OK, _NO_ADDRESS):
+            raise failure(wrap, answer.status, answer.data)
         return answer.data.decode(errors="replace") if answer.status == OK else None
 
     def _post(

@@ -21,6 +21,11 @@ class Replicas:
         Says where one of them is; None where they take no messages.
     reach
         Connects to one. Raises OSError or ValueError where that cannot be.
+
+    Attributes
+    ----------
+    lost
+        Whether the wrap, when it was last asked for, could not be reached at all.
     """
 
     def __init__(self, ask: Callable[[], str | None], reach: Callable[[str], None]) -> None:
@@ -29,6 +34,7 @@ class Replicas:
         self._known: tuple[str, ...] = ()
         self._asked = -_KNOWN_S
         self._asking = threading.Lock()
+        self.lost = False
 
     def of(self, execution: int) -> str | None:
         """The replica for an execution, the same one as long as it is there; None where none is."""
@@ -40,8 +46,10 @@ class Replicas:
         if self._is_old() and self._asking.acquire(blocking=not self._known):
             try:
                 if self._is_old():
+                    self.lost = False
                     self._learn(self._ask())
             except (OSError, ValueError, TaskError) as error:
+                self.lost = isinstance(error, TaskError)
                 print(f"no address of a wrap: {error}")
             finally:
                 self._asked = time.monotonic()
