@@ -33,8 +33,11 @@ class Node:
     ----------
     delay_ms
         When all has happened, and the results are gathered, it fires so much later.
+    sends_ms, link
+        Then it fires when it has sent something over a link, which keeps that busy for so long, and
+        a core of its wrap, each of which others may use meanwhile.
     wrap
-        The wrap in which it starts tasks, and whose results it gathers.
+        The wrap in which it starts tasks, whose results it gathers, or which sends.
     awaits, gathers
         Tasks, by their numbers; whether results of further processes have to be gathered.
     waits
@@ -56,6 +59,8 @@ class Node:
     calls: list[int] = field(default_factory=list)
     place: int = 0
     then: list[int] = field(default_factory=list)
+    sends_ms: float = 0.0
+    link: int = 0
 
 
 class Execution(NamedTuple):
@@ -64,7 +69,8 @@ class Execution(NamedTuple):
     Attributes
     ----------
     cores
-        Of each group of cores, at least 1.
+        Of each group of cores, at least 1. A link is such a group, of one: what is sent over it at
+        once has equal shares of it.
     wraps
         The group of each wrap, and what its processes cost.
     processes

@@ -44,6 +44,10 @@ def image(execution: Execution, constants: Sequence[float], helpers: int) -> Ima
     threads, links = first[-1], _Links(nodes, len(processes), sum(sizes))
     mains, rooms = dict[int, int](), [1] * len(cores)
     rooms[0] += len(nodes)  # for what calls compute
+    for node in nodes:
+        if node.sends_ms > 0:
+            rooms[node.link] += 1
+            rooms[wraps[node.wrap][0]] += 1
     for number, (wrap, size) in enumerate(processes):
         mains.setdefault(wrap, number)
         rooms[wraps[wrap][0]] += 1 + size * (1 + helpers)
@@ -117,4 +121,5 @@ def _packed_wrap(group: int, main: int, costs: Costs) -> bytes:
 
 def _packed_node(node: Node, *ranges: int) -> bytes:
     missing = len(node.awaits) + node.waits
-    return _pack(NODE)(node.wrap, missing, *ranges, len(node.calls), node.place, node.delay_ms)
+    places = (*ranges, len(node.calls), node.place, node.link)
+    return _pack(NODE)(node.wrap, missing, *places, node.delay_ms, node.sends_ms)

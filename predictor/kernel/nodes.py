@@ -1,17 +1,41 @@
-"""Nodes fire: other wraps are called, processes started, and tasks handed to them."""
+"""Nodes fire: objects are sent, other wraps called, processes started, tasks handed to them."""
 
 from __future__ import annotations
 
 from predictor.compiling import inner
+from predictor.kernel.cores import compute_beside
 from predictor.kernel.heap import push
 from predictor.kernel.results import arrive
-from predictor.kernel.state import BEING_FORKED, FORKED, NONE, State
+from predictor.kernel.state import BEING_FORKED, FORKED, NONE, SENDING, SENT, State
 from predictor.kernel.threads import enqueue
 from predictor.records import START
 
 
 @inner
-def fire(state: State, number: int) -> None:
+def come_due(state: State, number: int) -> None:
+    """Fire a node, unless it has first to send something."""
+    node = state.nodes[number]
+    if node.sends_ms == 0.0 or node.sending == SENT:
+        _fire(state, number)
+        return
+    node.sending = SENDING
+    item = len(state.threads) + number
+    compute_beside(state, node.link, node.sends_ms, item)
+    compute_beside(state, state.wraps[node.wrap].group, node.sends_ms, item)
+
+
+@inner
+def end_sending(state: State, number: int) -> None:
+    """A node's link, or its core, has done what it sends; with the second, it will fire."""
+    node = state.nodes[number]
+    node.sending -= 1
+    if node.sending == 0:
+        node.sending = SENT
+        push(state.blocked, state.clock[0].now_ms, len(state.threads) + number)
+
+
+@inner
+def _fire(state: State, number: int) -> None:
     """Call others, tell those that wait for this node, and start tasks."""
     clock, node = state.clock[0], state.nodes[number]
     clock.left -= 1
