@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from workflow.errors import ChironError
 from workflow.model import Workflow, names_in
-from workflow.plan import Plan
+from workflow.plan import Orchestrator, PathKind, Plan
 from workflow.platform import Path, PathCost, Platform
 from workflow.profile import Profile
 
@@ -38,13 +38,15 @@ class Crossing(NamedTuple):
     ms: float
 
 
-def way_of(plan: Plan, workflow: Workflow, platform: Platform) -> Way:
-    """How the objects of `plan` go on `platform`.
+def way_of(
+    asked: PathKind, workflow: Workflow, platform: Platform, orchestrator: Orchestrator = "wrap"
+) -> Way:
+    """How objects go on `platform` with a plan whose path is the one `asked` for.
 
     Raises ``unknown-path`` where it is known what paths cost there, but not that one.
     """
-    is_direct = plan.path == "auto" and plan.orchestrator == "wrap" and "direct" in platform.paths
-    path: Path = "direct" if is_direct else "gateway" if plan.path == "auto" else plan.path
+    is_direct = asked == "auto" and orchestrator == "wrap" and "direct" in platform.paths
+    path: Path = "direct" if is_direct else "gateway" if asked == "auto" else asked
     if platform.paths and path not in platform.paths:
         known = " and ".join(platform.paths)
         message = f"platform {platform.name} does not say what the path {path} costs, but {known}"
@@ -81,24 +83,35 @@ class Sizes:
 def crossings(
     plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
 ) -> Iterator[Crossing]:
-    """The objects that go to other wraps, task by task, but for the request.
+    """The objects that go to other wraps, task by task, but for the request of a static workflow.
 
-    By the home they go twice where neither wrap is that one; a store has put and get in one.
+    By the home they go twice where neither wrap is that one; a store has put and get in one. Of a
+    workflow that decides the home has all that others give, and gives all that they get.
     """
-    way, given = way_of(plan, workflow, platform), Sizes(workflow, profile).given
-    wrap_of = {task: number for number, wrap in enumerate(plan.wraps) for task in wrap.tasks}
+    way = way_of(plan.path, workflow, platform, plan.orchestrator)
+    sizes, wrap_of = Sizes(workflow, profile), _wraps(plan)
+
+    def crossing(task: str, source: int, target: int, size_bytes: int, times: int = 1) -> Crossing:
+        cost_ms = way.cost.ms + size_bytes / 1e6 * way.cost.ms_per_mb
+        return Crossing(task, source, target, size_bytes, times * cost_ms)
+
     home = 0 if plan.orchestrator == "wrap" else None
+    if workflow.decided and home is not None:
+        for task, wrap in wrap_of.items():
+            if wrap != home:
+                yield crossing(task, home, wrap, sizes.taken[task])
+                yield crossing(task, wrap, home, sizes.given[task])
+        return
     targets = takers(plan, workflow)
     for task, source in wrap_of.items():
         for target in targets[task]:
             via_home = not way.straight and way.path != "store" and home not in (source, target)
-            cost_ms = way.cost.ms + given[task] / 1e6 * way.cost.ms_per_mb
-            yield Crossing(task, source, target, given[task], cost_ms * (2 if via_home else 1))
+            yield crossing(task, source, target, sizes.given[task], 2 if via_home else 1)
 
 
 def takers(plan: Plan, workflow: Workflow) -> dict[str, list[int]]:
     """For every task the wraps, but for its own, that need its object; the home has the answer."""
-    wrap_of = {task: number for number, wrap in enumerate(plan.wraps) for task in wrap.tasks}
+    wrap_of = _wraps(plan)
     found: dict[str, set[int]] = {task: set() for task in wrap_of}
     for task in workflow.tasks:
         for needed in task.predecessors:
@@ -107,3 +120,7 @@ def takers(plan: Plan, workflow: Workflow) -> dict[str, list[int]]:
         for task_name in names_in(workflow.output):
             found[task_name].add(0)
     return {task: sorted(wraps - {wrap_of[task]}) for task, wraps in found.items()}
+
+
+def _wraps(plan: Plan) -> dict[str, int]:
+    return {task: number for number, wrap in enumerate(plan.wraps) for task in wrap.tasks}

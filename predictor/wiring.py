@@ -37,7 +37,7 @@ def wired(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) 
     """
     shared = platform.one_node and plan.cpus > platform.cpus
     each_cpus = [plan.cpus] if shared else [wrap.cpus for wrap in plan.wraps]
-    way = way_of(plan, workflow, platform)
+    way = way_of(plan.path, workflow, platform, plan.orchestrator)
     platform = as_called(platform, way)
     wires = Straight if way.straight else ByCalls
     wiring = wires(plan, workflow, platform, way, Sizes(workflow, profile), len(each_cpus))
