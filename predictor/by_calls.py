@@ -83,9 +83,7 @@ class ByCalls(Nodes):
         caller = None if self._by_client else 0
         called = Node(wrap=wrap, waits=1)
         self.called.append(self.add(called))
-        # With no wrap of its own, what a client sends keeps a core busy where it arrives.
-        sender = wrap if caller is None else caller
-        brings = self._carrying(Node(wrap=sender, waits=1), self._brought(group), (caller, wrap))
+        brings = self._carrying(Node(waits=1), self._brought(group), (caller, wrap))
         if brings.sends_ms or brings.delay_ms:
             called.then.append(self.add(brings))
             brings.then.append(self.add(Node(wrap=wrap, waits=1, starts=starts)))
@@ -93,7 +91,7 @@ class ByCalls(Nodes):
             called.starts = starts
         ended = Node(wrap=wrap, awaits=[*starts])
         self._ends[group] = self._returns[group] = self.add(ended)
-        back = self._carrying(Node(wrap=wrap, waits=1), self._given(group), (wrap, caller))
+        back = self._carrying(Node(waits=1), self._given(group), (wrap, caller))
         if back.sends_ms or back.delay_ms:
             self._returns[group] = self.add(back)
             ended.then.append(self._returns[group])

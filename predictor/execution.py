@@ -33,9 +33,9 @@ class Node:
     ----------
     delay_ms
         When all has happened, and the results are gathered, it fires so much later.
-    sends_ms, link
-        Then it fires when it has sent something over a link, which keeps that busy for so long, and
-        a core of its wrap, each of which others may use meanwhile.
+    sends_ms, to, queue
+        Then it fires when it has sent something, for which its wrap and the one that it goes to
+        both compute for so long. Of what is in one queue, each is sent after that before it.
     wrap
         The wrap in which it starts tasks, whose results it gathers, or which sends.
     awaits, gathers
@@ -60,7 +60,8 @@ class Node:
     place: int = 0
     then: list[int] = field(default_factory=list)
     sends_ms: float = 0.0
-    link: int = 0
+    to: int = 0
+    queue: int | None = None
 
 
 class Execution(NamedTuple):
@@ -69,8 +70,7 @@ class Execution(NamedTuple):
     Attributes
     ----------
     cores
-        Of each group of cores, at least 1. A link is such a group, of one: what is sent over it at
-        once has equal shares of it.
+        Of each group of cores, at least 1.
     wraps
         The group of each wrap, and what its processes cost.
     processes
@@ -78,6 +78,8 @@ class Execution(NamedTuple):
         process. Tasks are numbered from process to process.
     nodes
         What happens; their numbers are their places.
+    queues
+        How many there are of what is sent.
     """
 
     cores: Sequence[int]
@@ -85,3 +87,4 @@ class Execution(NamedTuple):
     processes: Sequence[tuple[int, int]]
     nodes: Sequence[Node]
     calls: Calls = Calls()
+    queues: int = 0

@@ -24,8 +24,6 @@ class Nodes:
     ----------
     way, sizes
         How objects get to other wraps, and how large they are.
-    groups
-        How many groups of cores there are before the links, each of which is one more.
     """
 
     def __init__(
@@ -35,14 +33,12 @@ class Nodes:
         platform: Platform,
         way: Way,
         sizes: Sizes,
-        groups_of_cores: int,
     ) -> None:
         self.made = list[Node]()
         self.called = list[int]()
-        self.links = dict[Ends, int]()
+        self.queues = dict[Ends, int]()
         self.plan, self.workflow, self.platform = plan, workflow, platform
         self.way, self.sizes = way, sizes
-        self._first_link = groups_of_cores
         self.place: dict[str, Place] = {
             task: (index, process)
             for index, wrap in enumerate(plan.wraps)
@@ -104,12 +100,14 @@ class Nodes:
         return number
 
     def sending(self, node: Node, megabytes: float, ends: Ends) -> Node:
-        """`node`, which its wrap fires when it has sent so much by the path that objects take.
+        """`node`, which fires when so much has been sent by the path that objects take.
 
-        On one node all paths share what it can move; else those between the same two do.
+        What a client computes counts nowhere. A connection between two wraps sends one after
+        another; through the gateway, and by a store, each goes by itself.
         """
         node.sends_ms = megabytes * self.way.cost.ms_per_mb
-        if node.sends_ms:
-            ends = (None, None) if self.platform.one_node else ends
-            node.link = self._first_link + self.links.setdefault(ends, len(self.links))
+        wraps = [wrap for wrap in ends if wrap is not None]
+        node.wrap, node.to = wraps[0], wraps[-1]
+        if self.way.path == "direct":
+            node.queue = self.queues.setdefault(ends, len(self.queues))
         return node

@@ -138,8 +138,9 @@ def _before(number: int, made: Wired, run: Run) -> tuple[int | None, float, floa
     nodes, network_ms, gather_ms = run.nodes, 0.0, 0.0
     while True:
         node = nodes[number]
-        delay_ms = made.execution.nodes[number].delay_ms
-        if number in made.called or made.execution.nodes[number].sends_ms:
+        given = made.execution.nodes[number]
+        delay_ms, is_sent = given.delay_ms, given.queue is not None or given.sends_ms > 0
+        if number in made.called or is_sent:
             network_ms += node.fired_ms - node.complete_ms
         elif node.task is not None or node.node is not None:
             network_ms += delay_ms

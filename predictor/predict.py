@@ -263,7 +263,8 @@ def _ends(profile: Profile, platform: Platform) -> Iterator[Predictor]:
     if platform.spread or any(function.spread_ms for function in profile.functions.values()):
         for end in (0, 1):
             constants = {name: ends[end] for name, ends in platform.spread.items()}
-            place = platform.model_copy(update=constants)
+            paths = {path: cost.at_end(end) for path, cost in platform.paths.items()}
+            place = platform.model_copy(update={**constants, "paths": paths})
             yield Predictor(profile, place, {name: ends[end] for name, ends in spreads.items()})
 
 

@@ -91,7 +91,7 @@ class Straight(Nodes):
         number = self.add(called)
         self.called.append(number)
         reads = any(self.workflow.by_name[task].source is None for task in self._tasks_of(wrap))
-        request = Node(wrap=_HOME, waits=1)
+        request = Node(waits=1)
         if reads and self.sending(request, self.sizes.request / 1e6, (_HOME, wrap)).sends_ms:
             number = self.add(request)
             called.then.append(number)
@@ -100,7 +100,7 @@ class Straight(Nodes):
     def _sent(self, task: str, wrap: int, target: int) -> int:
         """The node with which another wrap has the object of a task, or knows that it has ended."""
         megabytes = self.sizes.given[task] / 1e6 if target in self._takers[task] else 0.0
-        node = Node(self.way.cost.ms, wrap, waits=1)
+        node = Node(self.way.cost.ms, waits=1)
         number = self.add(self.sending(node, megabytes, (wrap, target)))
         self.made[self._gathered[task]].then.append(number)
         return number

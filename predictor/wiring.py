@@ -40,10 +40,10 @@ def wired(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) 
     way = way_of(plan.path, workflow, platform, plan.orchestrator)
     platform = as_called(platform, way)
     wires = Straight if way.straight else ByCalls
-    wiring = wires(plan, workflow, platform, way, Sizes(workflow, profile), len(each_cpus))
+    wiring = wires(plan, workflow, platform, way, Sizes(workflow, profile))
     reply = wiring.connect()
     execution = Execution(
-        cores=[*(min(cpus, platform.cpus) for cpus in each_cpus), *([1] * len(wiring.links))],
+        cores=[min(cpus, platform.cpus) for cpus in each_cpus],
         wraps=[
             (0 if shared else index, mechanism_of(wrap.mechanism).costs(platform))
             for index, wrap in enumerate(plan.wraps)
@@ -55,6 +55,7 @@ def wired(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) 
         ],
         nodes=wiring.made,
         calls=_calls(plan, platform, way, shared),
+        queues=len(wiring.queues),
     )
     return Wired(execution, reply, frozenset(wiring.called))
 

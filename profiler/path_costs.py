@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import median
+from statistics import quantiles
 from typing import NamedTuple
 
 from deployment.launcher import Deployment
@@ -64,8 +64,7 @@ def path_costs(deployed: Mapping[str, Deployment]) -> dict[Path, PathCost]:
     paths: dict[Path, PathCost] = {"direct": found["auto"]} if is_direct else {}
     paths["gateway"] = found["gateway"]
     if "store" in found:  # beside which a call goes as it can
-        ms = round(max(0.0, found["store"].ms - found["auto"].ms), 4)
-        paths["store"] = found["store"].model_copy(update={"ms": ms})
+        paths["store"] = _less(found["store"], found["auto"].ms)
     return paths
 
 
@@ -76,12 +75,25 @@ def _requests(one: Deployment) -> list[float]:
 
 
 def _cost(name: str, rounds: Sequence[Mapping[str, _Latencies]]) -> PathCost:
-    both_ways_ms = median(each[name].small_ms - each[_WITHIN].small_ms for each in rounds)
-    more_ms = median(each[name].more_ms - each[_WITHIN].more_ms for each in rounds)
-    return PathCost(
-        ms=round(max(0.0, both_ways_ms / 2), 4),
-        ms_per_mb=round(max(0.0, more_ms / LARGE_MB), 4),
+    ms = [(each[name].small_ms - each[_WITHIN].small_ms) / 2 for each in rounds]
+    ms_per_mb = [(each[name].more_ms - each[_WITHIN].more_ms) / LARGE_MB for each in rounds]
+    (low_ms, mid_ms, high_ms), (low, mid, high) = map(_quartiles, (ms, ms_per_mb))
+    spread = {"ms": (low_ms, high_ms), "ms_per_mb": (low, high)}
+    return PathCost.model_validate({"ms": mid_ms, "ms_per_mb": mid, "spread": spread})
+
+
+def _less(cost: PathCost, ms: float) -> PathCost:
+    """`cost` without what something takes that has no size."""
+    low_ms, mid_ms, high_ms = (
+        round(max(0.0, each - ms), 4)
+        for each in (cost.spread["ms"][0], cost.ms, cost.spread["ms"][1])
     )
+    spread = {**cost.spread, "ms": (low_ms, high_ms)}
+    return cost.model_copy(update={"ms": mid_ms, "spread": spread})
+
+
+def _quartiles(values: Sequence[float]) -> list[float]:
+    return [round(max(0.0, each), 4) for each in quantiles(values, n=4)]
 
 
 def _latencies_ms(one: Deployment) -> _Latencies:

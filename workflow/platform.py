@@ -17,11 +17,18 @@ Path = Literal["direct", "gateway", "store"]
 class PathCost(Document):
     """What an object from one wrap to another takes: `ms`, and `ms_per_mb` per million bytes.
 
-    Of a store that is to put it there and to get it.
+    Of a store that is to put it there and to get it. ``spread`` has the quartiles of both.
     """
 
     ms: Milliseconds
     ms_per_mb: Milliseconds
+    spread: dict[Literal["ms", "ms_per_mb"], tuple[Milliseconds, Milliseconds]] = Field(
+        default_factory=dict
+    )
+
+    def at_end(self, end: int) -> PathCost:
+        """The same at the lower ends of the spread, 0, or at the upper ones, 1."""
+        return self.model_copy(update={name: ends[end] for name, ends in self.spread.items()})
 
 
 class Platform(Document):

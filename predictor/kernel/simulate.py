@@ -82,7 +82,7 @@ def simulate(
     Each argument is the address of an array of the records of that name, or else of:
 
     links_at
-        Numbers of tasks and nodes.
+        Numbers of tasks and nodes; of each queue its first and its last node.
     blocked_at, computing_at
         Memory for heaps: for all threads, helpers, and twice the nodes; for what the groups' rooms
         are in sum.

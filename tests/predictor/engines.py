@@ -5,7 +5,7 @@ They go by the triggers that wraps go by, and start tasks in the processes of `o
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from itertools import takewhile
@@ -21,6 +21,7 @@ from workflow.platform import PathCost, Platform
 from workflow.profile import Profile
 from workflow.triggers import BySet, Group, buckets, groups
 
+Action = Callable[[], None]
 #: After all else that happens at an instant.
 _LAST = 1 << 30
 FREE = PathCost(ms=0.0, ms_per_mb=0.0)
@@ -147,11 +148,11 @@ class Engines:
         self.buckets = buckets(needs, workflow.stages, plan.trigger)
         self.watchers = defaultdict[Hashable, list](list)
         self.called_ms = -float("inf")
-        self.links = dict[Hashable, Cores]()
+        self.queues = dict[Hashable, deque[Callable[[], None]]]()
         path = plan.path
         if path == "auto":
             path = "direct" if self.home == 0 and "direct" in platform.paths else "gateway"
-        self.stored, self.cost = path == "store", platform.paths.get(path, FREE)
+        self.path, self.stored, self.cost = path, path == "store", platform.paths.get(path, FREE)
         self.rpc_ms = platform.rpc_ms
         if path == "gateway" and "direct" in platform.paths:
             slower_ms = 2 * (self.cost.ms - platform.paths["direct"].ms)
@@ -200,7 +201,7 @@ class Engines:
         for group, tasks in members.items():
             self._expect(
                 map(_ended, tasks),
-                group.bucket,
+                self._turn(group),
                 partial(self._gathering_ms, group.place[0], tasks),
                 partial(self._give_back, group),
             )
@@ -222,7 +223,7 @@ class Engines:
     def _expect(
         self,
         objects: Iterable[Hashable],
-        key: int,
+        key: float,
         after_ms: Callable[[], float],
         action: Callable[[], None],
     ) -> None:
@@ -273,9 +274,9 @@ class Engines:
                 if self.group[name] != group:
                     put = self.stored and self.place[name][0] != self.home
                     shares.append((0.5 if put else 1.0, self._output_bytes(name)))
-        sender = wrap if self.home is None else self.home
-        then = partial(self.simulation.later, 0.0, key, partial(self._start, wrap, tasks))
-        self._bring(key, shares, sender, (self.home, wrap), then, partial(self._start, wrap, tasks))
+        begin = partial(self._start, wrap, tasks)
+        then = partial(self.simulation.later, 0.0, key, begin)
+        self._bring(key, shares, (self.home, wrap), then, begin)
 
     def _give_back(self, group: Group[Any]) -> None:
         """A group has ended: the home has what is needed of it when that has come."""
@@ -288,16 +289,15 @@ class Engines:
                 get = self.stored and not at_home and not self.workflow.decided
                 shares.append((0.5 if get else 1.0, self._output_bytes(task)))
         wrap, came = group.place[0], partial(self._came, group)
-        self._bring(group.bucket, shares, wrap, (wrap, self.home), came, came)
+        self._bring(self._turn(group), shares, (wrap, self.home), came, came)
 
     def _bring(
         self,
-        key: int,
+        key: float,
         shares: Sequence[tuple[float, int]],
-        sender: int,
-        ends: Hashable,
-        then: Callable[[], None],
-        at_once: Callable[[], None],
+        ends: tuple[int | None, int | None],
+        then: Action,
+        at_once: Action,
     ) -> None:
         """Do something when objects are there, or `at_once` where that takes no time."""
         delay_ms = max([0.0, *(share * self.cost.ms for share, _ in shares)]) * self.stored
@@ -305,29 +305,55 @@ class Engines:
         if not delay_ms and not megabytes * self.cost.ms_per_mb:
             at_once()
             return
-        send = partial(self.send, key, megabytes, sender, ends, then)
+        send = partial(self.send, key, megabytes, ends, then)
         self.simulation.later(self.simulation.now + delay_ms, key, send)
 
     def send(
-        self, key: int, megabytes: float, sender: int, ends: Hashable, then: Callable[[], None]
+        self, key: float, megabytes: float, ends: tuple[int | None, int | None], then: Action
     ) -> None:
-        """Do something when an object has crossed a link, for which its sender computes."""
-        duration_ms = megabytes * self.cost.ms_per_mb
-        if not duration_ms:
-            then()
-            return
-        left = ["link", "core"]
+        """Do something when an object is there, for which the wraps at both ends have computed.
 
-        def done() -> None:
-            left.pop()
+        A connection between wraps sends one after another.
+        """
+        waiting = self.queues.setdefault(ends, deque()) if self.path == "direct" else None
+
+        def begin() -> None:
+            left = {wrap for wrap in ends if wrap is not None} if duration_ms else set[int]()
+
+            def done(wrap: int) -> None:
+                left.remove(wrap)
+                if not left:
+                    over()
+
+            for wrap in [*left]:
+                cores = self.sandboxes[wrap].cores
+                self.simulation.compute_beside(cores, duration_ms, partial(done, wrap))
             if not left:
-                self.simulation.later(self.simulation.now, key, then)
+                over()
 
-        ends = "node" if self.platform.one_node else ends
-        if ends not in self.links:
-            self.links[ends] = self.simulation.add_cores(1)
-        for cores in (self.links[ends], self.sandboxes[sender].cores):
-            self.simulation.compute_beside(cores, duration_ms, done)
+        def over() -> None:
+            self.simulation.later(self.simulation.now, key, then)
+            if waiting is not None:
+                waiting.popleft()
+                if waiting:
+                    waiting[0]()
+
+        duration_ms = megabytes * self.cost.ms_per_mb
+        if waiting is None and not duration_ms:
+            then()
+        elif waiting is None:
+            begin()
+        else:
+            waiting.append(begin)
+            if len(waiting) == 1:
+                begin()
+
+    def _number(self, task: str) -> int:
+        return list(self.place).index(task)
+
+    def _turn(self, group: Group[Any]) -> float:
+        """What ends at one instant comes in the order in which it was called."""
+        return group.bucket + min(map(self._number, self.members[group])) / 1000
 
     def _input_bytes(self, task: str) -> int:
         return self.profile.functions[self.workflow.function_of(task)].input_bytes or 0
@@ -440,7 +466,7 @@ class Straight(Engines):
             self._expect([_ended(task)], 0, after_ms, gathered)
         for (task, wrap), with_object in messages.items():
             send = partial(self._tell, task, wrap, with_object)
-            self._expect([("gathered", task)], 0, lambda: self.cost.ms, send)
+            self._expect([("gathered", task)], self._number(task), lambda: self.cost.ms, send)
         for place in sorted(starts, key=lambda place: place[0]):
             index, wrap, process = place
             start = partial(self._start, wrap, starts[place])
@@ -470,15 +496,15 @@ class Straight(Engines):
         megabytes = self.request_bytes() / 1e6 * any(task.source is None for task in tasks)
         begun = partial(self._came, ("begun", wrap))
         if megabytes * self.cost.ms_per_mb:
-            send = partial(self.send, 0, megabytes, 0, (0, wrap), begun)
-            self.simulation.later(self.simulation.now, 0, send)
+            send = partial(self.send, -1, megabytes, (0, wrap), begun)
+            self.simulation.later(self.simulation.now, -1, send)
         else:
             begun()
 
     def _tell(self, task: str, wrap: int, with_object: bool) -> None:
         own, megabytes = self.place[task][0], self._output_bytes(task) / 1e6 * with_object
         there = partial(self._came, ("at", task, wrap))
-        self.send(0, megabytes, own, (own, wrap), there)
+        self.send(0, megabytes, (own, wrap), there)
 
     def _in_wrap(
         self,

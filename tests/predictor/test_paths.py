@@ -86,18 +86,37 @@ def test_a_wrap_is_told_to_begin_once_and_tells_the_end_once(place, profile):
     assert latency_ms(plan("d", "abc", cpus=2), workflow, known, place) == 1 + 1 + 16 + 1
 
 
-def test_what_crosses_at_once_shares_the_path_between_two_wraps(place, profile):
-    """Both objects, of 4 MB each, are on their way from 10 + 1 on and need 2 ms each of it."""
+def test_a_connection_sends_one_object_after_another(place, profile):
+    """Of two of 4 MB that are to leave at 1 + 10 + 1, the second is there 2 ms after the first;
+    what is empty waits for both: d begins when a has had the GIL for 5 ms."""
     known = sized(profile(**(WORKS | {"b": "block 10"})), a=4 * MB, b=4 * MB)
-    made = plan("c", "ba", cpus=2)
-    assert latency_ms(made, PAIR, known, place) == 1 + 10 + 1 + 4 + 2
-    assert latency_ms(plan("c", "a", "b"), PAIR, known, place) == 1 + 10 + 1 + 2 + 2
+    assert latency_ms(plan("c", "ba", cpus=2), PAIR, known, place) == 1 + 10 + 1 + 4 + 2
+    assert latency_ms(plan("c", "a", "b", cpus=2), PAIR, known, place) == 1 + 10 + 1 + 2 + 2
+    tasks = (*PAIR.tasks[:2], Task("d", "d", None), Task("e", "c", "d"))
+    known = sized(profile(**(WORKS | {"b": "block 10", "d": "block 5"})), a=4 * MB, b=4 * MB)
+    workflow = Workflow("demo", tasks, ("a", "b", "e"))
+    assert latency_ms(plan("e", "bad", cpus=2), workflow, known, place) == 1 + 10 + 1 + 4 + 2
 
 
-def test_on_one_node_all_share_it(platform, profile):
+def test_what_many_send_to_one_core_takes_it_longer(place, profile):
     known = sized(profile(**(WORKS | {"b": "cpu 10"})), a=4 * MB, b=4 * MB)
-    node = platform(rpc_ms=2.0, paths=ALL, one_node=True)
+    assert latency_ms(plan("c", "a", "b", cpus=1), PAIR, known, place) == 1 + 10 + 1 + 4 + 2
+
+
+def test_on_one_node_whose_cores_all_share_both_ends_do(platform, profile):
+    """Two objects of 2 ms each are sent and taken in by 4 wraps on 2 cores."""
+    known = sized(profile(**(WORKS | {"b": "cpu 10"})), a=4 * MB, b=4 * MB)
+    node = platform(rpc_ms=2.0, paths=ALL, one_node=True, cpus=2)
     assert latency_ms(plan("c", "a", "b"), PAIR, known, node) == 1 + 10 + 1 + 4 + 2
+
+
+def test_through_the_gateway_each_goes_by_itself(place, profile):
+    """Back home from b, 8 ms for 4 MB, nothing waits for what a sends from the same wrap."""
+    known = sized(profile(**(WORKS | {"b": "block 10"})), a=4 * MB, b=4 * MB)
+    made = plan("c", "ba", cpus=2, path="gateway")
+    assert latency_ms(made, PAIR, known, place) == 10 + 10 + 16 + 2
+    made = plan("c", "a", "b", cpus=2, path="gateway")
+    assert latency_ms(made, PAIR, known, place) == 10 + 10 + 8 + 2
 
 
 def test_sending_keeps_a_core_of_the_sender_busy(place, profile):
@@ -158,3 +177,13 @@ def test_the_time_on_the_way_is_network_in_the_timeline(place, profile):
     timeline = plan_timeline(plan("c", "a", "b"), CHAIN, Predictor(known, place))
     assert [step.network_ms for step in timeline.steps] == [1, 3, 2]
     assert timeline.latency_ms == 22
+
+
+def test_the_range_has_the_spread_of_what_a_path_costs(platform, profile):
+    cost = {"ms": 1.0, "ms_per_mb": 0.5, "spread": {"ms": (0.5, 2.0), "ms_per_mb": (0.25, 1.5)}}
+    direct = PathCost.model_validate(cost)
+    place = platform(rpc_ms=2.0, paths={"direct": direct}, spread={"rpc_ms": (2.0, 2.0)})
+    known = sized(profile(**WORKS), a=4 * MB)
+    found = predict(plan("bc", "a"), CHAIN, known, place)
+    assert found.latency_ms == 1 + 10 + 1 + 2 + 4 + 2
+    assert (found.low_ms, found.high_ms) == (20 - 0.5 - 1, 20 + 1 + 4)
