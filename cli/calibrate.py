@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from cli import options
 from cli.output import emit, next_step, progress
 from cli.place import Place, place
 from profiler.calibrate import calibrate
+from workflow.platform import Platform
 
 
 @click.command("calibrate")
@@ -27,7 +29,17 @@ def command(place: Place, output: Path, as_json: bool) -> None:
     with place.connect() as launcher:
         platform = calibrate(launcher, progress=progress)
     emit(platform, output, as_json)
+    for line in _paths(platform):
+        progress(line)
     if platform.assumed:
         progress(f"assumed and not measured: {', '.join(platform.assumed)}")
     kept = [] if output == Path("platform.json") else ["--platform", str(output)]
     next_step(shlex.join(["chiron", "schedule", "DIR", "--slo", "200ms", *kept]))
+
+
+def _paths(platform: Platform) -> Iterator[str]:
+    """What an object from wrap to wrap takes by each path, and whether they reach each other."""
+    if "direct" not in platform.paths:
+        yield "direct connections between wraps are not possible here"
+    for path, cost in platform.paths.items():
+        yield f"from wrap to wrap, {path}: {cost.ms:.2f} ms + {cost.ms_per_mb:.2f} ms per MB"

@@ -15,6 +15,7 @@ from generator.settings import SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR
 from scheduler.choices import Choices, MechanismChoice, PlannerChoice, Strategy
 from workflow.documents import require_writable
 from workflow.errors import ChironError
+from workflow.plan import PathKind
 from workflow.triggers import TriggerKind
 from workflow.units import parse_duration_ms
 
@@ -133,6 +134,7 @@ def choices(command: Command) -> Command:
     @_option("--planner", type=click.Choice(get_args(PlannerChoice)))
     @_option("--mechanism", type=click.Choice(get_args(MechanismChoice)))
     @_option("--trigger", type=click.Choice(get_args(TriggerKind)))
+    @_option("--path", type=click.Choice(get_args(PathKind)))
     @_option("--strategy", type=click.Choice(get_args(Strategy)))
     @_option("--headroom", is_flag=True)
     @_option("--percentile", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT")

@@ -33,8 +33,11 @@ class Node:
     ----------
     delay_ms
         When all has happened, and the results are gathered, it fires so much later.
+    sends_ms, to, queue
+        Then it fires when it has sent something, for which its wrap and the one that it goes to
+        both compute for so long. Of what is in one queue, each is sent after that before it.
     wrap
-        The wrap in which it starts tasks, and whose results it gathers.
+        The wrap in which it starts tasks, whose results it gathers, or which sends.
     awaits, gathers
         Tasks, by their numbers; whether results of further processes have to be gathered.
     waits
@@ -56,6 +59,9 @@ class Node:
     calls: list[int] = field(default_factory=list)
     place: int = 0
     then: list[int] = field(default_factory=list)
+    sends_ms: float = 0.0
+    to: int = 0
+    queue: int | None = None
 
 
 class Execution(NamedTuple):
@@ -72,6 +78,8 @@ class Execution(NamedTuple):
         process. Tasks are numbered from process to process.
     nodes
         What happens; their numbers are their places.
+    queues
+        How many there are of what is sent.
     """
 
     cores: Sequence[int]
@@ -79,3 +87,4 @@ class Execution(NamedTuple):
     processes: Sequence[tuple[int, int]]
     nodes: Sequence[Node]
     calls: Calls = Calls()
+    queues: int = 0

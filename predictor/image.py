@@ -14,6 +14,8 @@ from predictor.mechanisms.mechanism import Costs
 from predictor.records import CLOCK, ENTRY, GROUP, NODE, PROCESS, THREAD, WRAP, Record
 
 WORD_BYTES = 8
+#: As the kernel has it.
+_NOBODY = -1
 
 
 class Image(NamedTuple):
@@ -38,12 +40,16 @@ def image(execution: Execution, constants: Sequence[float], helpers: int) -> Ima
     helpers
         How many helpers a task starts at most.
     """
-    cores, wraps, processes, nodes, calls = execution
+    cores, wraps, processes, nodes, calls, queues = execution
     sizes = [size for _, size in processes]
     first = list(accumulate(sizes, initial=len(processes)))
-    threads, links = first[-1], _Links(nodes, len(processes), sum(sizes))
+    threads, links = first[-1], _Links(nodes, len(processes), sum(sizes), queues)
     mains, rooms = dict[int, int](), [1] * len(cores)
     rooms[0] += len(nodes)  # for what calls compute
+    for node in nodes:
+        if node.sends_ms > 0:
+            rooms[wraps[node.wrap][0]] += 1
+            rooms[wraps[node.to][0]] += 1
     for number, (wrap, size) in enumerate(processes):
         mains.setdefault(wrap, number)
         rooms[wraps[wrap][0]] += 1 + size * (1 + helpers)
@@ -62,7 +68,10 @@ def image(execution: Execution, constants: Sequence[float], helpers: int) -> Ima
             _pack(THREAD)(process, 0, *places)
             for process, places in zip(process_of_tasks, pairwise(links.of_tasks), strict=True)
         ],
-        *[_packed_node(node, *each) for node, each in zip(nodes, links.of_nodes, strict=True)],
+        *[
+            _packed_node(node, links.of_queue(node.queue), *each)
+            for node, each in zip(nodes, links.of_nodes, strict=True)
+        ],
         links.numbers.tobytes(),
     ]
     records = zip((CLOCK, GROUP, WRAP, PROCESS, THREAD, NODE), (1, *counts), strict=False)
@@ -78,10 +87,11 @@ class _Links:
     """All tasks and nodes that nodes and tasks refer to, by their numbers, in a row.
 
     ``of_nodes`` is where each node has the tasks to gather, those to start, and other nodes;
-    ``of_tasks`` is where each task has the nodes that await it, up to those of the next.
+    ``of_tasks`` is where each task has the nodes that await it, up to those of the next. At the end
+    every queue has its first and last node: none yet.
     """
 
-    def __init__(self, nodes: Sequence[Node], processes: int, tasks: int) -> None:
+    def __init__(self, nodes: Sequence[Node], processes: int, tasks: int, queues: int) -> None:
         numbers = array("q")
         self.of_nodes = list[tuple[int, ...]]()
         awaiting = [list[int]() for _ in range(tasks)]
@@ -98,7 +108,13 @@ class _Links:
             self.of_nodes.append((begin, gathered, gathered, started, started, len(numbers)))
         self.of_tasks = list(accumulate(map(len, awaiting), initial=len(numbers)))
         numbers.extend(chain(*awaiting))
+        self._first_queue = len(numbers)
+        numbers.extend([_NOBODY] * 2 * queues)
         self.numbers = numbers
+
+    def of_queue(self, queue: int | None) -> int:
+        """Where a queue is."""
+        return _NOBODY if queue is None else self._first_queue + 2 * queue
 
 
 @cache
@@ -115,6 +131,7 @@ def _packed_wrap(group: int, main: int, costs: Costs) -> bytes:
     )
 
 
-def _packed_node(node: Node, *ranges: int) -> bytes:
+def _packed_node(node: Node, queue: int, *ranges: int) -> bytes:
     missing = len(node.awaits) + node.waits
-    return _pack(NODE)(node.wrap, missing, *ranges, len(node.calls), node.place, node.delay_ms)
+    places = (*ranges, len(node.calls), node.place, node.to, queue)
+    return _pack(NODE)(node.wrap, missing, *places, node.delay_ms, node.sends_ms)

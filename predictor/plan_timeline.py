@@ -40,7 +40,8 @@ class Step:
     """A task that the request waits for, `thread` of a process of one of the wraps.
 
     ``network_ms`` is how long it took to trigger it after the step before it: the engine's turn,
-    and the call of its wrap; ``gather_ms`` is how long its result was gathered after its end.
+    the call of its wrap, or what it had to wait for on its way from another; for the last step,
+    also its own way home. ``gather_ms`` is how long its result was gathered after its end.
     """
 
     wrap: int
@@ -122,10 +123,11 @@ def _steps(plan: Plan, made: Wired, run: Run) -> list[Step]:
         for thread in range(len(names))
     ]
     steps = list[Step]()
-    task, _, gather_ms = _before(made.reply, made, run)
+    task, home_ms, gather_ms = _before(made.reply, made, run)
     while task is not None:
         found = tasks[task]
         before, network_ms, gather_before_ms = _before(found.node, made, run)
+        network_ms, home_ms = network_ms + home_ms, 0.0
         steps.append(Step(*places[task], network_ms, found.triggered_ms, found.end_ms, gather_ms))
         task, gather_ms = before, gather_before_ms
     return steps[::-1]
@@ -136,8 +138,9 @@ def _before(number: int, made: Wired, run: Run) -> tuple[int | None, float, floa
     nodes, network_ms, gather_ms = run.nodes, 0.0, 0.0
     while True:
         node = nodes[number]
-        delay_ms = made.execution.nodes[number].delay_ms
-        if number in made.called:
+        given = made.execution.nodes[number]
+        delay_ms, is_sent = given.delay_ms, given.queue is not None or given.sends_ms > 0
+        if number in made.called or is_sent:
             network_ms += node.fired_ms - node.complete_ms
         elif node.task is not None or node.node is not None:
             network_ms += delay_ms

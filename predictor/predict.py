@@ -17,7 +17,7 @@ from predictor.unrolling import run_of
 from predictor.wiring import Wired, wired
 from workflow.model import Workflow, names_in
 from workflow.plan import Plan, Prediction
-from workflow.platform import Platform
+from workflow.platform import PathCost, Platform
 from workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile, Share
 
 #: Digits of a millisecond: processors agree on more, so that plans depend on none of them.
@@ -51,7 +51,7 @@ class Predictor:
         scale: dict[str, float] | None = None,
         slower: float = 1.0,
     ) -> None:
-        self.platform = platform
+        self.platform, self._profile = platform, profile
         works = {
             name: _work(function, (scale or {}).get(name, 1.0), slower)
             for name, function in profile.functions.items()
@@ -98,14 +98,14 @@ class Predictor:
 
     def plan_ms(self, plan: Plan, workflow: Workflow) -> float:
         """The latency of `plan`."""
-        made = wired(plan, workflow, self.platform)
+        made = wired(plan, workflow, self._profile, self.platform)
         image = self._simulator.image(made.execution)
         run = self._simulator.run(image, self._functions_of(plan, workflow))
         return round(run.fired_ms()[made.reply], _DIGITS)
 
     def recorded(self, plan: Plan, workflow: Workflow) -> tuple[Wired, Run, list[Span]]:
         """What is simulated for `plan`, what came of it, and what every thread did when."""
-        made = wired(plan, workflow, self.platform)
+        made = wired(plan, workflow, self._profile, self.platform)
         image = self._simulator.image(made.execution)
         functions = self._functions_of(plan, workflow)
         return made, *self._simulator.recorded(image, functions)
@@ -263,7 +263,8 @@ def _ends(profile: Profile, platform: Platform) -> Iterator[Predictor]:
     if platform.spread or any(function.spread_ms for function in profile.functions.values()):
         for end in (0, 1):
             constants = {name: ends[end] for name, ends in platform.spread.items()}
-            place = platform.model_copy(update=constants)
+            paths = {path: cost.at_end(end) for path, cost in platform.paths.items()}
+            place = platform.model_copy(update={**constants, "paths": paths})
             yield Predictor(profile, place, {name: ends[end] for name, ends in spreads.items()})
 
 
@@ -286,7 +287,12 @@ def _speeds(profile: Profile, platform: Platform) -> Iterator[Predictor]:
 def _slower(platform: Platform, factor: float) -> Platform:
     """`platform` where all that was timed there takes `factor` times as long."""
     timed = [name for name in platform.spread if name.endswith("_ms")]
-    return platform.model_copy(update={name: factor * getattr(platform, name) for name in timed})
+    constants = {name: factor * getattr(platform, name) for name in timed}
+    paths = {
+        path: PathCost(ms=factor * cost.ms, ms_per_mb=factor * cost.ms_per_mb)
+        for path, cost in platform.paths.items()
+    }
+    return platform.model_copy(update={**constants, "paths": paths})
 
 
 def _work(function: FunctionProfile, scale: float, slower: float) -> Work:

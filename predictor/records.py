@@ -104,12 +104,15 @@ THREAD = _record(
 
 #: `predictor.execution.Node`. ``missing`` is how much of what it waits for is still to come. The
 #: tasks to gather, those to start, and other nodes, the ``calls`` called ones first, are ranges of
-#: the links, which hold the numbers of threads and nodes. As the answer, ``last`` is the thread, or
-#: the node (from the number of threads on), that came last, at ``complete_ms``, and ``fired_ms``
-#: when it fired.
+#: the links, which hold the numbers of threads and nodes. ``queue`` is where they hold the first
+#: and the last node of its queue, if it has one, and ``behind`` is the node that is sent after it.
+#: ``sending`` is how many wraps have not done so, negative when all have. As the answer, ``last``
+#: is the thread, or the node (from the number of threads on), that came last, at ``complete_ms``,
+#: and ``fired_ms`` when it fired.
 NODE = _record(
-    "wrap missing awaits awaits_end starts starts_end then then_end calls place | last",
-    "delay_ms | complete_ms fired_ms",
+    "wrap missing awaits awaits_end starts starts_end then then_end calls place to queue "
+    "| last sending behind",
+    "delay_ms sends_ms | complete_ms fired_ms",
 )
 
 #: As `predictor.simulator.Span` has them; ``wait_core_ms`` last. A helper's span has no end until

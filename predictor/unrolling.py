@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from workflow.errors import ChironError
@@ -43,7 +44,7 @@ class Run(NamedTuple):
         tasks = tuple(
             Task(task.name, self.own.get(task.name, task.function), task.source) for task in tasks
         )
-        return plan, Workflow(self.workflow.name, tasks, self.workflow.output)
+        return plan, replace(self.workflow, tasks=tasks)
 
     def expanded(self, plan: Plan) -> Plan:
         """A plan of tasks as one of their instances: each in the emptiest process.

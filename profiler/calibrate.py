@@ -30,8 +30,10 @@ from profiler.known_work import NOTHING, PAUSE, WORK, Work
 from profiler.noop_handler import QUESTION
 from profiler.noop_shapes import Shape, chains, crowd, shapes, write_folder
 from profiler.object_costs import handing_over, shared_ms_per_mb
+from profiler.path_costs import path_costs, path_shapes
 from profiler.self_check import SelfCheck, speed_drift, warnings
 from workflow.errors import ChironError
+from workflow.plan import PathKind
 from workflow.platform import Platform
 from workflow.tracing import run_ms, runs
 
@@ -43,6 +45,8 @@ Round = dict[str, Seen]
 ROUNDS, _WARM_UP = 300, 10
 #: No new round is begun when the rounds have taken this long, in seconds.
 _BUDGET_S = 47.0
+#: By which paths objects are sent where nothing is said: as wraps can, and through the gateway.
+PATHS: tuple[PathKind, ...] = ("auto", "gateway")
 #: The crowd, which differs more from one time to the next, is timed so often in a round.
 _CROWDS = 4
 #: Every constant is found once more for each of so many parts of the rounds, for its spread.
@@ -57,6 +61,7 @@ def calibrate(
     *,
     name: str | None = None,
     rounds: int = ROUNDS,
+    paths: tuple[PathKind, ...] = PATHS,
     progress: Progress | None = None,
 ) -> Platform:
     """Measure every constant of platform.json on the gateway of `launcher`.
@@ -71,6 +76,8 @@ def calibrate(
         What to call the platform; this machine's name where nothing is given.
     rounds
         How often every plan is timed at most.
+    paths
+        By which objects are sent to other wraps: ``store`` only where wraps have one.
     progress
         Told in a few words what is being done.
 
@@ -93,6 +100,12 @@ def calibrate(
         handing = handing_over()
         with launcher.launch(handing.workflow, folder, handing.plan) as handed:
             shared = shared_ms_per_mb(handed)
+        with ExitStack() as several:
+            across = {
+                each: several.enter_context(launcher.launch(made.workflow, folder, made.plan))
+                for each, made in path_shapes(paths).items()
+            }
+            costs = path_costs(across)
         deployed = {shape.name: deploy(shape) for shape in shapes()}
         cpus = len(os.sched_getaffinity(0))
         crowded = deploy(crowd()) if cpus > 1 else None
@@ -129,7 +142,7 @@ def calibrate(
                 overhead = {"contention_overhead": contention_overhead(crowds), "spread": spread}
                 found = found.model_copy(update=overhead)
             spread = found.spread | {"shared_ms_per_mb": shared.quartiles_ms}
-            objects = {"shared_ms_per_mb": shared.median_ms, "spread": spread}
+            objects = {"shared_ms_per_mb": shared.median_ms, "spread": spread, "paths": costs}
             found = found.model_copy(update=objects)
             say("checking predictions")
             wrong = {

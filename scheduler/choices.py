@@ -10,7 +10,7 @@ from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
 from scheduler.limits import COMMUNITY_EDITION_FUNCTIONS, Limits
 from scheduler.planners import DEFAULT_PLANNER, PLANNERS
 from workflow.documents import Document
-from workflow.plan import DEFAULT_TRIGGER
+from workflow.plan import DEFAULT_PATH, DEFAULT_TRIGGER, PathKind
 from workflow.triggers import TriggerKind
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Strategy = Literal["cost", "balanced", "latency"]
 
 
 class Choices(Document):
-    """Planner, mechanism, trigger and strategy of a plan, and the limits that it has to keep."""
+    """Planner, mechanism, trigger, path and strategy of a plan, and the limits that it keeps."""
 
     planner: Annotated[
         PlannerChoice,
@@ -41,6 +41,13 @@ class Choices(Document):
             "need. Where the client calls every task: stage, but for what decides while it runs."
         ),
     ] = DEFAULT_TRIGGER
+    path: Annotated[
+        PathKind,
+        Field(
+            description="How objects get to other wraps: directly where that is possible, else "
+            "through the gateway; always through it; or by a store."
+        ),
+    ] = DEFAULT_PATH
     strategy: Annotated[
         Strategy,
         Field(

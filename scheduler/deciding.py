@@ -7,6 +7,7 @@ What a payload has such a workflow do is a graph of instances, which is planned 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from predictor.unrolling import Run
 from scheduler.layout import sized
@@ -43,8 +44,7 @@ def complete(run: Run, workflow: Workflow) -> Run:
     for task in workflow.tasks:
         if task.name not in placed:
             tasks.append(Task(f"{task.name}#0", task.function, tasks[-1].name))
-    static = Workflow(run.workflow.name, tuple(tasks), run.workflow.output)
-    return run._replace(workflow=static)
+    return run._replace(workflow=replace(run.workflow, tasks=tuple(tasks)))
 
 
 def folded(plan: Plan, workflow: Workflow, runs: Iterable[Run]) -> Plan:

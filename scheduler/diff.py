@@ -37,6 +37,7 @@ def _figures(old: Plan, new: Plan) -> Iterator[str]:
         "planner": (old.planner, new.planner),
         "mechanism": (old.mechanisms, new.mechanisms),
         "trigger": (old.trigger, new.trigger),
+        "path": (old.path, new.path),
         "SLO": (_ms(old.slo_ms), _ms(new.slo_ms)),
         "meets the SLO": (_yes(old.meets_slo), _yes(new.meets_slo)),
         "predicted": (_latency(old), _latency(new)),

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from predictor.mechanisms import mechanism_of
+from predictor.paths import Crossing, crossings, way_of
+from predictor.unrolling import run_of
 from scheduler.choices import Strategy
 from scheduler.conflicts import Conflicts, Pair
 from scheduler.layout import at_odds
@@ -14,11 +16,17 @@ from scheduler.options import Job
 from scheduler.planners import PLANNERS, searched
 from workflow.model import Workflow
 from workflow.plan import Plan, Wrap
+from workflow.platform import Path
 
 _STRATEGIES: dict[Strategy, str] = {
     "cost": "the fewest CPUs that meet the SLO, in the fewest wraps",
     "balanced": "the least CPUs x latency that meets the SLO",
     "latency": "the fastest found, whatever it costs",
+}
+_IN_WORDS: dict[Path, str] = {
+    "direct": "directly",
+    "gateway": "through the gateway",
+    "store": "by a store",
 }
 #: Lines about single processes, and about conflicts, before the rest is counted.
 _MOST_LINES = 12
@@ -29,7 +37,7 @@ _MOST_NAMES = 4
 def explain(
     plan: Plan, job: Job, strategy: Strategy = "cost", fewer_ms: float | None = None
 ) -> tuple[str, ...]:
-    """The verdict, the rule, and a line for every wrap, shared process, conflict, secret and limit.
+    """The verdict, the rule, and lines for wraps, processes, conflicts, secrets and limits.
 
     `fewer_ms` is what one CPU less takes at least if stages wait for each other, where the search
     tried that in vain.
@@ -42,6 +50,7 @@ def explain(
         sure = added_up and fewer_ms > plan.slo_ms
         lines.append(f"{plan.cpus} CPUs: {proved if sure else found}")
     lines += _wraps(plan, job)
+    lines += _some(list(_crossings(plan, job)), "pairs of wraps")
     lines += _some(list(_processes(plan, job)), "processes")
     lines += _some(_conflicts(plan, job), "conflicts")
     lines += _barriers(plan, job)
@@ -111,6 +120,26 @@ def _why_several(job: Job, mechanism: str) -> str:
     costs = [f"{node}, a call costs {platform.rpc_ms:.1f} ms"]
     costs.append(mechanism_of(mechanism).stagger_in_words(platform))
     return ", ".join(filter(None, costs))
+
+
+def _crossings(plan: Plan, job: Job) -> Iterator[str]:
+    """What goes from wrap to wrap, and for how long, with the first payload."""
+    if not job.platform.paths:
+        return
+    run = run_of(job.workflow, job.profile.mix[0].profile)
+    placed, workflow = run.placed(plan)
+    pairs: dict[tuple[int, int], list[Crossing]] = {}
+    for each in crossings(placed, workflow, run.profile, job.platform):
+        pairs.setdefault((each.source, each.target), []).append(each)
+    path = way_of(plan.path, workflow, job.platform, plan.orchestrator).path
+    for (source, target), found in pairs.items():
+        size_mb = sum(each.size_bytes for each in found) / 1e6
+        largest = sorted(found, key=lambda each: (-each.size_bytes, each.task))
+        names = _names(list(dict.fromkeys(each.task for each in largest)))
+        yield (
+            f"{placed.wraps[source].name} to {placed.wraps[target].name}: {size_mb:.3g} MB of "
+            f"{names} {_IN_WORDS[path]}, {sum(each.ms for each in found):.1f} ms in all"
+        )
 
 
 def _processes(plan: Plan, job: Job) -> Iterator[str]:

@@ -9,7 +9,16 @@ from itertools import chain, combinations
 from scheduler.conflicts import NO_CONFLICTS, Conflicts
 from scheduler.memory import BASE_MEMORY_MIB, PROCESS_MEMORY_MIB, at_once_mib, imports_mib
 from workflow.model import Workflow
-from workflow.plan import DEFAULT_TRIGGER, Demand, Orchestrator, Plan, Processes, Wrap
+from workflow.plan import (
+    DEFAULT_PATH,
+    DEFAULT_TRIGGER,
+    Demand,
+    Orchestrator,
+    PathKind,
+    Plan,
+    Processes,
+    Wrap,
+)
 from workflow.profile import Profile
 from workflow.triggers import TriggerKind
 
@@ -30,6 +39,7 @@ def plan_from_layout(
     mechanism: str,
     orchestrator: Orchestrator = "wrap",
     trigger: TriggerKind = DEFAULT_TRIGGER,
+    path: PathKind = DEFAULT_PATH,
     conflicts: Conflicts = NO_CONFLICTS,
     node_cpus: int | None = None,
     prefix: str = "",
@@ -65,6 +75,7 @@ def plan_from_layout(
         planner=planner,
         orchestrator=orchestrator,
         trigger=trigger,
+        path=path,
         wraps=tuple(wraps),
         cpus=sum(wrap.cpus for wrap in wraps),
     )

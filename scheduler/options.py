@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from predictor.paths import Sizes, way_of
 from predictor.predict import Predictor, at_percentile, mean_ms, percentile_ms, predict
 from predictor.unrolling import Run, run_of
+from scheduler.closeness import closer
 from scheduler.conflicts import NO_CONFLICTS, Conflicts
 from scheduler.deciding import complete, folded, outline, with_memory
 from scheduler.folder_settings import Secrets
@@ -25,7 +27,7 @@ from scheduler.planners import (
 )
 from scheduler.problem import Problem
 from workflow.model import Task, Workflow
-from workflow.plan import DEFAULT_TRIGGER, Plan, Prediction
+from workflow.plan import DEFAULT_PATH, DEFAULT_TRIGGER, PathKind, Plan, Prediction
 from workflow.platform import Platform
 from workflow.profile import Profile
 from workflow.triggers import TriggerKind
@@ -48,6 +50,7 @@ class Job:
     secrets: Secrets = field(default_factory=dict)
     trigger: TriggerKind = DEFAULT_TRIGGER
     percentile: float | None = None
+    path: PathKind = DEFAULT_PATH
 
     def of_mix_ms(self, latencies_ms: Iterable[float]) -> float:
         """What a plan counts by that takes so long with each payload, but for headroom."""
@@ -147,7 +150,9 @@ class Options:
         run: Run,
         share: float = 1.0,
     ) -> Options:
-        problem = Problem.of(run.workflow, run.profile, job.platform, mechanism, job.conflicts)
+        problem = Problem.of(
+            run.workflow, run.profile, job.platform, mechanism, job.conflicts, job.path
+        )
         options = cls(job, Search.of(problem, job.trigger), each, run, share)
         if job.conflicts.process:
             return options
@@ -178,6 +183,7 @@ class Options:
             mechanism=self.mechanism,
             orchestrator=planner.orchestrator,
             trigger="data" if client and decides else "stage" if client else job.trigger,
+            path=job.path,
             conflicts=job.conflicts if searched(label) else NO_CONFLICTS,
             node_cpus=job.platform.cpus,
             prefix=planner.prefix,
@@ -248,8 +254,20 @@ class Options:
         layout = candidate.layout(below_ms)
         if layout is None:
             return None
-        layouts = [layout]
+        layouts = [layout, self._closer(layout)]
         if self.job.trigger == "data":
-            layouts.append(aligned(layout, self.run.workflow))
+            layouts += [aligned(each, self.run.workflow) for each in dict.fromkeys(layouts)]
         plans = dict.fromkeys(self._planned(each, self.run.workflow) for each in layouts)
         return min(map(self.judged, plans), key=lambda option: option.judged_ms)
+
+    def _closer(self, layout: Layout) -> Layout:
+        """`layout` where less has to go to other wraps, if that costs anything."""
+        problem, workflow = self.search.problem, self.run.workflow
+        if way_of(self.job.path, workflow, self.job.platform).is_free:
+            return layout
+        return closer(
+            layout,
+            workflow,
+            Sizes(workflow, self.run.profile).given,
+            lambda task: problem.kinds[problem.number_of[workflow.function_of(task)]].group,
+        )

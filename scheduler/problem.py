@@ -8,11 +8,13 @@ from functools import cached_property
 from typing import TypeVar
 
 from predictor.mechanisms import mechanism_of
+from predictor.paths import Way, as_called, way_of
 from predictor.predict import Predictor
 from scheduler.conflicts import Conflicts
 from scheduler.kernighan_lin import Functions
 from scheduler.slots import Slots, slots
 from workflow.model import Workflow
+from workflow.plan import DEFAULT_PATH, PathKind
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Profile
 
@@ -54,7 +56,7 @@ class Problem:
 
     Numbers rise with falling solo latency. ``apart`` are, for those that have any, the numbers
     that must not share a process with one (with itself: no two of it must), ``single`` the groups
-    that have to be one wrap.
+    that have to be one wrap. ``calling`` has what it costs that a wrap takes part in a stage.
 
     What a process takes by itself is simulated once for every multiset of functions: as long as a
     wrap has a core for each process, no function computes with the GIL released or starts helpers,
@@ -68,6 +70,7 @@ class Problem:
     number_of: Mapping[str, int]
     apart: Mapping[int, frozenset[int]]
     single: frozenset[int]
+    calling: Platform
     _alone: dict[Functions, tuple[float, Functions]] = field(default_factory=dict, repr=False)
     _together: dict[tuple[Functions, ...], list[float]] = field(default_factory=dict, repr=False)
     _separated: dict[Functions, tuple[Functions, ...]] = field(default_factory=dict, repr=False)
@@ -81,6 +84,7 @@ class Problem:
         platform: Platform,
         mechanism: str,
         conflicts: Conflicts,
+        path: PathKind = DEFAULT_PATH,
     ) -> Problem:
         """The problem with functions that do the same made one."""
         groups = conflicts.groups()
@@ -106,7 +110,8 @@ class Problem:
         predictor = Predictor(profile, platform)
         single = frozenset(groups[name] for constraint in conflicts.together for name in constraint)
         enemies = {number: frozenset(others) for number, others in apart.items()}
-        return cls(workflow, predictor, mechanism, kinds, number_of, enemies, single)
+        calling = _calling(platform, way_of(path, workflow, platform))
+        return cls(workflow, predictor, mechanism, kinds, number_of, enemies, single, calling)
 
     @property
     def platform(self) -> Platform:
@@ -122,7 +127,7 @@ class Problem:
         """The slots of consecutive wraps: all stages ask for the same ones in turn."""
         key = sizes, before
         if key not in self._slots:
-            places = slots(sizes, before, self.mechanism, self.platform)
+            places = slots(sizes, before, self.mechanism, self.calling)
             _remember(self._slots, key, places, REMEMBERED_SLOTS)
         return self._slots[key]
 
@@ -244,6 +249,17 @@ def _coloured(problem: Problem, functions: Functions) -> tuple[Functions, ...]:
         else:
             content.append(n)
     return tuple(map(tuple, contents))
+
+
+def _calling(platform: Platform, way: Way) -> Platform:
+    """`platform` as it calls a wrap for a stage: not at all where wraps trigger each other.
+
+    What objects take on their way then is left to the simulation: it goes by where they are needed,
+    which stages one by one do not know.
+    """
+    if way.straight:
+        return platform.model_copy(update={"rpc_ms": 0.0, "invoke_ms": 0.0})
+    return as_called(platform, way)
 
 
 def _kind(name: str, function: FunctionProfile, platform: Platform, group: int) -> Kind:

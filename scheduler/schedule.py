@@ -103,6 +103,7 @@ def job_of(
         settings.secrets,
         choices.trigger,
         choices.percentile,
+        choices.path,
     )
 
 

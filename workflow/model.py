@@ -43,7 +43,8 @@ class Workflow:
 
     One that decides while it runs has a ``machine``, which says when its tasks run and what they
     get: a state machine in States Language, as `workflow.asl` reads it. Its tasks have no sources
-    then, and it has no output.
+    then, and it has no output. What such a one did for a request is ``decided``: a task is a run of
+    one there, and waits for those before it, whatever data it gets.
 
     Raises ``cycle`` if the tasks' sources form no DAG; the error names the tasks of one cycle.
     """
@@ -53,6 +54,7 @@ class Workflow:
     output: Source
     failure: Failure | None = None
     machine: dict[str, Any] | None = field(default=None, hash=False)
+    decided: bool = False
 
     def __post_init__(self) -> None:
         _ = self.stages

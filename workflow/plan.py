@@ -22,6 +22,8 @@ DEFAULT_TRIGGER: TriggerKind = "data"
 #: How objects get to another wrap: directly where that is possible, else through the gateway;
 #: always through it; or by a store.
 PathKind = Literal["auto", "gateway", "store"]
+#: How they do where nothing is said.
+DEFAULT_PATH: PathKind = "auto"
 #: The tasks of every process of a wrap, the main process first.
 Processes = tuple[tuple[str, ...], ...]
 
@@ -124,7 +126,7 @@ class Plan(Document):
     planner: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+.-]{1,63}$")]
     orchestrator: Orchestrator = "wrap"
     trigger: TriggerKind = DEFAULT_TRIGGER
-    path: PathKind = "auto"
+    path: PathKind = DEFAULT_PATH
     attempts: Annotated[int, Field(ge=1, le=10)] = 2
     slo_ms: Milliseconds | None = None
     wraps: Annotated[tuple[Wrap, ...], Field(min_length=1)]

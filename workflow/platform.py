@@ -9,6 +9,27 @@ from pydantic import Field, model_validator
 from workflow.documents import Document
 from workflow.profile import Milliseconds
 
+#: How objects get from one wrap to another: over a connection between the two, through the gateway,
+#: or by a store.
+Path = Literal["direct", "gateway", "store"]
+
+
+class PathCost(Document):
+    """What an object from one wrap to another takes: `ms`, and `ms_per_mb` per million bytes.
+
+    Of a store that is to put it there and to get it. ``spread`` has the quartiles of both.
+    """
+
+    ms: Milliseconds
+    ms_per_mb: Milliseconds
+    spread: dict[Literal["ms", "ms_per_mb"], tuple[Milliseconds, Milliseconds]] = Field(
+        default_factory=dict
+    )
+
+    def at_end(self, end: int) -> PathCost:
+        """The same at the lower ends of the spread, 0, or at the upper ones, 1."""
+        return self.model_copy(update={name: ends[end] for name, ends in self.spread.items()})
+
 
 class Platform(Document):
     """The constants of Chiron's equations (2)-(4) and of the GIL, in milliseconds.
@@ -34,6 +55,9 @@ class Platform(Document):
     send_ms
         How much later, for every wrap that it calls, the wrap that has the request begins with its
         own functions.
+    paths
+        What an object from wrap to wrap takes by each path that is possible here. Where nothing is
+        known, objects cost nothing but the calls that bring them, as in the paper.
     ipc_ms
         T_IPC: gathering the results of one further process.
     process_gather_ms
@@ -104,6 +128,7 @@ class Platform(Document):
     rpc_ms: Milliseconds
     invoke_ms: Milliseconds
     send_ms: Milliseconds = 0.0
+    paths: dict[Path, PathCost] = Field(default_factory=dict)
     ipc_ms: Milliseconds
     process_gather_ms: Milliseconds = 0.0
     process_startup_ms: Milliseconds

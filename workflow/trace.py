@@ -44,7 +44,7 @@ def unrolled(workflow: Workflow, trace: Sequence[Instance]) -> Workflow:
         tasks.append(Task(names[-1], function or workflow.function_of(task), source))
     last = tuple(name for name in names if name not in awaited)
     output = last if len(last) > 1 else (last or (None,))[0]
-    return Workflow(workflow.name, tuple(tasks), output)
+    return Workflow(workflow.name, tuple(tasks), output, decided=True)
 
 
 def wait_of(instance: Instance) -> str:

@@ -1,17 +1,79 @@
-"""Nodes fire: other wraps are called, processes started, and tasks handed to them."""
+"""Nodes fire: objects are sent, other wraps called, processes started, tasks handed to them."""
 
 from __future__ import annotations
 
 from predictor.compiling import inner
+from predictor.kernel.cores import compute_beside
 from predictor.kernel.heap import push
 from predictor.kernel.results import arrive
-from predictor.kernel.state import BEING_FORKED, FORKED, NONE, State
+from predictor.kernel.state import BEING_FORKED, FORKED, NONE, SENT, State
 from predictor.kernel.threads import enqueue
 from predictor.records import START
 
 
 @inner
-def fire(state: State, number: int) -> None:
+def come_due(state: State, number: int) -> None:
+    """Fire a node, unless it has first to send something, in its turn."""
+    node = state.nodes[number]
+    if node.sending == SENT or (node.sends_ms == 0.0 and node.queue == NONE):
+        _fire(state, number)
+        return
+    if node.queue == NONE:
+        _send(state, number)
+        return
+    node.behind = NONE
+    last = state.links[node.queue + 1]
+    state.links[node.queue + 1] = number
+    if state.links[node.queue] != NONE:
+        state.nodes[last].behind = number
+        return
+    state.links[node.queue] = number
+    _send_first(state, node.queue)
+
+
+@inner
+def end_sending(state: State, number: int) -> None:
+    """One of two wraps has done what a node sends; with the second, it will fire."""
+    node = state.nodes[number]
+    node.sending -= 1
+    if node.sending == 0:
+        _sent(state, number)
+        if node.queue != NONE:
+            _send_first(state, node.queue)
+
+
+@inner
+def _send_first(state: State, queue: int) -> None:
+    """Send what is first in a queue; what has no size is there at once."""
+    while state.links[queue] != NONE:
+        number = state.links[queue]
+        if state.nodes[number].sends_ms > 0.0:
+            _send(state, number)
+            return
+        _sent(state, number)
+
+
+@inner
+def _send(state: State, number: int) -> None:
+    node, item = state.nodes[number], len(state.threads) + number
+    node.sending = 1
+    compute_beside(state, state.wraps[node.wrap].group, node.sends_ms, item)
+    if node.to != node.wrap:
+        node.sending = 2
+        compute_beside(state, state.wraps[node.to].group, node.sends_ms, item)
+
+
+@inner
+def _sent(state: State, number: int) -> None:
+    node = state.nodes[number]
+    node.sending = SENT
+    push(state.blocked, state.clock[0].now_ms, len(state.threads) + number)
+    if node.queue != NONE:
+        state.links[node.queue] = node.behind
+
+
+@inner
+def _fire(state: State, number: int) -> None:
     """Call others, tell those that wait for this node, and start tasks."""
     clock, node = state.clock[0], state.nodes[number]
     clock.left -= 1

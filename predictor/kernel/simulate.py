@@ -20,7 +20,7 @@ from predictor.kernel.cores import (
     wait,
 )
 from predictor.kernel.heap import pop_until, push
-from predictor.kernel.nodes import fire
+from predictor.kernel.nodes import come_due, end_sending
 from predictor.kernel.state import BEFORE, NONE, State
 from predictor.kernel.threads import end_helper, enqueue, next_period, unstarted
 from predictor.records import (
@@ -82,7 +82,7 @@ def simulate(
     Each argument is the address of an array of the records of that name, or else of:
 
     links_at
-        Numbers of tasks and nodes.
+        Numbers of tasks and nodes; of each queue its first and its last node.
     blocked_at, computing_at
         Memory for heaps: for all threads, helpers, and twice the nodes; for what the groups' rooms
         are in sum.
@@ -220,6 +220,8 @@ def _end_computing(state: State, number: int, due: NDArray[np.int64]) -> None:
             end_helper(state, due[index])
         elif due[index] < len(state.threads):
             next_period(state, due[index])
+        elif state.nodes[due[index] - len(state.threads)].sends_ms > 0.0:
+            end_sending(state, due[index] - len(state.threads))
         elif clock.computed_calls:
             push(state.blocked, clock.now_ms, due[index])
 
@@ -231,7 +233,7 @@ def _wake(state: State, item: int) -> None:
     if item >= threads + len(state.nodes):
         compute_beside(state, 0, clock.call_computing_ms, item - len(state.nodes))
     elif item >= threads:
-        fire(state, item - threads)
+        come_due(state, item - threads)
     elif item >= len(state.processes) and unstarted(state, item):
         enqueue(state, item)
     else:

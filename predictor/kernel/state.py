@@ -12,6 +12,8 @@ NONE = -1
 BEFORE = 2
 #: Of a forked process: what forks it has still to compute, or has done so.
 BEING_FORKED, FORKED = 1, 2
+#: Of a node: it has sent what it had to.
+SENT = -1
 
 
 class State(NamedTuple):

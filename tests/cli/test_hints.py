@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from workflow.platform import PathCost
+
 REGISTRY = "registry.example:5000/team"
 
 
@@ -128,3 +130,21 @@ def test_what_was_assumed_and_not_measured_is_said_in_one_line(
     assert result.status == 0, result.stderr
     told = [line for line in result.stderr.splitlines() if "assumed" in line]
     assert told == [f"· assumed and not measured: {', '.join(assumed)}"] * bool(assumed)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("gateway", ["faasd"], indirect=True)
+def test_calibrate_says_whether_wraps_reach_each_other_and_what_each_path_costs(
+    gateway, direct, chiron, platform, monkeypatch
+):
+    paths = {"gateway": PathCost(ms=1.3, ms_per_mb=2.0)}
+    paths |= {"direct": PathCost(ms=0.4, ms_per_mb=0.75)} if direct else {}
+    found = platform.model_copy(update={"paths": paths})
+    monkeypatch.setattr("cli.calibrate.calibrate", lambda *_, **__: found)
+
+    result = chiron("calibrate", OPENFAAS_URL=gateway)
+
+    assert result.status == 0, result.stderr
+    assert "from wrap to wrap, gateway: 1.30 ms + 2.00 ms per MB" in result.stderr
+    assert ("from wrap to wrap, direct: 0.40 ms + 0.75 ms per MB" in result.stderr) == direct
+    assert ("direct connections between wraps are not possible here" in result.stderr) != direct

@@ -42,6 +42,12 @@ def test_all_plans_have_the_trigger_that_is_chosen(chiron, artefacts):
     assert {each["plan"]["trigger"] for each in front.json["plans"]} == {"stage"}
 
 
+def test_all_plans_have_the_path_that_is_chosen(chiron, artefacts):
+    asked = ("--path=gateway", "--path=store --planner=sand", "--path=auto", "")
+    plans = [planned(chiron, artefacts, *given.split(), slo="50ms") for given in asked]
+    assert [plan["path"] for plan in plans] == ["gateway", "store", "auto", "auto"]
+
+
 def test_the_fastest_plan_takes_no_longer_and_the_cheapest_no_more_cpus(chiron, artefacts):
     plans = [
         planned(chiron, artefacts, f"--strategy={s}", slo="50ms")

@@ -5,23 +5,26 @@ They go by the triggers that wraps go by, and start tasks in the processes of `o
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from itertools import takewhile
+from typing import Any
 
 from oracle import Cores, Gil, Simulation
 
 from predictor.mechanisms import mechanism_of
 from predictor.simulator import Interpreter, Span, Work
-from workflow.model import Task, Workflow
+from workflow.model import Task, Workflow, names_in
 from workflow.plan import Plan, Wrap
-from workflow.platform import Platform
+from workflow.platform import PathCost, Platform
 from workflow.profile import Profile
-from workflow.triggers import BySet, buckets, groups
+from workflow.triggers import BySet, Group, buckets, groups
 
+Action = Callable[[], None]
 #: After all else that happens at an instant.
 _LAST = 1 << 30
+FREE = PathCost(ms=0.0, ms_per_mb=0.0)
 
 
 def request_ms(
@@ -32,7 +35,9 @@ def request_ms(
     record: Callable[[Span], None] | None = None,
 ) -> float:
     """When the client of one execution has its answer."""
-    engines = Engines(plan, workflow, profile, platform, record)
+    straight = plan.path == "auto" and plan.orchestrator == "wrap" and "direct" in platform.paths
+    kind = Straight if straight and not workflow.decided else Engines
+    engines = kind(plan, workflow, profile, platform, record)
     engines.simulation.run()
     assert engines.replied_ms is not None
     return engines.replied_ms
@@ -143,6 +148,15 @@ class Engines:
         self.buckets = buckets(needs, workflow.stages, plan.trigger)
         self.watchers = defaultdict[Hashable, list](list)
         self.called_ms = -float("inf")
+        self.queues = dict[Hashable, deque[Callable[[], None]]]()
+        path = plan.path
+        if path == "auto":
+            path = "direct" if self.home == 0 and "direct" in platform.paths else "gateway"
+        self.path, self.stored, self.cost = path, path == "store", platform.paths.get(path, FREE)
+        self.rpc_ms = platform.rpc_ms
+        if path == "gateway" and "direct" in platform.paths:
+            slower_ms = 2 * (self.cost.ms - platform.paths["direct"].ms)
+            self.rpc_ms = max(0.0, platform.rpc_ms + slower_ms)
         self._begin()
 
     def _begin(self) -> None:
@@ -150,7 +164,7 @@ class Engines:
         inner = groups(self.buckets, self.place)
         seen = {task: self._seen(task) for task in self.place}
         self.group = groups(self.buckets, seen)
-        members = defaultdict[Hashable, list[str]](list)
+        self.members = members = defaultdict[Hashable, list[str]](list)
         for index, bucket in enumerate(self.buckets):
             at_home, calls = list[str](), defaultdict[tuple[int, str], list[str]](list)
             evaluated = defaultdict[tuple[int, int | None], list[str]](list)
@@ -177,9 +191,8 @@ class Engines:
             part = any(self.place[task][0] == self.home for task in bucket.starts)
             if at_home or calls:
                 ordered = sorted(calls.items(), key=lambda call: call[0][0])
-                fire = partial(
-                    self._fire, index, at_home, [(w, its) for (w, _), its in ordered], int(part)
-                )
+                begins = [partial(self._called, index, w, its) for (w, _), its in ordered]
+                fire = partial(self._fire, index, at_home, begins, int(part))
                 if bucket.awaits:
                     self._at_home(index, bucket.awaits, self._stage_ms(), fire)
                 else:
@@ -188,9 +201,9 @@ class Engines:
         for group, tasks in members.items():
             self._expect(
                 map(_ended, tasks),
-                group.bucket,
+                self._turn(group),
                 partial(self._gathering_ms, group.place[0], tasks),
-                partial(self._came, group),
+                partial(self._give_back, group),
             )
         self._at_home(len(self.buckets), list(self.place), 0.0, self._reply)
 
@@ -210,7 +223,7 @@ class Engines:
     def _expect(
         self,
         objects: Iterable[Hashable],
-        key: int,
+        key: float,
         after_ms: Callable[[], float],
         action: Callable[[], None],
     ) -> None:
@@ -248,21 +261,130 @@ class Engines:
     def _gathering_ms(self, wrap: int, tasks: Sequence[str]) -> float:
         return self.sandboxes[wrap].gathering_ms([(t, self.place[t][1]) for t in tasks])
 
-    def _fire(
-        self, key: int, own: list[str], calls: Sequence[tuple[int, list[str]]], place: int
+    def _called(self, key: int, wrap: int, tasks: list[str]) -> None:
+        """A call has come: its tasks begin when what they need from elsewhere has, too."""
+        group, shares = self.group[tasks[0]], list[tuple[float, int]]()
+        if self.workflow.decided:
+            shares = [(1.0, self._input_bytes(task)) for task in self.members[group]]
+        else:
+            read = [self.workflow.by_name[task] for task in self.members[group]]
+            if not self.stored and any(task.source is None for task in read):
+                shares.append((1.0, self.request_bytes()))
+            for name in {name for task in read for name in task.predecessors}:
+                if self.group[name] != group:
+                    put = self.stored and self.place[name][0] != self.home
+                    shares.append((0.5 if put else 1.0, self._output_bytes(name)))
+        begin = partial(self._start, wrap, tasks)
+        then = partial(self.simulation.later, 0.0, key, begin)
+        self._bring(key, shares, (self.home, wrap), then, begin)
+
+    def _give_back(self, group: Group[Any]) -> None:
+        """A group has ended: the home has what is needed of it when that has come."""
+        inside, shares = self.members[group], list[tuple[float, int]]()
+        for task in inside:
+            users = {t.name for t in self.workflow.tasks if task in t.predecessors} - {*inside}
+            at_home = task in names_in(self.workflow.output)
+            at_home |= any(self.place[user][0] == self.home for user in users)
+            if self.workflow.decided or users or at_home:
+                get = self.stored and not at_home and not self.workflow.decided
+                shares.append((0.5 if get else 1.0, self._output_bytes(task)))
+        wrap, came = group.place[0], partial(self._came, group)
+        self._bring(self._turn(group), shares, (wrap, self.home), came, came)
+
+    def _bring(
+        self,
+        key: float,
+        shares: Sequence[tuple[float, int]],
+        ends: tuple[int | None, int | None],
+        then: Action,
+        at_once: Action,
     ) -> None:
-        """Equation (2)."""
+        """Do something when objects are there, or `at_once` where that takes no time."""
+        delay_ms = max([0.0, *(share * self.cost.ms for share, _ in shares)]) * self.stored
+        megabytes = sum(share * size for share, size in shares) / 1e6
+        if not delay_ms and not megabytes * self.cost.ms_per_mb:
+            at_once()
+            return
+        send = partial(self.send, key, megabytes, ends, then)
+        self.simulation.later(self.simulation.now + delay_ms, key, send)
+
+    def send(
+        self, key: float, megabytes: float, ends: tuple[int | None, int | None], then: Action
+    ) -> None:
+        """Do something when an object is there, for which the wraps at both ends have computed.
+
+        A connection between wraps sends one after another.
+        """
+        waiting = self.queues.setdefault(ends, deque()) if self.path == "direct" else None
+
+        def begin() -> None:
+            left = {wrap for wrap in ends if wrap is not None} if duration_ms else set[int]()
+
+            def done(wrap: int) -> None:
+                left.remove(wrap)
+                if not left:
+                    over()
+
+            for wrap in [*left]:
+                cores = self.sandboxes[wrap].cores
+                self.simulation.compute_beside(cores, duration_ms, partial(done, wrap))
+            if not left:
+                over()
+
+        def over() -> None:
+            self.simulation.later(self.simulation.now, key, then)
+            if waiting is not None:
+                waiting.popleft()
+                if waiting:
+                    waiting[0]()
+
+        duration_ms = megabytes * self.cost.ms_per_mb
+        if waiting is None and not duration_ms:
+            then()
+        elif waiting is None:
+            begin()
+        else:
+            waiting.append(begin)
+            if len(waiting) == 1:
+                begin()
+
+    def _number(self, task: str) -> int:
+        return list(self.place).index(task)
+
+    def _turn(self, group: Group[Any]) -> float:
+        """What ends at one instant comes in the order in which it was called."""
+        return group.bucket + min(map(self._number, self.members[group])) / 1000
+
+    def _input_bytes(self, task: str) -> int:
+        return self.profile.functions[self.workflow.function_of(task)].input_bytes or 0
+
+    def _output_bytes(self, task: str) -> int:
+        return self.profile.functions[self.workflow.function_of(task)].output_bytes
+
+    def request_bytes(self) -> int:
+        reading = (task.name for task in self.workflow.tasks if task.source is None)
+        return max(map(self._input_bytes, reading), default=0)
+
+    def _fire(
+        self,
+        key: int,
+        own: list[str],
+        calls: Sequence[Callable[[], None]],
+        place: int,
+        ways: int = 2,
+    ) -> None:
+        """Equation (2); each call is what it does there, when it has gone one of its two `ways`."""
         platform, now = self.platform, self.simulation.now
-        call_ms, invoke_ms = platform.rpc_ms, platform.invoke_ms
-        computing_ms = min(platform.rpc_ms, invoke_ms * platform.cpus) if self.crowded else 0.0
+        call_ms, invoke_ms = self.rpc_ms * ways / 2, platform.invoke_ms
+        computing_ms = min(self.rpc_ms, invoke_ms * platform.cpus) if self.crowded else 0.0
+        computing_ms *= ways / 2
         if self.home is None:
             call_ms = max(call_ms, platform.request_ms)
             computing_ms = min(computing_ms, call_ms)
             invoke_ms = 0.0 if self.crowded else invoke_ms
-        for number, (wrap, tasks) in enumerate(calls, start=place):
+        for number, begin in enumerate(calls, start=place):
             leaves_ms = max(now + number * invoke_ms, self.called_ms + invoke_ms)
             self.called_ms = leaves_ms
-            begin = partial(self._start, wrap, tasks)
             arrives_ms = leaves_ms + call_ms
             delays = self.home is None and computing_ms > 0
             if not delays:
@@ -303,7 +425,9 @@ class Engines:
         if forked and function.further_ms:
             work = (("cpu", function.further_ms), *work)
         megabytes = function.output_bytes / 1e6
-        if megabytes and any(self._is_handed_over(task, other) for other in self.workflow.tasks):
+        answers = task in names_in(self.workflow.output) and self.place[task][1] != 0
+        handed_over = (self._is_handed_over(task, other) for other in self.workflow.tasks)
+        if megabytes and (answers or any(handed_over)):
             work = (*work, ("native", megabytes * self.platform.shared_ms_per_mb))
         return work
 
@@ -311,6 +435,105 @@ class Engines:
         """Whether the output goes to another process of its wrap, perhaps on its way to others."""
         (wrap, process), (other, its) = self.place[task], self.place[consumer.name]
         return task in consumer.predecessors and process != (its if wrap == other else 0)
+
+
+class Straight(Engines):
+    """Engines that send each other what they await, and tell the home when all theirs has ended."""
+
+    def _begin(self) -> None:
+        self.rpc_ms = self.platform.rpc_ms
+        inner = groups(self.buckets, self.place)
+        answer = set(names_in(self.workflow.output))
+        #: (task, wrap) that gets it -> whether with its object.
+        messages = {(task, 0): True for task in answer if self.place[task][0] != 0}
+        waits = defaultdict[tuple[int, int, int | None], set[str]](set)
+        starts = defaultdict[tuple[int, int, int | None], list[str]](list)
+        for task in sorted(self.place, key=list(self.place).index):
+            index = next(i for i, bucket in enumerate(self.buckets) if task in bucket.starts)
+            wrap, process = self.place[task]
+            seen = process if process and inner[task].bucket != index else None
+            starts[index, wrap, seen].append(task)
+            needed = set(self.workflow.by_name[task].predecessors)
+            waits[index, wrap, seen] |= needed | set(self.buckets[index].awaits)
+            for other in waits[index, wrap, seen]:
+                if self.place[other][0] != wrap:
+                    with_object = messages.get((other, wrap), False) or other in needed
+                    messages[other, wrap] = with_object
+        self.leaving = {task for task, _ in messages}
+        for task in self.leaving:
+            wrap, gathered = self.place[task][0], partial(self._came, ("gathered", task))
+            after_ms = partial(self._gathering_ms, wrap, [task])
+            self._expect([_ended(task)], 0, after_ms, gathered)
+        for (task, wrap), with_object in messages.items():
+            send = partial(self._tell, task, wrap, with_object)
+            self._expect([("gathered", task)], self._number(task), lambda: self.cost.ms, send)
+        for place in sorted(starts, key=lambda place: place[0]):
+            index, wrap, process = place
+            start = partial(self._start, wrap, starts[place])
+            if process is not None:
+                objects = map(_ended, self.buckets[index].awaits)
+                self._expect(objects, index, self._stage_ms, start)
+            elif index:
+                self._in_wrap(index, wrap, waits[place], self._stage_ms(), start)
+            elif wrap:
+                self._expect([("begun", wrap)], 0, lambda: 0.0, start)
+        others = range(1, len(self.plan.wraps))
+        begins = [partial(self._told_to_begin, wrap) for wrap in others]
+        own = starts[0, 0, None]
+        fire = partial(self._fire, 0, own, begins, int(bool(own)), ways=1)
+        self.simulation.later(self.platform.request_ms, 0, fire)
+        last = len(self.buckets)
+        for wrap in others:
+            tasks = set(self.plan.wraps[wrap].tasks)
+            end = partial(self._came, ("all ended", wrap))
+            self._in_wrap(last, wrap, tasks, self.rpc_ms / 2, end)
+        waited = [("at", task, 0) for task, wrap in messages if wrap == 0]
+        waited += [("all ended", wrap) for wrap in others]
+        self._in_wrap(last, 0, set(self.plan.wraps[0].tasks), 0.0, self._reply, waited)
+
+    def _told_to_begin(self, wrap: int) -> None:
+        tasks = (self.workflow.by_name[task] for task in self.plan.wraps[wrap].tasks)
+        megabytes = self.request_bytes() / 1e6 * any(task.source is None for task in tasks)
+        begun = partial(self._came, ("begun", wrap))
+        if megabytes * self.cost.ms_per_mb:
+            send = partial(self.send, -1, megabytes, (0, wrap), begun)
+            self.simulation.later(self.simulation.now, -1, send)
+        else:
+            begun()
+
+    def _tell(self, task: str, wrap: int, with_object: bool) -> None:
+        own, megabytes = self.place[task][0], self._output_bytes(task) / 1e6 * with_object
+        there = partial(self._came, ("at", task, wrap))
+        self.send(0, megabytes, (own, wrap), there)
+
+    def _in_wrap(
+        self,
+        key: int,
+        wrap: int,
+        tasks: set[str],
+        delay_ms: float,
+        action: Callable[[], None],
+        others: Sequence[Hashable] = (),
+    ) -> None:
+        """When a wrap has tasks' objects, its own and others', do something so much later.
+
+        What leaves it is gathered for that; the rest is when all of it is there.
+        """
+        own = [task for task in tasks if self.place[task][0] == wrap]
+        staying = [task for task in own if task not in self.leaving]
+        awaited = [*others, *(("gathered", task) for task in own if task in self.leaving)]
+        awaited += [("at", task, wrap) for task in tasks if task not in own]
+        if wrap and not own:
+            awaited.append(("begun", wrap))
+        gathering = partial(self._gathering_ms, wrap, staying)
+        if staying and awaited:
+            gathered = ("gathered", key, wrap)
+            self._expect(map(_ended, staying), key, gathering, partial(self._came, gathered))
+            self._expect([*awaited, gathered], key, lambda: delay_ms, action)
+        elif staying:
+            self._expect(map(_ended, staying), key, lambda: gathering() + delay_ms, action)
+        else:
+            self._expect(awaited, key, lambda: delay_ms, action)
 
 
 def _nothing() -> None:

@@ -94,7 +94,7 @@ class Timer:
     """Something that happens at a time, after what threads do then, in the order of `key`."""
 
     time_ms: float
-    key: int
+    key: float
     action: Callable[[], None]
 
 
@@ -144,7 +144,7 @@ class Simulation:
         self.processes.append(process)
         return process
 
-    def later(self, time_ms: float, key: int, action: Callable[[], None]) -> None:
+    def later(self, time_ms: float, key: float, action: Callable[[], None]) -> None:
         self.timers.append(Timer(time_ms, key, action))
 
     def fork(

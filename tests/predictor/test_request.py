@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from predictor.simulator import Interpreter, Span
 from predictor.wiring import wired
 from workflow.model import Task, Workflow
 from workflow.plan import Plan, Processes, Wrap
-from workflow.platform import Platform
+from workflow.platform import PathCost, Platform
 from workflow.profile import FunctionProfile, Period, Profile
 from workflow.triggers import buckets, groups
 
@@ -47,9 +48,13 @@ def functions(
         periods.append(Period(kind=kind, start_ms=start, duration_ms=draw(times)))
         start += periods[-1].duration_ms
     forked_ms = draw(st.none() | times.map(lambda more: start + more))
-    output = draw(st.sampled_from([0, 1000, 20_000_000]))
+    sizes = st.sampled_from([0, 1000, 20_000_000])
     return FunctionProfile(
-        latency_ms=start, periods=tuple(periods), forked_ms=forked_ms, output_bytes=output
+        latency_ms=start,
+        periods=tuple(periods),
+        forked_ms=forked_ms,
+        input_bytes=draw(st.none() | sizes),
+        output_bytes=draw(sizes),
     )
 
 
@@ -64,8 +69,21 @@ def workflows(draw: st.DrawFn) -> Workflow:
     for name in "abcdefgh"[: draw(st.integers(1, 8))]:
         known = [task.name for task in tasks]
         sources = draw(st.lists(st.sampled_from(known), unique=True, max_size=3)) if known else []
-        tasks.append(Task(name, draw(st.sampled_from("fgh")), tuple(sources)))
-    return Workflow("demo", tuple(tasks), None)
+        tasks.append(Task(name, draw(st.sampled_from("fgh")), tuple(sources) or None))
+    output = draw(st.none() | st.sampled_from([task.name for task in tasks]))
+    return Workflow("demo", tuple(tasks), output)
+
+
+@st.composite
+def known_paths(draw: st.DrawFn) -> dict[Any, PathCost]:
+    """What each path costs; none of what any does, or all but direct connections."""
+    left_out = draw(st.sampled_from([(), ("direct",), ("direct", "gateway", "store")]))
+    per_mb = st.just(0.0) | st.floats(0, 2).map(lambda t: round(t, 3))
+    return {
+        path: PathCost(ms=draw(times), ms_per_mb=draw(per_mb))
+        for path in ("direct", "gateway", "store")
+        if path not in left_out
+    }
 
 
 @st.composite
@@ -122,6 +140,7 @@ def test_the_kernel_answers_as_the_engines_do_in_virtual_time(data, workflow, pr
         * data.draw(st.sampled_from([0, 0.5, 1])),
         contention_overhead=data.draw(st.sampled_from([0.0, 0.25])),
         shared_ms_per_mb=data.draw(st.sampled_from([0.0, 0.5])),
+        paths=data.draw(known_paths()),
         **constants
         | {name: data.draw(st.none() | times) for name in ("thread_ready_ms", "main_wait_ms")},
     )
@@ -131,8 +150,10 @@ def test_the_kernel_answers_as_the_engines_do_in_virtual_time(data, workflow, pr
             one_stage=False,
             trigger=data.draw(st.sampled_from(["stage", "data"])),
             orchestrator=data.draw(st.sampled_from(["wrap", "wrap", "client"])),
+            path=data.draw(st.sampled_from(["auto", "auto", "gateway", "store"])),
         )
     )
+    workflow = replace(workflow, decided=data.draw(st.integers(0, 4)) == 0)
     expected = list[Span]()
     answer_ms = request_ms(made, workflow, profile, platform, expected.append)
     predictor = Predictor(profile, platform)
@@ -270,7 +291,7 @@ def test_a_thousand_tasks_after_a_thousand_take_memory_for_each_and_no_more(trig
     )
     profile = Profile(format=1, workflow="demo", functions={"f": known})
     platform = Platform(format=1, name="test", cpus=1, **dict.fromkeys(PAPER, 0.0), **CALLS)
-    execution = wired(made, workflow, platform).execution
+    execution = wired(made, workflow, profile, platform).execution
     links = sum(len(n.awaits) + len(n.starts) + len(n.calls) + len(n.then) for n in execution.nodes)
     assert len(execution.nodes) + links < 20_000
     assert Predictor(profile, platform).plan_ms(made, workflow) == pytest.approx(4.0)

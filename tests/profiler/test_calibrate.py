@@ -67,8 +67,8 @@ def test_constants_of_a_known_platform_are_found_again(platform_of: Platform) ->
         cpus=platform_of.cpus,
         one_node=True,
     )
-    known = platform_of.model_dump(exclude={"spread", "warnings", "assumed"})
-    measured = found.model_dump(exclude={"spread", "warnings", "assumed"})
+    left_out = {"spread", "warnings", "assumed", "paths"}
+    known, measured = (each.model_dump(exclude=left_out) for each in (platform_of, found))
     assert measured == pytest.approx(known, abs=0.02)
 
 
@@ -211,6 +211,8 @@ def test_a_real_gateway_is_calibrated_and_left_as_it_was(
     assert 0 < low <= high
     low, high = found.spread["shared_ms_per_mb"]
     assert 0 < low <= found.shared_ms_per_mb <= high < 100
+    assert found.paths.keys() == {"direct", "gateway"}
+    assert 0 < found.paths["direct"].ms_per_mb < found.paths["gateway"].ms_per_mb
     assert ("contention_overhead" in found.spread) == (found.cpus > 1)
     assert 0 <= found.prediction_error <= 1
     assert 0 <= found.speed_drift <= 1

@@ -241,6 +241,7 @@ def test_schedule_takes_what_the_verb_has_options_and_files_for(client, inputs):
         "slo": "200ms",
         "mechanism": "auto",
         "trigger": "stage",
+        "path": "gateway",
         "strategy": "latency",
         "headroom": True,
         "max_functions": 1,
@@ -252,7 +253,7 @@ def test_schedule_takes_what_the_verb_has_options_and_files_for(client, inputs):
     plan = client.post("/scheduler/schedule", json={**inputs, **given}).json
 
     why = " | ".join(plan["why"])
-    assert plan["trigger"] == "stage"
+    assert (plan["trigger"], plan["path"]) == ("stage", "gateway")
     assert len(plan["wraps"]) == 2
     assert "at the high end" in plan["why"][0]
     assert "2 functions to deploy, 1 allowed" in why

@@ -1,0 +1,126 @@
+"""How the objects of a plan get from wrap to wrap, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from workflow.errors import ChironError
+from workflow.model import Workflow, names_in
+from workflow.plan import Orchestrator, PathKind, Plan
+from workflow.platform import Path, PathCost, Platform
+from workflow.profile import Profile
+
+#: Where nothing is known of paths.
+_FREE = PathCost(ms=0.0, ms_per_mb=0.0)
+
+
+class Way(NamedTuple):
+    """The path that objects take, and whether straight from wrap to wrap: else by the home."""
+
+    path: Path
+    cost: PathCost
+    straight: bool
+
+    @property
+    def is_free(self) -> bool:
+        """Whether objects cost nothing but the calls that bring them."""
+        return self.cost.ms_per_mb == 0.0 and (self.cost.ms == 0.0 or self.path != "store")
+
+
+class Crossing(NamedTuple):
+    """An object that another wrap than its own gets, and for how long it is on its way."""
+
+    task: str
+    source: int
+    target: int
+    size_bytes: int
+    ms: float
+
+
+def way_of(
+    asked: PathKind, workflow: Workflow, platform: Platform, orchestrator: Orchestrator = "wrap"
+) -> Way:
+    """How objects go on `platform` with a plan whose path is the one `asked` for.
+
+    Raises ``unknown-path`` where it is known what paths cost there, but not that one.
+    """
+    is_direct = asked == "auto" and orchestrator == "wrap" and "direct" in platform.paths
+    path: Path = "direct" if is_direct else "gateway" if asked == "auto" else asked
+    if platform.paths and path not in platform.paths:
+        known = " and ".join(platform.paths)
+        message = f"platform {platform.name} does not say what the path {path} costs, but {known}"
+        raise ChironError("unknown-path", f"{message}: calibrate where it is possible", path="path")
+    cost = platform.paths.get(path, _FREE)
+    return Way(path, cost, is_direct and not workflow.decided)
+
+
+def as_called(platform: Platform, way: Way) -> Platform:
+    """`platform` where T_RPC is that of calls which go as `way` says.
+
+    It was measured over connections between wraps, where those are possible. A store has the
+    objects and not the calls.
+    """
+    direct = platform.paths.get("direct")
+    if way.path != "gateway" or direct is None:
+        return platform
+    rpc_ms = platform.rpc_ms + 2 * (way.cost.ms - direct.ms)
+    return platform.model_copy(update={"rpc_ms": max(0.0, rpc_ms)})
+
+
+class Sizes:
+    """How large the objects of a workflow are, in bytes: medians, as they were profiled."""
+
+    def __init__(self, workflow: Workflow, profile: Profile) -> None:
+        functions = profile.functions
+        self.given = {t.name: functions[t.function].output_bytes for t in workflow.tasks}
+        #: What each task gets, in all.
+        self.taken = {t.name: functions[t.function].input_bytes or 0 for t in workflow.tasks}
+        first = (t.name for t in workflow.tasks if t.source is None)
+        self.request = max(map(self.taken.__getitem__, first), default=0)
+
+
+def crossings(
+    plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
+) -> Iterator[Crossing]:
+    """The objects that go to other wraps, task by task, but for the request of a static workflow.
+
+    By the home they go twice where neither wrap is that one; a store has put and get in one. Of a
+    workflow that decides the home has all that others give, and gives all that they get.
+    """
+    way = way_of(plan.path, workflow, platform, plan.orchestrator)
+    sizes, wrap_of = Sizes(workflow, profile), _wraps(plan)
+
+    def crossing(task: str, source: int, target: int, size_bytes: int, times: int = 1) -> Crossing:
+        cost_ms = way.cost.ms + size_bytes / 1e6 * way.cost.ms_per_mb
+        return Crossing(task, source, target, size_bytes, times * cost_ms)
+
+    home = 0 if plan.orchestrator == "wrap" else None
+    if workflow.decided and home is not None:
+        for task, wrap in wrap_of.items():
+            if wrap != home:
+                yield crossing(task, home, wrap, sizes.taken[task])
+                yield crossing(task, wrap, home, sizes.given[task])
+        return
+    targets = takers(plan, workflow)
+    for task, source in wrap_of.items():
+        for target in targets[task]:
+            via_home = not way.straight and way.path != "store" and home not in (source, target)
+            yield crossing(task, source, target, sizes.given[task], 2 if via_home else 1)
+
+
+def takers(plan: Plan, workflow: Workflow) -> dict[str, list[int]]:
+    """For every task the wraps, but for its own, that need its object; the home has the answer."""
+    wrap_of = _wraps(plan)
+    found: dict[str, set[int]] = {task: set() for task in wrap_of}
+    for task in workflow.tasks:
+        for needed in task.predecessors:
+            found[needed].add(wrap_of[task.name])
+    if plan.orchestrator == "wrap":
+        for task_name in names_in(workflow.output):
+            found[task_name].add(0)
+    return {task: sorted(wraps - {wrap_of[task]}) for task, wraps in found.items()}
+
+
+def _wraps(plan: Plan) -> dict[str, int]:
+    return {task: number for number, wrap in enumerate(plan.wraps) for task in wrap.tasks}

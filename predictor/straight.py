@@ -1,0 +1,119 @@
+"""A plan whose wraps trigger each other, as nodes of an execution.
+
+The home calls each other wrap once, to begin, and is told once, when all tasks of that wrap have
+ended. In between every wrap's engine evaluates the buckets of its own tasks, and sends their
+objects, or only word that they have ended, to the wraps whose buckets await them.
+
+References
+----------
+FaaSFlow (ASPLOS'22): engines of workers that trigger each other. Pheromone (NSDI'23): objects that
+go straight to the workers whose buckets await them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from predictor.execution import Node
+from predictor.nodes import Nodes
+from predictor.paths import takers
+
+_HOME = 0
+
+
+class Straight(Nodes):
+    """Makes the nodes of a plan: what wraps are told, what they start, and their ends."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._takers = takers(self.plan, self.workflow)
+        #: For every task the wraps that are told of its end: whose buckets await it, or that need
+        #: its object.
+        self._told = {task: {*wraps} for task, wraps in self._takers.items()}
+        for bucket in self.buckets:
+            wraps = {self.place[task][0] for task in bucket.starts}
+            for task in bucket.awaits:
+                self._told[task] |= wraps - {self.place[task][0]}
+        #: By their wraps, the nodes with which each but the home begins.
+        self._begun = {wrap: self._told_to_begin(wrap) for wrap in range(1, len(self.plan.wraps))}
+        #: The nodes with which a wrap has what leaves it, by task, and with which others get it.
+        self._gathered = dict[str, int]()
+        self._arrived = dict[tuple[str, int], int]()
+
+    def connect(self) -> int:
+        """Make all nodes; which of them is the reply."""
+        for task, (wrap, _) in self.place.items():
+            targets = sorted(self._told[task])
+            if targets:
+                self._gathered[task] = self.add(Node(wrap=wrap, awaits=[self.number[task]]))
+                for target in targets:
+                    self._arrived[task, target] = self._sent(task, wrap, target)
+        self._begin()
+        for index, bucket in enumerate(self.buckets[1:], start=1):
+            for wrap, tasks in self.by_place(bucket.starts, 0):
+                self._connect(index, wrap, tasks)
+        ends = [self._ended(wrap) for wrap in self._begun]
+        answer = (n for (_, wrap), n in self._arrived.items() if wrap == _HOME)
+        return self._in_wrap(Node(), self._tasks_of(_HOME), [*ends, *answer])
+
+    def _begin(self) -> None:
+        """What the request starts: tasks of the home, and other wraps."""
+        home = Node(self.platform.request_ms, calls=[*self.called])
+        for wrap, tasks in self.by_place(self.buckets[0].starts, 0):
+            if wrap == _HOME:
+                home.starts, home.place = self.numbers(tasks), 1
+            else:
+                self._in_wrap(Node(wrap=wrap, starts=self.numbers(tasks)), (), [self._begun[wrap]])
+        self.begin_when_called(home)
+        self.add(home)
+
+    def _connect(self, index: int, wrap: int, all_tasks: Sequence[str]) -> None:
+        """The nodes that start a wrap's tasks of a bucket that awaits others."""
+        awaits, stage_ms = self.buckets[index].awaits, self.platform.stage_ms
+        processes, tasks = self.evaluated_by_processes(wrap, index, all_tasks)
+        for own in processes:
+            numbers = self.numbers(awaits)
+            self.add(Node(stage_ms, wrap, numbers, gathers=False, starts=self.numbers(own)))
+        if tasks:
+            needed = (self.workflow.by_name[task].predecessors for task in tasks)
+            awaited = dict.fromkeys((*awaits, *(name for names in needed for name in names)))
+            node = Node(stage_ms, wrap, starts=self.numbers(tasks))
+            own_tasks = [task for task in awaited if self.place[task][0] == wrap]
+            others = [self._arrived[t, wrap] for t in awaited if self.place[t][0] != wrap]
+            if not own_tasks and wrap != _HOME:
+                others.append(self._begun[wrap])
+            self._in_wrap(node, own_tasks, others)
+
+    def _told_to_begin(self, wrap: int) -> int:
+        """The node with which a wrap knows of the execution, and has the request if it needs it."""
+        called = Node(wrap=wrap, waits=1)
+        number = self.add(called)
+        self.called.append(number)
+        reads = any(self.workflow.by_name[task].source is None for task in self._tasks_of(wrap))
+        request = Node(waits=1)
+        if reads and self.sending(request, self.sizes.request / 1e6, (_HOME, wrap)).sends_ms:
+            number = self.add(request)
+            called.then.append(number)
+        return number
+
+    def _sent(self, task: str, wrap: int, target: int) -> int:
+        """The node with which another wrap has the object of a task, or knows that it has ended."""
+        megabytes = self.sizes.given[task] / 1e6 if target in self._takers[task] else 0.0
+        node = Node(self.way.cost.ms, waits=1)
+        number = self.add(self.sending(node, megabytes, (wrap, target)))
+        self.made[self._gathered[task]].then.append(number)
+        return number
+
+    def _ended(self, wrap: int) -> int:
+        """The node with which the home knows that all tasks of another wrap have ended."""
+        return self._in_wrap(Node(self.platform.rpc_ms / 2, wrap), self._tasks_of(wrap))
+
+    def _in_wrap(self, node: Node, tasks: Sequence[str], others: Iterable[int] = ()) -> int:
+        """`node` where its wrap awaits tasks of its own, and other nodes."""
+        leaving = [self._gathered[task] for task in tasks if task in self._gathered]
+        staying = self.numbers(task for task in tasks if task not in self._gathered)
+        return self.awaiting(node, staying, [*leaving, *others])
+
+    def _tasks_of(self, wrap: int) -> tuple[str, ...]:
+        return self.plan.wraps[wrap].tasks
