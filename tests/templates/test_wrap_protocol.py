@@ -373,13 +373,14 @@ def test_an_answer_is_called_json_where_it_is_however_long(size, text, json_it_i
         assert (Object(value).answer_type() == "application/json") is json_it_is
 
 
-def test_a_frame_takes_memory_as_it_comes_and_has_a_bound() -> None:
+@pytest.mark.parametrize("share_from", [None, 1 << 17])
+def test_a_frame_takes_memory_as_it_comes_and_has_a_bound(share_from: int | None) -> None:
     from wrap.frames import Inflow
 
     process = psutil.Process()
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        inflow = Inflow(longest=512 << 20)
+        inflow = Inflow(512 << 20, share_from)
         before = process.memory_info().rss
         theirs.sendall((512 << 20).to_bytes(4, "big") + b"x" * 70_000)
         while theirs_left := len(ours.recv(1 << 20, socket.MSG_PEEK)):
@@ -392,7 +393,7 @@ def test_a_frame_takes_memory_as_it_comes_and_has_a_bound() -> None:
         assert process.memory_info().rss - before < 16 << 20
         theirs.sendall(b"x" * 1000)
         with pytest.raises(ValueError, match="above"):
-            Inflow(longest=999)._feed((1000).to_bytes(4, "big"))
+            Inflow(999, share_from)._feed((1000).to_bytes(4, "big"))
 
 
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from wrap.rooms import ROOMS, Room
 from wrap.serving import unfilled
 from wrap.shared import Shared
 
@@ -100,12 +101,16 @@ class Inflow:
     ----------
     longest
         Bytes that a frame may have.
+    share_from
+        Frames from so many bytes on are received into memory that further processes can share.
     """
 
-    def __init__(self, longest: int = LONGEST) -> None:
+    def __init__(self, longest: int = LONGEST, share_from: int | None = None) -> None:
         self._longest = longest
+        self._share_from = longest + 1 if share_from is None else share_from
         self._length = bytearray()
-        self._frame: bytearray | None = None
+        self._frame: bytearray | memoryview | None = None
+        self._room: Room | None = None
         self._filled = 0
         self._descriptors: deque[int] = deque()
 
@@ -172,9 +177,23 @@ class Inflow:
             self._filled += taken
             view = view[taken:]
             if self._is_full():
-                done.append(self._frame)
-                self._frame, self._filled = None, 0
+                done.append(self._whole(self._frame))
         return done
+
+    def _place(self, length: int) -> bytearray | memoryview:
+        if length >= self._share_from:
+            with contextlib.suppress(OSError):  # no descriptor could be had
+                self._room = ROOMS.take(length)
+                return self._room.content(length)
+        return unfilled(length)
+
+    def _whole(self, frame: bytearray | memoryview) -> bytearray | Shared:
+        room, self._room = self._room, None
+        self._frame, self._filled = None, 0
+        if room is not None:
+            with contextlib.suppress(OSError):
+                return Shared.within(room, len(frame))
+        return frame if isinstance(frame, bytearray) else bytearray(frame)
 
     def _is_full(self) -> bool:
         return self._frame is not None and self._filled == len(self._frame)
@@ -190,7 +209,7 @@ class Inflow:
             elif length > self._longest:
                 raise ValueError(f"a frame of {length} bytes, above {self._longest}")
             else:
-                self._frame = unfilled(length)
+                self._frame = self._place(length)
         return view[taken:]
 
 

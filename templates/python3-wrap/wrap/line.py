@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from wrap.frames import Frame, Inflow, Outflow, Unsent
 from wrap.loop import Loop
+from wrap.objects import SHARED_FROM
 from wrap.shared import Shared
 
 
@@ -72,7 +73,7 @@ class Line:
         self._loop = loop
         self._got = got
         self._gone = gone
-        self._inflow = Inflow(longest)
+        self._inflow = Inflow(longest, SHARED_FROM)
         self._outflow = Outflow()
         self._frames: list[Frame | Shared] = []
         self._header: tuple[str, int, list[Any]] | None = None
@@ -183,9 +184,8 @@ _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 def _decoded(header: Frame | Shared) -> tuple[str, int, list[Any]]:
-    if isinstance(header, Shared):
-        raise TypeError("a header in shared memory")
-    kind, count, fields = json.loads(str(header, "utf-8"))
+    text = header.text() if isinstance(header, Shared) else str(header, "utf-8")
+    kind, count, fields = json.loads(text)
     if not isinstance(count, int) or not isinstance(fields, list) or not isinstance(kind, str):
         raise TypeError("a header that is none")
     return kind, count, fields

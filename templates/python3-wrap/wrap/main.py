@@ -29,6 +29,7 @@ from wrap.loop import Loop
 from wrap.mechanisms import Mechanism, mechanism_of
 from wrap.member import Member
 from wrap.remote import Gateway
+from wrap.rooms import ROOMS
 from wrap.route import Route
 from wrap.runtime import Runtime
 from wrap.server import PROBES, create_app
@@ -64,6 +65,7 @@ def main(arguments: list[str], image: Path) -> NoReturn:
         mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ)
         gc.collect()
         memory.keep_freed(settings.memory_bytes, 1 + mechanism.lasting)
+        ROOMS.keep(settings.memory_bytes, 1 + mechanism.lasting)
         gc.freeze()  # a collection would write to every object, and unshare its memory
         if arguments[:1] == [_ZYGOTE]:
             _be_zygote(wrap, functions, socket.socket(fileno=int(arguments[1])))

@@ -192,9 +192,8 @@ _DECODER = json.JSONDecoder()
 
 
 def _decoded(header: Frame | Shared) -> list[Any]:
-    if isinstance(header, Shared):
-        raise TypeError("a header in shared memory")
-    fields, _ = _DECODER.raw_decode(str(header, "utf-8"))
+    text = header.text() if isinstance(header, Shared) else str(header, "utf-8")
+    fields, _ = _DECODER.raw_decode(text)
     if not isinstance(fields, list):
         raise TypeError("a header that is no list")
     return fields

@@ -1,8 +1,9 @@
 """Memory that processes share: large objects cross between them as sealed memfds, and uncopied.
 
-A memfd has no name, and the kernel frees it with the last descriptor or mapping of it. Handlers
-ask for `bytes` and `str` and get just these: objects whose header is in a page of ours, right
-before the pages of the memfd, so that what they hold is not copied.
+A memfd has no name, and the kernel frees it with the last descriptor or mapping of it, or the
+process that has written it writes the next object there (`wrap.rooms`). Handlers ask for `bytes`
+and `str` and get just these: objects whose header is in a page of ours, right before the pages of
+the memfd, so that what they hold is not copied.
 """
 
 from __future__ import annotations
@@ -16,15 +17,10 @@ import sys
 import sysconfig
 from typing import TypeVar, cast
 
+from wrap.rooms import END, ROOMS, SEALS, Room, length_in
+
 Value = TypeVar("Value", bytes, str)
 
-#: linux/fcntl.h; Python's `fcntl` has it from 3.13 on.
-_F_SEAL_FUTURE_WRITE = 0x0010
-_SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | _F_SEAL_FUTURE_WRITE
-#: Values end with a byte that is 0, which C code that gets them may rely on.
-_END = 1
-#: Written at once: the kernel writes no more than 2 GiB.
-_WRITTEN = 1 << 30
 _MAP_FIXED = 0x10
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.mmap.restype = ctypes.c_void_p
@@ -48,12 +44,12 @@ class Shared:
     descriptor
         Its own from now on.
     is_ascii
-        Whether it holds a text that is ASCII.
+        Whether it is known to hold a text that is ASCII.
 
     Raises ValueError where others could still change what is in it.
     """
 
-    def __init__(self, descriptor: int, is_ascii: bool) -> None:
+    def __init__(self, descriptor: int, is_ascii: bool = False) -> None:
         self._descriptor = descriptor
         self._values: list[_Mapped] = []
         self.is_ascii = is_ascii
@@ -61,22 +57,22 @@ class Shared:
             sealed = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
         except OSError:
             sealed = 0
-        if sealed & _SEALS != _SEALS:
+        if sealed & SEALS != SEALS:
             raise ValueError("a descriptor that is no sealed memory")
-        self._length = os.fstat(descriptor).st_size - _END
+        self._length = length_in(descriptor)
 
     @classmethod
     def of(cls, value: str | bytes | bytearray | memoryview) -> Shared:
         """A copy of `value`; of a text, in UTF-8. Raises OSError where none can be had."""
-        is_ascii = isinstance(value, str) and value.isascii()
-        descriptor = os.memfd_create("object", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        try:
-            _fill(descriptor, _buffer(value))
-            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        return cls(descriptor, is_ascii)
+        content = _buffer(value)
+        room = ROOMS.take(len(content))
+        room.fill(content)
+        return cls(ROOMS.open(room, len(content)), isinstance(value, str) and value.isascii())
+
+    @classmethod
+    def within(cls, room: Room, length: int) -> Shared:
+        """What was written into the first `length` bytes of a room. Raises OSError."""
+        return cls(ROOMS.open(room, length))
 
     def __len__(self) -> int:
         return self._length
@@ -87,7 +83,7 @@ class Shared:
 
     def view(self) -> memoryview:
         """Its bytes, to be sent; not copied."""
-        mapped = mmap.mmap(self._descriptor, self._length + _END, prot=mmap.PROT_READ)
+        mapped = mmap.mmap(self._descriptor, self._length + END, prot=mmap.PROT_READ)
         return memoryview(mapped)[: self._length]
 
     def data(self) -> bytes:
@@ -99,7 +95,11 @@ class Shared:
 
         Raises UnicodeDecodeError where it is none.
         """
-        return self._mapped("0") if self.is_ascii and _MAPPABLE else str(self.view(), "utf-8")
+        if _MAPPABLE:
+            self.is_ascii = self.is_ascii or self.data().isascii()  # 10 times as quick as to decode
+            if self.is_ascii:
+                return self._mapped("0")
+        return str(self.view(), "utf-8")
 
     def _mapped(self, like: Value) -> Value:
         for mapped in self._values:
@@ -130,14 +130,14 @@ class _Mapped:
     value: bytes | str
 
     def __init__(self, descriptor: int, length: int, like: bytes | str) -> None:
-        header = sys.getsizeof(like) - len(like) - _END
-        self._size = mmap.PAGESIZE + length + _END
+        header = sys.getsizeof(like) - len(like) - END
+        self._size = mmap.PAGESIZE + length + END
         private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         self._start = _map(None, self._size, mmap.PROT_READ | mmap.PROT_WRITE, private, -1)
         try:
             content = self._start + mmap.PAGESIZE
             fixed = mmap.MAP_SHARED | _MAP_FIXED
-            _map(content, length + _END, mmap.PROT_READ, fixed, descriptor)
+            _map(content, length + END, mmap.PROT_READ, fixed, descriptor)
         except OSError:
             _LIBC.munmap(self._start, self._size)
             raise
@@ -192,9 +192,3 @@ def _buffer(value: str | bytes | bytearray | memoryview) -> memoryview:
         place = _utf8_of(value, None)
         return memoryview((ctypes.c_char * len(value)).from_address(place)).cast("B")
     return memoryview(value.encode() if isinstance(value, str) else value)
-
-
-def _fill(descriptor: int, content: memoryview) -> None:
-    os.ftruncate(descriptor, len(content) + _END)
-    while content:
-        content = content[os.write(descriptor, content[:_WRITTEN]) :]
