@@ -13,12 +13,15 @@ from typing import Any
 
 from wrap.frames import Unsent, unsent
 from wrap.shared import Shared
+from wrap.spill import Spilled
 
 JSON, TEXT, BYTES = "application/json", "text/plain; charset=utf-8", "application/octet-stream"
 #: Objects from so many bytes on cross to other processes as shared memory.
 SHARED_FROM = 1 << 17
 #: Answers up to so many bytes are read to find out what they are.
 _PARSED = 1 << 16
+#: What knows itself how it is read.
+_STORED = (Shared, Spilled)
 
 
 class Object:
@@ -37,13 +40,17 @@ class Object:
     def __init__(
         self, value: str | bytes | bytearray | memoryview | Shared, content_type: str = ""
     ) -> None:
-        self._value = value
+        self._value: str | bytes | bytearray | memoryview | Shared | Spilled = value
         self.content_type = content_type
 
     @property
     def size(self) -> int:
         """Its bytes, or of a text its characters."""
         return len(self._value)
+
+    def spill(self, value: Spilled) -> None:
+        """Be on disk from now on. What others have got of it stays in memory with them."""
+        self._value = value
 
     def text(self, errors: str = "replace") -> str:
         """It as a text: what is no UTF-8 becomes what `errors` says, as in `bytes.decode`.
@@ -54,11 +61,11 @@ class Object:
         if isinstance(value, str):
             return value
         try:
-            text = value.text() if isinstance(value, Shared) else str(value, "utf-8")
+            text = value.text() if isinstance(value, _STORED) else str(value, "utf-8")
         except UnicodeDecodeError:
             return str(self.view(), "utf-8", errors)
-        if not isinstance(value, Shared):
-            self._value = text
+        if not isinstance(value, _STORED):
+            self._replace(value, text)
         return text
 
     def data(self) -> bytes:
@@ -66,16 +73,18 @@ class Object:
         value = self._value
         if isinstance(value, str):
             return value.encode()
-        if isinstance(value, Shared):
+        if isinstance(value, _STORED):
             return value.data()
-        if not isinstance(value, bytes):
-            self._value = value = bytes(value)
-        return value
+        if isinstance(value, bytes):
+            return value
+        data = bytes(value)
+        self._replace(value, data)
+        return data
 
     def view(self) -> bytes | memoryview:
         """Its bytes, to be read or sent, not copied unless they have to be made of a text."""
         value = self._value
-        if isinstance(value, Shared):
+        if isinstance(value, _STORED):
             return value.view()
         return value.encode() if isinstance(value, str) else memoryview(value)
 
@@ -89,8 +98,17 @@ class Object:
         value = self._value
         if not isinstance(value, Shared) and len(value) >= SHARED_FROM:
             with contextlib.suppress(OSError):  # no descriptor could be had
-                self._value = value = Shared.of(value)
+                if isinstance(value, Spilled):  # it stays on disk
+                    return Shared.of(value.view())
+                shared = Shared.of(value)
+                self._replace(value, shared)
+                return shared
         return value if isinstance(value, Shared) else self.unsent()
+
+    def _replace(self, old: object, value: str | bytes | Shared) -> None:
+        """Have it in another form, unless another thread has spilled it meanwhile."""
+        if self._value is old:
+            self._value = value
 
     def answer_type(self) -> str:
         """What to call it to a client, if nobody has said: JSON where it is that.

@@ -1,0 +1,211 @@
+"""Objects that wait are in memory up to the quota, then on disk, and never lost."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+QUOTA, TTL = 1000, 10.0
+
+
+class Clock:
+    """Time that passes when it is told to, and has what was asked for done when it is due."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.due: list[float] = []
+        self.action: Any = None
+
+    def __call__(self) -> float:
+        return self.now
+
+    def go_on(self, seconds: float) -> None:
+        self.now += seconds
+        while self.due and min(self.due) <= self.now:
+            self.due.remove(min(self.due))
+            self.action()
+
+
+class Room:
+    """A disk with as much room as it is given."""
+
+    def __init__(self, disk: Any) -> None:
+        self._disk = disk
+        self.is_full = False
+
+    def write(self, contents: Any) -> Any:
+        if self.is_full:
+            raise OSError(28, "no space left on device")
+        return self._disk.write(contents)
+
+
+def sink_of(folder: Path | None = None) -> tuple[Any, Clock, Room]:
+    from wrap.sink import Sink
+    from wrap.spill import Disk
+
+    clock, room = Clock(), Room(Disk(folder))
+    sink = Sink(QUOTA, TTL, room.write, clock.due.append, clock)
+    clock.action = sink.tend
+    return sink, clock, room
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> tuple[Any, Clock, Room]:
+    return sink_of(tmp_path)
+
+
+def text(character: str, length: int) -> Any:
+    from wrap.objects import Object
+
+    return Object(character * length)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("hold"), st.integers(0, 3), st.integers(0, 5), st.integers(0, 800)),
+        st.tuples(st.just("release"), st.integers(0, 3), st.integers(0, 5)),
+        st.tuples(st.just("drop"), st.integers(0, 3)),
+        st.tuples(st.just("pass"), st.floats(0, 2 * TTL)),
+        st.tuples(st.just("disk"), st.booleans()),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None)
+@given(STEPS)
+def test_the_quota_is_kept_and_nothing_is_lost_whatever_happens(steps: list[Any]) -> None:
+    """By whoever takes nothing in while the sink is full."""
+    process = psutil.Process()
+    sink, clock, room = sink_of()
+    before = process.num_fds()
+    expected: dict[tuple[int, int], tuple[str, int]] = {}
+    largest = 0
+    for number, (what, *about) in enumerate(steps):
+        if what == "hold" and not sink.full:
+            execution, key, size = about
+            consumers = 1 + number % 2
+            content = chr(97 + number % 26) * size
+            sink.hold(execution, key, text(content[:1], size), consumers)
+            expected[execution, key] = content, consumers
+            largest = max(largest, size)
+        elif what == "release":
+            execution, key = about
+            content, consumers = expected.pop((execution, key), ("", 0))
+            if consumers > 1:
+                expected[execution, key] = content, consumers - 1
+            sink.release(execution, key)
+        elif what == "drop":
+            sink.drop(about[0])
+            expected = {each: its for each, its in expected.items() if each[0] != about[0]}
+        elif what == "pass":
+            clock.go_on(about[0])
+            assert room.is_full or sink.due(clock.now) == []
+        elif what == "disk":
+            room.is_full = about[0]
+        assert sink.held <= QUOTA + largest
+        assert sink.held + sink.spilled == sum(len(content) for content, _ in expected.values())
+        for (execution, key), (content, _) in expected.items():
+            assert sink.get(execution, key).text() == content
+    for execution in range(4):
+        sink.drop(execution)
+    assert (sink.held, sink.spilled, sink.full) == (0, 0, False)
+    assert process.num_fds() == before
+
+
+def test_what_waits_long_goes_to_disk_and_is_the_same_there(made: Any, tmp_path: Path) -> None:
+    from wrap.objects import Object
+
+    sink, clock, _ = made
+    contents: list[Any] = ["text", "grüße" * 20, b"\xff" * 70, bytearray(b"x"), b"", "x" * 200]
+    objects = [Object(content) for content in contents]
+    for number, each in enumerate(objects):
+        sink.hold("one", number, each)
+    clock.go_on(TTL - 1)
+    sink.hold("one", "late", text("y", 10))
+    assert sink.spills == 0
+    clock.go_on(1)
+    assert (sink.spills, sink.held) == (len(contents), 10)
+    assert clock.due == [2 * TTL - 1]
+    for each, content in zip(objects, contents, strict=True):
+        data = content.encode() if isinstance(content, str) else bytes(content)
+        assert each.data() == bytes(each.view()) == bytes(each.unsent()) == data
+        assert each.text() == data.decode(errors="replace")
+        assert each.answer_type() == Object(content).answer_type()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_largest_go_first_and_of_these_the_oldest(made: Any) -> None:
+    sink, clock, _ = made
+    for number, size in enumerate([100, 300, 300, 200, 150]):
+        sink.hold("one", number, text("x", size))
+        clock.go_on(1)
+    assert (sink.held, sink.spilled) == (750, 300)
+    sink.hold("two", 0, text("y", 260))
+    assert (sink.held, sink.spilled) == (710, 600)
+
+
+def test_a_sink_without_room_on_disk_pushes_back_until_there_is_some(made: Any) -> None:
+    sink, clock, room = made
+    told: list[str] = []
+    sink.when_room(lambda: told.append("at once"))
+    room.is_full = True
+    sink.hold("one", 1, text("x", 900))
+    sink.hold("two", 1, text("y", 900))
+    sink.when_room(lambda: told.append("when one has gone"))
+    assert (sink.full, told, sink.get("one", 1).size) == (True, ["at once"], 900)
+    sink.release("one", 1)
+    assert (sink.full, told[1:]) == (False, ["when one has gone"])
+    sink.hold("one", 2, text("z", 900))
+    sink.when_room(lambda: told.append("when the disk has room"))
+    room.is_full = False
+    sink.tend()
+    assert sink.full  # it is not asked again and again
+    clock.go_on(1)
+    assert (sink.full, told[2:]) == (False, ["when the disk has room"])
+
+
+def test_an_object_goes_when_its_last_consumer_has_it(made: Any) -> None:
+    sink, _, _ = made
+    sink.hold("one", 1, text("earlier", 10))
+    sink.hold("one", 1, text("x", 10), consumers=2)
+    sink.release("one", 1)
+    assert (sink.get("one", 1).text(), sink.held) == ("x" * 10, 10)
+    sink.release("one", 1)
+    sink.release("one", 1)
+    with pytest.raises(KeyError):
+        sink.get("one", 1)
+
+
+def test_a_spilled_object_is_sent_to_processes_and_wraps(tmp_path: Path) -> None:
+    from wrap import frames
+    from wrap.objects import Object
+    from wrap.shared import Shared
+    from wrap.spill import Disk
+
+    content = os.urandom(1000) * 300
+    objects = [Object(b"before"), Object(content)]
+    for each, place in zip(objects, Disk(tmp_path).write(map(Object.view, objects)), strict=True):
+        each.spill(place)
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            frames.write(theirs, [each.unsent_within() for each in objects])
+        first, second = frames.read(ours)
+        assert isinstance(second, Shared)
+    assert (first, Object(second).data()) == (b"before", content)
+    assert bytes(objects[1].unsent()) == content
+
+
+def test_a_folder_in_memory_is_no_disk() -> None:
+    from wrap.spill import Disk
+
+    with pytest.raises(OSError, match="is in memory"):
+        Disk(Path("/dev/shm")).write([b"x"])  # noqa: S108 (what is looked for)
