@@ -26,6 +26,9 @@ FEWEST_PER_CPU = 4
 #: What a wrap takes before it runs anything, and a process for one request, with room to breathe:
 #: 24 and 2 MiB measured, 34 with the watchdog.
 IDLE_MIB, PROCESS_MIB = 48.0, 4.0
+#: Objects that wait may take so much of what functions leave of a wrap's memory, and at least so
+#: much: the limit has that much to spare beyond what is measured.
+SINK_SHARE, LEAST_SINK_MIB = 0.5, 8
 #: CPU that a wrap requests for each of its plan's CPUs, in thousandths of a core. Kubernetes keeps
 #: that much free on a node for the wrap, which may take up to its limit of what others leave.
 REQUESTED_PER_CPU = 100
@@ -64,6 +67,7 @@ def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> di
       all at once. More would be taken in only to fail.
     - ``WRAP_CPUS``: the cores that the wrap keeps to where its sandbox has more.
     - ``WRAP_MEMORY_MIB``: its limit, of which it keeps some from one request to the next.
+    - ``WRAP_SINK_MIB``: what objects that wait may take of it.
     """
     seconds = timeout_s(plan, given_s)
     outer = f"{seconds + TIMEOUT_STEP_S:.3f}".rstrip("0").rstrip(".") + "s"
@@ -78,6 +82,7 @@ def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> di
         "max_inflight": str(_most_inflight(plan, seconds, threads)),
         "WRAP_CPUS": str(wrap.cpus),
         "WRAP_MEMORY_MIB": str(wrap.memory_mib),
+        **_sink(wrap, requests),
         **mechanism_of(wrap.mechanism).environment(wrap.cpus, requests),
     }
 
@@ -107,10 +112,28 @@ def _requests_per_ms(plan: Plan) -> float | None:
 
 def _fitting(wrap: Wrap, process_mib: float = PROCESS_MIB) -> int:
     """How many requests at once have room in the wrap's memory, each with all its processes."""
-    further = len(wrap.processes) - 1
+    return int((wrap.memory_mib - _idle_mib(wrap)) / _request_mib(wrap, process_mib))
+
+
+def _idle_mib(wrap: Wrap) -> float:
+    return IDLE_MIB + (wrap.demand.imports_mib if wrap.demand else 0.0)
+
+
+def _request_mib(wrap: Wrap, process_mib: float = PROCESS_MIB) -> float:
     functions_mib = wrap.demand.memory_mib if wrap.demand else 0.0
-    idle_mib = IDLE_MIB + (wrap.demand.imports_mib if wrap.demand else 0.0)
-    return int((wrap.memory_mib - idle_mib) / max(1.0, functions_mib + process_mib * further))
+    return max(1.0, functions_mib + process_mib * (len(wrap.processes) - 1))
+
+
+def _sink(wrap: Wrap, requests: int) -> dict[str, str]:
+    """FaaSFlow's Quota(G): of what so many requests at once leave of the wrap's memory, a share.
+
+    The rest is its reserve for the unforeseen. Nothing is said where it is not known what the
+    functions take.
+    """
+    if wrap.demand is None:
+        return {}
+    left_mib = wrap.memory_mib - _idle_mib(wrap) - requests * _request_mib(wrap)
+    return {"WRAP_SINK_MIB": str(max(LEAST_SINK_MIB, int(SINK_SHARE * left_mib)))}
 
 
 def _most_inflight(plan: Plan, seconds: float, threads: int) -> int:

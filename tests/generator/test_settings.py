@@ -210,3 +210,18 @@ def test_a_fail_state_comes_back_character_by_character(plan_of):
     workflow = Workflow("w", (Task("T", "wave", None),), None, failure)
     annotations = annotate(plan_of(workflow, "one-to-one"), 0, workflow)
     assert read_flow(annotations).fail == [failure.error, failure.cause]
+
+
+def test_objects_that_wait_may_take_half_of_what_functions_leave(plan):
+    (wrap,) = plan.wraps[:1]
+    demand = Demand(cpu_ms=10.0, memory_mib=100.0, imports_mib=20.0)
+
+    def sink_mib(memory_mib: int) -> str | None:
+        sized = wrap.model_copy(update={"memory_mib": memory_mib, "demand": demand})
+        alone = plan.model_copy(update={"wraps": (sized,)})
+        return wrap_environment(alone, sized).get("WRAP_SINK_MIB")
+
+    assert sink_mib(168) == "8"  # one request's functions take all of it
+    assert sink_mib(10_068) == "4800"  # four requests' take 400 MiB, and the idle wrap 68
+    unknown = wrap.model_copy(update={"demand": None})
+    assert "WRAP_SINK_MIB" not in wrap_environment(plan, unknown)

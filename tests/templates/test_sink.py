@@ -82,13 +82,15 @@ STEPS = st.lists(
 @settings(deadline=None)
 @given(STEPS)
 def test_the_quota_is_kept_and_nothing_is_lost_whatever_happens(steps: list[Any]) -> None:
-    """By whoever takes nothing in while the sink is full."""
+    """By whoever waits while the sink is full."""
     process = psutil.Process()
     sink, clock, room = sink_of()
     before = process.num_fds()
     expected: dict[tuple[int, int], tuple[str, int]] = {}
     largest = 0
     for number, (what, *about) in enumerate(steps):
+        if what == "hold" and sink.full:
+            sink.when_room(lambda: None)
         if what == "hold" and not sink.full:
             execution, key, size = about
             consumers = 1 + number % 2
@@ -147,9 +149,21 @@ def test_the_largest_go_first_and_of_these_the_oldest(made: Any) -> None:
     for number, size in enumerate([100, 300, 300, 200, 150]):
         sink.hold("one", number, text("x", size))
         clock.go_on(1)
-    assert (sink.held, sink.spilled) == (750, 300)
+    assert (sink.held, sink.spilled, sink.full) == (1050, 0, True)
+    sink.when_room(lambda: None)
+    assert (sink.held, sink.spilled, sink.full) == (750, 300, False)
     sink.hold("two", 0, text("y", 260))
+    sink.when_room(lambda: None)
     assert (sink.held, sink.spilled) == (710, 600)
+
+
+def test_an_object_above_the_quota_waits_in_memory_unless_there_is_another(made: Any) -> None:
+    """Its consumer may well come before anybody needs the room."""
+    sink, _, _ = made
+    sink.hold("one", 1, text("x", 5000))
+    assert (sink.held, sink.spilled) == (5000, 0)
+    sink.hold("one", 2, text("y", 4000))
+    assert (sink.held, sink.spilled) == (4000, 5000)
 
 
 def test_a_sink_without_room_on_disk_pushes_back_until_there_is_some(made: Any) -> None:
@@ -166,10 +180,10 @@ def test_a_sink_without_room_on_disk_pushes_back_until_there_is_some(made: Any) 
     sink.hold("one", 2, text("z", 900))
     sink.when_room(lambda: told.append("when the disk has room"))
     room.is_full = False
-    sink.tend()
-    assert sink.full  # it is not asked again and again
+    sink.when_room(lambda: told.append("it is not asked again and again"))
+    assert sink.full
     clock.go_on(1)
-    assert (sink.full, told[2:]) == (False, ["when the disk has room"])
+    assert (sink.full, len(told)) == (False, 4)
 
 
 def test_an_object_goes_when_its_last_consumer_has_it(made: Any) -> None:
@@ -209,3 +223,33 @@ def test_a_folder_in_memory_is_no_disk() -> None:
 
     with pytest.raises(OSError, match="is in memory"):
         Disk(Path("/dev/shm")).write([b"x"])  # noqa: S108 (what is looked for)
+
+
+@pytest.mark.parametrize("folder", ["/tmp", "/dev/shm"])  # noqa: S108 (what is on disk, and not)
+@pytest.mark.parametrize("processes", [[[0, 1, 2, 3]], [[3], [0], [1, 2]]])
+def test_a_wrap_whose_objects_are_above_its_quota_answers_as_ever(
+    processes: list[list[int]], folder: str, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    """Also where there is no disk for them."""
+    grown = "def handle(req):\n    return req[:1] * (int(req[1:]) if len(req) < 20 else len(req))\n"
+    image = wrap_image(
+        {"first": grown, "left": grown, "right": grown, "join": "def handle(req):\n    return req"},
+        processes,
+        inputs={0: None, 1: 0, 2: 0, 3: [0, 1, 2, None]},
+        entry={"output": [3, 1]},
+        mechanism="pool",
+    )
+    server = start(image, WRAP_SINK_MIB="1", TMPDIR=folder)
+    wrap = psutil.Process(server.process.pid)
+
+    def answer(size: int) -> Any:
+        return server.request(body=f"x{size}").json
+
+    answer(1000)
+    before = wrap.num_fds()
+    for size in (5000, 700_000, 3_000_000, 40_000):
+        text = "x" * size
+        assert answer(size) == [[text, text, text, f"x{size}"], text]
+    answer(1000)
+    assert ("cannot go to disk" in server.log.read_text()) == (folder == "/dev/shm")  # noqa: S108
+    assert eventually(lambda: wrap.num_fds() <= before + 2 * 16)

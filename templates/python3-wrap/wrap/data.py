@@ -13,23 +13,45 @@ from collections.abc import Iterator, Mapping
 from wrap.engine import Key, Source
 from wrap.errors import TaskError
 from wrap.objects import JSON, Object, is_json
+from wrap.sink import HELD_FROM, Sink
 
 
 class Data:
-    """Objects by the tasks that gave them, None for the request; joined ones are made once."""
+    """Objects by the tasks that gave them, None for the request; joined ones are made once.
 
-    def __init__(self, objects: Mapping[Key, Object]) -> None:
-        self._objects = dict(objects)
+    Parameters
+    ----------
+    sink
+        Says which of them stay in memory; without one all do.
+    """
+
+    def __init__(self, objects: Mapping[Key, Object], sink: Sink | None = None) -> None:
+        self._objects: dict[Key, Object] = {}
+        self._sink = sink
+        self._is_held = False
+        self.add(objects)
         self._fragments: dict[int, str] = {}
         self._joined: dict[tuple[int, ...], Object] = {}
 
     def add(self, objects: Mapping[Key, Object]) -> None:
         """Take in more of them."""
         self._objects.update(objects)
+        if self._sink is not None:
+            for key, each in objects.items():
+                if each.size >= HELD_FROM:
+                    self._is_held = True
+                    self._sink.hold(self, key, each)
 
     def drop(self, key: Key) -> None:
         """Keep one of them no longer."""
         self._objects.pop(key, None)
+        if self._sink is not None and self._is_held:
+            self._sink.release(self, key)
+
+    def close(self) -> None:
+        """The execution has ended."""
+        if self._sink is not None and self._is_held:
+            self._sink.drop(self)
 
     @property
     def size(self) -> int:

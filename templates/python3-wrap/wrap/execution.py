@@ -126,7 +126,7 @@ class Execution:
         reply: Callable[[Execution, Outcome], None],
         peers: Peers | None = None,
     ) -> None:
-        self.data = Data(objects)
+        self.data = Data(objects, runtime.sink)
         self.here: set[int] = set()
         self.peers = peers
         self._runtime = runtime
@@ -319,6 +319,7 @@ class Execution:
         finally:
             if outcome is not None:
                 self._reply(self, outcome)
+            self.data.close()
 
     def _end_all(self) -> None:
         if self.peers is not None:

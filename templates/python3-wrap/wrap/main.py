@@ -34,7 +34,9 @@ from wrap.route import Route
 from wrap.runtime import Runtime
 from wrap.server import PROBES, create_app
 from wrap.settings import GATEWAY_URL, TRACE_KEY, Settings
+from wrap.sink import TTL_S, Sink
 from wrap.spawner import Spawner
+from wrap.spill import Disk
 from wrap.threads import ThreadPool
 from wrap.transport import GRACE_S, Transport
 from wrap.zygote import Zygote
@@ -118,6 +120,7 @@ def _serve(
         _most_request(settings),
         exchange,
         lender,
+        _sink(settings, loop, threads),
     )
     if listener is not None:
         listener.serve(Member(runtime, exchange))
@@ -153,6 +156,18 @@ def _listener(
     except OSError as error:
         print(f"other wraps reach this one by the gateway alone: {error}")
         return None
+
+
+def _sink(settings: Settings, loop: Loop, threads: ThreadPool) -> Sink:
+    """Where executions' objects wait, on disk where they wait long or are many."""
+
+    def tend() -> None:
+        threads.start(sink.tend)
+
+    def wake(when: float) -> None:
+        loop.call_at(when, tend)
+
+    return (sink := Sink(settings.sink_bytes, TTL_S, Disk().write, wake))
 
 
 def _most_request(settings: Settings) -> int | None:

@@ -12,6 +12,7 @@ from wrap.loop import Loop
 from wrap.mechanisms import Mechanism
 from wrap.route import Route
 from wrap.sandbox import MemoryKills
+from wrap.sink import Sink
 from wrap.threads import ThreadPool
 from wrap.transport import Transport
 
@@ -36,4 +37,5 @@ class Runtime:
     most_request: int | None = None
     exchange: Exchange | None = None
     lender: Lender | None = None
+    sink: Sink | None = None
     memory_kills: MemoryKills = field(default_factory=MemoryKills)

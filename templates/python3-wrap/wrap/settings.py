@@ -24,6 +24,9 @@ LEND_AFTER_MS = "WRAP_LEND_AFTER_MS"
 #: faasd's name for the gateway, which it writes into the hosts file of each function.
 _FAASD_GATEWAY, _HOSTS = "gateway", Path("/etc/hosts")
 
+#: Objects that wait may take so much of the wrap's memory where nobody knows what its functions do.
+_SINK_SHARE = 4
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -33,6 +36,7 @@ class Settings:
     threads: int
     cpus: int | None
     memory_bytes: int
+    sink_bytes: int
     request_bytes: int | None
     trace_key: str
     route: str
@@ -42,11 +46,14 @@ class Settings:
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
         """The settings. Raises ValueError for a number that is none, or is not above 0."""
+        memory_bytes = _memory_bytes(_given(environment, "WRAP_MEMORY_MIB"))
+        sink_mib = _given(environment, "WRAP_SINK_MIB")
         return cls(
             environment.get(GATEWAY_URL) or gateway_url(_HOSTS),
             count(environment, "WAITRESS_THREADS", 4),
             _given(environment, "WRAP_CPUS"),
-            _memory_bytes(_given(environment, "WRAP_MEMORY_MIB")),
+            memory_bytes,
+            sink_mib << 20 if sink_mib else memory_bytes // _SINK_SHARE,
             _given(environment, "WRAP_REQUEST_BYTES"),
             environment.get(TRACE_KEY, ""),
             environment.get(ROUTE, ""),

@@ -49,7 +49,7 @@ class Sink:
     Parameters
     ----------
     quota
-        Bytes that they may take in memory; one object more can be there, before others are spilled.
+        Bytes that they may take in memory, beside the newest one: its consumer may come at once.
     ttl_s
         After so many seconds an object goes to disk in any case.
     spill
@@ -90,7 +90,7 @@ class Sink:
 
     @property
     def full(self) -> bool:
-        """Whether more is in memory than may be: take in nothing that can wait."""
+        """Whether more is in memory than may be: who can wait does so with `when_room`."""
         return self.held > self._quota
 
     def hold(self, execution: Hashable, key: Hashable, content: Object, consumers: int = 1) -> None:
@@ -148,16 +148,19 @@ class Sink:
     def due(self, now: float) -> list[Object]:
         """What should go to disk: what is older than the time to live, and above the quota more.
 
-        Of that the largest first, and of those the oldest.
+        Of that the largest first, and of those the oldest; the newest only where others wait for
+        room.
         """
         return [held.object for held in self._due(now)]
 
     def _due(self, now: float) -> list[_Held]:
         with self._lock:
             late = [each for each in self._in_memory.values() if each.since + self._ttl_s <= now]
-            left = self.held - sum(each.size for each in late)
+            others = list(self._in_memory.values())[len(late) :] if self.full else []
+            if others and not self._waiting:
+                others.pop()
+            left = sum(each.size for each in others)
             if left > self._quota:
-                others = list(self._in_memory.values())[len(late) :]
                 for each in sorted(others, key=lambda each: -each.size):
                     if left <= self._quota * _LEFT:
                         break
@@ -196,7 +199,9 @@ class Sink:
         oldest = next(iter(self._in_memory.values()), None)
         if oldest is None:
             return
-        when = self._again if self.full else max(self._again, oldest.since + self._ttl_s)
+        when = max(self._again, oldest.since + self._ttl_s)
+        if self.full and self._waiting:
+            when = self._again
         if when < self._wakes_at:
             self._wakes_at = when
             self._wake(when)
@@ -205,6 +210,9 @@ class Sink:
         """Call `action` once when the sink is not full: now, or by the thread that makes room."""
         with self._lock:
             self._waiting.append(action)
+            if self.full:
+                self._spill_due()
+                self._see_to_waking()
         self._tell()
 
     def _tell(self) -> None:
