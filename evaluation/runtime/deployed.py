@@ -7,7 +7,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -191,9 +191,20 @@ def direct(gateway_url: str, name: str) -> Client:
     with suppress(psutil.Error):
         process = psutil.Process(find_sandbox(name, gateway_url).pid)
         for connection in process.net_connections("tcp4"):
-            if connection.status == psutil.CONN_LISTEN:
-                return Client(f"{connection.laddr.ip}:{connection.laddr.port}")
+            host = f"{connection.laddr.ip}:{connection.laddr.port}"
+            if connection.status == psutil.CONN_LISTEN and _is_http(host):
+                return Client(host)
     raise ChironError("not-local", f"no process of function {name} listens here", functions=[name])
+
+
+def _is_http(host: str) -> bool:
+    """Whether a function is asked there: a wrap has another port, for other wraps."""
+    with closing(http.client.HTTPConnection(host, timeout=_TIMEOUT_S)) as connection:
+        try:
+            connection.request("GET", "/_/health")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
 
 
 class Client:
