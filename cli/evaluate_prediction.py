@@ -149,11 +149,18 @@ _COLUMNS = [
 ]  # fmt: skip
 
 
+_RANGE_COLUMNS = [
+    "workflow", "mechanism", "medians inside", "half-width", "mean |error|", "bias",
+    "p95: mean |error|", "bias",
+]  # fmt: skip
+
+
 def _show_ranges(comparison: MeasuredComparison) -> None:
     """What ranges and headroom are worth, how much of the errors is drift, what disturbed."""
     table(
-        "predicted ranges, and the errors had the speed beside the requests been known before",
-        ["workflow", "mechanism", "medians inside", "half-width", "mean |error|", "bias"],
+        "predicted ranges, the errors had the speed beside the requests been known before, and "
+        "those of the 95th percentile of several payloads",
+        _RANGE_COLUMNS,
         [
             [
                 each.workflow,
@@ -162,6 +169,8 @@ def _show_ranges(comparison: MeasuredComparison) -> None:
                 f"{each.half_width:.0%}",
                 f"{each.errors_at_speed.mean_absolute:.2%}",
                 f"{each.errors_at_speed.bias:+.2%}",
+                f"{each.p95_errors.mean_absolute:.2%}" if each.p95_errors else "",
+                f"{each.p95_errors.bias:+.2%}" if each.p95_errors else "",
             ]
             for each in comparison.workflows
         ],
@@ -270,9 +279,7 @@ def _missing(
 ) -> Iterator[list[_Batch]]:
     """The batches of one workflow that are not measured yet, by mechanism."""
     functions, journal = keep_workflow(
-        path,
-        folder,
-        lambda: profile(folder, launcher, progress=progress).alone(folder.payload()),
+        path, folder, lambda: profile(folder, launcher, progress=progress)
     )
     measured = [row.plan for row in journal.rows()]
     for mechanism in MECHANISMS:

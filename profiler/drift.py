@@ -35,10 +35,12 @@ def latency_at(function: FunctionProfile, cpu_probe_ms: float) -> float:
 
 def profile_at(profile: Profile, cpu_probe_ms: float) -> Profile:
     """`profile` as it would be when the CPU-speed probe takes `cpu_probe_ms`."""
-    functions = {
-        name: _function_at(function, cpu_probe_ms) for name, function in profile.functions.items()
-    }
-    return profile.model_copy(update={"functions": functions})
+    payloads = tuple(
+        each.model_copy(update={"functions": _all_at(each.functions, cpu_probe_ms)})
+        for each in profile.payloads
+    )
+    functions = _all_at(profile.functions, cpu_probe_ms)
+    return profile.model_copy(update={"functions": functions, "payloads": payloads})
 
 
 def at_one_speed(
@@ -58,6 +60,12 @@ def at_one_speed(
         name: [_rounded(_function_at(each, typical_ms)) for each in profiled]
         for name, profiled in profiles.items()
     }
+
+
+def _all_at(
+    functions: Mapping[str, FunctionProfile], cpu_probe_ms: float
+) -> dict[str, FunctionProfile]:
+    return {name: _function_at(function, cpu_probe_ms) for name, function in functions.items()}
 
 
 def _function_at(function: FunctionProfile, cpu_probe_ms: float) -> FunctionProfile:

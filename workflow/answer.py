@@ -132,7 +132,7 @@ class ExpectedAnswer(Document):
                 step = f".{key}" if _PLAIN_KEY.fullmatch(key) else f"[{json.dumps(key)}]"
                 yield from self._compared(value, other[key], path + step)
         elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-            if Counter(map(_canonical, one)) == Counter(map(_canonical, other)):
+            if one != other and Counter(map(_canonical, one)) == Counter(map(_canonical, other)):
                 if not _listed(path, self.any_order):
                     yield Difference(path, one, other, reordered=True)
                 return

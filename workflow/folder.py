@@ -84,10 +84,6 @@ class WorkflowFolder:
             check_links(self.path / place, self.path)
         return read_payloads(self.path, self.constraints().weights)
 
-    def payload(self) -> bytes:
-        """The first of them, where only one is needed."""
-        return self.payloads()[0].content
-
     def expected(self, profile: Profile, request: bytes) -> ExpectedAnswer | None:
         """What `profile` knows of the answer to `request`, less what constraints.json excludes."""
         known = profile.answer_to(request)

@@ -193,11 +193,6 @@ class Profile(Document):
             return (Share(PAYLOAD_FILE, 1.0, self),)
         return tuple(Share(each.name, each.weight, self._with(each)) for each in self.payloads)
 
-    def alone(self, request: bytes) -> Profile:
-        """The profile with `request` alone; all of it where it was not profiled with that."""
-        asked = (each for each in self.payloads if each.answer.answers(request))
-        return next(map(self._with, asked), self)
-
     def _with(self, payload: PayloadProfile) -> Profile:
         functions = {**self.functions, **payload.functions}
         return self.model_copy(update={"functions": functions, "payloads": (payload,)})

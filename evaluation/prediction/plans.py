@@ -8,8 +8,8 @@ from functools import partial
 
 from deployment.background_load import mean_share, others_share
 from deployment.launcher import Deployment
-from deployment.measure import check_of, checked_invoke
-from evaluation.bench.bench import Bench, Leftovers, deploy
+from deployment.measure import Checked, checked_invoke, checked_payloads
+from evaluation.bench.bench import Leftovers, deploy
 from evaluation.bench.setup import Place
 from evaluation.bench.variants import REPLICATE, with_replicate
 from evaluation.prediction.rows import MeasuredRow, TimedRequest
@@ -99,12 +99,11 @@ def measure_batch(
 ) -> list[MeasuredRow]:
     """A row for every plan that the gateway takes and that answers right; one is measured twice.
 
+    Payloads come as often as they weigh, in each round the same for every plan.
     Raises what deploying raises; ``nothing-deployed`` where not one plan answers right.
     """
     first = next(iter(plans))
-    payload = folder.payloads()[0]
-    expected = folder.expected(profile, payload.content)
-    checked = [(payload, check_of(folder.workflow, expected, payload.name))]
+    checked = checked_payloads(folder, profile, check=True, progress=place.progress)
     with (
         leftovers.removed_from(place.launcher.gateway),
         deploy(folder, place, with_replicate(plans, [first]), leftovers, checked) as bench,
@@ -113,8 +112,9 @@ def measure_batch(
         looks = []
         for number in range(samples):
             looks.append(others_share())
+            (asked,) = bench.requests(number, 1)
             for label, placed in bench.turns(number):
-                requests[label].append(_request(placed.deployment, bench))
+                requests[label].append(_request(placed.deployment, asked))
     again = requests.pop(f"{REPLICATE}{first}", [])
     return [
         MeasuredRow(
@@ -127,7 +127,9 @@ def measure_batch(
     ]
 
 
-def _request(deployment: Deployment, bench: Bench) -> TimedRequest:
-    payload, check = bench.checked[0]
+def _request(deployment: Deployment, asked: Checked) -> TimedRequest:
+    payload, check = asked
     took_ms, speed = with_cpu_speed(partial(checked_invoke, deployment, payload.content, check))
-    return TimedRequest(latency_ms=round(took_ms, 4), probe_ms=round(speed.probe_ms, 4))
+    return TimedRequest(
+        latency_ms=round(took_ms, 4), probe_ms=round(speed.probe_ms, 4), payload=payload.name
+    )

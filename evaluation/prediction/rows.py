@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple
 
+from deployment.measure import percentile
 from evaluation.bench.rounds import Journal
 from evaluation.bench.setup import PLATFORM_FILE, kept
 from predictor.predict import predict
@@ -20,6 +21,7 @@ from workflow.documents import Document, read_document, read_json, write_atomica
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder, parse_workflow
 from workflow.model import Workflow
+from workflow.payloads import PAYLOAD_FILE
 from workflow.plan import Plan, Prediction
 from workflow.platform import Platform
 from workflow.profile import Profile
@@ -28,10 +30,14 @@ _ROWS = ".rows.jsonl"
 
 
 class TimedRequest(Document):
-    """One request: its latency on the client's clock, and the CPU-speed probe right beside it."""
+    """One request: its payload's file, its latency on the client's clock, the CPU-speed probe.
+
+    The probe ran right beside it.
+    """
 
     latency_ms: float
     probe_ms: float
+    payload: str = PAYLOAD_FILE
 
 
 class MeasuredRow(Document):
@@ -49,8 +55,16 @@ class MeasuredRow(Document):
 
     @property
     def measured_ms(self) -> float:
-        """The median latency of all requests."""
-        return _median_ms(self.requests)
+        """The median latency of all requests; of several payloads the mean of their medians.
+
+        Each counts as often as it came: that is what the mean of a mix is predicted of.
+        """
+        return _typical_ms(self.requests)
+
+    @property
+    def p95_ms(self) -> float:
+        """What 95 % of all requests stayed within."""
+        return percentile([each.latency_ms for each in self.requests], 0.95)
 
     @property
     def probe_ms(self) -> float:
@@ -62,7 +76,7 @@ class MeasuredRow(Document):
         """How far two deployments of this one plan differ, relative to their mean."""
         if not self.again:
             return None
-        again_ms = _median_ms(self.again)
+        again_ms = _typical_ms(self.again)
         return abs(self.measured_ms - again_ms) / ((self.measured_ms + again_ms) / 2)
 
 
@@ -95,6 +109,11 @@ class PredictedRow(MeasuredRow):
         return self.predicted.latency_ms / self.measured_ms - 1
 
     @property
+    def p95_error(self) -> float | None:
+        """The same of the 95th percentile; None where that of one payload is not predicted."""
+        return self.predicted.p95_ms and self.predicted.p95_ms / self.p95_ms - 1
+
+    @property
     def error_at_speed(self) -> float:
         """The same of `at_speed_ms`."""
         return self.at_speed_ms / self.measured_ms - 1
@@ -111,8 +130,12 @@ class PredictedRow(MeasuredRow):
         return (found.high_ms - found.low_ms) / 2 / found.latency_ms
 
 
-def _median_ms(requests: tuple[TimedRequest, ...]) -> float:
-    return round(median(each.latency_ms for each in requests), 4)
+def _typical_ms(requests: tuple[TimedRequest, ...]) -> float:
+    latencies: dict[str, list[float]] = {}
+    for each in requests:
+        latencies.setdefault(each.payload, []).append(each.latency_ms)
+    medians = map(median, latencies.values())
+    return round(fmean(medians, map(len, latencies.values())), 4)
 
 
 class RowSettings(Document):

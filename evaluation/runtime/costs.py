@@ -27,6 +27,7 @@ from evaluation.runtime.deployed import (
     behind,
     direct,
     functions,
+    map_shape,
     shape,
     workflows,
 )
@@ -111,8 +112,8 @@ def _noop_probes(launcher: Launcher) -> Iterator[list[Probe]]:
         yield found
 
 
-def _latency(name: str, client: Client, expected: bytes) -> Round:
-    return {name: client.latency_ms(_REQUEST, expected)}
+def _latency(name: str, client: Client, expected: bytes, request: bytes = _REQUEST) -> Round:
+    return {name: client.latency_ms(request, expected)}
 
 
 def _spawned(client: Client) -> Round:
@@ -131,6 +132,7 @@ def _forked(name: str, client: Client, trace_key: str) -> Round:
 # Tasks that the ends of others trigger, beside a message to another process and back
 
 CHAIN, FAN, WORKERS = 1000, 16, 4
+ITEMS, SPREAD = 1000, 2
 #: Sends back every byte that it gets on the socket of that number.
 _ECHO = """
 import socket, sys
@@ -151,6 +153,7 @@ def trigger_shapes() -> list[Shape]:
         noops("in-turn", stages=[THREAD, PROCESS] * (CHAIN // 2), mechanism="pool"),
         noops("threads", stages=[THREAD, (fan,), THREAD]),
         noops("workers", stages=[THREAD, (pool,), THREAD], mechanism="pool"),
+        map_shape("map", _NOOP, SPREAD, mechanism="pool"),
     ]
 
 
@@ -169,6 +172,7 @@ _TRIGGER_QUANTITIES = (
         f"fan-out to {FAN} on {WORKERS} processes and in: more than one",
         lambda r: r["workers"] - r["one"],
     ),
+    Quantity(f"request of a Map of {ITEMS} no-ops, {SPREAD} processes (pool)", lambda r: r["map"]),
 )
 
 
@@ -178,9 +182,11 @@ def _trigger_probes(launcher: Launcher) -> Iterator[list[Probe]]:
         echo_ms = stack.enter_context(echoing(*socket.socketpair()))
         found: list[Probe] = [lambda: {"echo": echo_ms()}]
         wraps = stack.enter_context(workflows(launcher, trigger_shapes(), {_NOOP: noop}))
+        items = json.dumps(list(range(ITEMS))).encode()
         for name, deployed in wraps.items():
             entry = stack.enter_context(closing(direct(launcher.gateway.url, deployed.entry)))
-            found.append(partial(_latency, name, entry, deployed.expected(_REQUEST)))
+            request = items if name == "map" else _REQUEST
+            found.append(partial(_latency, name, entry, deployed.expected(request), request))
         yield found
 
 

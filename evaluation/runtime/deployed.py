@@ -7,7 +7,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from deployment.launcher import Launcher
 from generator.generate import Sources
 from profiler.sandbox import find_sandbox
 from scheduler.layout import over_stages
+from workflow.asl import parse_states
 from workflow.documents import write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
@@ -74,25 +75,47 @@ def shape(
             if processes:
                 placed = tuple(tuple(islice(left, size)) for size in processes)
                 parts.setdefault(index, []).append(placed)
-    wraps = tuple(
+    workflow = Workflow(workflow_name, tuple(tasks), source)
+    wraps = {index: over_stages(parts[index]) for index in sorted(parts)}
+    plan = _plan(workflow, wraps, mechanism, memory_mib, attempts)
+    return Shape(name, workflow, plan, path)
+
+
+def map_shape(name: str, function: str, processes: int, mechanism: str) -> Shape:
+    """A Map whose items go through `function`, each in one of so many further processes."""
+    item = {"Type": "Task", "Resource": function, "End": True}
+    each = {"StartAt": "item", "States": {"item": item}}
+    states = {"map": {"Type": "Map", "ItemProcessor": each, "End": True}}
+    workflow = parse_states({"StartAt": "map", "States": states}, f"chiron-evaluate-{name}")
+    placed = ((), *[("item",)] * processes)
+    return Shape(name, workflow, _plan(workflow, {0: placed}, mechanism), "direct")
+
+
+def _plan(
+    workflow: Workflow,
+    wraps: Mapping[int, Processes],
+    mechanism: str,
+    memory_mib: int = _MEMORY_MIB,
+    attempts: int = 2,
+) -> Plan:
+    made = tuple(
         Wrap(
-            name=f"{workflow_name}-wrap{index + 1}",
+            name=f"{workflow.name}-wrap{index + 1}",
             cpus=_CPUS,
             memory_mib=memory_mib,
             mechanism=mechanism,
-            processes=over_stages(parts[index]),
+            processes=processes,
         )
-        for index in sorted(parts)
+        for index, processes in wraps.items()
     )
-    plan = Plan(
+    return Plan(
         format=2,
-        workflow=workflow_name,
+        workflow=workflow.name,
         planner="pgp",
         attempts=attempts,
-        wraps=wraps,
-        cpus=_CPUS * len(wraps),
+        wraps=made,
+        cpus=_CPUS * len(made),
     )
-    return Shape(name, Workflow(workflow_name, tuple(tasks), source), plan, path)
 
 
 @contextmanager
@@ -168,9 +191,20 @@ def direct(gateway_url: str, name: str) -> Client:
     with suppress(psutil.Error):
         process = psutil.Process(find_sandbox(name, gateway_url).pid)
         for connection in process.net_connections("tcp4"):
-            if connection.status == psutil.CONN_LISTEN:
-                return Client(f"{connection.laddr.ip}:{connection.laddr.port}")
+            host = f"{connection.laddr.ip}:{connection.laddr.port}"
+            if connection.status == psutil.CONN_LISTEN and _is_http(host):
+                return Client(host)
     raise ChironError("not-local", f"no process of function {name} listens here", functions=[name])
+
+
+def _is_http(host: str) -> bool:
+    """Whether a function is asked there: a wrap has another port, for other wraps."""
+    with closing(http.client.HTTPConnection(host, timeout=_TIMEOUT_S)) as connection:
+        try:
+            connection.request("GET", "/_/health")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
 
 
 class Client:

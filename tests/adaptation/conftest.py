@@ -96,7 +96,7 @@ def profile_by_hand(knob, pair) -> Callable[[], Profile]:
 
     def make() -> Profile:
         functions = {"first": waits(1.0), "second": waits(1000 * knob.seconds)}
-        payload = pair.payload()
+        payload = pair.payloads()[0].content
         answer = ExpectedAnswer.learned(payload, ["second first " + payload.decode()])
         asked = (PayloadProfile(name="payload.json", answer=answer),)
         return Profile(format=1, workflow="pair", functions=functions, payloads=asked)

@@ -113,7 +113,7 @@ def test_another_deployment_leaves_the_store_and_its_data_alone(
 ) -> None:
     monkeypatch.delenv("REDIS_URL", raising=False)
     folder = WorkflowFolder.open(benchmarks / "social-network")
-    body = folder.payload()
+    body = folder.payloads()[0].content
     with Gateway(gateway.url) as client:
         launcher = Launcher(client, build_local)
         first, second = (plan_of(folder, planner, "fork") for planner in ("pgp", "sand"))

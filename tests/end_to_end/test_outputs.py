@@ -107,7 +107,7 @@ def test_every_planner_of_a_benchmark_answers_as_the_reference_does(
     name, mechanism, place, profile_of, platform
 ):
     folder = WorkflowFolder.open(BENCHMARKS / name)
-    body = folder.payload()
+    body = folder.payloads()[0].content
     with place.deployed(folder, plans(folder, profile_of, platform, mechanism)) as deployments:
         expected = Sources.read(folder).reference(body, place.gateway.url).output
         answers = [deployment.invoke(body).output for deployment in deployments]

@@ -53,7 +53,7 @@ def measure(launcher, write_folder, profile_of, platform, tmp_path, monkeypatch)
         profile = out / "tiny" / "profile.json"
         taken = profile_of(folder.workflow)
         if answers:
-            known = ExpectedAnswer.learned(folder.payload(), answers)
+            known = ExpectedAnswer.learned(folder.payloads()[0].content, answers)
             asked = PayloadProfile(name="payload.json", answer=known)
             taken = taken.model_copy(update={"payloads": (asked,)})
         if second:

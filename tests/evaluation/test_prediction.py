@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,9 +16,11 @@ from evaluation.prediction.plans import BATCH, measure_batch, missing_batches, r
 from evaluation.prediction.rows import MeasuredRow, PredictedRow, TimedRequest
 from predictor.predict import predict
 from profiler.drift import profile_at
+from workflow.answer import ExpectedAnswer
 from workflow.errors import ChironError
 from workflow.folder import parse_workflow
 from workflow.plan import Prediction
+from workflow.profile import PayloadProfile
 
 WIDE = {"name": "wide", "tasks": {f"t{n}": f"f{n % 3}" for n in range(8)}, "edges": [["t0", "t7"]]}
 TINY = {"name": "tiny", "tasks": {"a": "greet", "b": "greet"}, "edges": []}
@@ -69,8 +73,10 @@ def test_a_workflow_of_few_plans_gives_them_all(profile_of):
     assert len(list(drawn)) == 1
 
 
-def requested(*latencies_ms, probe_ms=1.0):
-    return tuple(TimedRequest(latency_ms=each, probe_ms=probe_ms) for each in latencies_ms)
+def requested(*latencies_ms, **fields):
+    return tuple(
+        TimedRequest(latency_ms=each, **{"probe_ms": 1.0} | fields) for each in latencies_ms
+    )
 
 
 @pytest.fixture
@@ -98,6 +104,35 @@ def test_error_noise_and_range_by_hand_count_every_request(profile_of):
     assert row.noise == pytest.approx(1 / 10.5)
     assert not row.inside
     assert row.half_width == pytest.approx(0.1)
+
+
+def test_payloads_count_as_often_as_they_came_and_the_slow_ones_make_the_95th_percentile(
+    profile_of,
+):
+    row = PredictedRow(
+        plan=plans(profile_of, count=1)[0],
+        predicted=Prediction(latency_ms=24.0, low_ms=9.0, high_ms=60.0, p95_ms=54.0),
+        at_speed_ms=24.0,
+        requests=(
+            *requested(9.0, 10.0, 30.0, payload="small.json"),
+            *requested(50.0, payload="large.json"),
+        ),
+        again=requested(20.0),
+    )
+    assert row.measured_ms == (3 * 10.0 + 50.0) / 4
+    assert row.error == pytest.approx(0.2)
+    assert row.p95_error == pytest.approx(0.08)
+    assert row.noise == 0
+
+
+def test_of_one_payload_no_95th_percentile_is_predicted(profile_of):
+    row = PredictedRow(
+        plan=plans(profile_of, count=1)[0],
+        predicted=Prediction(latency_ms=9.0, low_ms=8.1, high_ms=9.9),
+        at_speed_ms=9.0,
+        requests=requested(10.0),
+    )
+    assert row.p95_error is None
 
 
 def test_a_prediction_is_what_a_user_gets_and_the_speed_meanwhile_is_hindsight(
@@ -140,6 +175,35 @@ def test_plans_are_measured_and_one_of_a_batch_twice(
     assert [len(row.again) for row in rows] == [3, *[0] * (len(rows) - 1)]
     assert launcher.gateway.functions() == []
     assert not leftovers.file.exists()
+
+
+def test_every_payload_has_its_turns_by_weight_and_is_checked_by_its_own_answer(
+    launcher, write_folder, profile_of, platform, tmp_path
+):
+    folder = write_folder(tmp_path / "tiny", TINY, GREET, {})
+    (folder.path / "payloads").mkdir()
+    (folder.path / "payloads" / "rare.json").write_text('"rare"')
+    (folder.path / "constraints.json").write_text('{"format": 1, "weights": {"payload.json": 3}}')
+    profile = profile_of(folder.workflow)
+    answers = [
+        PayloadProfile(
+            name=each.name,
+            weight=each.weight,
+            answer=ExpectedAnswer.learned(
+                each.content, [json.dumps([f"{each.content.decode()}!"] * 2)]
+            ),
+        )
+        for each in folder.payloads()
+    ]
+    profile = profile.model_copy(update={"payloads": tuple(answers)})
+    drawn = list(random_plans(folder.workflow, profile, "pool", count=1, most_processes=1, seed=1))
+    (batch,) = missing_batches(drawn, [])
+    place = Place(launcher, platform, lambda line: None)
+    leftovers = Leftovers(tmp_path / "deployed.json")
+    (row,) = measure_batch(folder, place, batch, leftovers, profile=profile, samples=8)
+    for requests in (row.requests, row.again):
+        asked = Counter(each.payload for each in requests)
+        assert asked == {"payload.json": 6, "payloads/rare.json": 2}
 
 
 @dataclass

@@ -154,7 +154,7 @@ def test_the_entry_knows_how_large_the_requests_were_that_it_was_sized_for(
     plan = plan_of(small.workflow, planner)
     functions = read_stack(generate(plan, Sources.read(small), tmp_path / "b"), {}).functions
     sizes = [f.environment.get("WRAP_REQUEST_BYTES") for f in functions.values()]
-    assert [size for size in sizes if size] == [str(len(small.payload()))] * told
+    assert [size for size in sizes if size] == [str(len(small.payloads()[0].content))] * told
 
 
 def test_every_function_is_told_where_the_gateway_is_unless_it_says_so_itself(

@@ -326,7 +326,7 @@ def test_in_the_payload(generated, folder, text):
     without = generated().read_text()
     (folder / "payload.json").write_text(text, encoding="utf-8")
 
-    assert WorkflowFolder.open(folder).payload() == text.encode()
+    assert WorkflowFolder.open(folder).payloads()[0].content == text.encode()
     assert generated().read_text() == without
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -76,6 +77,16 @@ def test_a_profile_at_another_speed_computes_longer_and_waits_as_long() -> None:
     assert [p.start_ms for p in after.periods] == [0, 20]
     assert (after.latency_ms, after.forked_ms) == (40, 48)
     assert after.spread_ms == (36, 44)
+
+
+def test_functions_with_each_payload_are_at_that_speed_too(
+    of_payloads: Callable[..., Profile],
+) -> None:
+    before = of_payloads(
+        small=(3.0, profile(a=function(10, 20, 1.0))), large=(1.0, profile(a=function(30, 20, 1.0)))
+    )
+    after = profile_at(before, 2.0)
+    assert [share.profile.functions["a"].latency_ms for share in after.mix] == [40, 80]
 
 
 def test_functions_that_were_profiled_at_several_speeds_are_taken_at_one() -> None:

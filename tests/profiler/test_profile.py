@@ -136,7 +136,7 @@ def test_functions_run_with_their_requirements_and_files_and_may_answer_what_var
 
     assert found.functions["any"].requirements == ("inflection",)
     assert found.functions["any"].idle_mib > 20
-    answer = found.answer_to(folder.payload())
+    answer = found.answer_to(folder.payloads()[0].content)
     assert answer is not None and found.answer_to(b"another") is None
     assert answer.varies == ("$[*].at", "$[*].id")
     assert [item["word"] for item in json.loads(answer.output)] == ["oxen", "oxen"]

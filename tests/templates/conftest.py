@@ -65,6 +65,9 @@ class Server:
             connection.request(method, path, data, names)
             response = connection.getresponse()
             return Answer(response.status, response.read(), dict(response.getheaders()))
+        except ConnectionError as error:
+            error.add_note(f"of a wrap that has ended with {self.process.poll()}, None if not yet")
+            raise
         finally:
             connection.close()
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 FUNCTIONS = {
@@ -36,6 +39,16 @@ FUNCTIONS = {
             return str(at_once)
         """,
     "where": "import os\n\ndef handle(req):\n    return str(os.getpid())\n",
+    "wide": """
+        import time
+        from pathlib import Path
+
+        def handle(req):
+            while req == '"last"' and not Path("go").exists():
+                time.sleep(0.01)
+            return "x" * 20_000
+        """,
+    "length": "def handle(req):\n    return str(len(req))\n",
 }
 #: Where the tasks of a machine run: in the server, in a further process, in another wrap's.
 PLACES = ("main", "further", "remote", "remote-further")
@@ -184,6 +197,47 @@ def test_a_thousand_items_spread_over_the_processes_that_have_the_task(
     assert answer.status == 200, answer.text
     assert len(answer.json) == 1000
     assert len(set(answer.json)) == 2
+
+
+def peaks_mib(server: Any) -> list[float]:
+    """The most memory that the server has taken so far, and any of its processes."""
+
+    def peak_mib(process: psutil.Process) -> float:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        return float(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1024
+
+    return [peak_mib(server.process), max(map(peak_mib, server.family()))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["main", "further"])
+def test_ten_times_the_items_of_a_map_take_no_more_memory_and_let_another_request_through(
+    place: str, serve: Any, in_background: Any, tmp_path: Path
+) -> None:
+    wide = {"wide": task("wide", Next="length"), "length": task("length")}
+    each = {"StartAt": "wide", "States": wide}
+    spread = {"Type": "Map", "MaxConcurrency": 20, "ItemProcessor": each, "End": True}
+    server = serve({"StartAt": "M", "States": {"M": spread}}, place)
+    gates = [image / "go" for image in tmp_path.glob("test-wrap*")]
+
+    def ask(items: int) -> None:
+        answer = server.request(body=json.dumps([*range(items - 1), "last"]))
+        assert answer.json == [20_000] * items, answer.text[:200]
+
+    for gate in gates:
+        gate.touch()
+    ask(1000)
+    before = peaks_mib(server)
+    for gate in gates:
+        gate.unlink()
+    many = in_background(ask, 10_000)
+    assert server.request(body="[0]").json == [20_000]
+    assert not many.done()  # its last item waits
+    for gate in gates:
+        gate.touch()
+    many.result()
+    after = peaks_mib(server)  # all that came between the tasks was 200 MB
+    assert all(now < then + 32 for then, now in zip(before, after, strict=True)), (before, after)
 
 
 @pytest.mark.parametrize("place", ["main", "further"])

@@ -235,9 +235,9 @@ def test_a_folder_is_opened_by_its_workflow(tmp_path):
     opened = WorkflowFolder.open(folder)
     assert opened.workflow.name == "finra"
     assert opened.stack_file == folder / "stack.yaml"
-    assert opened.payload() == b"{}"
+    assert opened.payloads()[0].content == b"{}"
     (folder / "payload.json").write_bytes(b"\xff 1\n")
-    assert opened.payload() == b"\xff 1\n"
+    assert opened.payloads()[0].content == b"\xff 1\n"
 
 
 def test_a_folder_that_is_missing_or_empty_is_named(refused, tmp_path):
@@ -375,4 +375,4 @@ def test_a_payload_that_is_a_link_out_is_not_sent(refused, code):
     (folder / "workflow.json").write_text(json.dumps(STATES))
     (folder / "payload.json").symlink_to("../private/key")
 
-    assert refused(WorkflowFolder.open(folder).payload).code == "bad-link"
+    assert refused(WorkflowFolder.open(folder).payloads).code == "bad-link"

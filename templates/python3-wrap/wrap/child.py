@@ -113,14 +113,15 @@ class _Child:
             if result.task not in group.request.gives and output and output.size > _KEPT:
                 result.output = None
             result.ready, self._ready = self._ready, None
-            with contextlib.suppress(ConnectionError):  # nobody awaits it any more: we are killed
-                frames.write(self._channel, result.frames_within())
-            if self._graph.instances:
-                self._data.drop(given_to(result.task))
-                self._data.drop(result.task)
             self._left -= 1
             if not self._left:
                 self._data = Data({})
+            # When the result has been sent, the next execution may be here.
+            with contextlib.suppress(ConnectionError):  # nobody awaits it any more: we are killed
+                frames.write(self._channel, result.frames_within())
+            if self._graph.instances:
+                group.data.drop(given_to(result.task))
+                group.data.drop(result.task)
         return begins
 
 

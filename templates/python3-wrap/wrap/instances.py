@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -48,7 +48,8 @@ class Instances(ABC):
         self.place_of: dict[int, Place] = {}
         self.timeouts_s: dict[int, float] = {}
         self.processes = frozenset(range(1, len(wrap.processes)))
-        self._running: dict[Place, int] = {}
+        places = chain.from_iterable(wrap.places_of.values())
+        self._running: dict[Place, int] = dict.fromkeys(places, 0)
         self._waiting: dict[int, deque[int]] = {}
 
     @property
@@ -106,7 +107,12 @@ class Instances(ABC):
         """It is not known how many a process will be called for: it stays to the end."""
         return _MANY
 
-    def _placed(self, numbers: Sequence[int] = ()) -> Step:
+    def _placed(
+        self,
+        numbers: Iterable[int] = (),
+        delays: Sequence[tuple[int, float]] = (),
+        cancelled: Sequence[int] = (),
+    ) -> Step:
         """Begin these, and those that waited for room, wherever there is some."""
         for number in numbers:
             self._waiting.setdefault(self.wrap.task_of(number), deque()).append(number)
@@ -114,16 +120,16 @@ class Instances(ABC):
         for task, waiting in list(self._waiting.items()):
             places = self.wrap.places_of[task]
             while waiting:
-                place = min(places, key=lambda each: self._running.get(each, 0))
-                if self._running.get(place, 0) >= MOST_AT_ONCE:
+                place = min(places, key=self._running.__getitem__)
+                if self._running[place] >= MOST_AT_ONCE:
                     break
-                self._running[place] = self._running.get(place, 0) + 1
+                self._running[place] += 1
                 number = waiting.popleft()
                 self.place_of[number] = place
                 begun.setdefault(place, []).append(number)
             if not waiting:
                 del self._waiting[task]
-        return Step([number for its in begun.values() for number in its], _calls(begun))
+        return Step([*chain.from_iterable(begun.values())], _calls(begun), delays, cancelled)
 
     def _leave(self, number: int) -> None:
         place = self.place_of.pop(number, None)
@@ -230,7 +236,7 @@ class Deciding(Instances):
                 numbers, self._held = self._held, numbers
         self._open += len(numbers)
         delays = [(each.number, each.seconds) for each in step.delays]
-        return self._placed(numbers)._replace(delays=delays, cancelled=cancelled)
+        return self._placed(numbers, delays, cancelled)
 
     def _numbered(self, begin: states.Begin) -> int:
         number = begin.number * self.wrap.instances + self._states[begin.task]

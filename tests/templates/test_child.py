@@ -1,0 +1,93 @@
+"""A further process has one execution after another, and mixes up nothing of theirs."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from wrap import child, frames
+from wrap.engine import Graph, Key, given_to
+from wrap.messages import Ident, Request, Result
+from wrap.objects import Object
+
+BOUND_S = 60.0
+FIRST, SECOND = Ident(number=1), Ident(number=2)
+send = frames.write
+
+
+class Child:
+    """A further process, as a thread, whose tasks answer with their input.
+
+    Whatever has sent a result of the first execution stops there until the second one has begun.
+    Task 0 of the second one takes its input when it `may`.
+    """
+
+    def __init__(self, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._ours, theirs = socket.socketpair()
+        self._incoming = frames.read(self._ours)
+        self._begun = threading.Event()
+        self.may = threading.Event()
+        monkeypatch.setattr(frames, "write", self._write)
+        arguments = theirs, graph, self._run_task
+        self._thread = threading.Thread(target=child.serve, args=arguments)
+        self._thread.start()
+
+    def _write(self, channel: socket.socket, result: Any) -> None:
+        send(channel, result)
+        assert self._begun.wait(BOUND_S)
+
+    def _run_task(
+        self, task: int, given: Callable[[], Object], ident: Ident, process: int
+    ) -> Result:
+        if ident == SECOND:
+            self._begun.set()
+            assert task > 0 or self.may.wait(BOUND_S)
+        try:
+            output = given()
+        except KeyError as error:
+            output = Object(f"lost {error}")
+        return Result(ident.number, task, "f", "w", process, 0.0, 0.0, output)
+
+    def call(self, ident: Ident, tasks: list[int], given: Mapping[Key, str], rest: int) -> None:
+        objects = {key: Object(text) for key, text in given.items()}
+        send(self._ours, Request(ident, tasks, objects, frozenset(tasks), rest).frames_within())
+
+    def answer(self) -> tuple[int, str]:
+        """The task of the next result, and its output."""
+        (result,) = Result.read([next(self._incoming), next(self._incoming)])
+        assert result.output is not None
+        return result.task, result.output.text()
+
+    def close(self) -> None:
+        self._begun.set()
+        self.may.set()
+        self._ours.close()
+        self._thread.join(BOUND_S)
+
+
+@pytest.fixture
+def of_graph(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Graph], Child]]:
+    children = []
+
+    def of_graph(graph: Graph) -> Child:
+        children.append(Child(graph, monkeypatch))
+        return children[-1]
+
+    yield of_graph
+    for each in children:
+        each.close()
+
+
+def test_the_next_execution_keeps_what_was_given_to_an_instance_of_the_same_number(
+    of_graph: Callable[[Graph], Child],
+) -> None:
+    its = of_graph(Graph([], {}, instances=2))
+    its.call(FIRST, [0], {given_to(0): "first"}, rest=9)
+    assert its.answer() == (0, "first")
+    its.call(SECOND, [0, 1], {given_to(0): "second", given_to(1): "other"}, rest=9)
+    assert its.answer() == (1, "other")  # so what sent the first result has gone on
+    its.may.set()
+    assert its.answer() == (0, "second")
