@@ -104,7 +104,7 @@ def test_what_is_kept_has_a_bound(rooms: Any) -> None:
     assert process.num_fds() - before <= 2 * 16
     rooms.keep(SIZE, 1)
     shared(b"x" * SIZE)
-    assert process.num_fds() == before
+    assert process.num_fds() <= before
 
 
 def test_memory_that_is_shorter_than_it_says_is_refused() -> None:

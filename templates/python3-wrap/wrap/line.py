@@ -13,12 +13,14 @@ import socket
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from wrap.frames import Frame, Inflow, Outflow, Unsent
 from wrap.loop import Loop
 from wrap.objects import SHARED_FROM
 from wrap.shared import Shared
+from wrap.sink import Sink
 
 
 class Message(NamedTuple):
@@ -58,6 +60,8 @@ class Line:
         Called once by the loop where the other side has gone, or has said what is no message.
     longest
         Bytes that a frame may have.
+    sink
+        Nothing more is read while it is full: the other side has to wait then.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Line:
         longest: int,
         got: Callable[[Line, Received], None],
         gone: Callable[[Line, Exception | None], None],
+        sink: Sink | None = None,
     ) -> None:
         channel.setblocking(False)
         self._channel = channel
@@ -77,6 +82,8 @@ class Line:
         self._outflow = Outflow()
         self._frames: list[Frame | Shared] = []
         self._header: tuple[str, int, list[Any]] | None = None
+        self._sink = sink
+        self._receiving = True
         self._lock = threading.Lock()
         self._open = True
         _LINES.add(self)
@@ -90,6 +97,11 @@ class Line:
     def sending(self) -> bool:
         """Whether there is more to send when it takes more."""
         return bool(self._outflow)
+
+    @property
+    def receiving(self) -> bool:
+        """Whether there is room for what comes."""
+        return self._receiving
 
     def send(self, message: Message) -> bool:
         """Send a message; whether the connection is there, as far as that is known."""
@@ -136,8 +148,21 @@ class Line:
         if readable:
             self._read()
 
+    def _wait_for_room(self, sink: Sink) -> None:
+        self._receive(False)
+        sink.when_room(partial(self._receive, True))
+
+    def _receive(self, receiving: bool) -> None:
+        with self._lock:
+            self._receiving = receiving
+            if self._open:
+                self._loop.renew(self)
+
     def _read(self) -> None:
         why: Exception | None
+        if self._sink is not None and self._sink.full:
+            self._wait_for_room(self._sink)
+            return
         try:
             frames = self._inflow.receive(self._channel)
             if frames is not None:

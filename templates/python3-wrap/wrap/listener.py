@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from wrap.connection import greet
 from wrap.line import Line, Received
 from wrap.loop import Loop
+from wrap.sink import Sink
 from wrap.threads import ThreadPool
 
 #: Pause where no connection can be accepted for a moment, and between looks at what is in hand, in
@@ -63,6 +64,8 @@ class Listener:
         The address to listen on.
     longest
         Bytes that an object may have.
+    sink
+        While it is full, nothing more is read.
 
     Attributes
     ----------
@@ -75,7 +78,7 @@ class Listener:
     """
 
     def __init__(
-        self, key: bytes, host: str, longest: int, loop: Loop, threads: ThreadPool
+        self, key: bytes, host: str, longest: int, loop: Loop, threads: ThreadPool, sink: Sink
     ) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, 0), family=family)
@@ -85,6 +88,7 @@ class Listener:
         self._longest = longest
         self._loop = loop
         self._threads = threads
+        self._sink = sink
         self._served: Served
         self._lines = weakref.WeakSet[Line]()
         self._closing = False
@@ -134,7 +138,8 @@ class Listener:
             channel.close()
             self._refuse(error)
             return
-        line = Line(channel, self._loop, self._longest, self._served.got, self._gone)
+        served = self._served
+        line = Line(channel, self._loop, self._longest, served.got, self._gone, self._sink)
         self._lines.add(line)
 
     def _gone(self, line: Line, why: Exception | None) -> None:

@@ -29,6 +29,10 @@ class Channel(Protocol):
     def sending(self) -> bool:
         """Whether there is more to send when it takes it."""
 
+    @property
+    def receiving(self) -> bool:
+        """Whether to be told when there is something to read."""
+
 
 class Timer:
     """Something that is to be done at a time, unless it is cancelled before."""
@@ -150,4 +154,5 @@ def _do(action: Callable[..., None], *arguments: bool) -> None:
 
 
 def _events(channel: Channel) -> int:
-    return int(select.EPOLLIN | (select.EPOLLOUT if channel.sending else 0))
+    reading = select.EPOLLIN if channel.receiving else 0
+    return int(reading | (select.EPOLLOUT if channel.sending else 0))

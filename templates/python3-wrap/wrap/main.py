@@ -98,10 +98,11 @@ def _serve(
     route = Route(settings.route, settings.threads)
     gateway = Gateway(settings.gateway_url, settings.trace_key)
     loop, threads = Loop(), ThreadPool(max(_LOST, 2 * wrap.threads))
+    sink = _sink(settings, loop, threads)
     transport: Transport = gateway
     exchange = lender = listener = None
     if settings.direct_key and wrap.path == "auto":
-        listener = _listener(settings, wrap, longest, loop, threads)
+        listener = _listener(settings, wrap, longest, loop, threads, sink)
         transport = direct = Direct(gateway, settings.direct_key, longest, loop, threads)
         if listener is not None and not wrap.instances:
             if wrap.remotes:
@@ -120,7 +121,7 @@ def _serve(
         _most_request(settings),
         exchange,
         lender,
-        _sink(settings, loop, threads),
+        sink,
     )
     if listener is not None:
         listener.serve(Member(runtime, exchange))
@@ -145,14 +146,14 @@ def _serve(
 
 
 def _listener(
-    settings: Settings, wrap: Wrap, longest: int, loop: Loop, threads: ThreadPool
+    settings: Settings, wrap: Wrap, longest: int, loop: Loop, threads: ThreadPool, sink: Sink
 ) -> Listener | None:
     """What takes the messages of other wraps and replicas, where some may come."""
     if wrap.entry is not None and (wrap.instances or not (wrap.remotes or wrap.slots)):
         return None
     try:
         host = own_host(settings.gateway_url)
-        return Listener(settings.direct_key, host, longest, loop, threads)
+        return Listener(settings.direct_key, host, longest, loop, threads, sink)
     except OSError as error:
         print(f"other wraps reach this one by the gateway alone: {error}")
         return None

@@ -54,6 +54,11 @@ class Process:
         """Whether there is more to send when the socket takes it."""
         return bool(self._outflow)
 
+    @property
+    def receiving(self) -> bool:
+        """What it answers is wanted at any time."""
+        return True
+
     def post(self, request: Request) -> None:
         """Call it: what does not fit into the socket now goes out with `flush`."""
         if request.ident.number != self._number:
