@@ -100,8 +100,10 @@ class Home(Peers):
         now = time.monotonic()
         fields = [max(0.001, self._deadline - now), self.home, self.routes, renewed]
         message = Message(BEGIN, fields, request.frames())
-        took = partial(execution.event, self._took)
-        got = lambda answer: took(name, request, now, answer)  # noqa: E731
+
+        def got(answer: Received | None) -> None:
+            execution.event(self._took, name, request, now, answer)
+
         self._open[name] = request, self.exchange.direct.lines.ask(self.routes[name], message, got)
 
     def _took(self, name: str, request: Request, asked: float, answer: Received | None) -> None:
