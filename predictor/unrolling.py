@@ -11,7 +11,7 @@ from workflow.errors import ChironError
 from workflow.model import Task, Workflow
 from workflow.plan import Plan, Wrap
 from workflow.profile import FunctionProfile, Period, Profile
-from workflow.trace import Instance, task_of, unrolled, wait_of
+from workflow.trace import Instance, is_wait, task_of, unrolled, wait_of
 from workflow.triggers import MOST_AT_ONCE
 
 #: A process of a wrap, both by their numbers.
@@ -32,6 +32,10 @@ class Run(NamedTuple):
     profile: Profile
     decided: bool
     own: Mapping[str, str] = {}
+
+    def task_of(self, name: str) -> str:
+        """The task of the workflow that a task of what is run is an instance of."""
+        return task_of(name) if self.decided else name
 
     def placed(self, plan: Plan) -> tuple[Plan, Workflow]:
         """A plan of the workflow's tasks as one of what is run, and that."""
@@ -80,7 +84,7 @@ def run_of(workflow: Workflow, profile: Profile) -> Run:
         message = f"the profile does not say what {workflow.name} did: run chiron profile again"
         raise ChironError("no-trace", message, path="payloads")
     static = unrolled(workflow, trace)
-    waits = {name: _wait(float(name.split()[1])) for name in static.functions if " " in name}
+    waits = {name: _wait(float(name.split()[1])) for name in static.functions if is_wait(name)}
     profile.require(name for name in static.functions if name not in waits)
     own: dict[str, str] = {}
     scaled: dict[str, FunctionProfile] = {}
@@ -125,7 +129,7 @@ def _bounded(plan: Plan, static: Workflow) -> Iterator[Task]:
     }
     there: dict[Place, list[str]] = {}
     for task in static.tasks:
-        if " " in task.function:  # it is in no process
+        if is_wait(task.function):  # it is in no process
             yield task
             continue
         before = there.setdefault(places[task.name], [])

@@ -14,7 +14,7 @@ from scheduler.layout import sized
 from workflow.model import Task, Workflow
 from workflow.plan import Demand, Plan
 from workflow.profile import FunctionProfile, Profile
-from workflow.trace import task_of
+from workflow.trace import is_wait, task_of
 from workflow.triggers import MOST_AT_ONCE
 
 
@@ -27,7 +27,9 @@ def with_unreached(workflow: Workflow, profile: Profile) -> Profile:
 
 def outline(static: Workflow) -> Workflow:
     """The first instance of each task, after those of the tasks that it needed."""
-    first = [task for task in static.tasks if task.name.endswith("#1") and " " not in task.function]
+    first = [
+        task for task in static.tasks if task.name.endswith("#1") and not is_wait(task.function)
+    ]
     kept = {task.name for task in first}
     tasks = []
     for task in first:

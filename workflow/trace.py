@@ -52,6 +52,11 @@ def wait_of(instance: Instance) -> str:
     return f"wait {instance.wait_ms:g} ms"
 
 
+def is_wait(function: str) -> bool:
+    """Whether `function` stands for a wait."""
+    return " " in function
+
+
 def task_of(name: str) -> str:
     """The task of an instance of that name."""
     return name.rpartition("#")[0]
