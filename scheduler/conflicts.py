@@ -44,7 +44,7 @@ class Conflicts:
 
         Raises ``impossible-constraints`` where functions that have to share a wrap must not.
         """
-        units = self._units()
+        units = self.units()
         unit_of = {function: unit for unit in units for function in unit}
         enemies: dict[tuple[str, ...], set[tuple[str, ...]]] = {unit: set() for unit in units}
         for (a, b), reason in self.wrap.items():
@@ -66,8 +66,8 @@ class Conflicts:
         number = {g: place for place, (g, _) in enumerate(sizes.most_common())}
         return {function: number[group[unit]] for function, unit in unit_of.items()}
 
-    def _units(self) -> list[tuple[str, ...]]:
-        """The functions, those that have to share a wrap as one."""
+    def units(self) -> list[tuple[str, ...]]:
+        """The functions, in those that have to share a wrap."""
         unit_of = {function: {function} for function in self.functions}
         for constraint in self.together:
             merged = set().union(*(unit_of[function] for function in constraint))

@@ -13,7 +13,7 @@ from scheduler.conflicts import Conflicts, Pair
 from scheduler.layout import at_odds
 from scheduler.limits import Limits, exceeded
 from scheduler.options import Job
-from scheduler.planners import PLANNERS, searched
+from scheduler.planners import PLANNERS, respects_conflicts, searched
 from workflow.model import Workflow
 from workflow.plan import Plan, Wrap
 from workflow.platform import Path
@@ -90,7 +90,7 @@ def _payloads(plan: Plan) -> Iterator[str]:
 
 def _barriers(plan: Plan, job: Job) -> Iterator[str]:
     """Why stages wait for each other although tasks were to wait for their data alone."""
-    if searched(plan.planner) and plan.trigger != job.trigger:
+    if respects_conflicts(plan.planner) and plan.trigger != job.trigger:
         mains = (at_odds(wrap.processes[0], job.workflow, job.conflicts) for wrap in plan.wraps)
         names = next(filter(None, mains), ())
         share = f"tasks of {_names(list(dict.fromkeys(names)))} share the main process"
@@ -169,7 +169,7 @@ def _shared(process: Sequence[str], number: int, wrap: Wrap, job: Job) -> str:
 def _conflicts(plan: Plan, job: Job) -> list[str]:
     """What keeps functions apart, or what a fixed layout does all the same."""
     conflicts = job.conflicts
-    if searched(plan.planner):
+    if respects_conflicts(plan.planner):
         return list(_apart(conflicts))
     broken = list[str]()
     for wrap in plan.wraps:

@@ -22,10 +22,12 @@ from scheduler.planners import (
     faastlane,
     faastlane_plus,
     faastlane_t,
+    respects_conflicts,
     sand,
-    searched,
 )
 from scheduler.problem import Problem
+from scheduler.room import Room
+from scheduler.traffic import Traffic
 from workflow.model import Task, Workflow
 from workflow.plan import DEFAULT_PATH, DEFAULT_TRIGGER, PathKind, Plan, Prediction
 from workflow.platform import Platform
@@ -171,6 +173,25 @@ class Options:
             workflow = outline(self.run.workflow)
         return self._planned(make(workflow), workflow, label)
 
+    def of_planner(self, label: str) -> Plan:
+        """The plan, not yet predicted, of a planner that does not search."""
+        planner, job = PLANNERS[label], self.job
+        if planner.layout:
+            return self.fixed(planner.layout, label)
+        if not planner.partition:
+            raise ValueError(f"{label} searches")
+        run = complete(self.run, job.workflow) if self.run.decided else self.run
+        runs = [run for run, _ in self.each]
+        traffic = Traffic.of(runs, job.profile.mix, job.platform)
+        room = Room(run, traffic, job.platform, job.conflicts, job.limits)
+        processes, objects_mib = zip(*planner.partition(room), strict=True)
+        plan = self._planned((processes,), run.workflow, label)
+        wraps = tuple(
+            wrap.model_copy(update={"memory_mib": wrap.memory_mib + mib})
+            for wrap, mib in zip(plan.wraps, objects_mib, strict=True)
+        )
+        return plan.model_copy(update={"wraps": wraps})
+
     def _planned(self, layout: Layout, workflow: Workflow, label: str = DEFAULT_PLANNER) -> Plan:
         """The plan that deploys `layout` as the planner `label` does."""
         job, planner, decides = self.job, PLANNERS[label], self.run.decided
@@ -184,7 +205,7 @@ class Options:
             orchestrator=planner.orchestrator,
             trigger="data" if client and decides else "stage" if client else job.trigger,
             path=job.path,
-            conflicts=job.conflicts if searched(label) else NO_CONFLICTS,
+            conflicts=job.conflicts if respects_conflicts(label) else NO_CONFLICTS,
             node_cpus=job.platform.cpus,
             prefix=planner.prefix,
             names=planner.names(workflow) if planner.names else None,

@@ -1,13 +1,15 @@
-"""The planners: PGP, which searches, and fixed ones that it is compared with, in one table."""
+"""The planners: PGP, which searches, and those that it is compared with, in one table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from scheduler.faasflow import faasflow
 from scheduler.layout import Layout, StageLayout, wrap_name
+from scheduler.room import Room
 from workflow.model import Workflow
-from workflow.plan import Orchestrator
+from workflow.plan import Orchestrator, Processes
 
 #: Faastlane+ runs this many processes in each sandbox (Chiron §2.2).
 FAASTLANE_PLUS_PROCESSES = 5
@@ -81,9 +83,9 @@ class Planner:
     Attributes
     ----------
     layout
-        Which task runs where; None for the one that searches, by the profile and for the SLO.
+        Which task runs where, if that goes by the workflow alone.
     rule
-        A fixed layout in words.
+        How it goes, in words.
     prefix
         What distinguishes its wraps' names from those of others, so that the plans of several can
         be deployed side by side.
@@ -91,6 +93,9 @@ class Planner:
         The wraps' names where they are not numbered.
     orchestrator
         What drives its plans.
+    partition
+        The processes of every wrap and the memory for what its tasks give one another, in MiB, if
+        that goes by what was measured, too. A planner that has neither searches, for the SLO.
     """
 
     layout: Callable[[Workflow], Layout] | None = None
@@ -98,6 +103,7 @@ class Planner:
     prefix: str = ""
     names: Callable[[Workflow], list[str]] | None = None
     orchestrator: Orchestrator = "wrap"
+    partition: Callable[[Room], list[tuple[Processes, int]]] | None = None
 
 
 #: Every planner by its label.
@@ -116,12 +122,25 @@ PLANNERS = {
     ),
     "faastlane-t": Planner(faastlane_t, "one process, every function is a thread", "faastlane-t-"),
     "faastlane+": Planner(faastlane_plus, "five processes in each sandbox", "faastlane-plus-"),
+    "faasflow": Planner(
+        partition=faasflow,
+        rule="tasks that exchange most on the critical path share a sandbox, parallel ones are "
+        "processes",
+        prefix="faasflow-",
+    ),
     "pgp": Planner(),
 }
-#: The one that is taken where nothing is said: it searches.
-DEFAULT_PLANNER = next(label for label, planner in PLANNERS.items() if planner.layout is None)
 
 
 def searched(label: str) -> bool:
-    """Whether plans of that label respect conflicts and limits: no fixed layout does."""
+    """Whether plans of that label are the best that were found for an SLO."""
+    return label not in PLANNERS or PLANNERS[label] == Planner()
+
+
+def respects_conflicts(label: str) -> bool:
+    """Whether plans of that label keep apart what must not share: no fixed layout does."""
     return label not in PLANNERS or PLANNERS[label].layout is None
+
+
+#: The one that is taken where nothing is said: it searches.
+DEFAULT_PLANNER = next(filter(searched, PLANNERS))

@@ -12,7 +12,7 @@ from scheduler.deciding import with_unreached
 from scheduler.explain import explain
 from scheduler.folder_settings import NO_SETTINGS, FolderSettings
 from scheduler.options import Job, Options
-from scheduler.planners import PLANNERS
+from scheduler.planners import searched
 from scheduler.strategies import better, choose
 from workflow.errors import ChironError
 from workflow.model import Workflow
@@ -51,19 +51,18 @@ def schedule(
     job = job_of(workflow, profile, platform, slo_ms, choices, settings)
     planner, strategy = choices.planner, choices.strategy
     options = [each for m in mechanisms_of(choices.mechanism) for each in Options.all_of(job, m)]
-    fixed = PLANNERS[planner].layout
-    if fixed is None:
+    if searched(planner):
         found = [choose(each, strategy, slo_ms) for each in options]
     else:
-        # Of what payloads do, the most: a layout has a place for all that goes by none of it.
+        # Of what payloads do, the most: all that goes by none of it has a place as well.
         most = {
             each.mechanism: each
             for each in sorted(options, key=lambda o: len(o.run.workflow.tasks))
         }
-        found = [each.judged(each.fixed(fixed, planner)) for each in most.values()]
+        found = [each.judged(each.of_planner(planner)) for each in most.values()]
     best = min(found, key=better(strategy, slo_ms)).plan
     fewer_ms = None
-    if fixed is None and strategy == "cost" and best.cpus > 1 and workflow.machine is None:
+    if searched(planner) and strategy == "cost" and best.cpus > 1 and workflow.machine is None:
         (floor_ms,) = (o.search.floor_ms for o in options if o.mechanism == best.mechanisms)
         fewer_ms = floor_ms(best.cpus - 1)
     return assess(best, job, slo_ms, strategy, fewer_ms)

@@ -22,6 +22,7 @@ _COLOURS = {
     "faastlane": "#56B4E9",
     "faastlane-t": "#CC79A7",
     "faastlane+": "#0072B2",
+    "faasflow": "#D55E00",
     "pgp": "#009E73",
 }
 PARTS = {

@@ -1,0 +1,112 @@
+"""The planner `faasflow`: tasks that give one another most on the critical path share a wrap.
+
+References
+----------
+FaaSFlow (ASPLOS'22): Algorithm 1, and the sections on graph partitioning and the storage quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from zlib import crc32
+
+from scheduler.room import Room
+from scheduler.traffic import Traffic
+from workflow.plan import Processes
+
+#: The tasks of a wrap.
+Group = tuple[str, ...]
+#: Whether a wrap has room for some tasks.
+Holds = Callable[[Group], bool]
+
+
+def faasflow(room: Room) -> list[tuple[Processes, int]]:
+    """The processes of every wrap, and the memory for what its tasks give one another, in MiB.
+
+    What is measured is grouped by that (`merges`), what is not by its hash: every task where no
+    sizes are known, and those that no payload has reached. Groups that are more than there may be
+    wraps share some.
+    """
+    known = [unit for unit in room.units if any(map(room.is_measured, unit))]
+    unknown = [unit for unit in room.units if unit not in known]
+    *_, groups = merges(known, room.traffic, room.holds)
+    groups = groups or [()] * min(room.limits.functions, len(unknown))
+    groups = hashed(unknown, groups, room.holds)
+    for holds in (room.holds, room.holds_beyond_cores):
+        groups = packed(groups, room.traffic, room.limits.functions, holds)
+    first = sorted(groups, key=lambda group: min(map(room.place_of.__getitem__, group)))
+    return [(room.processes(group), room.objects_mib(group)) for group in first]
+
+
+def merges(groups: Sequence[Group], traffic: Traffic, holds: Holds) -> Iterator[list[Group]]:
+    """The groups as they are given, and after each merge (Algorithm 1).
+
+    What the heaviest edge of the critical path leads from and to becomes one group; where there is
+    no room for that, the next edge counts, and where there is for none, it ends. The critical path
+    is found anew each time, as within a group objects take no time.
+    """
+    found = list(groups)
+    while True:
+        yield list(found)
+        if not found:
+            return
+        group_of = _numbered(found)
+        _, path = traffic.critical_path(group_of)
+        pairs = ((group_of[before], group_of[after]) for before, after in path)
+        pair = next((pair for pair in pairs if holds(found[pair[0]] + found[pair[1]])), None)
+        if pair is None:
+            return
+        one, other = sorted(pair)
+        found[one] += found.pop(other)
+
+
+def hashed(units: Iterable[Group], groups: Sequence[Group], holds: Holds) -> list[Group]:
+    """Each of `units` in the group that its hash says, or in the next one that has room for it.
+
+    Where none has, it is one of its own. Groups that stay empty are left out.
+    """
+    found = list(groups)
+    for unit in units:
+        first = crc32(unit[0].encode()) % max(1, len(found))
+        probed = (*range(first, len(found)), *range(first))
+        place = next((each for each in probed if holds(found[each] + unit)), None)
+        if place is None:
+            found.append(unit)
+        else:
+            found[place] += unit
+    return list(filter(None, found))
+
+
+def packed(groups: Sequence[Group], traffic: Traffic, most: int, holds: Holds) -> list[Group]:
+    """`groups` in at most `most` wraps, as far as there is room.
+
+    The smallest one goes to that with which it exchanges most, of equal ones to the smallest.
+    """
+    found, stuck = list(groups), list[Group]()
+    while len(found) > most and len(stuck) < len(found):
+        small = min((group for group in found if group not in stuck), key=len)
+        found.remove(small)
+        weights = _exchanged_ms(small, found, traffic)
+        others = sorted(range(len(found)), key=lambda other: (-weights[other], len(found[other])))
+        other = next((each for each in others if holds(found[each] + small)), None)
+        if other is None:
+            stuck.append(small)
+            found.append(small)
+        else:
+            found[other] += small
+    return found
+
+
+def _exchanged_ms(group: Group, others: Sequence[Group], traffic: Traffic) -> list[float]:
+    """What the edges between `group` and each of `others` weigh."""
+    number_of, weights_ms = _numbered(others), [0.0] * len(others)
+    for task in group:
+        for other, ms in traffic.partners_ms.get(task, {}).items():
+            if other in number_of:
+                weights_ms[number_of[other]] += ms
+    return weights_ms
+
+
+def _numbered(groups: Sequence[Group]) -> dict[str, int]:
+    """Of every task the number of its group."""
+    return {task: number for number, group in enumerate(groups) for task in group}

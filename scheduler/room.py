@@ -1,0 +1,165 @@
+"""What a wrap has room for, as FaaSFlow counts it: contention, storage quota and capacity.
+
+A worker of FaaSFlow's is a wrap here, and a container is one of its processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from predictor.unrolling import Run
+from scheduler.chains import chains
+from scheduler.conflicts import Conflicts
+from scheduler.layout import sized
+from scheduler.memory import IDLE_MEMORY_MIB
+from scheduler.traffic import Traffic
+from workflow.plan import Processes
+from workflow.platform import Platform
+from workflow.trace import is_wait
+
+if TYPE_CHECKING:
+    from scheduler.limits import Limits  # which knows the planners
+
+#: Which part of a container's memory is left for bursts (mu), as FaaSFlow is set by default.
+RESERVED = 0.2
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Room:
+    """The tasks of a workflow, and what decides about a wrap that has some of them.
+
+    Attributes
+    ----------
+    run
+        What the workflow did for a payload, or would do: every task is there at least once.
+    traffic
+        What tasks give one another, with all payloads.
+    """
+
+    run: Run
+    traffic: Traffic
+    platform: Platform
+    conflicts: Conflicts
+    limits: Limits
+
+    def holds(self, tasks: Sequence[str]) -> bool:
+        """Whether there is room for `tasks` in a wrap.
+
+        Where wraps have cores of their own, one has no more processes than cores. Where all are on
+        one node, a further wrap brings no further core.
+        """
+        platform = self.platform
+        return self.holds_beyond_cores(tasks) and (
+            platform.one_node or len(self.processes(tasks)) <= platform.cpus
+        )
+
+    def holds_beyond_cores(self, tasks: Sequence[str]) -> bool:
+        """The same where processes may share cores."""
+        functions = set(map(self._function_of, tasks))
+        if any(a in functions and b in functions for a, b in self.conflicts.wrap):
+            return False
+        if self.kept_mib(tasks) > self.quota_mib(tasks):
+            return False
+        most_mib = self.limits.node_memory_mib
+        return most_mib is None or self._memory_mib(tasks) <= most_mib
+
+    def quota_mib(self, tasks: Iterable[str]) -> float:
+        """Quota(G): what the containers of `tasks` have left for objects.
+
+        That is MEM(v) - S - mu for each, and as often as it has instances, Map(v): its memory, less
+        what it takes and what is left for bursts.
+        """
+        return sum(map(self._reclaimed_mib.__getitem__, tasks))
+
+    def kept_mib(self, tasks: Sequence[str]) -> float:
+        """What a wrap of `tasks` keeps in memory: all that one of them gives another, at once."""
+        inside, takers = frozenset(tasks), self.traffic.takers
+        kept = (task for task in tasks if not inside.isdisjoint(takers.get(task, ())))
+        return sum(map(self.traffic.given_bytes.__getitem__, kept)) / _MIB
+
+    def objects_mib(self, tasks: Sequence[str]) -> int:
+        """The same as the unit of memory limits has it."""
+        return int(-(-self.kept_mib(tasks) // 16) * 16)
+
+    def processes(self, tasks: Iterable[str]) -> Processes:
+        """The processes of a wrap of `tasks`, with their instances.
+
+        Those that may be at once have a process each; but the instances of one task, Map(v), are
+        in as many as there are cores, as containers are used again, Scale(v).
+        """
+        inside, static = frozenset(tasks), self.run.workflow
+        functions = self.run.profile.functions
+
+        def get_on(some: Sequence[str], others: Sequence[str]) -> bool:
+            uses = static.function_of
+            return self.conflicts.get_on(map(uses, some), map(uses, others))
+
+        return chains(
+            (name for name, task in self._task_of.items() if task in inside),
+            static,
+            size_of=lambda name: functions[static.function_of(name)].output_bytes,
+            task_of=self._task_of.__getitem__,
+            get_on=get_on,
+            most=self.platform.cpus,
+        )
+
+    @cached_property
+    def place_of(self) -> dict[str, int]:
+        """The place of every task in topological order."""
+        return {task: place for place, task in enumerate(dict.fromkeys(self._task_of.values()))}
+
+    @cached_property
+    def units(self) -> list[tuple[str, ...]]:
+        """The tasks, those that have to share a wrap as one, in topological order."""
+        of = {function: unit for unit in self.conflicts.units() for function in unit}
+        units: dict[tuple[str, ...], list[str]] = {}
+        for task in self.place_of:
+            function = self._function_of(task)
+            unit = of[function]
+            units.setdefault(unit if len(unit) > 1 else (task, ""), []).append(task)
+        return list(map(tuple, units.values()))
+
+    def is_measured(self, task: str) -> bool:
+        """Whether it is known what `task` exchanges with others."""
+        return self._sizes_are_known and task in self.traffic.instances
+
+    @cached_property
+    def _sizes_are_known(self) -> bool:
+        functions = self.run.profile.functions.values()
+        return any(each.output_bytes or each.input_bytes is not None for each in functions)
+
+    @cached_property
+    def _task_of(self) -> dict[str, str]:
+        """The task of every instance, in topological order."""
+        static = self.run.workflow
+        names = chain.from_iterable(static.stages)
+        tasks = (name for name in names if not is_wait(static.function_of(name)))
+        return {name: self.run.task_of(name) for name in tasks}
+
+    @cached_property
+    def _first_of(self) -> dict[str, str]:
+        """The first instance of every task."""
+        return {task: name for name, task in reversed(self._task_of.items())}
+
+    def _function_of(self, task: str) -> str:
+        return self.run.workflow.function_of(self._first_of[task])
+
+    @cached_property
+    def _reclaimed_mib(self) -> dict[str, float]:
+        """What the containers of each task leave."""
+        found = {}
+        for task, name in self._first_of.items():
+            memory_mib, demand = sized([[name]], self.run.workflow, self.run.profile)
+            taken_mib = IDLE_MEMORY_MIB + demand.imports_mib + demand.memory_mib
+            left_mib = max(0.0, (1 - RESERVED) * memory_mib - taken_mib)
+            found[task] = left_mib * max(1.0, self.traffic.instances.get(task, 0.0))
+        return found
+
+    def _memory_mib(self, tasks: Sequence[str]) -> int:
+        memory_mib, _ = sized(self.processes(tasks), self.run.workflow, self.run.profile)
+        return memory_mib + self.objects_mib(tasks)

@@ -1,0 +1,208 @@
+"""What tasks give one another and how long that takes: the graph that FaaSFlow partitions.
+
+A task is a node, however many instances of it run, as FaaSFlow has it of the items of a foreach.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from operator import mul
+from statistics import fmean
+from typing import NamedTuple
+
+from predictor.predict import percentile_ms
+from predictor.unrolling import Run
+from workflow.platform import Platform
+from workflow.profile import Share
+from workflow.trace import is_wait
+
+#: Which of the transfer times of all requests an edge weighs (FaaSFlow, DAG parser).
+PERCENT = 99.0
+
+#: Two tasks, of which the second takes what the first gives.
+Edge = tuple[str, str]
+#: Of every task the group that it is in.
+GroupOf = Mapping[str, Hashable]
+
+
+class Weight(NamedTuple):
+    """What goes over an edge between two groups: its time, in milliseconds, and its size."""
+
+    ms: float
+    size_bytes: int
+
+
+class Step(NamedTuple):
+    """An instance of a task, which begins when those at some places have ended.
+
+    ``awaits`` has their places, counted from 1 as 0 is the request, and what is waited for after
+    each, in milliseconds.
+    """
+
+    task: str
+    latency_ms: float
+    awaits: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What a workflow did for its payloads.
+
+    Attributes
+    ----------
+    weights
+        The edges of all payloads. Instances of one task are in one group, so none is to itself.
+    given_bytes
+        What all instances of a task give, with the payload with which that is most.
+    instances
+        Map(v): how many instances a task has in the mean of the requests.
+    runs
+        The instances of every payload, in topological order.
+    """
+
+    weights: Mapping[Edge, Weight]
+    given_bytes: Mapping[str, int]
+    instances: Mapping[str, float]
+    runs: tuple[tuple[Step, ...], ...]
+
+    @classmethod
+    def of(cls, runs: Sequence[Run], mix: Sequence[Share], platform: Platform) -> Traffic:
+        """What is known from `runs`, one for each of `mix`."""
+        every = tuple(map(_steps, runs))
+        sizes = list(map(_output_bytes, runs))
+        counts = [Counter(step.task for step in steps) for steps in every]
+        times_ms = dict[Edge, list[float]]()
+        for number, steps in enumerate(every):
+            for edge in _edges(steps):
+                each_ms = times_ms.setdefault(edge, [0.0] * len(every))
+                each_ms[number] = transfer_ms(sizes[number][edge[0]], platform)
+        weights = {
+            edge: Weight(
+                percentile_ms(mix, each_ms, PERCENT),
+                max(size.get(edge[0], 0) for size in sizes),
+            )
+            for edge, each_ms in times_ms.items()
+        }
+        given_bytes, instances = dict[str, int](), dict[str, float]()
+        for task in dict.fromkeys(chain(*counts)):
+            each = [count[task] for count in counts]
+            gives = [size.get(task, 0) for size in sizes]
+            given_bytes[task] = max(map(mul, each, gives))
+            instances[task] = fmean(each, [share.weight for share in mix])
+        return cls(weights, given_bytes, instances, every)
+
+    @cached_property
+    def takers(self) -> Mapping[str, tuple[str, ...]]:
+        """Of every task those that take what it gives."""
+        found: dict[str, list[str]] = {}
+        for before, after in self.weights:
+            found.setdefault(before, []).append(after)
+        return {task: tuple(takers) for task, takers in found.items()}
+
+    @cached_property
+    def partners_ms(self) -> Mapping[str, Mapping[str, float]]:
+        """Of every task those that it exchanges with, and what the edges between both weigh."""
+        found: dict[str, dict[str, float]] = {}
+        for edge, weight in self.weights.items():
+            for one, other in (edge, edge[::-1]):
+                partners = found.setdefault(one, {})
+                partners[other] = partners.get(other, 0.0) + weight.ms
+        return found
+
+    def cut_ms(self, group_of: GroupOf) -> float:
+        """What all edges between groups weigh."""
+        return sum(weight.ms for edge, weight in self.weights.items() if _crosses(edge, group_of))
+
+    def critical_path(self, group_of: GroupOf) -> tuple[float, list[Edge]]:
+        """The latency of the longest path, and its edges between groups, the heaviest first.
+
+        That is the path of all payloads whose tasks and whose edges between groups take longest;
+        within a group objects cost nothing. Of equally long ones it is the first.
+        """
+        longest_ms, path = -1.0, list[Edge]()
+        for steps, arcs in zip(self.runs, self._arcs, strict=True):
+            ends_ms, before = [0.0], [0]
+            for step, awaited in zip(steps, arcs, strict=True):
+                group, start_ms, last = group_of[step.task], -1.0, 0
+                for place, task, wait_ms, weight_ms in awaited:
+                    at_ms = ends_ms[place] + wait_ms
+                    if weight_ms and group_of[task] != group:
+                        at_ms += weight_ms
+                    if at_ms > start_ms:
+                        start_ms, last = at_ms, place
+                ends_ms.append(start_ms + step.latency_ms)
+                before.append(last)
+            if max(ends_ms) > longest_ms:
+                longest_ms = max(ends_ms)
+                path = _followed(steps, before, ends_ms.index(longest_ms))
+        crossing = [edge for edge in path if _crosses(edge, group_of)]
+        return longest_ms, sorted(crossing, key=self.weights.__getitem__, reverse=True)
+
+    @cached_property
+    def _arcs(self) -> list[list[list[tuple[int, str, float, float]]]]:
+        """For every step of every run: place, task, wait and weight of what it awaits."""
+        return [[self._awaited(step, steps) for step in steps] for steps in self.runs]
+
+    def _awaited(self, step: Step, steps: Sequence[Step]) -> list[tuple[int, str, float, float]]:
+        awaited = []
+        for place, wait_ms in step.awaits:
+            task = steps[place - 1].task if place else step.task
+            weight = self.weights.get((task, step.task))
+            awaited.append((place, task, wait_ms, weight.ms if weight else 0.0))
+        return awaited
+
+
+def transfer_ms(size_bytes: int, platform: Platform) -> float:
+    """How long it takes to give an object to a task of another group."""
+    return platform.rpc_ms
+
+
+def _steps(run: Run) -> tuple[Step, ...]:
+    """The instances of a run; a wait is a part of what its followers await."""
+    static, uses = run.workflow, run.profile.functions
+    steps, place_of = list[Step](), dict[str, int]()
+    waits = dict[str, dict[int, float]]()
+    for name in chain.from_iterable(static.stages):
+        task, awaits = static.by_name[name], dict[int, float]()
+        for needed in task.predecessors:
+            for place, wait_ms in (waits.get(needed) or {place_of[needed]: 0.0}).items():
+                awaits[place] = max(wait_ms, awaits.get(place, 0.0))
+        awaits = awaits or {0: 0.0}
+        latency_ms = uses[run.own.get(name, task.function)].latency_ms
+        if is_wait(task.function):
+            waits[name] = {place: wait_ms + latency_ms for place, wait_ms in awaits.items()}
+        else:
+            steps.append(Step(run.task_of(name), latency_ms, tuple(awaits.items())))
+            place_of[name] = len(steps)
+    return tuple(steps)
+
+
+def _output_bytes(run: Run) -> dict[str, int]:
+    """What an instance of each task gives."""
+    uses = run.profile.functions
+    return {run.task_of(task.name): uses[task.function].output_bytes for task in run.workflow.tasks}
+
+
+def _edges(steps: Sequence[Step]) -> dict[Edge, None]:
+    """Each edge between two tasks, once."""
+    edges = (
+        (steps[place - 1].task, step.task) for step in steps for place, _ in step.awaits if place
+    )
+    return dict.fromkeys((before, after) for before, after in edges if before != after)
+
+
+def _followed(steps: Sequence[Step], before: Sequence[int], place: int) -> list[Edge]:
+    """The edges of the path that ends with the step at `place`, the last one first."""
+    edges = list[Edge]()
+    while before[place]:
+        edges.append((steps[before[place] - 1].task, steps[place - 1].task))
+        place = before[place]
+    return edges
+
+
+def _crosses(edge: Edge, group_of: GroupOf) -> bool:
+    return group_of[edge[0]] != group_of[edge[1]]
