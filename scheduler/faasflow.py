@@ -8,6 +8,7 @@ FaaSFlow (ASPLOS'22): Algorithm 1, and the sections on graph partitioning and th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from zlib import crc32
 
 from scheduler.room import Room
@@ -24,16 +25,18 @@ def faasflow(room: Room) -> list[tuple[Processes, int]]:
     """The processes of every wrap, and the memory for what its tasks give one another, in MiB.
 
     What is measured is grouped by that (`merges`), what is not by its hash: every task where no
-    sizes are known, and those that no payload has reached. Groups that are more than there may be
-    wraps share some.
+    sizes are known, and those that no payload has reached. Where that makes more wraps than there
+    may be, some have several groups, and if need be more processes than cores.
     """
     known = [unit for unit in room.units if any(map(room.is_measured, unit))]
     unknown = [unit for unit in room.units if unit not in known]
     *_, groups = merges(known, room.traffic, room.holds)
     groups = groups or [()] * min(room.limits.functions, len(unknown))
     groups = hashed(unknown, groups, room.holds)
-    for holds in (room.holds, room.holds_beyond_cores):
-        groups = packed(groups, room.traffic, room.limits.functions, holds)
+    most, per_core = room.limits.functions, 1
+    while len(groups) > most and per_core < 2 * len(room.place_of):
+        groups = packed(groups, room.traffic, most, partial(room.holds, per_core=per_core))
+        per_core *= 2
     first = sorted(groups, key=lambda group: min(map(room.place_of.__getitem__, group)))
     return [(room.processes(group), room.objects_mib(group)) for group in first]
 

@@ -47,25 +47,19 @@ class Room:
     conflicts: Conflicts
     limits: Limits
 
-    def holds(self, tasks: Sequence[str]) -> bool:
-        """Whether there is room for `tasks` in a wrap.
+    def holds(self, tasks: Sequence[str], per_core: int = 1) -> bool:
+        """Whether there is room for `tasks` in a wrap with so many processes `per_core`.
 
-        Where wraps have cores of their own, one has no more processes than cores. Where all are on
-        one node, a further wrap brings no further core.
+        That counts where wraps have cores of their own: on one node a further wrap brings none.
         """
-        platform = self.platform
-        return self.holds_beyond_cores(tasks) and (
-            platform.one_node or len(self.processes(tasks)) <= platform.cpus
-        )
-
-    def holds_beyond_cores(self, tasks: Sequence[str]) -> bool:
-        """The same where processes may share cores."""
         functions = set(map(self._function_of, tasks))
         if any(a in functions and b in functions for a, b in self.conflicts.wrap):
             return False
         if self.kept_mib(tasks) > self.quota_mib(tasks):
             return False
-        most_mib = self.limits.node_memory_mib
+        platform, most_mib = self.platform, self.limits.node_memory_mib
+        if not platform.one_node and len(self.processes(tasks)) > per_core * platform.cpus:
+            return False
         return most_mib is None or self._memory_mib(tasks) <= most_mib
 
     def quota_mib(self, tasks: Iterable[str]) -> float:

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from predictor.unrolling import Run
 from scheduler.choices import Choices
 from scheduler.conflicts import Conflicts
-from scheduler.faasflow import Group, hashed, merges
+from scheduler.faasflow import Group, hashed, merges, packed
 from scheduler.folder_settings import FolderSettings
 from scheduler.limits import Limits
 from scheduler.planners import PLANNERS
 from scheduler.room import Room
 from scheduler.schedule import schedule
-from scheduler.traffic import Traffic
+from scheduler.traffic import Traffic, Weight
 from workflow.constraints import Constraints
 from workflow.dag import parse_dag
 from workflow.errors import ChironError
@@ -167,6 +167,28 @@ def test_groups_that_are_more_than_wraps_share_some(many):
     assert not any("limit" in line for line in plan.why)
     more = schedule(wide, times, many, 500.0, Choices(planner="faasflow", max_functions=99))
     assert len(more.wraps) == 31
+
+
+def test_the_smallest_group_joins_that_with_which_it_exchanges_most():
+    weights = {("a", "b"): Weight(8.0, 1), ("d", "c"): Weight(5.0, 1), ("b", "d"): Weight(9.0, 1)}
+    traffic = Traffic(weights, {}, {}, ())
+    groups: list[Group] = [("a", "x"), ("b", "y"), ("c", "z", "w"), ("d",)]
+    assert packed(groups, traffic, 3, lambda _: True) == [("a", "x"), ("b", "y", "d"), groups[2]]
+    full = packed(groups, traffic, 3, lambda group: "b" not in group)
+    assert full == [("a", "x"), ("b", "y"), ("c", "z", "w", "d")]
+    assert len(packed(groups, traffic, 1, lambda _: False)) == 4
+
+
+def test_processes_share_cores_only_where_there_may_be_no_more_wraps(platform):
+    fan = graph("fan", a="", **dict.fromkeys("bcdefgh", "a"))
+    times = measured(**dict.fromkeys("abcdefgh", (10.0, 1.0)))
+    found = {}
+    for most in (8, 7, 3):
+        choices = Choices(planner="faasflow", max_functions=most)
+        plan = schedule(fan, times, platform(cpus=1), 500.0, choices)
+        found[most] = sorted(len(wrap.processes) for wrap in plan.wraps)
+    # One of b to h goes on where a was.
+    assert found == {8: [1] * 7, 7: [1] * 7, 3: [2, 2, 3]}
 
 
 def test_no_wrap_is_larger_than_a_node(many):
