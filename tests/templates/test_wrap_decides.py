@@ -145,7 +145,8 @@ def go_through(
         if layout == "random":
             plan = at_random(workflow, Random(seed), trigger, mechanism)
         else:
-            choices = Choices(planner=layout, trigger=trigger, mechanism=mechanism)
+            # Each wrap is a server to start.
+            choices = Choices(planner=layout, trigger=trigger, mechanism=mechanism, max_functions=3)
             profile = profiled(workflow, requests, profile_of)
             plan = schedule(workflow, profile, place, 6.0, choices)
         servers = serve(workflow, plan)
