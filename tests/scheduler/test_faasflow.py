@@ -19,7 +19,7 @@ from scheduler.limits import Limits
 from scheduler.planners import PLANNERS
 from scheduler.room import Room
 from scheduler.schedule import schedule
-from scheduler.traffic import Traffic, Weight
+from scheduler.traffic import Traffic, Weight, transfer_ms
 from workflow.constraints import Constraints
 from workflow.dag import parse_dag
 from workflow.errors import ChironError
@@ -111,6 +111,27 @@ def test_a_way_round_that_becomes_critical_is_merged_too(many):
     assert {"a", "b", "e"} < set(main)
 
 
+@pytest.mark.parametrize(
+    ("known", "ms"),
+    [
+        ({}, 8.0),
+        ({"direct": (1, 0), "gateway": (5, 10)}, 25.0),
+        ({"direct": (1, 0), "gateway": (5, 10), "store": (4, 6)}, 16.0),
+    ],
+)
+def test_an_object_that_leaves_its_group_goes_by_a_store_or_the_gateway(platform, known, ms):
+    paths = {path: {"ms": ms, "ms_per_mb": slope} for path, (ms, slope) in known.items()}
+    assert transfer_ms(2_000_000, platform(paths=paths)) == ms
+
+
+def test_of_two_edges_the_one_with_more_bytes_is_heavier(platform):
+    line = graph("line", a="", b="a", c="b")
+    times = measured(a=(10, 2), b=(10, 3), c=(10, 0))
+    for place in (platform(), platform(paths={"store": {"ms": 1, "ms_per_mb": 2}})):
+        first, second, *_ = all_merges(room(line, times, place))
+        assert (len(first), set(second)) == (3, {("a",), ("b", "c")})
+
+
 def test_a_plan_has_the_groups_as_wraps_the_first_of_which_gets_the_request(many):
     plan = schedule(DETOUR, TIMES, many, 500.0, Choices(planner="faasflow"))
     assert [wrap.processes for wrap in plan.wraps] == [(("a", "b", "e"),), (("c",),), (("d",),)]
@@ -118,6 +139,8 @@ def test_a_plan_has_the_groups_as_wraps_the_first_of_which_gets_the_request(many
         f"detour-faasflow-wrap{number}" for number in (1, 2, 3)
     ]
     assert (plan.cpus, plan.path, plan.trigger) == (3, "auto", "data")
+    gateway = schedule(DETOUR, TIMES, many, 500.0, Choices(planner="faasflow", path="gateway"))
+    assert (gateway.path, gateway.cpus) == ("gateway", 3)
     assert plan.why[1] == f"faasflow: {PLANNERS['faasflow'].rule}"
 
 
@@ -332,6 +355,7 @@ places = st.fixed_dictionaries(
         "cpus": st.sampled_from([1, 2, 4]),
         "one_node": st.booleans(),
         "rpc_ms": st.sampled_from([0.0, 1.0, 20.0]),
+        "paths": st.sampled_from([{}, {"store": {"ms": 2.0, "ms_per_mb": 5.0}}]),
     }
 )
 pairs = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=3)
