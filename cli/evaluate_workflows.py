@@ -15,12 +15,12 @@ from cli.place import Place, place
 from evaluation.bench.machine import target_of, this_machine
 from evaluation.bench.settings import open_run
 from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
-from evaluation.report.tables import number
+from evaluation.report.tables import number, percentages, with_interval
 from evaluation.scientific.facts import NAMES, facts_of
 from evaluation.scientific.folder import Scaling, write_folder
 from evaluation.scientific.report import TogetherRow, VariantRow, WorkflowsReport
 from evaluation.scientific.run import FULL_AMOUNT, QUICK_AMOUNT, Part, measure_all
-from evaluation.scientific.variants import BASELINE
+from evaluation.scientific.variants import OURS
 from workflow.documents import dump, write_atomically
 from workflow.folder import WorkflowFolder
 
@@ -31,11 +31,13 @@ _BENCHMARKS = Path("benchmarks")
 _DEFAULT = Scaling()
 _COLUMNS = [
     "variant", "wraps, processes", "latency ms (quartiles)", "p99", "predicted", "overhead ms",
-    "overhead cut", "÷ one-to-one", "gateway MB", "CPU ms", "MiB",
+    "cut", "beyond cores ms", "cut", "MB between wraps", "through the gateway", "CPU ms", "MiB",
 ]  # fmt: skip
 _NOTES = (
-    "overhead: median latency less the critical path of solo latencies; cut: of one-to-one's; "
-    "intervals are 95 %, of the same rounds; MB, CPU and the rest: of one request",
+    "overhead: median latency less the critical path of solo latencies",
+    "beyond cores: less what the tasks would take on these cores if nothing else cost: unhindered",
+    "cut: what part of one-to-one's there is not; intervals are 95 %, of the same rounds",
+    "MB, CPU ms and MiB are of one request",
 )
 _share = click.FloatRange(min=0, max=1, min_open=True)
 
@@ -111,10 +113,18 @@ def command(
 def _show(report: WorkflowsReport) -> None:
     for row in report.workflows:
         title = (
-            f"{row.workflow}: critical path {row.critical_path_ms:.1f} ms, computing "
-            f"{row.computing_ms:.1f} ms; {row.variants[0].latency.samples} requests"
+            f"{row.workflow}: critical path {row.critical_path_ms:.1f} ms, unhindered "
+            f"{row.unhindered_ms:.1f} ms; {row.variants[0].latency.samples} requests"
         )
         table(title, _COLUMNS, map(_cells, row.variants), _NOTES)
+    ours = [v for row in report.workflows for v in row.variants if v.variant == OURS]
+    if ours:
+        others = list(ours[0].ratios)
+        table(
+            f"latency of {OURS} as a multiple of others', of the same rounds",
+            ["workflow", *others],
+            [[v.workflow, *(with_interval(v.ratios.get(each)) for each in others)] for v in ours],
+        )
     if report.together:
         table(
             "each workflow alone, and all at once: medians",
@@ -126,8 +136,7 @@ def _show(report: WorkflowsReport) -> None:
 
 
 def _cells(row: VariantRow) -> list[str]:
-    latency, cut = row.latency, row.overhead_cut
-    ratio = row.ratios.get(BASELINE)
+    latency = row.latency
     return [
         row.variant,
         f"{row.wraps}, {row.processes}",
@@ -135,10 +144,10 @@ def _cells(row: VariantRow) -> list[str]:
         f"{row.p99_ms:.1f}",
         number(row.predicted_ms),
         f"{row.overhead_ms:.1f}",
-        f"{cut.value:.0%} ({cut.low:.0%}-{cut.high:.0%})"
-        if cut and row.variant != BASELINE
-        else "",
-        f"{ratio.value:.2f} ({ratio.low:.2f}-{ratio.high:.2f})" if ratio else "",
+        percentages(row.overhead_cut),
+        f"{row.beyond_cores_ms:.1f}",
+        percentages(row.beyond_cores_cut),
+        number(row.between_mb),
         number(row.gateway_mb),
         number(row.cpu_ms),
         number(row.memory_mib),

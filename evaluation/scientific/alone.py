@@ -12,7 +12,13 @@ from evaluation.bench.settings import Scale
 from evaluation.bench.setup import PROFILE_FILE, Place, kept
 from evaluation.bench.traffic import gateway_bytes
 from evaluation.measurements.single import MEMORY
-from evaluation.scientific.variants import computing_ms, critical_path_ms, plans_of
+from evaluation.scientific.variants import (
+    between_bytes,
+    computing_ms,
+    critical_path_ms,
+    plans_of,
+    unhindered_ms,
+)
 from profiler.profile import profile
 from workflow.documents import Document
 from workflow.folder import WorkflowFolder
@@ -39,12 +45,18 @@ class Turn(Document):
 
 
 class Plans(Document):
-    """The plans of one workflow by the labels of their variants, and what none can go below."""
+    """The plans of one workflow by the labels of their variants, and what they are held against.
+
+    All of a request: see the functions of these names in `variants`; ``between_bytes`` is that of
+    every variant.
+    """
 
     stages: tuple[int, ...]
     critical_path_ms: float
     computing_ms: float
+    unhindered_ms: float
     plans: dict[str, Plan]
+    between_bytes: dict[str, int]
 
 
 def profile_of(folder: WorkflowFolder, place: Place, out: Path, samples: int) -> Profile:
@@ -62,11 +74,15 @@ def prepare(folder: WorkflowFolder, place: Place, out: Path, functions: Profile)
 
 
 def _plans(workflow: Workflow, functions: Profile, platform: Platform) -> Plans:
+    plans = plans_of(workflow, functions, platform)
+    between = {label: between_bytes(plan, workflow, functions) for label, plan in plans.items()}
     return Plans(
         stages=tuple(map(len, workflow.stages)),
         critical_path_ms=critical_path_ms(workflow, functions),
         computing_ms=computing_ms(workflow, functions),
-        plans=plans_of(workflow, functions, platform),
+        unhindered_ms=unhindered_ms(workflow, functions, platform.cpus),
+        plans=plans,
+        between_bytes=between,
     )
 
 

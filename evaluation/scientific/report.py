@@ -9,7 +9,7 @@ from pathlib import Path
 from deployment.measure import Measurement, percentile
 from evaluation.bench.machine import Machine
 from evaluation.bench.rounds import by_label
-from evaluation.intervals import Interval, ratio
+from evaluation.intervals import Interval, Rounds, ratio
 from evaluation.measurements.single import MEMORY
 from evaluation.scientific.alone import TURNS, Plans, Turn
 from evaluation.scientific.folder import Scaling
@@ -21,10 +21,12 @@ from workflow.documents import Document
 class VariantRow(Document):
     """One variant of one workflow, alone on the machine; None where that was not to be seen.
 
-    ``overhead_ms`` is the median latency less the critical path of solo latencies; ``overhead_cut``
-    the share of the baseline's overhead that the variant has not, of the same rounds. ``ratios``
-    has its median latency as a multiple of every other variant's. ``gateway_mb`` and the rest are
-    of one request.
+    ``overhead_ms`` is the median latency less the critical path of solo latencies, in which tasks
+    that compute at once wait for each other where there are few cores; ``beyond_cores_ms`` is that
+    less what they would take here if nothing else cost. Each ``_cut`` is the share of the
+    baseline's that the variant has not, of the same rounds. ``ratios`` has its median latency as a
+    multiple of every other variant's. ``between_mb`` is what tasks give to other wraps, by any way;
+    it, ``gateway_mb`` and the rest are of one request.
     """
 
     workflow: str
@@ -36,19 +38,26 @@ class VariantRow(Document):
     predicted_ms: float | None
     overhead_ms: float
     overhead_cut: Interval | None
+    beyond_cores_ms: float
+    beyond_cores_cut: Interval | None
     ratios: dict[str, Interval]
+    between_mb: float
     gateway_mb: float | None
     cpu_ms: float | None
     memory_mib: float | None
 
 
 class WorkflowRow(Document):
-    """A workflow, what its tasks take in a row at least, and what they compute together."""
+    """A workflow: what its tasks take in a row at least, and compute together.
+
+    ``unhindered_ms`` is what they would take on these cores if nothing else cost.
+    """
 
     workflow: str
     stages: tuple[int, ...]
     critical_path_ms: float
     computing_ms: float
+    unhindered_ms: float
     variants: tuple[VariantRow, ...]
 
 
@@ -84,6 +93,7 @@ def workflow_row(name: str, plans: Plans, out: Path) -> WorkflowRow:
         stages=plans.stages,
         critical_path_ms=plans.critical_path_ms,
         computing_ms=plans.computing_ms,
+        unhindered_ms=plans.unhindered_ms,
         variants=tuple(
             _variant_row(name, label, plans, turns, busy.get(label, ()))
             for label in plans.plans
@@ -103,11 +113,6 @@ def _variant_row(
     rounds = {other: [[turn.latency_ms] for turn in each] for other, each in turns.items()}
     latencies = [turn.latency_ms for turn in own]
     latency = Measurement.of(latencies)
-
-    def overheads(variant: str) -> list[list[float]]:
-        return [[ms - plans.critical_path_ms for ms in row] for row in rounds[variant]]
-
-    left = ratio(overheads(label), overheads(BASELINE)) if BASELINE in turns else None
     gateway = [turn.gateway_bytes for turn in own if turn.gateway_bytes is not None]
     cpu = [turn.cpu_s for turn in own if turn.cpu_s is not None]
     return VariantRow(
@@ -119,16 +124,33 @@ def _variant_row(
         p99_ms=round(percentile(latencies, 0.99), 3),
         predicted_ms=plan.predicted.latency_ms if plan.predicted else None,
         overhead_ms=round(latency.p50_ms - plans.critical_path_ms, 3),
-        overhead_cut=left and Interval(value=1 - left.value, low=1 - left.high, high=1 - left.low),
+        overhead_cut=_cut(rounds, label, plans.critical_path_ms),
+        beyond_cores_ms=round(latency.p50_ms - plans.unhindered_ms, 3),
+        beyond_cores_cut=_cut(rounds, label, plans.unhindered_ms),
         ratios={
             other: found
             for other in turns
             if other != label and (found := ratio(rounds[label], rounds[other]))
         },
+        between_mb=round(plans.between_bytes[label] / 1e6, 4),
         gateway_mb=round(statistics.median(gateway) / 1e6, 4) if gateway else None,
         cpu_ms=round(1000 * statistics.fmean(cpu), 1) if cpu else None,
         memory_mib=round(max(busy_mib), 1) if busy_mib else None,
     )
+
+
+def _cut(rounds: Mapping[str, Rounds], label: str, least_ms: float) -> Interval | None:
+    """What part of that by which the baseline is slower than `least_ms` the variant does without.
+
+    None for the baseline, and where it is not slower.
+    """
+    if label == BASELINE or BASELINE not in rounds:
+        return None
+    own, whole = (
+        [[ms - least_ms for ms in row] for row in rounds[each]] for each in (label, BASELINE)
+    )
+    left = ratio(own, whole)
+    return left and Interval(value=1 - left.value, low=1 - left.high, high=1 - left.low)
 
 
 def together_rows(out: Path) -> tuple[TogetherRow, ...]:

@@ -9,10 +9,16 @@ from predictor.predict import predict
 from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.model import Workflow
-from workflow.plan import Plan
+from workflow.plan import Plan, Wrap
 from workflow.platform import Platform
 from workflow.profile import Profile
 
+#: Where nothing takes time but the tasks.
+_COSTS_NOTHING = Platform(
+    format=1, name="costs nothing", cpus=1, one_node=True, rpc_ms=0.0, invoke_ms=0.0, ipc_ms=0.0,
+    process_startup_ms=0.0, process_block_ms=0.0, pool_dispatch_ms=0.0, thread_startup_ms=0.0,
+    switch_cost_ms=0.0,
+)  # fmt: skip
 #: Any SLO: the fastest plan is wanted.
 _ANY_SLO_MS = 1e6
 
@@ -30,6 +36,7 @@ OURS = "pgp"
 #: By their labels.
 VARIANTS = {
     BASELINE: Variant("one-to-one"),
+    "one-to-one, wraps": Variant("one-to-one", {"orchestrator": "wrap", "trigger": "data"}),
     OURS: Variant("pgp"),
     "pgp by stage": Variant("pgp", {"trigger": "stage"}),
 }
@@ -49,6 +56,19 @@ def plans_of(workflow: Workflow, profile: Profile, platform: Platform) -> dict[s
     return plans
 
 
+def between_bytes(plan: Plan, workflow: Workflow, profile: Profile) -> int:
+    """Bytes that tasks give to other wraps: each output once for every wrap that needs it."""
+    wrap_of = {task: wrap.name for wrap in plan.wraps for task in wrap.tasks}
+    given = {
+        (before, wrap_of[task.name])
+        for task in workflow.tasks
+        for before in task.predecessors
+        if wrap_of[before] != wrap_of[task.name]
+    }
+    functions = (profile.functions[workflow.function_of(before)] for before, _ in given)
+    return sum(function.output_bytes for function in functions)
+
+
 def critical_path_ms(workflow: Workflow, profile: Profile) -> float:
     """The longest way through the solo latencies of the tasks, however many cores there are."""
     ends: dict[str, float] = {}
@@ -66,3 +86,18 @@ def computing_ms(workflow: Workflow, profile: Profile) -> float:
     periods = (period for function in functions for period in function.periods)
     spent = (p.duration_ms * p.parallelism for p in periods if p.kind != "block")
     return round(sum(spent), 3)
+
+
+def unhindered_ms(workflow: Workflow, profile: Profile, cores: int) -> float:
+    """What the tasks take that share `cores` and wait for their data alone: nothing else costs.
+
+    With a core for each task that is the critical path. It is no bound: cores may be shared better
+    than in turn.
+    """
+    tasks = tuple((task,) for stage in workflow.stages for task in stage)
+    wrap = Wrap(
+        name="unhindered", cpus=cores, memory_mib=1, mechanism="pool", processes=((), *tasks)
+    )
+    plan = Plan(format=2, workflow=workflow.name, planner="unhindered", wraps=(wrap,), cpus=cores)
+    predicted = predict(plan, workflow, profile, _COSTS_NOTHING.model_copy(update={"cpus": cores}))
+    return round(predicted.latency_ms, 3)

@@ -36,7 +36,10 @@ def test_variants_are_shown_beside_the_baseline(capsys):
         predicted_ms=21.0,
         overhead_ms=10.0,
         overhead_cut=Interval(value=0.75, low=0.7, high=0.8),
+        beyond_cores_ms=5.0,
+        beyond_cores_cut=Interval(value=0.9, low=0.85, high=0.95),
         ratios={"one-to-one": Interval(value=0.4, low=0.3, high=0.5)},
+        between_mb=0.0,
         gateway_mb=0.5,
         cpu_ms=4.0,
         memory_mib=None,
@@ -55,6 +58,7 @@ def test_variants_are_shown_beside_the_baseline(capsys):
                     stages=(2, 1),
                     critical_path_ms=12.0,
                     computing_ms=9.0,
+                    unhindered_ms=17.0,
                     variants=(row,),
                 ),
             ),
@@ -62,8 +66,8 @@ def test_variants_are_shown_beside_the_baseline(capsys):
         )
     )
     shown = capsys.readouterr().err
-    assert "cycles: critical path 12.0 ms, computing 9.0 ms; 3 requests" in shown
-    for cell in ("1, 3", "22.0 (20.0-24.0)", "75% (70%-80%)", "0.40 (0.30-0.50)"):
+    assert "cycles: critical path 12.0 ms, unhindered 17.0 ms; 3 requests" in shown
+    for cell in ("1, 3", "22.0 (20.0-24.0)", "75.0% (70.0% to 80.0%)", "0.40 (0.30 to 0.50)"):
         assert cell in shown
     assert any(line.split() == ["cycles", "pgp", "20.0", "60.0", "3.00", "0"]
                for line in shown.splitlines())  # fmt: skip

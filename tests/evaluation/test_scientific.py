@@ -17,7 +17,7 @@ from evaluation.scientific.folder import Scaling, write_folder
 from evaluation.scientific.report import together_rows, workflow_row
 from evaluation.scientific.run import Amount, measure_all
 from evaluation.scientific.together import TogetherRound, journal_in
-from evaluation.scientific.variants import VARIANTS, computing_ms, critical_path_ms
+from evaluation.scientific.variants import VARIANTS, computing_ms, critical_path_ms, unhindered_ms
 from generator.generate import Sources
 from workflow.documents import dump, read_document, write_atomically
 
@@ -72,11 +72,17 @@ def test_an_answer_depends_on_every_output_on_the_way(tmp_path):
 
 
 def test_the_critical_path_is_the_longest_way_and_computing_is_that_of_all(diamond, profile_of):
-    profile = profile_of(diamond.workflow)  # each waits 3 ms and computes 1
+    profile = profile_of(diamond.workflow)  # each computes 1 ms, and waits 3
     slow = profile.functions["right"].model_copy(update={"latency_ms": 10.0})
     profile = profile.model_copy(update={"functions": {**profile.functions, "right": slow}})
     assert critical_path_ms(diamond.workflow, profile) == 4 + 10 + 4
     assert computing_ms(diamond.workflow, profile) == 4
+
+
+def test_unhindered_tasks_wait_for_their_data_and_for_cores_alone(diamond, profile_of):
+    profile = profile_of(diamond.workflow)  # each computes 1 ms, and waits 3
+    assert unhindered_ms(diamond.workflow, profile, cores=2) == pytest.approx(12)
+    assert unhindered_ms(diamond.workflow, profile, cores=1) == pytest.approx(13)
 
 
 def test_a_gateway_that_counts_no_bytes_is_none_that_moved_none():
@@ -87,7 +93,13 @@ def test_variants_are_measured_alone_and_all_at_once(
     diamond, launcher, profile_of, platform, tmp_path
 ):
     out, told = tmp_path / "run", []
-    write_atomically(out / "diamond" / PROFILE_FILE, dump(profile_of(diamond.workflow)))
+    profile = profile_of(diamond.workflow)
+    sized = {
+        name: function.model_copy(update={"output_bytes": DIAMOND.tasks[name].output_bytes})
+        for name, function in profile.functions.items()
+    }
+    profile = profile.model_copy(update={"functions": sized})
+    write_atomically(out / "diamond" / PROFILE_FILE, dump(profile))
     place = Place(launcher, platform, told.append)
 
     def go():
@@ -101,6 +113,7 @@ def test_variants_are_measured_alone_and_all_at_once(
     joined = len('["",""]') + 20_100
     through_all = request + sum(sizes) + 2 * 5000 + joined
     assert found["one-to-one"].gateway_mb == pytest.approx(through_all / 1e6, abs=1e-4)
+    assert found["one-to-one"].between_mb == pytest.approx((2 * 5000 + 20_100) / 1e6, abs=1e-4)
     assert found["pgp"].gateway_mb == pytest.approx((request + 300) / 1e6, abs=1e-4)
     assert {(each.workflow, each.failed) for each in together} == {("diamond", 0)}
     assert launcher.gateway.functions() == []
@@ -128,6 +141,8 @@ def test_overhead_is_what_a_request_takes_beyond_its_critical_path(
     ours = found["pgp"]
     assert (ours.latency.p50_ms, ours.p99_ms, ours.overhead_ms) == (22.0, 23.0, 10.0)
     assert ours.overhead_cut.value == pytest.approx(1 - 10 / 40)
+    assert ours.beyond_cores_ms == pytest.approx(22 - plans.unhindered_ms)
+    assert found["one-to-one"].overhead_cut is None
     assert ours.ratios["pgp by stage"].value == pytest.approx(22 / 32, abs=1e-4)
     assert (ours.gateway_mb, ours.cpu_ms, ours.memory_mib) == (2.0, 4.0, None)
 
