@@ -10,8 +10,9 @@ import click
 from cli import options
 from cli.artefacts import read_platform
 from cli.evaluate_options import command_line
-from cli.output import emit, progress, table
+from cli.output import emit, progress, table, warn
 from cli.place import Place, place
+from deployment.background_load import busy_line
 from evaluation.bench.machine import target_of, this_machine
 from evaluation.bench.settings import open_run
 from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
@@ -117,6 +118,7 @@ def _show(report: WorkflowsReport) -> None:
             f"{row.unhindered_ms:.1f} ms; {row.variants[0].latency.samples} requests"
         )
         table(title, _COLUMNS, map(_cells, row.variants), _NOTES)
+        warn(filter(None, (*row.warnings, busy_line(row.others))))
     ours = [v for row in report.workflows for v in row.variants if v.variant == OURS]
     if ours:
         others = list(ours[0].ratios)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
+from deployment.background_load import mean_share
 from deployment.measure import Measurement, percentile
 from evaluation.bench.machine import Machine
 from evaluation.bench.rounds import by_label
@@ -50,7 +52,9 @@ class VariantRow(Document):
 class WorkflowRow(Document):
     """A workflow: what its tasks take in a row at least, and compute together.
 
-    ``unhindered_ms`` is what they would take on these cores if nothing else cost.
+    ``unhindered_ms`` is what they would take on these cores if nothing else cost; ``others`` the
+    share of the cores that other programs had meanwhile; ``warnings`` why predictions are not to be
+    relied on.
     """
 
     workflow: str
@@ -59,6 +63,8 @@ class WorkflowRow(Document):
     computing_ms: float
     unhindered_ms: float
     variants: tuple[VariantRow, ...]
+    others: float | None
+    warnings: tuple[str, ...]
 
 
 class TogetherRow(Document):
@@ -85,9 +91,11 @@ class WorkflowsReport(Document):
 
 def workflow_row(name: str, plans: Plans, out: Path) -> WorkflowRow:
     """What the journals in `out` say of the workflow `name`."""
-    turns = by_label(TURNS.journal(out).rows())
+    rounds = TURNS.journal(out).rows()
+    turns = by_label(rounds)
     memory = by_label(MEMORY.journal(out).rows())
     busy = {label: [m.busy_mib for m in each if m.busy_mib] for label, each in memory.items()}
+    predictions = filter(None, (plan.predicted for plan in plans.plans.values()))
     return WorkflowRow(
         workflow=name,
         stages=plans.stages,
@@ -99,6 +107,8 @@ def workflow_row(name: str, plans: Plans, out: Path) -> WorkflowRow:
             for label in plans.plans
             if label in turns
         ),
+        others=mean_share(row.others for row in rounds),
+        warnings=tuple(dict.fromkeys(chain.from_iterable(p.warnings for p in predictions))),
     )
 
 

@@ -60,6 +60,8 @@ def test_variants_are_shown_beside_the_baseline(capsys):
                     computing_ms=9.0,
                     unhindered_ms=17.0,
                     variants=(row,),
+                    others=None,
+                    warnings=("profile of cycles: taken on a busy machine",),
                 ),
             ),
             together=(together,),
@@ -67,6 +69,7 @@ def test_variants_are_shown_beside_the_baseline(capsys):
     )
     shown = capsys.readouterr().err
     assert "cycles: critical path 12.0 ms, unhindered 17.0 ms; 3 requests" in shown
+    assert "taken on a busy machine" in shown
     for cell in ("1, 3", "22.0 (20.0-24.0)", "75.0% (70.0% to 80.0%)", "0.40 (0.30 to 0.50)"):
         assert cell in shown
     assert any(line.split() == ["cycles", "pgp", "20.0", "60.0", "3.00", "0"]
