@@ -19,6 +19,8 @@ _COSTS_NOTHING = Platform(
     process_startup_ms=0.0, process_block_ms=0.0, pool_dispatch_ms=0.0, thread_startup_ms=0.0,
     switch_cost_ms=0.0,
 )  # fmt: skip
+#: Wraps of a plan at most, but for one-to-one's: FaaSFlow was measured with 7 workers.
+WORKERS = 7
 #: Any SLO: the fastest plan is wanted.
 _ANY_SLO_MS = 1e6
 
@@ -48,7 +50,12 @@ def plans_of(workflow: Workflow, profile: Profile, platform: Platform) -> dict[s
     plans = {}
     for label, variant in VARIANTS.items():
         if variant.planner not in made:
-            choices = Choices(planner=variant.planner, mechanism="auto", strategy="latency")
+            choices = Choices(
+                planner=variant.planner,
+                mechanism="auto",
+                strategy="latency",
+                max_functions=WORKERS,
+            )
             made[variant.planner] = schedule(workflow, profile, platform, _ANY_SLO_MS, choices)
         plan = made[variant.planner].model_copy(update=dict(variant.changes))
         predicted = predict(plan, workflow, profile, platform)
