@@ -33,13 +33,13 @@ _REQUEST_S = 0.4
 
 
 class Turn(Document):
-    """One request, and what it used; None where that is not to be seen.
+    """A few requests in a row, and what one of them used; None where that is not to be seen.
 
     ``gateway_bytes`` are those of requests and answers, of functions too where the client calls
     them.
     """
 
-    latency_ms: float
+    latencies_ms: tuple[float, ...]
     gateway_bytes: float | None = None
     cpu_s: float | None = None
 
@@ -115,20 +115,21 @@ def _turn(session: Session, placed: Placed) -> Turn:
         used_s = placed.meter.cpu_s() if placed.meter else None
         return gateway_bytes(bench.url, deployment.names), used_s
 
-    before = spent()
-    ((payload, check),) = bench.requests(session.round, 1)
-    latency_ms = checked_invoke(deployment, payload.content, check)
+    before, requests = spent(), bench.requests(session.round, session.scale.block)
+    latencies = [checked_invoke(deployment, each.content, check) for each, check in requests]
     size, cpu_s = (
-        None if now is None or then is None else round(now - then, 4)
+        None if now is None or then is None else round((now - then) / len(latencies), 4)
         for now, then in zip(spent(), before, strict=True)
     )
-    return Turn(latency_ms=round(latency_ms, 3), gateway_bytes=size, cpu_s=cpu_s)
+    return Turn(
+        latencies_ms=tuple(round(ms, 3) for ms in latencies), gateway_bytes=size, cpu_s=cpu_s
+    )
 
 
 TURNS: Measurement[Turn] = Measurement(
     "turns",
     Round[Turn],
-    lambda scale: scale.requests,
+    lambda scale: -(-scale.requests // scale.block),
     lambda scale, _: scale.requests_s,
     _turn,
     lambda scale, variants: min(scale.requests_s, scale.requests * variants * _REQUEST_S),

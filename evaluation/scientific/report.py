@@ -120,8 +120,8 @@ def _variant_row(
     busy_mib: Sequence[float],
 ) -> VariantRow:
     plan, own = plans.plans[label], turns[label]
-    rounds = {other: [[turn.latency_ms] for turn in each] for other, each in turns.items()}
-    latencies = [turn.latency_ms for turn in own]
+    rounds = {other: [turn.latencies_ms for turn in each] for other, each in turns.items()}
+    latencies = list(chain.from_iterable(rounds[label]))
     latency = Measurement.of(latencies)
     gateway = [turn.gateway_bytes for turn in own if turn.gateway_bytes is not None]
     cpu = [turn.cpu_s for turn in own if turn.cpu_s is not None]
@@ -139,8 +139,8 @@ def _variant_row(
         beyond_cores_cut=_cut(rounds, label, plans.unhindered_ms),
         ratios={
             other: found
-            for other in turns
-            if other != label and (found := ratio(rounds[label], rounds[other]))
+            for other in plans.plans
+            if other in turns and other != label and (found := ratio(rounds[label], rounds[other]))
         },
         between_mb=round(plans.between_bytes[label] / 1e6, 4),
         gateway_mb=round(statistics.median(gateway) / 1e6, 4) if gateway else None,

@@ -34,7 +34,7 @@ DIAMOND = Facts(
         "last": TaskFacts(run_s=0.1, output_bytes=300, after=("left", "right")),
     },
 )
-AMOUNT = Amount(replace(QUICK, requests=2, requests_s=60.0, memory_rounds=1), 5, 1, 0.2)
+AMOUNT = Amount(replace(QUICK, requests=4, block=2, requests_s=60.0, memory_rounds=1), 5, 1, 0.2)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_overhead_is_what_a_request_takes_beyond_its_critical_path(
     assert plans.critical_path_ms == 12
     for number in range(3):
         samples = {
-            label: Turn(latency_ms=ms + number, gateway_bytes=2e6, cpu_s=0.004)
+            label: Turn(latencies_ms=(ms + number,), gateway_bytes=2e6, cpu_s=0.004)
             for label, ms in {"one-to-one": 51.0, "pgp": 21.0, "pgp by stage": 31.0}.items()
         }
         row = Round[Turn](number=number, group=0, probe_ms=1.0, took_s=1.0, samples=samples)
