@@ -52,7 +52,7 @@ def test_a_traced_workflow_has_its_tasks_edges_and_sizes(name, tmp_path):
     used = {before for each in facts.tasks.values() for before in each.after}
     ends = [max(1, round(each.output_bytes * 0.01)) for name, each in facts.tasks.items()
             if name not in used]  # fmt: skip
-    answer = _answer(folder, folder.payload())
+    answer = _answer(folder, folder.payloads()[0].content)
     around = 1 + 3 * len(ends) if len(ends) > 1 else 0  # a list of texts
     assert len(answer) == sum(ends) + around
 
@@ -109,7 +109,7 @@ def test_variants_are_measured_alone_and_all_at_once(
     found = {each.variant: each for each in row.variants}
     assert list(found) == list(VARIANTS)
     # Request and answer of every task, against those of the workflow.
-    request, sizes = len(diamond.payload()), [5000, 100, 20_000, 300]
+    request, sizes = len(diamond.payloads()[0].content), [5000, 100, 20_000, 300]
     joined = len('["",""]') + 20_100
     through_all = request + sum(sizes) + 2 * 5000 + joined
     assert found["one-to-one"].gateway_mb == pytest.approx(through_all / 1e6, abs=1e-4)
