@@ -18,6 +18,7 @@ _MODULES = {
     "profiler": ("cli.evaluate_profiler", "How right profiles of known functions are."),
     "runtime": ("cli.evaluate_runtime", "What the wrap runtime costs."),
     "scheduler": ("cli.evaluate_scheduler", "How good and how fast the scheduler's search is."),
+    "workflows": ("cli.evaluate_workflows", "Scientific workflows of fifty tasks."),
 }
 
 

@@ -37,17 +37,18 @@ class Pieces:
 
     Attributes:
         refused: why it was broken off, once it was.
+        size: how many bytes have come so far.
     """
 
     def __init__(self, source: aiohttp.StreamReader, limit_s: float, late: GatewayError) -> None:
         self.refused: GatewayError | None = None
+        self.size = 0
         self._source = source
         self._limit_s = limit_s
         self._late = late
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Its pieces; GatewayError (408, 413) in place of one that is late or beyond the limit."""
-        size = 0
         left_s = self._limit_s
         while True:
             # What the function takes its time over is not the caller's.
@@ -61,8 +62,8 @@ class Pieces:
             left_s -= time.monotonic() - asked
             if not piece:
                 return
-            size += len(piece)
-            if size > LARGEST_BYTES:
+            self.size += len(piece)
+            if self.size > LARGEST_BYTES:
                 self.refused = too_large()
                 raise self.refused
             yield piece
@@ -76,6 +77,11 @@ class Outgoing:
     target: str
     headers: CIMultiDict[str]
     body: bytes | Pieces | None
+
+    @property
+    def size(self) -> int:
+        """How many bytes of its body have come so far."""
+        return self.body.size if isinstance(self.body, Pieces) else len(self.body or b"")
 
 
 @asynccontextmanager

@@ -22,16 +22,23 @@ class Metrics:
         self._seconds = prometheus.Histogram(
             "gateway_functions_seconds", "Seconds a function took to answer.", [name], registry=own
         )
+        self._bytes = prometheus.Counter(
+            "gateway_function_bytes",
+            "Bytes of the bodies of requests and answers. OpenFaaS has no such metric.",
+            [name],
+            registry=own,
+        )
         self._services = prometheus.Gauge(
             "gateway_service_count", "Replicas of a function.", [name], registry=own
         )
         self._totals: Counter[str] = Counter()
 
-    def record(self, function: str, code: int, seconds: float) -> None:
-        """Count one answered request."""
+    def record(self, function: str, code: int, seconds: float, size: int = 0) -> None:
+        """Count one answered request, whose body and that of its answer have `size` bytes."""
         label = f"{function}.{NAMESPACE}"
         self._invocations.labels(label, str(code)).inc()
         self._seconds.labels(label).observe(seconds)
+        self._bytes.labels(label).inc(size)
         self._totals[function] += 1
 
     def invocations(self, function: str) -> float:

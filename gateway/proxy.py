@@ -102,6 +102,7 @@ class Proxy:
         if function is None:
             return _refusal(call, 404, f"function {name} not found")
         answer: web.StreamResponse | None = None
+        size = 0
         try:
             outgoing = await _outgoing(request, call, function)
             async with exchange(function, outgoing) as response:
@@ -109,7 +110,9 @@ class Proxy:
                 if not isinstance(answer, web.Response):
                     async for piece in response.content.iter_any():
                         await answer.write(piece)
+                        size += len(piece)
                     await answer.write_eof()
+            size += outgoing.size
         except GatewayError as error:
             if answer is None or isinstance(answer, web.Response):
                 answer = _refusal(call, error.status, error.message)
@@ -119,7 +122,9 @@ class Proxy:
         except asyncio.CancelledError:
             self._metrics.record(function.name, _CLIENT_GONE, call.seconds())
             raise
-        self._metrics.record(function.name, answer.status, call.seconds())
+        if isinstance(answer, web.Response):
+            size += answer.content_length or 0
+        self._metrics.record(function.name, answer.status, call.seconds(), size)
         return answer
 
     async def accept(self, request: web.Request) -> web.Response:
@@ -159,7 +164,7 @@ class Proxy:
             except GatewayError as error:
                 headers = CIMultiDict({"Content-Type": "text/plain"})
                 status, body = error.status, error.message.encode()
-        self._metrics.record(function.name, status, call.seconds())
+        self._metrics.record(function.name, status, call.seconds(), outgoing.size + len(body))
         if callback:
             headers["X-Function-Name"] = function.name
             headers["X-Function-Status"] = str(status)

@@ -221,3 +221,18 @@ def test_metrics_count_calls_under_openfaas_s_names(deploy):
     assert f"gateway_functions_seconds_count{{{label}}} 3.0" in lines
     assert f"gateway_service_count{{{label}}} 1.0" in lines
     assert json.dumps(function.describe()["invocationCount"]) == "3.0"
+
+
+@pytest.mark.parametrize("size", [5, 3 << 20])  # held whole, and passed on piece by piece
+def test_metrics_count_the_bytes_of_requests_and_answers(deploy, size):
+    function = deploy()
+    before = carried(function)
+    for _ in range(2):
+        assert len(function.post("r" * size).content) == size
+    assert carried(function) == before + 4 * size
+
+
+def carried(function) -> float:
+    text = requests.get(f"{function.gateway}/metrics", timeout=TIMEOUT_S).text
+    name = f'gateway_function_bytes_total{{function_name="{function.name}.openfaas-fn"}}'
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 NAMES = ("test-home", "test-far", "test-near")
@@ -368,3 +369,14 @@ def test_many_at_once_with_a_wrap_killed_are_all_right(
         assert answer.result().text == nested(CHAIN_INPUTS, 4, f"n{number}")
     assert re.fullmatch("x{60,}", (cluster.folder / "ran-f3").read_text())
     assert cluster.runs("f4") >= len(answers)
+
+
+def test_what_an_execution_had_is_gone_with_its_end(cluster: Cluster) -> None:
+    """It does not wait until cycles are looked for: that is after many executions."""
+    cluster.begin(chain(), CHAIN_INPUTS, 4)
+    home = psutil.Process(cluster.servers[NAMES[0]].process.pid)
+    assert cluster.ask().status == 200
+    before, request = home.memory_info().rss, "x" * 8_000_000
+    for _ in range(6):
+        assert len(cluster.ask(request).text) > len(request)
+    assert home.memory_info().rss < before + 8 * len(request)

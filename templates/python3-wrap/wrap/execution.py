@@ -325,6 +325,9 @@ class Execution:
         if self.peers is not None:
             self.peers.close()
             self.peers.exchange.remove(self)
+            self.peers = (
+                None  # they know it too: its objects would stay until cycles are looked for
+            )
         for number, taken in self._taken.items():
             self._give(number, taken.process)
         now = time.monotonic()

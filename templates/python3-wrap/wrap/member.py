@@ -161,8 +161,9 @@ class Member:
             exchange.deliver(int(number), given)
             return
         execution = exchange.get(int(number))
-        if execution is not None and isinstance(execution.peers, Home):
-            execution.event(execution.peers.relay, str(to), given)
+        peers = execution and execution.peers
+        if execution is not None and isinstance(peers, Home):
+            execution.event(peers.relay, str(to), given)
 
     def _moved(self, exchange: Exchange, line: Line, message: Received) -> None:
         number, name, address = message.fields

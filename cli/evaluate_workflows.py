@@ -1,0 +1,161 @@
+"""`chiron evaluate workflows`: scientific workflows as FaaSFlow evaluates them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from cli import options
+from cli.artefacts import read_platform
+from cli.evaluate_options import command_line
+from cli.output import emit, progress, table, warn
+from cli.place import Place, place
+from deployment.background_load import busy_line
+from evaluation.bench.machine import target_of, this_machine
+from evaluation.bench.settings import open_run
+from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
+from evaluation.report.tables import number, percentages, with_interval
+from evaluation.scientific.facts import NAMES, facts_of
+from evaluation.scientific.folder import Scaling, write_folder
+from evaluation.scientific.report import TogetherRow, VariantRow, WorkflowsReport
+from evaluation.scientific.run import FULL_AMOUNT, QUICK_AMOUNT, Part, measure_all
+from evaluation.scientific.variants import OURS
+from workflow.documents import dump, write_atomically
+from workflow.folder import WorkflowFolder
+
+#: Beside the scientific ones: FaaSFlow's illegal-recognizer, and others in place of its
+#: video-ffmpeg, file-processing and wordcount.
+_BESIDE = ("illegal-recognizer", "finra", "slapp", "slapp-v")
+_BENCHMARKS = Path("benchmarks")
+_DEFAULT = Scaling()
+_COLUMNS = [
+    "variant", "wraps, processes", "latency ms (quartiles)", "p99", "predicted", "overhead ms",
+    "cut", "beyond cores ms", "cut", "MB between wraps", "through the gateway", "CPU ms", "MiB",
+]  # fmt: skip
+_NOTES = (
+    "overhead: median latency less the critical path of solo latencies",
+    "beyond cores: less what the tasks would take on these cores if nothing else cost: unhindered",
+    "cut: what part of one-to-one's there is not; intervals are 95 %, of the same rounds",
+    "MB, CPU ms and MiB are of one request",
+)
+_share = click.FloatRange(min=0, max=1, min_open=True)
+
+
+@click.command("workflows")
+@click.argument("names", nargs=-1, type=click.Choice(NAMES))
+@click.option("--quick", is_flag=True, help="Few samples, wide intervals.")
+@click.option(
+    "--part",
+    "chosen",
+    type=click.Choice(get_args(Part)),
+    multiple=True,
+    help="Measure this part only: each workflow alone; or four more beside, each against all.",
+)
+@click.option("--time", type=_share, default=_DEFAULT.time, show_default=True, help="Of run times.")
+@click.option("--size", type=_share, default=_DEFAULT.size, show_default=True, help="Of sizes.")
+@click.option(
+    "--computing",
+    type=click.FloatRange(0, 1),
+    default=_DEFAULT.computing,
+    show_default=True,
+    help="Of what is left of run times; the rest is waiting.",
+)
+@click.option("--platform", type=click.Path(path_type=Path), help="Instead of measuring it.")
+@place(options.local)
+@options.output("out")
+@options.as_json
+def command(
+    names: tuple[str, ...],
+    quick: bool,
+    chosen: tuple[Part, ...],
+    time: float,
+    size: float,
+    computing: float,
+    platform: Path | None,
+    place: Place,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Measure cycles, epigenomics, genome and soykb, 50 tasks each, as planners deploy them.
+
+    Their tasks take --time of the traced run times, --computing of it on a core, and give --size
+    of the traced sizes. A run that was stopped goes on where it was.
+
+    \b
+    Example:
+      chiron evaluate workflows --local --quick
+    """
+    scaling = Scaling(time=time, size=size, computing=computing)
+    run, parts = output / "workflows", chosen or get_args(Part)
+    traced = [
+        write_folder(facts_of(name), scaling, run / name / "folder") for name in names or NAMES
+    ]
+    beside = [WorkflowFolder.open(_BENCHMARKS / name) for name in _BESIDE * ("together" in parts)]
+    require_profiles(run / each.workflow.name / PROFILE_FILE for each in (*traced, *beside))
+    if platform:
+        write_atomically(run / PLATFORM_FILE, dump(read_platform(platform)))
+    with place.connect() as launcher:
+        open_run(run, scaling, this_machine(), target_of(launcher.gateway), command_line())
+        here, amount = place_of(launcher, run, progress), QUICK_AMOUNT if quick else FULL_AMOUNT
+        rows, together = measure_all(traced, beside, here, run, amount, parts)
+    report = WorkflowsReport(
+        machine=this_machine(),
+        command=command_line(),
+        scaling=scaling,
+        workflows=rows,
+        together=together,
+    )
+    emit(report, output / "workflows.json", as_json)
+    _show(report)
+
+
+def _show(report: WorkflowsReport) -> None:
+    for row in report.workflows:
+        title = (
+            f"{row.workflow}: critical path {row.critical_path_ms:.1f} ms, unhindered "
+            f"{row.unhindered_ms:.1f} ms; {row.variants[0].latency.samples} requests"
+        )
+        table(title, _COLUMNS, map(_cells, row.variants), _NOTES)
+        warn(filter(None, (*row.warnings, busy_line(row.others))))
+    ours = [v for row in report.workflows for v in row.variants if v.variant == OURS]
+    if ours:
+        others = list(ours[0].ratios)
+        table(
+            f"latency of {OURS} as a multiple of others', of the same rounds",
+            ["workflow", *others],
+            [[v.workflow, *(with_interval(v.ratios.get(each)) for each in others)] for v in ours],
+        )
+    if report.together:
+        table(
+            "each workflow alone, and all at once: medians",
+            ["workflow", "variant", "alone ms", "at once ms", "ratio", "failed"],
+            map(_together_cells, report.together),
+            keys=2,
+            words=(0, 1),
+        )
+
+
+def _cells(row: VariantRow) -> list[str]:
+    latency = row.latency
+    return [
+        row.variant,
+        f"{row.wraps}, {row.processes}",
+        f"{latency.p50_ms:.1f} ({latency.low_ms:.1f}-{latency.high_ms:.1f})",
+        f"{row.p99_ms:.1f}",
+        number(row.predicted_ms),
+        f"{row.overhead_ms:.1f}",
+        percentages(row.overhead_cut),
+        f"{row.beyond_cores_ms:.1f}",
+        percentages(row.beyond_cores_cut),
+        number(row.between_mb),
+        number(row.gateway_mb),
+        number(row.cpu_ms),
+        number(row.memory_mib),
+    ]
+
+
+def _together_cells(row: TogetherRow) -> list[str]:
+    times = [f"{row.alone_ms:.1f}", f"{row.together_ms:.1f}", f"{row.slower:.2f}"]
+    return [row.workflow, row.variant, *times, str(row.failed)]

@@ -1,0 +1,1 @@
+"""Scientific workflows as FaaSFlow evaluates them: facts of traces, made to run here."""

@@ -1,0 +1,136 @@
+"""One workflow with nothing beside it: its variants in turn, request by request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from deployment.measure import checked_invoke, checked_payloads
+from evaluation.bench.bench import Leftovers, Placed, deploy
+from evaluation.bench.rounds import Measurement, Round, Session
+from evaluation.bench.settings import Scale
+from evaluation.bench.setup import PROFILE_FILE, Place, kept
+from evaluation.bench.traffic import gateway_bytes
+from evaluation.measurements.single import MEMORY
+from evaluation.scientific.variants import (
+    between_bytes,
+    computing_ms,
+    critical_path_ms,
+    plans_of,
+    unhindered_ms,
+)
+from profiler.profile import profile
+from workflow.documents import Document
+from workflow.folder import WorkflowFolder
+from workflow.model import Workflow
+from workflow.plan import Plan
+from workflow.platform import Platform
+from workflow.profile import Profile
+
+PLANS_FILE = "plans.json"
+#: What a request takes, for the forecast.
+_REQUEST_S = 0.4
+
+
+class Turn(Document):
+    """A few requests in a row, and what one of them used; None where that is not to be seen.
+
+    ``gateway_bytes`` are those of requests and answers, of functions too where the client calls
+    them.
+    """
+
+    latencies_ms: tuple[float, ...]
+    gateway_bytes: float | None = None
+    cpu_s: float | None = None
+
+
+class Plans(Document):
+    """The plans of one workflow by the labels of their variants, and what they are held against.
+
+    All of a request: see the functions of these names in `variants`; ``between_bytes`` is that of
+    every variant.
+    """
+
+    stages: tuple[int, ...]
+    critical_path_ms: float
+    computing_ms: float
+    unhindered_ms: float
+    plans: dict[str, Plan]
+    between_bytes: dict[str, int]
+
+
+def profile_of(folder: WorkflowFolder, place: Place, out: Path, samples: int) -> Profile:
+    """The profile of the workflow in `folder`, by about `samples` runs, unless `out` has it."""
+    return kept(
+        out / PROFILE_FILE,
+        Profile,
+        lambda: profile(folder, place.launcher, samples=samples, progress=place.progress),
+    )
+
+
+def prepare(folder: WorkflowFolder, place: Place, out: Path, functions: Profile) -> Plans:
+    """The plans of the workflow in `folder`; what `out` already has of it is kept."""
+    return kept(out / PLANS_FILE, Plans, lambda: _plans(folder.workflow, functions, place.platform))
+
+
+def _plans(workflow: Workflow, functions: Profile, platform: Platform) -> Plans:
+    plans = plans_of(workflow, functions, platform)
+    between = {label: between_bytes(plan, workflow, functions) for label, plan in plans.items()}
+    return Plans(
+        stages=tuple(map(len, workflow.stages)),
+        critical_path_ms=critical_path_ms(workflow, functions),
+        computing_ms=computing_ms(workflow, functions),
+        unhindered_ms=unhindered_ms(workflow, functions, platform.cpus),
+        plans=plans,
+        between_bytes=between,
+    )
+
+
+def measure(
+    folder: WorkflowFolder,
+    place: Place,
+    out: Path,
+    plans: Mapping[str, Plan],
+    functions: Profile,
+    scale: Scale,
+) -> None:
+    """Bring the journals in `out` to their full length; raises what deploying does."""
+    missing = [m for m in (TURNS, MEMORY) if m.missing(out, 0, scale, len(plans))]
+    if not missing:
+        return
+    checked = checked_payloads(folder, functions, check=True)
+    leftovers = Leftovers(out / "deployed.json")
+    with (
+        leftovers.removed_from(place.launcher.gateway),
+        deploy(folder, place, plans, leftovers, checked) as bench,
+    ):
+        for measurement in missing:
+            measurement.run(Session(bench, 0, scale, out), place.progress)
+
+
+def _turn(session: Session, placed: Placed) -> Turn:
+    bench, deployment = session.bench, placed.deployment
+
+    def spent() -> tuple[float | None, float | None]:
+        used_s = placed.meter.cpu_s() if placed.meter else None
+        return gateway_bytes(bench.url, deployment.names), used_s
+
+    before, requests = spent(), bench.requests(session.round, session.scale.block)
+    latencies = [checked_invoke(deployment, each.content, check) for each, check in requests]
+    size, cpu_s = (
+        None if now is None or then is None else round((now - then) / len(latencies), 4)
+        for now, then in zip(spent(), before, strict=True)
+    )
+    return Turn(
+        latencies_ms=tuple(round(ms, 3) for ms in latencies), gateway_bytes=size, cpu_s=cpu_s
+    )
+
+
+TURNS: Measurement[Turn] = Measurement(
+    "turns",
+    Round[Turn],
+    lambda scale: -(-scale.requests // scale.block),
+    lambda scale, _: scale.requests_s,
+    _turn,
+    lambda scale, variants: min(scale.requests_s, scale.requests * variants * _REQUEST_S),
+)

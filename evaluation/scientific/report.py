@@ -1,0 +1,196 @@
+"""What the scientific workflows' run says: rows of workflows and variants, alone and together."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+from deployment.background_load import mean_share
+from deployment.measure import Measurement, percentile
+from evaluation.bench.machine import Machine
+from evaluation.bench.rounds import by_label
+from evaluation.intervals import Interval, Rounds, ratio
+from evaluation.measurements.single import MEMORY
+from evaluation.scientific.alone import TURNS, Plans, Turn
+from evaluation.scientific.folder import Scaling
+from evaluation.scientific.together import TogetherRound, journal_in
+from evaluation.scientific.variants import BASELINE
+from workflow.documents import Document
+
+
+class VariantRow(Document):
+    """One variant of one workflow, alone on the machine; None where that was not to be seen.
+
+    ``overhead_ms`` is the median latency less the critical path of solo latencies, in which tasks
+    that compute at once wait for each other where there are few cores; ``beyond_cores_ms`` is that
+    less what they would take here if nothing else cost. Each ``_cut`` is the share of the
+    baseline's that the variant has not, of the same rounds. ``ratios`` has its median latency as a
+    multiple of every other variant's. ``between_mb`` is what tasks give to other wraps, by any way;
+    it, ``gateway_mb`` and the rest are of one request.
+    """
+
+    workflow: str
+    variant: str
+    wraps: int
+    processes: int
+    latency: Measurement
+    p99_ms: float
+    predicted_ms: float | None
+    overhead_ms: float
+    overhead_cut: Interval | None
+    beyond_cores_ms: float
+    beyond_cores_cut: Interval | None
+    ratios: dict[str, Interval]
+    between_mb: float
+    gateway_mb: float | None
+    cpu_ms: float | None
+    memory_mib: float | None
+
+
+class WorkflowRow(Document):
+    """A workflow: what its tasks take in a row at least, and compute together.
+
+    ``unhindered_ms`` is what they would take on these cores if nothing else cost; ``others`` the
+    share of the cores that other programs had meanwhile; ``warnings`` why predictions are not to be
+    relied on.
+    """
+
+    workflow: str
+    stages: tuple[int, ...]
+    critical_path_ms: float
+    computing_ms: float
+    unhindered_ms: float
+    variants: tuple[VariantRow, ...]
+    others: float | None
+    warnings: tuple[str, ...]
+
+
+class TogetherRow(Document):
+    """Median latencies of a workflow's variant, in milliseconds, and their ratio by rounds."""
+
+    workflow: str
+    variant: str
+    alone_ms: float
+    together_ms: float
+    slower: float
+    failed: int
+
+
+class WorkflowsReport(Document):
+    """All of one run."""
+
+    format: int = 1
+    machine: Machine
+    command: str
+    scaling: Scaling
+    workflows: tuple[WorkflowRow, ...]
+    together: tuple[TogetherRow, ...]
+
+
+def workflow_row(name: str, plans: Plans, out: Path) -> WorkflowRow:
+    """What the journals in `out` say of the workflow `name`."""
+    rounds = TURNS.journal(out).rows()
+    turns = by_label(rounds)
+    memory = by_label(MEMORY.journal(out).rows())
+    busy = {label: [m.busy_mib for m in each if m.busy_mib] for label, each in memory.items()}
+    predictions = filter(None, (plan.predicted for plan in plans.plans.values()))
+    return WorkflowRow(
+        workflow=name,
+        stages=plans.stages,
+        critical_path_ms=plans.critical_path_ms,
+        computing_ms=plans.computing_ms,
+        unhindered_ms=plans.unhindered_ms,
+        variants=tuple(
+            _variant_row(name, label, plans, turns, busy.get(label, ()))
+            for label in plans.plans
+            if label in turns
+        ),
+        others=mean_share(row.others for row in rounds),
+        warnings=tuple(dict.fromkeys(chain.from_iterable(p.warnings for p in predictions))),
+    )
+
+
+def _variant_row(
+    name: str,
+    label: str,
+    plans: Plans,
+    turns: Mapping[str, Sequence[Turn]],
+    busy_mib: Sequence[float],
+) -> VariantRow:
+    plan, own = plans.plans[label], turns[label]
+    rounds = {other: [turn.latencies_ms for turn in each] for other, each in turns.items()}
+    latencies = list(chain.from_iterable(rounds[label]))
+    latency = Measurement.of(latencies)
+    gateway = [turn.gateway_bytes for turn in own if turn.gateway_bytes is not None]
+    cpu = [turn.cpu_s for turn in own if turn.cpu_s is not None]
+    return VariantRow(
+        workflow=name,
+        variant=label,
+        wraps=len(plan.wraps),
+        processes=sum(len(wrap.processes) for wrap in plan.wraps),
+        latency=latency,
+        p99_ms=round(percentile(latencies, 0.99), 3),
+        predicted_ms=plan.predicted.latency_ms if plan.predicted else None,
+        overhead_ms=round(latency.p50_ms - plans.critical_path_ms, 3),
+        overhead_cut=_cut(rounds, label, plans.critical_path_ms),
+        beyond_cores_ms=round(latency.p50_ms - plans.unhindered_ms, 3),
+        beyond_cores_cut=_cut(rounds, label, plans.unhindered_ms),
+        ratios={
+            other: found
+            for other in plans.plans
+            if other in turns and other != label and (found := ratio(rounds[label], rounds[other]))
+        },
+        between_mb=round(plans.between_bytes[label] / 1e6, 4),
+        gateway_mb=round(statistics.median(gateway) / 1e6, 4) if gateway else None,
+        cpu_ms=round(1000 * statistics.fmean(cpu), 1) if cpu else None,
+        memory_mib=round(max(busy_mib), 1) if busy_mib else None,
+    )
+
+
+def _cut(rounds: Mapping[str, Rounds], label: str, least_ms: float) -> Interval | None:
+    """What part of that by which the baseline is slower than `least_ms` the variant does without.
+
+    None for the baseline, and where it is not slower.
+    """
+    if label == BASELINE or BASELINE not in rounds:
+        return None
+    own, whole = (
+        [[ms - least_ms for ms in row] for row in rounds[each]] for each in (label, BASELINE)
+    )
+    left = ratio(own, whole)
+    return left and Interval(value=1 - left.value, low=1 - left.high, high=1 - left.low)
+
+
+def together_rows(out: Path) -> tuple[TogetherRow, ...]:
+    """What the journal in `out` says, a row for each variant and workflow."""
+    rows: dict[str, list[TogetherRound]] = {}
+    for row in journal_in(out).rows():
+        rows.setdefault(row.variant, []).append(row)
+    return tuple(
+        found
+        for variant, rounds in rows.items()
+        for name in rounds[0].alone
+        for found in _together_row(name, variant, rounds)
+    )
+
+
+def _together_row(
+    name: str, variant: str, rounds: Sequence[TogetherRound]
+) -> Iterator[TogetherRow]:
+    pairs = [
+        (alone, at_once)
+        for each in rounds
+        if (alone := each.alone[name].p50_ms) and (at_once := each.together[name].p50_ms)
+    ]
+    if pairs:
+        alone_ms, together_ms = (statistics.median(side) for side in zip(*pairs, strict=True))
+        yield TogetherRow(
+            workflow=name,
+            variant=variant,
+            alone_ms=round(alone_ms, 3),
+            together_ms=round(together_ms, 3),
+            slower=round(statistics.median(late / early for early, late in pairs), 3),
+            failed=sum(each.alone[name].errors + each.together[name].errors for each in rounds),
+        )

@@ -1,0 +1,69 @@
+"""A run: profiles and plans of every workflow, each alone, and all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from evaluation.bench.settings import FULL, QUICK, Scale
+from evaluation.bench.setup import Place, Progress
+from evaluation.scientific.alone import measure, prepare, profile_of
+from evaluation.scientific.report import TogetherRow, WorkflowRow, together_rows, workflow_row
+from evaluation.scientific.together import Neighbour, measure_together
+from evaluation.scientific.variants import BASELINE, OURS
+from workflow.folder import WorkflowFolder
+
+Part = Literal["alone", "together"]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much is measured.
+
+    Of each function about so many ``samples`` for its profile; of all at once so many ``rounds``,
+    with windows of ``seconds``.
+    """
+
+    scale: Scale
+    samples: int
+    rounds: int
+    seconds: float
+
+
+QUICK_AMOUNT = Amount(replace(QUICK, requests=21, requests_s=60.0), 5, 2, 2.0)
+FULL_AMOUNT = Amount(replace(FULL, requests=100, requests_s=300.0), 20, 5, 5.0)
+
+
+def measure_all(
+    traced: Sequence[WorkflowFolder],
+    beside: Sequence[WorkflowFolder],
+    place: Place,
+    out: Path,
+    amount: Amount,
+    parts: Collection[Part],
+) -> tuple[tuple[WorkflowRow, ...], tuple[TogetherRow, ...]]:
+    """Measure the `traced` workflows alone, and together with those `beside` them.
+
+    What the folder `out` has of an earlier run is kept. Raises what profiling and deploying do.
+    """
+    rows, neighbours = list[WorkflowRow](), list[Neighbour]()
+    for folder in (*traced, *(beside if "together" in parts else ())):
+        name = folder.workflow.name
+        own, here = out / name, place._replace(progress=partial(_named, name, place.progress))
+        functions = profile_of(folder, here, own, amount.samples)
+        plans = prepare(folder, here, own, functions)
+        neighbours.append(Neighbour(folder, functions, plans.plans))
+        if folder in traced and "alone" in parts:
+            measure(folder, here, own, plans.plans, functions, amount.scale)
+            rows.append(workflow_row(name, plans, own))
+    if "together" in parts:
+        variants = (BASELINE, OURS)
+        measure_together(neighbours, place, out, variants, amount.rounds, amount.seconds)
+    return tuple(rows), together_rows(out)
+
+
+def _named(name: str, say: Progress, line: str) -> None:
+    say(f"{name}: {line}")

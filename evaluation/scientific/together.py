@@ -1,0 +1,102 @@
+"""Eight workflows at once against each alone: a closed loop of one client for every workflow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from deployment.measure import checked_payloads, in_turn
+from evaluation.bench.bench import Bench, Leftovers, deploy
+from evaluation.bench.rounds import Journal
+from evaluation.bench.setup import Place
+from evaluation.measurements.client import client_of
+from evaluation.measurements.load import ClosedSample, closed_loop
+from workflow.documents import Document
+from workflow.folder import WorkflowFolder
+from workflow.plan import Plan
+from workflow.profile import Profile
+
+
+class TogetherRound(Document):
+    """A window of every workflow alone, one after another, and one of all at once."""
+
+    variant: str
+    alone: dict[str, ClosedSample]
+    together: dict[str, ClosedSample]
+
+
+class Neighbour(NamedTuple):
+    """A workflow that is deployed beside others, by its plans' labels."""
+
+    folder: WorkflowFolder
+    functions: Profile
+    plans: Mapping[str, Plan]
+
+
+def journal_in(out: Path) -> Journal[TogetherRound]:
+    """The journal in the folder `out`."""
+    return Journal(out / "together.jsonl", TogetherRound)
+
+
+def measure_together(
+    neighbours: Sequence[Neighbour],
+    place: Place,
+    out: Path,
+    variants: Collection[str],
+    rounds: int,
+    seconds: float,
+) -> None:
+    """Bring the journal in `out` to so many `rounds` of every variant, with windows of `seconds`.
+
+    Variants are deployed one after another: eight times fifty functions are enough for a machine.
+    """
+    journal = journal_in(out)
+    leftovers = Leftovers(out / "deployed.json")
+    with leftovers.removed_from(place.launcher.gateway):
+        for variant in variants:
+            missing = rounds - sum(row.variant == variant for row in journal.rows())
+            if missing <= 0:
+                continue
+            with _deployed(neighbours, place, variant, leftovers) as benches:
+                for number in range(missing):
+                    place.progress(f"{variant}: round {number + 1} of {missing}, alone and at once")
+                    journal.append(_round(variant, benches, seconds))
+
+
+@contextmanager
+def _deployed(
+    neighbours: Sequence[Neighbour], place: Place, variant: str, leftovers: Leftovers
+) -> Iterator[dict[str, Bench]]:
+    with ExitStack() as stack:
+        yield {
+            each.folder.workflow.name: stack.enter_context(
+                deploy(
+                    each.folder,
+                    place,
+                    {variant: each.plans[variant]},
+                    leftovers,
+                    checked_payloads(each.folder, each.functions, check=True),
+                )
+            )
+            for each in neighbours
+        }
+
+
+def _round(variant: str, benches: Mapping[str, Bench], seconds: float) -> TogetherRound:
+    async def window(bench: Bench) -> ClosedSample:
+        (placed,) = bench.placed.values()
+        route = placed.deployment.invoker.route
+        async with client_of(bench.url, route, in_turn(bench.checked)) as client:
+            return await closed_loop(client, 1, seconds, seconds)
+
+    async def at_once() -> list[ClosedSample]:
+        return await asyncio.gather(*map(window, benches.values()))
+
+    return TogetherRound(
+        variant=variant,
+        alone={name: asyncio.run(window(bench)) for name, bench in benches.items()},
+        together=dict(zip(benches, asyncio.run(at_once()), strict=True)),
+    )

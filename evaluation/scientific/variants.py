@@ -1,0 +1,110 @@
+"""What is compared: plans of several planners, and what differs of them in trigger and path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from predictor.predict import predict
+from scheduler.choices import Choices
+from scheduler.schedule import schedule
+from workflow.model import Workflow
+from workflow.plan import Plan, Wrap
+from workflow.platform import Platform
+from workflow.profile import Profile
+
+#: Where nothing takes time but the tasks.
+_COSTS_NOTHING = Platform(
+    format=1, name="costs nothing", cpus=1, one_node=True, rpc_ms=0.0, invoke_ms=0.0, ipc_ms=0.0,
+    process_startup_ms=0.0, process_block_ms=0.0, pool_dispatch_ms=0.0, thread_startup_ms=0.0,
+    switch_cost_ms=0.0,
+)  # fmt: skip
+#: Wraps of a plan at most, but for one-to-one's: FaaSFlow was measured with 7 workers.
+WORKERS = 7
+#: Any SLO: the fastest plan is wanted.
+_ANY_SLO_MS = 1e6
+
+
+class Variant(NamedTuple):
+    """The fastest plan that a planner finds, with `changes` of its fields."""
+
+    planner: str
+    changes: Mapping[str, Any] = {}
+
+
+#: What all are compared with: the client drives every task, as a master does, and has all data.
+BASELINE = "one-to-one"
+OURS = "pgp"
+#: By their labels.
+VARIANTS = {
+    BASELINE: Variant("one-to-one"),
+    "one-to-one, wraps": Variant("one-to-one", {"orchestrator": "wrap", "trigger": "data"}),
+    OURS: Variant("pgp"),
+    "pgp by stage": Variant("pgp", {"trigger": "stage"}),
+}
+
+
+def plans_of(workflow: Workflow, profile: Profile, platform: Platform) -> dict[str, Plan]:
+    """The plan of every variant, predicted."""
+    made: dict[str, Plan] = {}
+    plans = {}
+    for label, variant in VARIANTS.items():
+        if variant.planner not in made:
+            choices = Choices(
+                planner=variant.planner,
+                mechanism="auto",
+                strategy="latency",
+                max_functions=WORKERS,
+            )
+            made[variant.planner] = schedule(workflow, profile, platform, _ANY_SLO_MS, choices)
+        plan = made[variant.planner].model_copy(update=dict(variant.changes))
+        predicted = predict(plan, workflow, profile, platform)
+        plans[label] = plan.model_copy(update={"predicted": predicted})
+    return plans
+
+
+def between_bytes(plan: Plan, workflow: Workflow, profile: Profile) -> int:
+    """Bytes that tasks give to other wraps: each output once for every wrap that needs it."""
+    wrap_of = {task: wrap.name for wrap in plan.wraps for task in wrap.tasks}
+    given = {
+        (before, wrap_of[task.name])
+        for task in workflow.tasks
+        for before in task.predecessors
+        if wrap_of[before] != wrap_of[task.name]
+    }
+    functions = (profile.functions[workflow.function_of(before)] for before, _ in given)
+    return sum(function.output_bytes for function in functions)
+
+
+def critical_path_ms(workflow: Workflow, profile: Profile) -> float:
+    """The longest way through the solo latencies of the tasks, however many cores there are."""
+    ends: dict[str, float] = {}
+    for stage in workflow.stages:
+        for name in stage:
+            task = workflow.by_name[name]
+            begin = max((ends[each] for each in task.predecessors), default=0.0)
+            ends[name] = begin + profile.functions[task.function].latency_ms
+    return round(max(ends.values()), 3)
+
+
+def computing_ms(workflow: Workflow, profile: Profile) -> float:
+    """What all tasks of a request compute together: no plan takes less than that by the cores."""
+    functions = (profile.functions[task.function] for task in workflow.tasks)
+    periods = (period for function in functions for period in function.periods)
+    spent = (p.duration_ms * p.parallelism for p in periods if p.kind != "block")
+    return round(sum(spent), 3)
+
+
+def unhindered_ms(workflow: Workflow, profile: Profile, cores: int) -> float:
+    """What the tasks take that share `cores` and wait for their data alone: nothing else costs.
+
+    With a core for each task that is the critical path. It is no bound: cores may be shared better
+    than in turn.
+    """
+    tasks = tuple((task,) for stage in workflow.stages for task in stage)
+    wrap = Wrap(
+        name="unhindered", cpus=cores, memory_mib=1, mechanism="pool", processes=((), *tasks)
+    )
+    plan = Plan(format=2, workflow=workflow.name, planner="unhindered", wraps=(wrap,), cpus=cores)
+    predicted = predict(plan, workflow, profile, _COSTS_NOTHING.model_copy(update={"cpus": cores}))
+    return round(predicted.latency_ms, 3)

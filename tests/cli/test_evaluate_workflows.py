@@ -1,0 +1,76 @@
+"""`chiron evaluate workflows` shows what each variant takes beyond the critical path."""
+
+from __future__ import annotations
+
+from cli import evaluate_workflows
+from deployment.measure import Measurement
+from evaluation.bench.machine import this_machine
+from evaluation.intervals import Interval
+from evaluation.scientific.folder import Scaling
+from evaluation.scientific.report import (
+    TogetherRow,
+    VariantRow,
+    WorkflowRow,
+    WorkflowsReport,
+)
+
+
+def test_its_help_has_an_example(chiron):
+    result = chiron("evaluate", "workflows", "--help")
+    assert result.status == 0
+    assert "Example:\n    chiron evaluate workflows --local --quick" in result.stdout
+
+
+def test_a_workflow_that_was_not_traced_is_refused(chiron):
+    assert chiron("evaluate", "workflows", "wordcount", "--local").status == 2
+
+
+def test_variants_are_shown_beside_the_baseline(capsys):
+    row = VariantRow(
+        workflow="cycles",
+        variant="pgp",
+        wraps=1,
+        processes=3,
+        latency=Measurement.of([20.0, 22.0, 24.0]),
+        p99_ms=24.0,
+        predicted_ms=21.0,
+        overhead_ms=10.0,
+        overhead_cut=Interval(value=0.75, low=0.7, high=0.8),
+        beyond_cores_ms=5.0,
+        beyond_cores_cut=Interval(value=0.9, low=0.85, high=0.95),
+        ratios={"one-to-one": Interval(value=0.4, low=0.3, high=0.5)},
+        between_mb=0.0,
+        gateway_mb=0.5,
+        cpu_ms=4.0,
+        memory_mib=None,
+    )
+    together = TogetherRow(
+        workflow="cycles", variant="pgp", alone_ms=20.0, together_ms=60.0, slower=3.0, failed=0
+    )
+    evaluate_workflows._show(
+        WorkflowsReport(
+            machine=this_machine(),
+            command="chiron",
+            scaling=Scaling(),
+            workflows=(
+                WorkflowRow(
+                    workflow="cycles",
+                    stages=(2, 1),
+                    critical_path_ms=12.0,
+                    computing_ms=9.0,
+                    unhindered_ms=17.0,
+                    variants=(row,),
+                    others=None,
+                    warnings=("profile of cycles: taken on a busy machine",),
+                ),
+            ),
+            together=(together,),
+        )
+    )
+    shown = capsys.readouterr().err
+    assert "cycles: critical path 12.0 ms, unhindered 17.0 ms; 3 requests" in shown
+    assert "taken on a busy machine" in shown
+    for cell in ("1, 3", "22.0 (20.0-24.0)", "75.0% (70.0% to 80.0%)", "0.40 (0.30 to 0.50)"):
+        assert cell in shown
+    assert any(line.split() == ["cycles", "pgp", "20.0", "60.0", "3.00", "0"]
+               for line in shown.splitlines())  # fmt: skip
