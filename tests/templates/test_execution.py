@@ -63,7 +63,7 @@ def outcome_of(processes: list[list[int]], threads: ThreadPool, seconds: float) 
 
     part = wrap.graph.part(wrap.place_of, {0})
     deadline = time.monotonic() + seconds
-    Execution(runtime, Engine(part), {None: "in"}, Ident(), deadline, reply).start()
+    Execution(runtime, Engine(part), {None: Object("in")}, Ident(), deadline, reply).start()
     outcome = outcomes.get(timeout=BOUND_S)
     assert outcomes.empty()
     return outcome
