@@ -135,6 +135,7 @@ def choices(command: Command) -> Command:
     @_option("--mechanism", type=click.Choice(get_args(MechanismChoice)))
     @_option("--trigger", type=click.Choice(get_args(TriggerKind)))
     @_option("--path", type=click.Choice(get_args(PathKind)))
+    @_option("--attempts", type=click.IntRange(1, 10))
     @_option("--strategy", type=click.Choice(get_args(Strategy)))
     @_option("--headroom", is_flag=True)
     @_option("--percentile", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT")

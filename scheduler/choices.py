@@ -10,7 +10,7 @@ from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
 from scheduler.limits import COMMUNITY_EDITION_FUNCTIONS, Limits
 from scheduler.planners import DEFAULT_PLANNER, PLANNERS
 from workflow.documents import Document
-from workflow.plan import DEFAULT_PATH, DEFAULT_TRIGGER, PathKind
+from workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PATH, DEFAULT_TRIGGER, PathKind
 from workflow.triggers import TriggerKind
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Strategy = Literal["cost", "balanced", "latency"]
 
 
 class Choices(Document):
-    """Planner, mechanism, trigger, path and strategy of a plan, and the limits that it keeps."""
+    """Planner, mechanism, trigger, path, attempts and strategy of a plan, and what it keeps to."""
 
     planner: Annotated[
         PlannerChoice,
@@ -48,6 +48,15 @@ class Choices(Document):
             "through the gateway; always through it; or by a store."
         ),
     ] = DEFAULT_PATH
+    attempts: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=10,
+            description="How often a task may be started whose process or wrap is lost (1: once, "
+            "so that none runs twice).",
+        ),
+    ] = DEFAULT_ATTEMPTS
     strategy: Annotated[
         Strategy,
         Field(

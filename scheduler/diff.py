@@ -38,6 +38,7 @@ def _figures(old: Plan, new: Plan) -> Iterator[str]:
         "mechanism": (old.mechanisms, new.mechanisms),
         "trigger": (old.trigger, new.trigger),
         "path": (old.path, new.path),
+        "attempts": (str(old.attempts), str(new.attempts)),
         "SLO": (_ms(old.slo_ms), _ms(new.slo_ms)),
         "meets the SLO": (_yes(old.meets_slo), _yes(new.meets_slo)),
         "predicted": (_latency(old), _latency(new)),

@@ -29,7 +29,14 @@ from scheduler.problem import Problem
 from scheduler.room import Room
 from scheduler.traffic import Traffic
 from workflow.model import Task, Workflow
-from workflow.plan import DEFAULT_PATH, DEFAULT_TRIGGER, PathKind, Plan, Prediction
+from workflow.plan import (
+    DEFAULT_ATTEMPTS,
+    DEFAULT_PATH,
+    DEFAULT_TRIGGER,
+    PathKind,
+    Plan,
+    Prediction,
+)
 from workflow.platform import Platform
 from workflow.profile import Profile
 from workflow.triggers import TriggerKind
@@ -53,6 +60,7 @@ class Job:
     trigger: TriggerKind = DEFAULT_TRIGGER
     percentile: float | None = None
     path: PathKind = DEFAULT_PATH
+    attempts: int = DEFAULT_ATTEMPTS
 
     def of_mix_ms(self, latencies_ms: Iterable[float]) -> float:
         """What a plan counts by that takes so long with each payload, but for headroom."""

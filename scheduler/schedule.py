@@ -103,6 +103,7 @@ def job_of(
         choices.trigger,
         choices.percentile,
         choices.path,
+        choices.attempts,
     )
 
 
@@ -120,7 +121,12 @@ def assess(
     prediction = predict(plan, job.workflow, job.profile, job.platform)
     meets_slo = job.judged_ms(prediction) <= slo_ms
     assessed = plan.model_copy(
-        update={"slo_ms": slo_ms, "predicted": prediction, "meets_slo": meets_slo}
+        update={
+            "slo_ms": slo_ms,
+            "predicted": prediction,
+            "meets_slo": meets_slo,
+            "attempts": job.attempts,
+        }
     )
     why = explain(assessed, job, strategy, fewer_ms if assessed.meets_slo else None)
     return assessed.model_copy(update={"why": why})

@@ -24,6 +24,8 @@ DEFAULT_TRIGGER: TriggerKind = "data"
 PathKind = Literal["auto", "gateway", "store"]
 #: How they do where nothing is said.
 DEFAULT_PATH: PathKind = "auto"
+#: How often a task is started, in all, whose process or wrap is lost, where nothing is said.
+DEFAULT_ATTEMPTS = 2
 #: The tasks of every process of a wrap, the main process first.
 Processes = tuple[tuple[str, ...], ...]
 
@@ -127,7 +129,7 @@ class Plan(Document):
     orchestrator: Orchestrator = "wrap"
     trigger: TriggerKind = DEFAULT_TRIGGER
     path: PathKind = DEFAULT_PATH
-    attempts: Annotated[int, Field(ge=1, le=10)] = 2
+    attempts: Annotated[int, Field(ge=1, le=10)] = DEFAULT_ATTEMPTS
     slo_ms: Milliseconds | None = None
     wraps: Annotated[tuple[Wrap, ...], Field(min_length=1)]
     predicted: Prediction | None = None
