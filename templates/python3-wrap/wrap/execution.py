@@ -453,16 +453,11 @@ class Execution:
             self._limits.update(dict.fromkeys(its, self._deadline))  # they fail when it has ended
             died = ProcessDiedError("was killed, as a task of it hung")
             self._lose(process, died, its, error)
-        again = list[int]()
         for number in given_up:
             if run := self._runs.pop(number, None):
                 self._runtime.threads.give_up(run)
                 run.cancel()
-                if not self._engine.goes_on and self._may_begin_again(number):
-                    again.append(number)  # what was lost is the thread, and it may come back
-        self._note_again(again)
-        failed = [number for number in given_up if number not in again]
-        self._start_here(again + self._failed(failed, error))
+        self._start_here(self._failed(given_up, error))
 
     def _lose(
         self,
@@ -716,8 +711,7 @@ class Execution:
         self.event(partial(self._ended_here, turn, result))
 
     def _ended_here(self, turn: _Turn, result: Result) -> None:
-        if self._runs.get(result.task) is turn.run:  # else it was given up
-            del self._runs[result.task]
+        if self._runs.pop(result.task, None) is not None:  # else it was given up
             self._go_on(turn, self._ended([result]))
 
     def _go_on(self, turn: _Turn, begins: list[int]) -> None:
