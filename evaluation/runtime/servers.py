@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import urllib3
 
@@ -55,11 +56,23 @@ def minio() -> Iterator[StorePlace]:
             yield StorePlace(f"s3://{_USER}@{_HERE}:{port}/{_BUCKET}", password)
 
 
-#: Store -> starts it, and its program.
-SERVERS: Mapping[str, tuple[Callable[[], AbstractContextManager[StorePlace]], str]] = {
-    "Redis": (redis, "redis-server"),
-    "MinIO": (minio, "minio"),
+class Server(NamedTuple):
+    """What starts a store, and its program."""
+
+    start: Callable[[], AbstractContextManager[StorePlace]]
+    program: str
+
+
+SERVERS: Mapping[str, Server] = {
+    "Redis": Server(redis, "redis-server"),
+    "MinIO": Server(minio, "minio"),
 }
+
+
+def missing(store: str) -> str | None:
+    """What brings the program of a store that is not installed."""
+    name = SERVERS[store].program
+    return None if program(name) else f"{name} is missing: {_BRINGS[name]}"
 
 
 @contextmanager

@@ -117,7 +117,7 @@ def _serve(
                 after_s = settings.lend_after_s
                 lender = Lender(direct, wrap.name, listener.address, after_s, threads)
     if store is not None:
-        transport = ByStore(transport, store)
+        transport = ByStore(wrap, transport, store)
     runtime = Runtime(
         wrap,
         functions,

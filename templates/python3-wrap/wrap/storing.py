@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
+from wrap.declaration import Wrap
 from wrap.engine import Key
 from wrap.errors import TaskError
 from wrap.messages import Ident, Request, Result
@@ -85,9 +86,13 @@ class _Kept:
 
 
 class ByStore:
-    """Calls wraps as `transport` does, to which the objects go by `store`."""
+    """Calls wraps as `transport` does, to which the objects go by `store`.
 
-    def __init__(self, transport: Transport, store: Store) -> None:
+    What others give and `wrap` does not need itself stays there: its name alone goes on.
+    """
+
+    def __init__(self, wrap: Wrap, transport: Transport, store: Store) -> None:
+        self._wrap = wrap
         self._transport = transport
         self._store = store
         #: By executions, for as long as anything knows of them.
@@ -105,7 +110,9 @@ class ByStore:
                 with kept.putting.setdefault(key, threading.Lock()):
                     put(self._store, number, {key: each}, deadline)
             results = self._transport.call(wrap, request, deadline, sent)
-            get(self._store, outputs(results).values(), deadline)
+            given = outputs(results)
+            needed = given.keys() if self._wrap.instances else given.keys() & self._wrap.needed
+            get(self._store, [given[key] for key in needed], deadline)
             return results
         finally:
             if kept.over:  # it was given up meanwhile
