@@ -5,12 +5,13 @@ BIN := .venv/bin
 # LOCKED=1 installs what chiron runs with as requirements.lock pins it, each file by its hash.
 LOCKED ?=
 TOOLS := build/tools
+MINIO := v0.0.0-20260212201848-7aac2a2c5b7c
 
 .DEFAULT_GOAL := help
 # Tests wait more than they compute, and start Python so often that it has to keep what it compiles.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses $$((2 * $$(nproc))) --dist worksteal
 
-.PHONY: help demo test test-all test-slow test-alone soak lint setup lock audit faas-cli clean
+.PHONY: help demo test test-all test-slow test-alone soak lint setup lock audit faas-cli minio clean
 
 help: ## Show the tasks
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | column -t -s "$$(printf '\t')"
@@ -52,6 +53,9 @@ audit: $(TOOLS)/pip-audit ## Look for known faults of what requirements.lock pin
 
 faas-cli: .venv/installed ## Build the real faas-cli into .venv (needs Go)
 	@installation/faas-cli/install.sh $(CURDIR)/.venv
+
+minio: .venv/installed ## Build MinIO into .venv, for its tests and measurements (needs Go, and ten minutes)
+	@GOBIN=$(CURDIR)/$(BIN) nice go install github.com/minio/minio@$(MINIO)
 
 .venv/installed: pyproject.toml
 	@installation/venv.sh $(PYTHON) .venv

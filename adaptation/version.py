@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployment.deploy import deploy_stack, removed_on_failure
+from deployment.deploy import removed_on_failure
 from deployment.launcher import Launcher, invoker_for
 from deployment.measure import Checked, Measurement, measure
 from generator.annotations import (
@@ -174,7 +174,7 @@ def deploy_beside(
     write_stack(stack_file, stack)
     launcher.build(stack_file)
     began = time.monotonic()
-    created = deploy_stack(gateway, stack_file)
+    created = launcher.deploy(stack_file)
     ready_s = time.monotonic() - began
     workflow = request.folder.workflow
     with (

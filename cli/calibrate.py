@@ -16,7 +16,7 @@ from workflow.platform import Platform
 
 
 @click.command("calibrate")
-@place(options.gateway_url_inside, options.local)
+@place(options.gateway_url_inside, options.store, options.local)
 @options.output("platform.json")
 @options.as_json
 def command(place: Place, output: Path, as_json: bool) -> None:

@@ -28,7 +28,7 @@ from workflow.folder import WorkflowFolder
     "--profile", type=click.Path(path_type=Path), help="Use this profile instead of measuring."
 )
 @options.given_platform
-@place(options.gateway_url_inside, options.local)
+@place(options.gateway_url_inside, options.store, options.local)
 @options.output("out")
 @options.as_json
 def command(

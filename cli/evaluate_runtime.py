@@ -18,7 +18,7 @@ from evaluation.runtime.rounds import Figure, RuntimeReport
 from openfaas.client import Gateway
 
 _COLUMNS = ["what", "median", "p25", "p75", "unit"]
-_OTHERS, _RERUNS = "others", "reruns"
+_OTHERS, _RERUNS, _PATHS = "others", "reruns", "paths"
 
 
 @click.command("runtime")
@@ -26,9 +26,10 @@ _OTHERS, _RERUNS = "others", "reruns"
 @click.option(
     "--part",
     "chosen",
-    type=click.Choice([*(part.name for part in PARTS), _RERUNS, _OTHERS]),
+    type=click.Choice([*(part.name for part in PARTS), _PATHS, _RERUNS, _OTHERS]),
     multiple=True,
-    help=f"Measure this part only; may be repeated. {_OTHERS} compares with Ray and Dask, "
+    help=f"Measure this part only; may be repeated. {_PATHS} sends objects from wrap to wrap "
+    f"directly, through the gateway and by stores, {_OTHERS} compares with Ray and Dask, "
     f"{_RERUNS} has functions crash.",
 )
 @options.output("out")
@@ -46,6 +47,13 @@ def command(quick: bool, chosen: tuple[str, ...], output: Path, as_json: bool) -
 
         say_what_is_left_out(SYSTEMS)
         parts.append(others())
+    if _PATHS in chosen:
+        from evaluation.runtime.paths import paths  # makes what it hands over, 100 MB
+        from evaluation.runtime.servers import SERVERS, missing
+
+        for line in filter(None, map(missing, SERVERS)):
+            progress(f"left out: {line}")
+        parts.append(paths())
     with embedded_gateway() as url, Gateway(url) as gateway:
         rounds = QUICK_ROUNDS if quick else ROUNDS
         found = measure_runtime(launcher_on(gateway), rounds, progress, parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from cli import options
 from cli.artefacts import read_plan
 from cli.output import next_step, progress
 from generator.generate import Sources, generate
+from generator.stores import StorePlace
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.forms import workflow_folders
@@ -31,12 +33,14 @@ _NEARBY = ("", "*/", "*/*/")
 )
 @options.timeout
 @options.gateway_url_inside
+@options.store
 @options.output("build")
 def command(
     plan_file: Path,
     folder: Path | None,
     timeout: float | None,
     gateway_url_inside: str,
+    store: str,
     output: Path,
 ) -> None:
     """Turn PLAN into ordinary OpenFaaS functions: stack.yaml and a folder for every wrap.
@@ -48,7 +52,8 @@ def command(
     plan = read_plan(plan_file)
     opened = WorkflowFolder.open(folder) if folder else _find(plan, plan_file)
     progress(f"workflow {opened.path}")
-    sources = Sources.read(opened, gateway_url=gateway_url_inside)
+    place = StorePlace.read(store, os.environ)
+    sources = Sources.read(opened, gateway_url=gateway_url_inside, store=place.url)
     stack_file = generate(plan, sources, output, options.seconds(timeout))
     count = len(plan.wraps)
     progress(f"wrote {output}: {count} wrap{'s' * (count > 1)}")

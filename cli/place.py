@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +20,7 @@ from gateway.embedded import EmbeddedGateway
 from gateway.errors import GatewayError
 from gateway.images import ImageStore, images_folder
 from gateway.names import BackendName as Backend
+from generator.stores import StorePlace
 from openfaas.client import Gateway
 from openfaas.credentials import credentials_for, gateway_url
 from openfaas.stack import image_prefix, read_stack
@@ -34,25 +35,27 @@ class Place:
 
     ``local`` is what runs the functions of an embedded gateway, None for the one that `gateway` or
     the environment names. Functions reach that at ``gateway_url_inside``, or where its provider has
-    it.
+    it. ``store`` is the URL of the store for plans whose objects go by one.
     """
 
     gateway: str | None = None
     tls_no_verify: bool = False
     gateway_url_inside: str = ""
     local: Backend | None = None
+    store: str = ""
 
     @contextmanager
     def connect(self) -> Iterator[Launcher]:
         """A launcher there, for the length of the block.
 
-        Raises ``no-gateway``, which offers ``--local``; ``unauthorised``.
+        Raises ``no-gateway``, which offers ``--local``; ``unauthorised``; ``bad-store``.
         """
+        store = StorePlace.read(self.store, os.environ)
         named = nullcontext(gateway_url(self.gateway, os.environ))
         with embedded_gateway(backend=self.local) if self.local else named as url:
             credentials = None if self.local else credentials_for(url, os.environ)
             with Gateway(url, credentials, verify_tls=not self.tls_no_verify) as client:
-                launcher = launcher_on(client, self.gateway_url_inside)
+                launcher = replace(launcher_on(client, self.gateway_url_inside), store=store)
                 try:
                     yield launcher
                 finally:

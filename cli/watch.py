@@ -71,7 +71,7 @@ _RULES = Rules()
 @click.option("--metrics", metavar="URL", help="Where the gateway's metrics are, if not /metrics.")
 @options.timeout
 @options.check
-@place(options.gateway_url_inside)
+@place(options.gateway_url_inside, options.store)
 @options.output("out")
 @options.as_json
 def command(

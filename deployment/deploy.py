@@ -14,6 +14,7 @@ from deployment.postmortem import explained, keep_logs
 from generator.annotations import WORKFLOW, identity
 from generator.fingerprint import unchanged
 from generator.generate import WRAP
+from generator.stores import SECRET
 from openfaas.client import Gateway
 from openfaas.stack import deployment, read_stack
 from workflow.errors import ChironError
@@ -32,12 +33,15 @@ _PARALLEL = 8
 _FURTHER_REMOVALS, _PAUSE_S = 2, 1.0
 
 
-def deploy_stack(gateway: Gateway, stack_file: Path, path: WrapPath = "direct") -> list[str]:
+def deploy_stack(
+    gateway: Gateway, stack_file: Path, path: WrapPath = "direct", store_password: str = ""
+) -> list[str]:
     """Deploy the functions of a generated stack.yaml and wait until they answer.
 
     Supporting functions that run unchanged are left alone. With the path ``gateway`` wraps get no
-    secret to call each other directly with. Where something fails, what was created here is removed
-    again. Returns the functions that were created and not merely updated.
+    secret to call each other directly with. The gateway keeps `store_password` for wraps that need
+    it; where it is empty, it has to have it already. Where something fails, what was created here
+    is removed again. Returns the functions that were created and not merely updated.
     """
     stack = read_stack(stack_file, {})
     existing = {function.name: function for function in gateway.functions()}
@@ -50,6 +54,8 @@ def deploy_stack(gateway: Gateway, stack_file: Path, path: WrapPath = "direct") 
                 gateway.ensure_secret(_DIRECT_SECRET, spec.namespace)
                 own = dict.fromkeys([*spec.secrets, _DIRECT_SECRET])
                 spec = spec.model_copy(update={"secrets": tuple(own)})
+            if store_password and name in wraps and SECRET in spec.secrets:
+                gateway.ensure_secret(SECRET, spec.namespace, store_password)
             if unchanged(spec, existing):
                 continue
             if name not in existing:

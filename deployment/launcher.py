@@ -13,6 +13,7 @@ from deployment.invoke import Answer, Invoker
 from deployment.route import route_of
 from generator.generate import Sources, generate
 from generator.settings import client_timeout_s, wrap_environment
+from generator.stores import NO_STORE, StorePlace
 from openfaas.client import Gateway
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
@@ -42,7 +43,7 @@ class Launcher:
 
     ``left`` are functions that could not be removed after their block: `remove_left` tries again.
     ``gateway_url`` is where functions reach the gateway, where its provider does not tell; ``path``
-    is how wraps call each other.
+    is how wraps call each other; ``store`` is for plans whose objects go by one.
     """
 
     gateway: Gateway
@@ -50,6 +51,7 @@ class Launcher:
     left: set[str] = field(default_factory=set)
     gateway_url: str = ""
     path: WrapPath = "direct"
+    store: StorePlace = NO_STORE
 
     @property
     def one_node(self) -> bool:
@@ -59,7 +61,11 @@ class Launcher:
     def sources(self, folder: WorkflowFolder) -> Sources:
         """The code of `folder`, for functions that reach the gateway from where they run."""
         url_inside = self.gateway_url or self.gateway.info().url_inside
-        return Sources.read(folder, gateway_url=url_inside)
+        return Sources.read(folder, gateway_url=url_inside, store=self.store.url)
+
+    def deploy(self, stack_file: Path) -> list[str]:
+        """Deploy what was generated; which functions were created: see `deploy_stack`."""
+        return deploy_stack(self.gateway, stack_file, self.path, self.store.password)
 
     @contextmanager
     def launch(
@@ -75,7 +81,7 @@ class Launcher:
         with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
             stack_file = generate(plan, sources, Path(scratch) / "build", trace_key=key)
             self.build(stack_file)
-            created = deploy_stack(self.gateway, stack_file, self.path)
+            created = self.deploy(stack_file)
             with (
                 removed_on_failure(self.gateway, created),
                 invoker_for(plan, workflow, self.gateway.url, trace_key=key) as invoker,

@@ -23,6 +23,7 @@ from generator.settings import (
     timeout_s,
     wrap_environment,
 )
+from generator.stores import Needs, needs_of
 from openfaas.handler_folder import STYLES, Style
 from openfaas.handlers import Handler, find_handler, there
 from openfaas.stack import (
@@ -58,7 +59,8 @@ class Sources:
     """The code behind a workflow: its stack.yaml, read, and the handler of every function.
 
     ``prefix`` is the registry that images which name none get, or is empty. ``gateway_url`` is
-    what functions get that do not set it themselves, or is empty.
+    what functions get that do not set it themselves, or is empty. ``store`` is the URL of the store
+    for plans whose path that is, or is empty.
     """
 
     folder: WorkflowFolder
@@ -66,6 +68,7 @@ class Sources:
     handlers: Mapping[str, Handler]
     prefix: str = ""
     gateway_url: str = ""
+    store: str = ""
 
     @classmethod
     def read(
@@ -73,6 +76,7 @@ class Sources:
         folder: WorkflowFolder,
         variables: Mapping[str, str] = os.environ,
         gateway_url: str = "",
+        store: str = "",
     ) -> Sources:
         """The sources of all functions of the workflow in `folder`, checked but not run.
 
@@ -85,7 +89,7 @@ class Sources:
         handlers = {
             name: find_handler(stack, name, folder.path) for name in folder.workflow.functions
         }
-        return cls(folder, stack, handlers, prefix, gateway_url)
+        return cls(folder, stack, handlers, prefix, gateway_url, store)
 
     @property
     def common_variables(self) -> dict[str, str]:
@@ -145,8 +149,8 @@ def generate(
     looks for it, and the workflow's supporting functions as they are. It appears whole or not
     at all, and replaces only a folder that was generated before.
 
-    Raises ``name-taken``, ``environment-conflict``, ``requirements-conflict``, ``not-generated``
-    (`out` has other content), or what `Plan.check_against` raises.
+    Raises ``name-taken``, ``environment-conflict``, ``requirements-conflict``, ``no-store``,
+    ``not-generated`` (`out` has other content), or what `Plan.check_against` raises.
     """
     workflow = sources.folder.workflow
     plan.check_against(workflow)
@@ -155,6 +159,7 @@ def generate(
     place = out.resolve()  # a link stays one, and what it points to is replaced
     marks = {**(marks or {}), KEY_ANNOTATION: trace_key or new_key()}
     allowed = _allowed(plan, sources)
+    needs = needs_of(plan, sources.store)
     draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
     with writing(out):
         draft.mkdir(parents=True)
@@ -162,9 +167,10 @@ def generate(
         functions = {}
         for index, wrap in enumerate(plan.wraps):
             functions[wrap.name] = _stack_function(
-                plan, allowed, index, sources, given_timeout_s, marks
+                plan, allowed, index, sources, needs, given_timeout_s, marks
             )
-            _write_wrap(plan, index, sources, given_timeout_s, draft / wrap.name)
+            target = draft / wrap.name
+            _write_wrap(plan, index, sources, needs.requirements, given_timeout_s, target)
         for name in sources.supporting:
             functions[name] = _copied(sources, name, draft)
         shutil.copytree(TEMPLATES / WRAP, draft / _TEMPLATES / WRAP, ignore=_SKIPPED)
@@ -216,7 +222,12 @@ def _check_target(out: Path) -> None:
 
 
 def _write_wrap(
-    plan: Plan, index: int, sources: Sources, given_timeout_s: float | None, target: Path
+    plan: Plan,
+    index: int,
+    sources: Sources,
+    own_requirements: Iterable[str],
+    given_timeout_s: float | None,
+    target: Path,
 ) -> None:
     workflow = sources.folder.workflow
     names = functions_in(plan.wraps[index], workflow)
@@ -226,7 +237,7 @@ def _write_wrap(
     folders = {name: sources.handlers[name].folder for name in names}
     for name, folder in folders.items():
         shutil.copytree(folder, target / "functions" / name, ignore=_SKIPPED)
-    requirements = merge_requirements(folders)
+    requirements = merge_requirements(folders, own_requirements)
     (target / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements))
     (target / "handler.py").write_text(source)
 
@@ -262,6 +273,7 @@ def _stack_function(
     allowed: Plan,
     index: int,
     sources: Sources,
+    needs: Needs,
     given_timeout_s: float | None,
     marks: Mapping[str, str],
 ) -> StackFunction:
@@ -269,7 +281,7 @@ def _stack_function(
     names = functions_in(wrap, sources.folder.workflow)
     requests, limits = _resources(wrap, sources)
     run = wrap_environment(allowed, allowed.wraps[index], given_timeout_s)
-    settings = run | {KEY_VARIABLE: marks[KEY_ANNOTATION]}
+    settings = run | {KEY_VARIABLE: marks[KEY_ANNOTATION], **needs.variables}
     if index == 0 and plan.orchestrator != "client":
         settings |= _sized_for(sources.folder)
     return StackFunction(
@@ -281,7 +293,9 @@ def _stack_function(
         | NATIVE_THREADS
         | merge_environments(wrap.name, sources.variables(names), sources.styles, settings),
         secrets=tuple(
-            dict.fromkeys(s for name in names for s in sources.stack.functions[name].secrets)
+            dict.fromkeys(
+                [*(s for n in names for s in sources.stack.functions[n].secrets), *needs.secrets]
+            )
         ),
         annotations={**annotate(plan, index, sources.folder.workflow), **marks},
         limits=limits,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from openfaas.handler_folder import Style
+from openfaas.handler_folder import Style, parse_line
 from openfaas.handlers import read_requirements
 from scheduler.conflict_rules import excluding, variable_conflicts
 from scheduler.folder_settings import wanted
@@ -34,8 +34,10 @@ def merge_environments(
     return merged | dict(own)
 
 
-def merge_requirements(folders: Mapping[str, Path]) -> list[str]:
+def merge_requirements(folders: Mapping[str, Path], own: Iterable[str] = ()) -> list[str]:
     """All requirements of the functions in `folders` (name -> handler folder), each once, sorted.
+
+    Those that the wrap itself has, `own`, are among them.
 
     Raises ``bad-requirement`` where a line is no requirement; ``requirements-conflict`` where no
     version of a package suits two functions: they cannot share a wrap.
@@ -45,6 +47,7 @@ def merge_requirements(folders: Mapping[str, Path]) -> list[str]:
         for function, folder in sorted(folders.items())
         for requirement in read_requirements(function, folder)
     ]
+    needs += [("the store", parse_line(line)) for line in own]
     for pair, reason in excluding(needs):
         raise ChironError(
             "requirements-conflict",

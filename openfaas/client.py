@@ -132,16 +132,17 @@ class Gateway:
                 raise ChironError("not-removed", message, functions=(name,), status=504)
             time.sleep(_INTERVAL_S)
 
-    def ensure_secret(self, name: str, namespace: str = "") -> None:
-        """Have the gateway keep a secret `name`: a random one, where there is none."""
+    def ensure_secret(self, name: str, namespace: str = "", value: str = "") -> None:
+        """Have the gateway keep `value` as the secret `name`; a random one, where there is none."""
         within = {"namespace": namespace} if namespace else {}
         path, what = "/system/secrets", f"secret {name}"
         known = self._parsed(
             list[SecretName], self._system("GET", path, what=what, params=within).content
         )
-        if all(secret.name != name for secret in known):
-            body = {"name": name, "value": secrets.token_hex(32), **within}
-            self._system("POST", path, what=what, json=body)
+        there = any(secret.name == name for secret in known)
+        if value or not there:
+            body = {"name": name, "value": value or secrets.token_hex(32), **within}
+            self._system("PUT" if there else "POST", path, what=what, json=body)
 
     def invoke(
         self,

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deployment.deploy import deploy_stack, remove_outdated, removed_on_failure
+from deployment.deploy import remove_outdated, removed_on_failure
 from deployment.launcher import Launcher, invoker_for
 from deployment.measure import Checked, Measurement, checked_payloads, measure
 from generator.annotations import ASKED, SOURCE
 from generator.fingerprint import digest, source_of
 from generator.generate import Sources, generate
+from generator.stores import require_store
 from profiler.calibrate import calibrate
 from profiler.profile import profile as profile_functions
 from scheduler.choices import Choices
@@ -63,7 +64,8 @@ class DeploymentRequest:
 
         By them `chiron watch` tells whether it is still what the user wrote and asked for.
         """
-        asked = (dump(self.choices), str(self.slo_ms), str(self.timeout_s))
+        asked = [dump(self.choices), str(self.slo_ms), str(self.timeout_s)]
+        asked += [sources.store] if sources.store else []
         return {SOURCE: source_of(sources), ASKED: digest(asked)}
 
     def checked(self, profile: Profile, progress: Progress) -> list[Checked]:
@@ -86,6 +88,7 @@ def deploy(
     """
     request.folder.payloads()  # what is wrong there is better known before anything is measured
     sources = launcher.sources(request.folder)
+    require_store(request.choices.path, sources.store)
     plan, profile = find_plan(request, launcher, out, progress)
     checked = request.checked(profile, progress)
     marks = request.marks(sources)
@@ -93,7 +96,7 @@ def deploy(
     count = len(plan.wraps)
     progress(f"building and deploying {count} wrap{'s' * (count > 1)}")
     launcher.build(stack_file)
-    created = deploy_stack(launcher.gateway, stack_file)
+    created = launcher.deploy(stack_file)
     workflow, url = request.folder.workflow, launcher.gateway.url
     with (
         removed_on_failure(launcher.gateway, created),

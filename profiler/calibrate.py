@@ -77,7 +77,7 @@ def calibrate(
     rounds
         How often every plan is timed at most.
     paths
-        By which objects are sent to other wraps: ``store`` only where wraps have one.
+        By which objects are sent to other wraps, beside the store of `launcher`, if it has one.
     progress
         Told in a few words what is being done.
 
@@ -88,6 +88,8 @@ def calibrate(
     Chiron (SC'23), equations (1)-(4) and Table 2.
     """
     say = progress or (lambda _: None)
+    if launcher.store.url:
+        paths = (*paths, "store")
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-calibrate-"))
         folder = write_folder(Path(scratch))

@@ -10,8 +10,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -19,7 +22,9 @@ from hypothesis import HealthCheck, settings
 
 from cli.place import build_local
 from deployment.launcher import Launcher
+from evaluation.runtime import servers
 from gateway.embedded import EmbeddedGateway
+from generator.stores import StorePlace
 from openfaas.client import Gateway
 from predictor.compiling import kernel
 from profiler.function_profile import mixed
@@ -343,3 +348,86 @@ def plan_by_hand() -> Callable[..., Plan]:
         return Plan(format=2, wraps=made, cpus=len(made), **{**known, **fields})
 
     return make
+
+
+@dataclass
+class RunningStore:
+    """A real store that tests share, and what is in it; each test leaves it empty."""
+
+    place: StorePlace
+    names: Callable[[], list[str]]
+    lose_all: Callable[[], None]
+
+
+@contextmanager
+def _redis() -> Iterator[RunningStore]:
+    redis = pytest.importorskip("redis", reason="redis-py is missing: pip install redis==5.2.1")
+    with servers.redis() as place, redis.Redis.from_url(place.url, password=place.password) as own:
+        yield RunningStore(place, lambda: sorted(map(bytes.decode, own.keys())), own.flushall)
+
+
+@contextmanager
+def _s3(place: StorePlace) -> Iterator[RunningStore]:
+    from minio import Minio  # takes a quarter of a second
+
+    url = urlsplit(place.url)
+    bucket = url.path.strip("/")
+    own = Minio(
+        endpoint=url.netloc.partition("@")[2],
+        access_key=url.username,
+        secret_key=place.password,
+        secure=False,
+    )
+    if not own.bucket_exists(bucket):
+        own.make_bucket(bucket)
+
+    def names() -> list[str]:
+        return sorted(str(e.object_name) for e in own.list_objects(bucket, recursive=True))
+
+    def lose_all() -> None:
+        for name in names():
+            own.remove_object(bucket, name)
+
+    yield RunningStore(place, names, lose_all)
+
+
+@contextmanager
+def _minio() -> Iterator[RunningStore]:
+    with servers.minio() as place, _s3(place) as running:
+        yield running
+
+
+@contextmanager
+def _moto() -> Iterator[RunningStore]:
+    """The S3 of a library for tests, which takes any password."""
+    from moto.server import ThreadedMotoServer  # takes half a second
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        with _s3(StorePlace(f"s3://key@{host}:{port}/objects", "password")) as running:
+            yield running
+    finally:
+        server.stop()
+
+
+_STORES = {"redis": _redis, "minio": _minio, "moto": _moto}
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param("redis", marks=pytest.mark.redis),
+        pytest.param("minio", marks=pytest.mark.minio),
+        "moto",
+    ],
+)
+def store(request: pytest.FixtureRequest) -> Iterator[RunningStore]:
+    """Each kind of store."""
+    with ExitStack() as stack:
+        try:
+            running = stack.enter_context(_STORES[request.param]())
+        except ChironError as error:
+            pytest.skip(error.message)
+        yield running

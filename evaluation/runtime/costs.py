@@ -32,6 +32,7 @@ from evaluation.runtime.deployed import (
     workflows,
 )
 from evaluation.runtime.handlers import large, noop, spawning
+from evaluation.runtime.pairs import tcp_pair
 from evaluation.runtime.rounds import Figure, Part, Probe, Quantity, Round, interleaved, starts
 from templates import TEMPLATES
 
@@ -96,7 +97,7 @@ def _noop_probes(launcher: Launcher) -> Iterator[list[Probe]]:
             return stack.enter_context(closing(client))
 
         stack.enter_context(functions(launcher, {_NOOP: noop, _SPAWNING: spawning}))
-        echo_ms = stack.enter_context(echoing(*_tcp_pair()))
+        echo_ms = stack.enter_context(echoing(*tcp_pair()))
         found: list[Probe] = [
             lambda: {"echo": echo_ms()},
             partial(_latency, "bare", opened(direct(url, _NOOP)), _REQUEST),
@@ -206,15 +207,6 @@ def echoing(ours: socket.socket, theirs: socket.socket) -> Iterator[Callable[[],
         theirs.close()
         echo_ms()
         yield echo_ms
-
-
-def _tcp_pair() -> tuple[socket.socket, socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        ours = socket.create_connection(listener.getsockname())
-        theirs, _ = listener.accept()
-    for each in (ours, theirs):
-        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return ours, theirs
 
 
 # 10 MB on the way, beside copying them once from one process to another, through a pipe

@@ -20,6 +20,7 @@ import psutil
 from deployment.deploy import WrapPath, deploy_stack, remove_all, removed_on_failure
 from deployment.launcher import Launcher
 from generator.generate import Sources
+from generator.stores import NO_STORE, StorePlace
 from profiler.sandbox import find_sandbox
 from scheduler.layout import over_stages
 from workflow.asl import parse_states
@@ -45,12 +46,21 @@ _TIMEOUT_S = 60.0
 
 
 class Shape(NamedTuple):
-    """A workflow, the plan that it is deployed as, and how its wraps call each other."""
+    """A workflow, the plan that it is deployed as, and how its wraps call each other.
+
+    ``store`` is by what their objects go, if the plan says so.
+    """
 
     name: str
     workflow: Workflow
     plan: Plan
     path: WrapPath
+    store: StorePlace = NO_STORE
+
+    def by(self, store: StorePlace) -> Shape:
+        """The same, but that objects go by `store`."""
+        plan = self.plan.model_copy(update={"path": "store"})
+        return self._replace(plan=plan, store=store)
 
 
 def shape(
@@ -153,7 +163,7 @@ def workflows(
         deployed = {}
         for shape in shapes:
             folder = WorkflowFolder(scratch, shape.workflow)
-            its = replace(launcher, path=shape.path)
+            its = replace(launcher, path=shape.path, store=shape.store)
             launched = stack.enter_context(its.launch(shape.workflow, folder, shape.plan))
             deployed[shape.name] = DeployedWorkflow(
                 shape.plan.wraps[0].name, launched.trace_key, Sources.read(folder, {})

@@ -15,6 +15,7 @@ from wrap.engine import Engine
 from wrap.errors import TaskError
 from wrap.loop import Loop
 from wrap.messages import Ident, Request, Result
+from wrap.objects import Object
 from wrap.route import Route
 from wrap.runtime import Mechanism, Runtime
 from wrap.threads import ThreadPool
@@ -70,7 +71,7 @@ def run(transport: Transport) -> set[int]:
 
     part = WRAP.graph.part(WRAP.place_of, {REMOTE})
     deadline = time.monotonic() + BOUND_S
-    execution.Execution(runtime, Engine(part), {None: "a"}, IDENT, deadline, reply).start()
+    execution.Execution(runtime, Engine(part), {None: Object("a")}, IDENT, deadline, reply).start()
     outcome = outcomes.get(timeout=2 * BOUND_S)
     if isinstance(outcome, TaskError):
         raise outcome

@@ -3,7 +3,7 @@
 It costs nothing itself: the text is there when it is imported.
 """
 
-TEXTS = {str(size): "x" * size for size in (1, 1_000_000, 10_000_000, 100_000_000)}
+TEXTS = {str(size): "x" * size for size in (1, 1_000, 1_000_000, 10_000_000, 100_000_000)}
 #: Longer ones are no question; to look them up would be to hash all of them.
 _LONGEST = max(map(len, TEXTS))
 

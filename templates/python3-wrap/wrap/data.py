@@ -58,6 +58,11 @@ class Data:
         """The bytes of all of them."""
         return sum(each.size for each in self._objects.values())
 
+    @property
+    def missing(self) -> list[Object]:
+        """Those of which only the names have come."""
+        return [each for each in self._objects.values() if each.missing]
+
     def __contains__(self, key: object) -> bool:
         return key in self._objects
 

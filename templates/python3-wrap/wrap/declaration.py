@@ -190,6 +190,13 @@ class Wrap:
         return found
 
     @cached_property
+    def needed(self) -> set[Key]:
+        """The tasks whose objects are needed here: by its own tasks, or for the output."""
+        sources = [self.inputs[task] for task in self.tasks]
+        sources += [self.entry.output] if self.entry is not None else []
+        return {key for source in sources for key in keys(source)}
+
+    @cached_property
     def places_of(self) -> dict[int, list[Place]]:
         """Where each task may run, as the entry wrap knows it."""
         found: dict[int, list[Place]] = {}

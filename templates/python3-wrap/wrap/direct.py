@@ -12,7 +12,7 @@ from wrap.errors import TaskError
 from wrap.line import Message, Received
 from wrap.lines import Lines
 from wrap.loop import Loop
-from wrap.messages import Request, Result
+from wrap.messages import Ident, Request, Result
 from wrap.remote import OK, Gateway, failure, results_of
 from wrap.replicas import Replicas
 from wrap.shared import Shared
@@ -85,6 +85,9 @@ class Direct:
     ) -> tuple[int, bytes, str]:
         """As `wrap.transport.Transport.forward` says: a whole request goes through the gateway."""
         return self._gateway.forward(wrap, body, headers, deadline)
+
+    def release(self, execution: Ident) -> None:
+        """As `wrap.transport.Transport.release` says: there is nothing."""
 
 
 def answered(wrap: str, answer: Received, request: Request, asked: float) -> list[Result]:

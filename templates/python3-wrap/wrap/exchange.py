@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from wrap.declaration import Wrap
 from wrap.direct import Direct
-from wrap.frames import Frame
+from wrap.frames import Frame, Unsent
 from wrap.line import Message, Received
 from wrap.loop import Loop, Timer
-from wrap.objects import Object
+from wrap.objects import Object, received
 from wrap.shared import Shared
 from wrap.transport import GRACE_S
 
 if TYPE_CHECKING:
+    from wrap.engine import Key
     from wrap.errors import TaskError
     from wrap.execution import Execution
     from wrap.messages import Result
@@ -152,11 +153,13 @@ class Peers:
         self.routes = routes
         self.wanted = wanted
         self._wrap = exchange.wrap
+        #: How often a store is being given objects that are to be sent then.
+        self._storing = 0
 
     @property
     def waiting(self) -> bool:
         """Whether the execution has not ended though all tasks here have."""
-        return False
+        return self._storing > 0
 
     def needs(self, task: int) -> bool:
         """Whether the object of a task of another wrap is needed here, or only its end."""
@@ -169,22 +172,30 @@ class Peers:
     def close(self) -> None:
         """The execution has ended here."""
 
-    def gave(self, number: int, results: Iterable[Result], last: bool) -> None:
-        """Send what tasks gave to those that wait for it.
+    def gave(self, execution: Execution, results: Iterable[Result], last: bool) -> None:
+        """Send what tasks gave to those that wait for it, when a store has it if that is the path.
 
         What the home gets of the `last` ones stays in the results, which are its answer.
         """
         given: dict[str, dict[int, Object | None]] = {}
+        crossing: dict[Key, Object] = {}
         for result in results:
             takers = dict(self._wrap.takers[result.task])
             if result.task in self.wanted:
                 takers[self.home] = True
             output, result.output = result.output, None
             for to, needed in takers.items():
+                if to != self._wrap.name and needed and output is not None:
+                    crossing[result.task] = output
                 if to == self.home and last:
                     result.output = output if needed else None
                 elif to != self._wrap.name:
                     given.setdefault(to, {})[result.task] = output if needed else None
+        self._storing += 1
+        execution.stored(crossing, partial(self._send_all, execution.ident.number, given))
+
+    def _send_all(self, number: int, given: Mapping[str, Given]) -> None:
+        self._storing -= 1
         for to, objects in given.items():
             self.send(number, to, objects)
 
@@ -212,8 +223,13 @@ class Peers:
         by = to if tries < 2 else self.home
         if tries > 2 or by == self._wrap.name:
             return  # the home looks after a wrap that it has lost
-        named = [[task, each and each.content_type] for task, each in given.items()]
-        frames = [each.unsent() for each in given.values() if each is not None]
+        named, frames = list[tuple[int, list[str] | None]](), list[Unsent]()
+        for task, each in given.items():
+            described = None
+            if each is not None:
+                described, frame = each.unsent()
+                frames.append(frame)
+            named.append((task, described))
         message = Message(OBJECTS, [number, to, named], frames)
 
         def sent(answer: Received | None) -> None:
@@ -227,9 +243,9 @@ def given_in(named: Sequence[Any], content: Sequence[Frame | Shared]) -> dict[in
     """The objects of a message. Raises ValueError or TypeError where it is none."""
     frames = iter(content)
     given: dict[int, Object | None] = {}
-    for task, kind in named:
-        frame = None if kind is None else next(frames, None)
-        if frame is None and kind is not None:
+    for task, described in named:
+        frame = None if described is None else next(frames, None)
+        if frame is None and described is not None:
             raise ValueError("an object is missing")
-        given[int(task)] = None if frame is None else Object(frame, str(kind))
+        given[int(task)] = None if frame is None else received(frame, described)
     return given

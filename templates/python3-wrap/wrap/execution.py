@@ -16,11 +16,12 @@ import math
 import select
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from wrap import storing
 from wrap import task as tasks
 from wrap.data import Data
 from wrap.engine import MAIN, Call, Engine, Key, Step
@@ -163,6 +164,12 @@ class Execution:
 
         The thread of `turn`, if that is the calling one, runs tasks itself where it can.
         """
+        if missing := self.data.missing:
+            self.event(self._in_a_thread, partial(self._fetch, missing, self._start))
+        else:
+            self._start(turn)
+
+    def _start(self, turn: Run | None = None) -> None:
         self.event(self._wake_at, self._deadline)
         if self._part.processes:
             self._runtime.mechanism.admit(self._admit)
@@ -180,8 +187,10 @@ class Execution:
         return self._outcome is not None
 
     def arrived(self, given: Given) -> None:
-        """Other wraps' objects have come."""
-        self.event(lambda: self._start_here(self._arrived(given)))
+        """Other wraps' objects have come, or the names of those that a store has."""
+        objects = [each for each in given.values() if each is not None]
+        take_in = lambda: self._start_here(self._arrived(given))  # noqa: E731
+        self.event(self.fetched, objects, take_in)
 
     def took(self, results: list[Result]) -> None:
         """Another wrap has answered; while an event is handled."""
@@ -191,6 +200,40 @@ class Execution:
     def cancel(self) -> None:
         """The home is gone, or wants it no more."""
         self.event(_raise, CANCELLED)
+
+    def fetched(self, objects: Iterable[Object], then: Callable[[], None]) -> None:
+        """Go on when all of `objects` are here; while an event is handled."""
+        missing = [each for each in objects if each.missing]
+        if missing:
+            self._in_a_thread(partial(self._fetch, missing, partial(self.event, then)))
+        else:
+            then()
+
+    def stored(self, objects: Mapping[Key, Object], then: Callable[[], None]) -> None:
+        """Go on when the store has all of `objects`, if there is one; while an event is handled."""
+        if objects and self._runtime.store is not None:
+            self._in_a_thread(partial(self._store, objects, partial(self.event, then)))
+        else:
+            then()
+
+    def _in_a_thread(self, work: Callable[[], None]) -> None:
+        self._runtime.threads.start(work)
+
+    def _fetch(self, missing: Iterable[Object], then: Callable[[], None]) -> None:
+        try:
+            storing.get(self._runtime.store, missing, self._deadline)
+        except TaskError as error:
+            self.event(_raise, error)
+        else:
+            then()
+
+    def _store(self, objects: Mapping[Key, Object], then: Callable[[], None]) -> None:
+        try:
+            storing.put(self._runtime.store, self.ident.number, objects, self._deadline)
+        except TaskError as error:
+            self.event(_raise, error)
+        else:
+            then()
 
     def moved(self, name: str, address: str) -> list[int] | None:
         """Another wrap is elsewhere now; what is here, or None where it is over."""
@@ -244,7 +287,7 @@ class Execution:
             self._engine.ended(result.task, result.output)
         self._results += results
         if self.peers is not None:
-            self.peers.gave(self.ident.number, results, last=True)
+            self.peers.gave(self, results, last=True)
 
     def _begin(self) -> None:
         self._start_here(self._first())
@@ -309,7 +352,8 @@ class Execution:
     def _ends_at_once(self) -> bool:
         """Whether there is nothing to be ended and a small answer: either may take time."""
         running = self._taken or self._runs or callable(self._outcome)
-        return not running and not self.ident.watch.traced and self.data.size <= _SMALL
+        quick = self._runtime.store is None and not running
+        return quick and not self.ident.watch.traced and self.data.size <= _SMALL
 
     def _finish(self) -> None:
         """End what is still running, give back what was taken, and answer."""
@@ -556,7 +600,7 @@ class Execution:
             # One may begin another one whose result is here already.
             steps.append(self._noted(self._engine.ended(result.task, output)))
         if self.peers is not None:
-            self.peers.gave(self.ident.number, given, last=not self._engine.left)
+            self.peers.gave(self, given, last=not self._engine.left)
         return self._do(self._engine.together(steps)) if steps else []
 
     def _failure(self, number: int, error: TaskError) -> Result:

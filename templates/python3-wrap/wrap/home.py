@@ -15,10 +15,11 @@ from wrap.errors import TaskError
 from wrap.exchange import BEGIN, MOVED, Exchange, Peers
 from wrap.line import Message, Received
 from wrap.lines import Asked
-from wrap.messages import Request
+from wrap.messages import Request, Result
 from wrap.objects import Object
 from wrap.recovery import to_run_again
 from wrap.remote import OK
+from wrap.storing import outputs
 from wrap.threads import ThreadPool
 from wrap.transport import GRACE_S
 
@@ -66,7 +67,16 @@ class Home(Peers):
     @property
     def waiting(self) -> bool:
         """Whether a wrap has not answered, or an object has not come."""
-        return bool(self._open or self._losing) or not self.wanted <= self._execution.here
+        missing = not self.wanted <= self._execution.here
+        return bool(self._open or self._losing) or missing or super().waiting
+
+    @property
+    def crossing(self) -> set[Key]:
+        """What goes from wrap to wrap: tasks whose objects do, and None where the request does."""
+        tasks: set[Key] = {task for task, to in self._wrap.takers.items() if any(to.values())}
+        tasks |= self.wanted - self._wrap.tasks.keys()
+        remote = (task for its in self._wrap.remotes.values() for task in its)
+        return tasks | {None for task in remote if None in keys(self._wrap.inputs[task])}
 
     def start(self, execution: Execution) -> None:
         """Have all other wraps take part."""
@@ -118,8 +128,13 @@ class Home(Peers):
             self._lose(name, partial(self._turn_to_another, name, request))
         else:
             results = answered(name, answer, request, asked)
-            del self._open[name]
-            self._execution.took(results)
+            self._execution.fetched(
+                outputs(results).values(), partial(self._has_answered, name, results)
+            )
+
+    def _has_answered(self, name: str, results: list[Result]) -> None:
+        del self._open[name]
+        self._execution.took(results)
 
     def _lose(self, name: str, find: Callable[[], None]) -> None:
         """Go on without a wrap until there is one in its place."""

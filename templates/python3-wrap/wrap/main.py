@@ -37,6 +37,8 @@ from wrap.settings import GATEWAY_URL, TRACE_KEY, Settings
 from wrap.sink import TTL_S, Sink
 from wrap.spawner import Spawner
 from wrap.spill import Disk
+from wrap.stores import Store, store_of
+from wrap.storing import ByStore
 from wrap.threads import ThreadPool
 from wrap.transport import GRACE_S, Transport
 from wrap.zygote import Zygote
@@ -72,10 +74,13 @@ def main(arguments: list[str], image: Path) -> NoReturn:
         if arguments[:1] == [_ZYGOTE]:
             _be_zygote(wrap, functions, socket.socket(fileno=int(arguments[1])))
             sys.exit(0)
+        store = (
+            store_of(settings.store_url, settings.store_password) if settings.store_url else None
+        )
         sockets = serving.listen(os.environ)
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    _serve(settings, wrap, functions, mechanism, sockets, image)
+    _serve(settings, wrap, functions, mechanism, store, sockets, image)
 
 
 def _serve(
@@ -83,6 +88,7 @@ def _serve(
     wrap: Wrap,
     functions: dict[str, Function],
     mechanism: Mechanism,
+    store: Store | None,
     sockets: Sequence[socket.socket],
     image: Path,
 ) -> NoReturn:
@@ -101,14 +107,17 @@ def _serve(
     sink = _sink(settings, loop, threads)
     transport: Transport = gateway
     exchange = lender = listener = None
-    if settings.direct_key and wrap.path == "auto":
+    if settings.direct_key and wrap.path != "gateway":
         listener = _listener(settings, wrap, longest, loop, threads, sink)
         transport = direct = Direct(gateway, settings.direct_key, longest, loop, threads)
         if listener is not None and not wrap.instances:
             if wrap.remotes:
                 exchange = Exchange(wrap, direct, loop, listener.address)
-            after_s = settings.lend_after_s
-            lender = Lender(direct, wrap.name, listener.address, after_s, threads)
+            if wrap.path == "auto":
+                after_s = settings.lend_after_s
+                lender = Lender(direct, wrap.name, listener.address, after_s, threads)
+    if store is not None:
+        transport = ByStore(wrap, transport, store)
     runtime = Runtime(
         wrap,
         functions,
@@ -122,6 +131,7 @@ def _serve(
         exchange,
         lender,
         sink,
+        store,
     )
     if listener is not None:
         listener.serve(Member(runtime, exchange))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from wrap import storing
 from wrap.direct import ANSWER, CALL
 from wrap.engine import Engine, Key, given_to
 from wrap.errors import TaskError
@@ -106,7 +107,15 @@ class Member:
         """Run what another wrap asks for, and give all of it back."""
         runtime, arrived = self._runtime, time.monotonic()
 
+        deadline = arrived + min(runtime.wrap.timeout_s, seconds)
+
         def ended(_: Execution | None, outcome: Outcome) -> None:
+            try:
+                if not isinstance(outcome, TaskError):
+                    outputs = storing.outputs(outcome)
+                    storing.put(runtime.store, asked.ident.number, outputs, deadline)
+            except TaskError as error:
+                outcome = error
             line.send(self._answer(outcome, arrived))
             self._answering.discard(line)
 
@@ -115,7 +124,6 @@ class Member:
         except TaskError as error:
             ended(None, error)
             return
-        deadline = arrived + min(runtime.wrap.timeout_s, seconds)
         Execution(runtime, engine, asked.objects, asked.ident, deadline, ended).start(own_run())
 
     def _begun(self, exchange: Exchange, line: Line, message: Received) -> None:

@@ -2,7 +2,7 @@
 
 The same frames cross the socket to a further process and the HTTP body to another wrap, but that
 large objects are in shared memory between processes. Objects are frames of their own, never inside
-JSON and never pickles.
+JSON and never pickles. Of one that a store has, the header has the name, and its frame is empty.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from wrap.engine import Key
 from wrap.frames import Frame, Unsent
-from wrap.objects import Object
+from wrap.objects import Object, received
 from wrap.probe import Tick
 from wrap.shared import Shared
 
@@ -89,14 +89,16 @@ class Request:
 
     def frames(self) -> list[Unsent]:
         """A header, then every distinct object once, as another wrap gets them."""
-        return [self._header(), *(each.unsent() for each in self.objects.values())]
+        unsent = [(key, *each.unsent()) for key, each in self.objects.items()]
+        objects = [(key, *described) for key, described, _ in unsent]
+        return [self._header(objects), *(frame for _, _, frame in unsent)]
 
     def frames_within(self) -> list[Unsent | Shared]:
         """The same for another process of this wrap."""
-        return [self._header(), *(each.unsent_within() for each in self.objects.values())]
-
-    def _header(self) -> str:
         objects = [(key, each.content_type) for key, each in self.objects.items()]
+        return [self._header(objects), *(each.unsent_within() for each in self.objects.values())]
+
+    def _header(self, objects: Sequence[tuple[Key | str, ...]]) -> str:
         return _encode(
             (
                 *(self.ident.watch, self.ident.mark, self.ident.number, self.tasks, objects),
@@ -110,8 +112,8 @@ class Request:
         try:
             watch, mark, number, tasks, named, gives, rest, alone, process = _decoded(next(frames))
             objects = {
-                None if key is None else int(key): Object(next(frames), str(content_type))
-                for key, content_type in named
+                None if key is None else int(key): received(next(frames), described)
+                for key, *described in named
             }
         except StopIteration:
             return None
@@ -157,14 +159,19 @@ class Result:
 
     def frames(self) -> list[Unsent]:
         """A header and the output, empty where there is none, as another wrap gets them."""
-        return [self._header(), "" if self.output is None else self.output.unsent()]
+        if self.output is None:
+            return [self._header(None), ""]
+        described, frame = self.output.unsent()
+        return [self._header(described), frame]
 
     def frames_within(self) -> list[Unsent | Shared]:
         """The same for another process of this wrap."""
-        return [self._header(), "" if self.output is None else self.output.unsent_within()]
+        if self.output is None:
+            return [self._header(None), ""]
+        return [self._header([self.output.content_type]), self.output.unsent_within()]
 
-    def _header(self) -> str:
-        fields = vars(self) | {"output": self.output and self.output.content_type}
+    def _header(self, output: list[str] | None) -> str:
+        fields = vars(self) | {"output": output}
         return _encode(list(fields.values()))
 
     @classmethod
@@ -174,7 +181,7 @@ class Result:
         for header, content in zip(frames[::2], frames[1::2], strict=True):
             result = cls(*_decoded(header))
             if result.output is not None:
-                result.output = Object(content, str(result.output))
+                result.output = received(content, cast(list[str], result.output))
             results.append(result)
         return results
 

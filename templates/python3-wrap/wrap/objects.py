@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from wrap.frames import Unsent, unsent
@@ -18,6 +19,8 @@ from wrap.spill import Spilled
 JSON, TEXT, BYTES = "application/json", "text/plain; charset=utf-8", "application/octet-stream"
 #: Objects from so many bytes on cross to other processes as shared memory.
 SHARED_FROM = 1 << 17
+#: In the place of what only a store has.
+_MISSING = bytearray()
 #: Answers up to so many bytes are read to find out what they are.
 _PARSED = 1 << 16
 #: What knows itself how it is read.
@@ -33,15 +36,30 @@ class Object:
         Bytes, or a text that stands for its UTF-8.
     content_type
         Empty where nobody has said it.
+    stored
+        The name under which a store has it, by which it goes to other wraps; empty where none has.
     """
 
-    __slots__ = ("_value", "content_type")
+    __slots__ = ("_value", "content_type", "stored")
 
     def __init__(
-        self, value: str | bytes | bytearray | memoryview | Shared, content_type: str = ""
+        self,
+        value: str | bytes | bytearray | memoryview | Shared,
+        content_type: str = "",
+        stored: str = "",
     ) -> None:
         self._value: str | bytes | bytearray | memoryview | Shared | Spilled = value
         self.content_type = content_type
+        self.stored = stored
+
+    @property
+    def missing(self) -> bool:
+        """Whether only its name has come, and the store has its bytes."""
+        return self._value is _MISSING
+
+    def fill(self, value: bytes) -> None:
+        """Take what the store has of it."""
+        self._value = value
 
     @property
     def size(self) -> int:
@@ -88,8 +106,16 @@ class Object:
             return value.view()
         return value.encode() if isinstance(value, str) else memoryview(value)
 
-    def unsent(self) -> Unsent:
-        """It as a frame for another wrap."""
+    def unsent(self) -> tuple[list[str], Unsent]:
+        """It for another wrap: what the message says of it, and its frame.
+
+        Where a store has it, its name goes there, and the frame is empty.
+        """
+        if stored := self.stored:  # which another thread may set just now
+            return [self.content_type, stored], ""
+        return [self.content_type], self._frame()
+
+    def _frame(self) -> Unsent:
         value = self._value
         return unsent(value) if isinstance(value, str) else self.view()
 
@@ -103,7 +129,7 @@ class Object:
                 shared = Shared.of(value)
                 self._replace(value, shared)
                 return shared
-        return value if isinstance(value, Shared) else self.unsent()
+        return value if isinstance(value, Shared) else self._frame()
 
     def _replace(self, old: object, value: str | bytes | Shared) -> None:
         """Have it in another form, unless another thread has spilled it meanwhile."""
@@ -135,6 +161,12 @@ class Object:
             return value[:_PARSED].encode(), value[-_PARSED:].encode()
         view = self.view()
         return bytes(view[:_PARSED]), bytes(view[-_PARSED:])
+
+
+def received(frame: bytes | bytearray | memoryview | Shared, described: Sequence[Any]) -> Object:
+    """The object of a message from another wrap: see `Object.unsent`."""
+    content_type, *stored = map(str, described)
+    return Object(_MISSING, content_type, *stored) if stored else Object(frame, content_type)
 
 
 def is_json(text: str) -> bool:

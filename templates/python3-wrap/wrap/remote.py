@@ -11,7 +11,7 @@ import urllib3
 
 from wrap import frames
 from wrap.errors import TaskError
-from wrap.messages import Request, Result
+from wrap.messages import Ident, Request, Result
 from wrap.redaction import redacted
 from wrap.shared import Shared
 from wrap.transport import GRACE_S
@@ -109,6 +109,9 @@ class Gateway:
         if response.status != OK and _told(response.data) is None:
             raise failure(wrap, response.status, response.data)
         return response.status, response.data, response.headers.get("Content-Type", "")
+
+    def release(self, execution: Ident) -> None:
+        """As `wrap.transport.Transport.release` says: there is nothing."""
 
     def _request(
         self, wrap: str, body: _Body | bytes, headers: Mapping[str, str], seconds: float

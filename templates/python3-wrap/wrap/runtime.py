@@ -13,6 +13,7 @@ from wrap.mechanisms import Mechanism
 from wrap.route import Route
 from wrap.sandbox import MemoryKills
 from wrap.sink import Sink
+from wrap.stores import Store
 from wrap.threads import ThreadPool
 from wrap.transport import Transport
 
@@ -24,6 +25,7 @@ class Runtime:
     ``most_request`` is how many bytes a request may have; None where all that came may be run.
     ``exchange`` is None where wraps do not take part in each other's executions, ``lender`` where
     no other replica of the wrap may run what waits here.
+    ``store`` is by what objects get to and from other wraps, None where that is by messages.
     """
 
     wrap: Wrap
@@ -38,4 +40,5 @@ class Runtime:
     exchange: Exchange | None = None
     lender: Lender | None = None
     sink: Sink | None = None
+    store: Store | None = None
     memory_kills: MemoryKills = field(default_factory=MemoryKills)

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from flask import Flask, Response, request
 
-from wrap import frames
+from wrap import frames, storing
 from wrap.declaration import Entry
 from wrap.engine import Engine, Key, Part, keys
 from wrap.errors import TaskError
@@ -35,7 +35,9 @@ from wrap.remote import (
 )
 from wrap.runtime import Runtime
 from wrap.serving import ARRIVED, LATER, LargeBody
+from wrap.stores import Store
 from wrap.timeline import timeline
+from wrap.transport import GRACE_S
 
 #: What the header of a trace may ask for behind the key: a probe beside each handler, whose ticks
 #: are in the timeline; the CPU-speed probe before and after each, whose times are.
@@ -138,6 +140,12 @@ def _execute(
         except Exception as error:  # no memory for the answer
             response = _failed(runtime, _lack(error), arrived)
         later(response)
+        runtime.transport.release(ident)
+        if home is not None and runtime.store is not None:
+            names = [storing.name_of(ident.number, key) for key in home.crossing]
+            storing.delete(runtime.store, names)
+            if isinstance(outcome, TaskError):  # what still runs elsewhere may put more there
+                _delete_later(runtime, runtime.store, names, deadline + GRACE_S)
 
     later = request.environ[LATER]()
     execution = Execution(runtime, engine, objects, ident, deadline, reply, home)
@@ -146,6 +154,13 @@ def _execute(
         execution.event(home.start, execution)
     execution.start()
     return Response()
+
+
+def _delete_later(runtime: Runtime, store: Store, names: list[str], when: float) -> None:
+    def delete() -> None:
+        runtime.threads.start(partial(storing.delete, store, names))
+
+    runtime.loop.call_at(when, delete)
 
 
 def _workflow(runtime: Runtime, whole: Part | None, arrived: float, deadline: float) -> Response:
@@ -167,6 +182,8 @@ def _workflow(runtime: Runtime, whole: Part | None, arrived: float, deadline: fl
         engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))
     else:
         engine = Engine(whole)
+    if runtime.store is not None and home is not None and None in home.crossing:
+        storing.put(runtime.store, ident.number, {None: given}, deadline)
     respond = partial(_answer, runtime, entry, arrived)
     return _execute(runtime, engine, {None: given}, ident, arrived, deadline, respond, home)
 
@@ -228,6 +245,7 @@ def _call(runtime: Runtime, arrived: float, deadline: float) -> Response:
         ident = replace(ident, watch=UNWATCHED)
 
     def respond(execution: Execution, results: list[Result]) -> Response:
+        storing.put(runtime.store, ident.number, storing.outputs(results), deadline)
         return _uncopied(list(frames.pieces(answer(results, arrived))), CONTENT_TYPE)
 
     engine = engine_of(runtime, asked)

@@ -16,6 +16,8 @@ from wrap.route import ROUTE
 TRACE_KEY = "chiron_trace_key"
 #: The secret without which wraps call each other by the gateway alone.
 DIRECT_SECRET = "chiron-direct"  # noqa: S105 (its name)
+#: The variable of the store by which objects get to other wraps; the secret with its password.
+STORE, STORE_SECRET = "chiron_store", "chiron-store"
 #: The variable of the gateway's URL, which functions know it by too.
 GATEWAY_URL = "gateway_url"
 #: The variable with the milliseconds that an execution waits for processes before it is another
@@ -42,6 +44,8 @@ class Settings:
     route: str
     direct_key: bytes
     lend_after_s: float
+    store_url: str
+    store_password: str
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -59,16 +63,23 @@ class Settings:
             environment.get(ROUTE, ""),
             _direct_key(environment),
             count(environment, LEND_AFTER_MS, 20) / 1000,
+            environment.get(STORE, ""),
+            _secret(STORE_SECRET).decode(),
         )
 
 
 def _direct_key(environment: Mapping[str, str]) -> bytes:
     """What wraps of this build prove to each other; empty where they have no secret."""
+    secret = _secret(DIRECT_SECRET)
+    return hmac.digest(secret, environment.get(TRACE_KEY, "").encode(), "sha256") if secret else b""
+
+
+def _secret(name: str) -> bytes:
+    """A secret of the deployment; empty where there is none."""
     try:
-        secret = (SECRETS / DIRECT_SECRET).read_bytes().strip()
+        return (SECRETS / name).read_bytes().strip()
     except OSError:
         return b""
-    return hmac.digest(secret, environment.get(TRACE_KEY, "").encode(), "sha256") if secret else b""
 
 
 def gateway_url(hosts: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from wrap.messages import Request, Result
+from wrap.messages import Ident, Request, Result
 
 #: How long after the deadline the answer of another wrap is waited for: it knows at the deadline
 #: which function hangs.
@@ -51,3 +51,6 @@ class Transport(Protocol):
         TaskError
             ``timeout``; ``remote`` where it cannot be reached.
         """
+
+    def release(self, execution: Ident) -> None:
+        """Keep nothing of an execution any more: it has ended, and was answered."""

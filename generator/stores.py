@@ -1,0 +1,80 @@
+"""The store by which objects get to other wraps, where a plan's path is ``store``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from workflow.errors import ChironError
+from workflow.plan import PathKind, Plan
+
+#: The variable by which a wrap knows it, and the secret that has its password.
+VARIABLE, SECRET = "chiron_store", "chiron-store"
+#: The variable from which `chiron` takes the password, to make the secret of it.
+_PASSWORD = "CHIRON_STORE_PASSWORD"  # noqa: S105 (its name)
+#: What a wrap needs for each kind of store.
+_REQUIREMENTS = {
+    "redis": (),
+    "rediss": (),
+    "s3": ("minio>=7.2,<8",),
+    "s3s": ("minio>=7.2,<8",),
+}
+_FORMS = "redis://[USER@]HOST[:PORT][/DATABASE] or s3://KEY@HOST[:PORT]/BUCKET (TLS: rediss, s3s)"
+
+
+class StorePlace(NamedTuple):
+    """A store: the URL that wraps know it by, and its password, empty where a gateway has it."""
+
+    url: str = ""
+    password: str = ""
+
+    @classmethod
+    def read(cls, url: str, variables: Mapping[str, str]) -> StorePlace:
+        """The store at `url`, empty for none. Raises ``bad-store`` where that is no store's."""
+        if not url:
+            return NO_STORE
+        parts = urlsplit(url)
+        if parts.password is not None:
+            message = (
+                f"a store's password does not belong into its URL: set {_PASSWORD}, or make "
+                f"the secret {SECRET} of it"
+            )
+            raise ChironError("bad-store", message, path="store")
+        in_s3 = parts.scheme.startswith("s3")
+        path = parts.path.strip("/")
+        fits = path and "/" not in path if in_s3 else not path or path.isdecimal()
+        if parts.scheme not in _REQUIREMENTS or not parts.hostname or not fits:
+            raise ChironError("bad-store", f"{url!r} is no store: say {_FORMS}", path="store")
+        return cls(url, variables.get(_PASSWORD, ""))
+
+
+NO_STORE = StorePlace()
+
+
+class Needs(NamedTuple):
+    """What the wraps of a plan need for its store: nothing where they use none."""
+
+    variables: Mapping[str, str]
+    secrets: tuple[str, ...]
+    requirements: tuple[str, ...]
+
+
+def needs_of(plan: Plan, url: str) -> Needs:
+    """What the wraps of `plan` need where `url` is the store's.
+
+    Raises ``no-store`` where they need one and `url` is empty.
+    """
+    if plan.path != "store" or plan.orchestrator == "client" or len(plan.wraps) == 1:
+        return Needs({}, (), ())
+    require_store(plan.path, url)
+    parts = urlsplit(url)
+    secrets = (SECRET,) if parts.username else ()
+    return Needs({VARIABLE: url}, secrets, _REQUIREMENTS[parts.scheme])
+
+
+def require_store(path: PathKind, url: str) -> None:
+    """Raise ``no-store`` where objects are to go by a store, and none is named."""
+    if path == "store" and not url:
+        message = f"with the path store, say which one with --store: {_FORMS}"
+        raise ChironError("no-store", message, path="store")

@@ -1,0 +1,187 @@
+"""Redis as a store.
+
+It speaks the protocol itself (RESP 2), of which it needs four commands: the library copies a large
+value three times on its way in, which takes as long again as the way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+from urllib.parse import SplitResult
+
+from wrap.stores import CONNECT_S, KEPT_S, failed, late, shown
+
+_PORT = 6379
+#: Idle connections that are kept.
+_KEPT = 64
+#: Names that are deleted at once.
+_AT_ONCE = 1000
+#: The longest line that a server answers with, in bytes.
+_LINE = 1 << 16
+Found = TypeVar("Found")
+
+
+class RefusedError(Exception):
+    """The server's own word of what is wrong."""
+
+
+class Redis:
+    """As `wrap.stores.Store` says; what is kept expires. See `wrap.stores.store_of`.
+
+    Raises ValueError where the database is no number.
+    """
+
+    def __init__(self, url: SplitResult, password: str) -> None:
+        self.place = shown(url)
+        self._address = (url.hostname or "", url.port or _PORT)
+        self._tls = ssl.create_default_context() if url.scheme == "rediss" else None
+        self._greeting: list[list[bytes]] = []
+        if password:
+            user = [url.username.encode()] if url.username else []
+            self._greeting.append([b"AUTH", *user, password.encode()])
+        if database := int(url.path.strip("/") or 0):
+            self._greeting.append([b"SELECT", b"%d" % database])
+        self._idle: list[_Connection] = []
+
+    def put(self, name: str, content: bytes | memoryview, deadline: float) -> None:
+        """As `wrap.stores.Store.put` says."""
+
+        def put(connection: _Connection) -> None:
+            kept_ms = max(0.0, deadline - time.monotonic()) + KEPT_S
+            connection.send(b"SET", name.encode(), content, b"PX", b"%d" % (kept_ms * 1000))
+            connection.answer()
+
+        self._done(put, deadline)
+
+    def get(self, name: str, deadline: float) -> bytes:
+        """As `wrap.stores.Store.get` says."""
+
+        def get(connection: _Connection) -> bytes | None:
+            connection.send(b"GET", name.encode())
+            return connection.answer()
+
+        found = self._done(get, deadline)
+        if found is None:
+            raise failed(self.place, f"{name} is gone: it has expired, or was evicted")
+        return found
+
+    def delete(self, names: Sequence[str], deadline: float) -> None:
+        """As `wrap.stores.Store.delete` says."""
+        for start in range(0, len(names), _AT_ONCE):
+            batch = [name.encode() for name in names[start : start + _AT_ONCE]]
+
+            def delete(connection: _Connection, batch: list[bytes] = batch) -> None:
+                connection.send(b"UNLINK", *batch)
+                connection.answer()
+
+            self._done(delete, deadline)
+
+    def _done(self, command: Callable[[_Connection], Found], deadline: float) -> Found:
+        """What a command gives; over a new connection where the first one breaks.
+
+        The server ends connections that are idle for long, and all of them when it is restarted.
+        """
+        try:
+            with contextlib.suppress(ConnectionError, EOFError):
+                return self._over(self._kept() or self._connected(deadline), command, deadline)
+            while connection := self._kept():
+                connection.close()
+            return self._over(self._connected(deadline), command, deadline)
+        except TimeoutError as error:
+            raise late(self.place) from error
+        except (OSError, EOFError, ValueError, RefusedError) as error:
+            raise failed(self.place, error) from error
+
+    def _over(
+        self, connection: _Connection, command: Callable[[_Connection], Found], deadline: float
+    ) -> Found:
+        with contextlib.ExitStack() as closing:
+            closing.callback(connection.close)
+            connection.wait_until(deadline)
+            found = command(connection)
+            closing.pop_all()
+        if len(self._idle) < _KEPT:
+            self._idle.append(connection)
+        else:
+            connection.close()
+        return found
+
+    def _connected(self, deadline: float) -> _Connection:
+        within_s = min(CONNECT_S, max(0.001, deadline - time.monotonic()))
+        channel = socket.create_connection(self._address, within_s)
+        with contextlib.ExitStack() as closing:
+            closing.callback(channel.close)
+            channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:
+                channel = self._tls.wrap_socket(channel, server_hostname=self._address[0])
+                closing.callback(channel.close)
+            connection = _Connection(channel)
+            for command in self._greeting:
+                connection.send(*command)
+                connection.answer()
+            closing.pop_all()
+        return connection
+
+    def _kept(self) -> _Connection | None:
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
+        return None
+
+
+class _Connection:
+    """A connection that carries one command at a time."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._incoming = channel.makefile("rb")
+
+    def wait_until(self, deadline: float) -> None:
+        """Raise TimeoutError from now on where nothing goes on for as long as there is left."""
+        self._channel.settimeout(max(0.001, deadline - time.monotonic()))
+
+    def send(self, *arguments: bytes | memoryview) -> None:
+        """Send a command; a large argument goes from where it is."""
+        waiting = bytearray(b"*%d\r\n" % len(arguments))
+        for each in arguments:
+            waiting += b"$%d\r\n" % len(each)
+            if len(each) < _LINE:
+                waiting += each
+            else:
+                self._channel.sendall(waiting)
+                self._channel.sendall(each)
+                waiting = bytearray()
+            waiting += b"\r\n"
+        self._channel.sendall(waiting)
+
+    def answer(self) -> bytes | None:
+        """What the server answers: a value, or what it says; None where there is no value.
+
+        Raises RefusedError with what it says of a failure; EOFError where the connection ends.
+        """
+        line = self._incoming.readline(_LINE)
+        if not line.endswith(b"\r\n"):
+            raise EOFError("the connection ended")
+        kind, said = line[:1], line[1:-2]
+        if kind == b"-":
+            raise RefusedError(said.decode(errors="replace"))
+        if kind in b"+:":
+            return said
+        if kind != b"$":
+            raise ValueError("what answers is no Redis")
+        length = int(said)
+        if length < 0:
+            return None
+        value = self._incoming.read(length)
+        if len(value) < length or self._incoming.read(2) != b"\r\n":
+            raise EOFError("the connection ended within a value")
+        return value
+
+    def close(self) -> None:
+        """End it."""
+        self._incoming.close()
+        self._channel.close()

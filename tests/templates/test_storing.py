@@ -1,0 +1,235 @@
+"""Objects that go to other wraps by a store: as they were, put once, and gone in the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HOME, FAR, NEAR = "test-home", "test-far", "test-near"
+NAMES = (HOME, FAR, NEAR)
+#: Notes that it has run; waits, fails or turns bytes round as it is told.
+HANDLER = """
+import pathlib, time
+
+FOLDER = pathlib.Path({folder!r})
+
+def handle(event, context):
+    (FOLDER / "began-{name}").touch()
+    while (FOLDER / "hold-{name}").exists():
+        time.sleep(0.005)
+    if event.body.startswith(b"fail"):
+        raise ValueError("as it was told")
+    return {{"statusCode": 200, "body": event.body[::-1], "headers": {{"Content-Type": "a/b"}}}}
+"""
+#: 0 far takes the request; 1 and 2, which is in a process of its own, take what it gives, near; 3
+#: takes the request too; the home's own 4 takes what 1 gives, and 5 all.
+INPUTS: dict[int, Any] = {0: None, 1: 0, 2: 0, 3: None, 4: 1}
+PLACES = {FAR: [[0]], NEAR: [[1, 3], [2]], HOME: [[4]]}
+
+
+class Wraps:
+    """Three wraps with one store, which call each other `how`: directly or through the gateway."""
+
+    def __init__(self, image: Any, start: Any, gateway: Any, folder: Path) -> None:
+        self._image, self._start, self._gateway, self.folder = image, start, gateway, folder
+        self.servers: dict[str, Any] = {}
+
+    def begin(
+        self, url: str, password: str, how: str = "directly", timeout_s: float = 30.0
+    ) -> None:
+        secrets = self.folder / "secrets"
+        secrets.mkdir()
+        if how == "directly":
+            (secrets / "chiron-direct").write_text("a secret")
+        if password:
+            (secrets / "chiron-store").write_text(f"{password}\n")
+        settings = {"secrets_dir": str(secrets), "chiron_trace_key": "key", "chiron_store": url}
+        for name, processes in PLACES.items():
+            tasks = {task: f"f{task}" for process in processes for task in process}
+            image = self._image(
+                {f: HANDLER.format(folder=str(self.folder), name=f) for f in tasks.values()},
+                processes,
+                tasks=tasks,
+                styles=dict.fromkeys(tasks.values(), "http"),
+                name=name,
+                mechanism="pool",
+                inputs=INPUTS,
+                remotes={
+                    other: {task: f"f{task}" for process in its for task in process}
+                    for other, its in PLACES.items()
+                    if other != name
+                },
+                entry={"output": 4} if name == HOME else None,
+                path="store",
+                timeout_s=timeout_s,
+            )
+            server = self._start(image, gateway_url=self._gateway.url, **settings)
+            self.servers[name] = server
+            self._gateway.ports[name] = server.port
+
+    def ask(self, body: bytes = b"in") -> Any:
+        return self.servers[HOME].request(body=body)
+
+    def hold(self, name: str) -> None:
+        (self.folder / f"hold-{name}").touch()
+
+    def let_go(self, name: str) -> None:
+        (self.folder / f"hold-{name}").unlink()
+
+    def has_begun(self, name: str) -> bool:
+        return (self.folder / f"began-{name}").exists()
+
+
+@pytest.fixture
+def wraps(wrap_image: Any, start: Any, gateway: Any, tmp_path: Path) -> Wraps:
+    folder = tmp_path / "wraps"
+    folder.mkdir()
+    return Wraps(wrap_image, start, gateway, folder)
+
+
+Eventually = Callable[..., bool]
+BOTH_WAYS = pytest.mark.parametrize("how", ["directly", "through the gateway"])
+
+
+@BOTH_WAYS
+def test_bytes_of_any_size_come_as_they_were_and_the_store_is_empty_then(
+    wraps: Wraps, store: Any, how: str, eventually: Eventually
+) -> None:
+    wraps.begin(*store.place, how)
+    for size in (0, 1, 70_000, 3_000_000):
+        body = os.urandom(size)
+        answer = wraps.ask(body)
+        assert (answer.status, answer.body) == (200, body[::-1])
+        assert answer.headers["Content-Type"] == "a/b"
+    assert eventually(lambda: store.names() == [])
+
+
+@BOTH_WAYS
+def test_after_a_hundred_executions_the_store_is_empty(
+    wraps: Wraps, store: Any, how: str, eventually: Eventually, in_background: Any
+) -> None:
+    wraps.begin(*store.place, how)
+    bodies = [b"%d" % number for number in range(100)]
+    answers = [in_background(wraps.ask, body) for body in bodies]
+    assert [each.result().body for each in answers] == [body[::-1] for body in bodies]
+    assert eventually(lambda: store.names() == [])
+
+
+@BOTH_WAYS
+def test_what_goes_to_another_wrap_is_in_the_store_once_meanwhile(
+    wraps: Wraps, store: Any, how: str, eventually: Eventually, in_background: Any
+) -> None:
+    wraps.begin(*store.place, how)
+    wraps.hold("f2")
+    answer = in_background(wraps.ask)
+    assert eventually(lambda: wraps.has_begun("f2"))
+    names = store.names()
+    (execution,) = {name.partition("/")[0] for name in names}
+    assert {f"{execution}/0", f"{execution}/request"} <= set(names)
+    assert set(names) <= {f"{execution}/{key}" for key in (0, 1, 2, 3, "request")}
+    wraps.let_go("f2")
+    assert answer.result().body == b"ni"
+    assert eventually(lambda: store.names() == [])
+
+
+@BOTH_WAYS
+def test_a_failure_is_told_and_the_store_is_empty_then(
+    wraps: Wraps, store: Any, how: str, eventually: Eventually
+) -> None:
+    wraps.begin(*store.place, how)
+    answer = wraps.ask(b"fail")
+    assert (answer.status, answer.json["code"]) == (500, "raised")
+    assert eventually(lambda: store.names() == [])
+    assert wraps.ask().body == b"ni"
+
+
+@BOTH_WAYS
+def test_what_the_store_loses_is_one_error_that_names_it(
+    wraps: Wraps, store: Any, how: str, eventually: Eventually, in_background: Any
+) -> None:
+    wraps.begin(*store.place, how)
+    assert wraps.ask().body == b"ni"
+    assert eventually(lambda: store.names() == [])
+    far = wraps.servers[FAR].process
+    far.send_signal(signal.SIGSTOP)
+    answer = in_background(wraps.ask)
+    assert eventually(lambda: any(name.endswith("/request") for name in store.names()))
+    store.lose_all()
+    far.send_signal(signal.SIGCONT)
+    told = answer.result()
+    assert (told.status, told.json["code"], told.json["wrap"]) == (500, "store", FAR)
+    assert "/request" in told.json["message"] or "NoSuchKey" in told.json["message"]
+    assert wraps.ask().body == b"ni"
+    assert eventually(lambda: store.names() == [])
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("kind", ["redis", "s3"])
+def test_a_store_that_is_down_is_one_error_that_names_it(
+    wraps: Wraps, kind: str, how: str, free_port: int
+) -> None:
+    url = f"{kind}://key@127.0.0.1:{free_port}/{'bucket' if kind == 's3' else ''}"
+    wraps.begin(url, "password-of-the-store", how)
+    begun = time.monotonic()
+    answer = wraps.ask()
+    assert (answer.status, answer.json["code"]) == (500, "store")
+    assert f"{kind}://127.0.0.1:{free_port}" in answer.json["message"]
+    assert "key@" not in answer.text and "password-of-the-store" not in answer.text
+    assert time.monotonic() - begun < 20
+
+
+@pytest.mark.redis
+@BOTH_WAYS
+@pytest.mark.parametrize("store", ["redis"], indirect=True)
+def test_a_store_that_refuses_the_password_is_one_error_without_it(
+    wraps: Wraps, store: Any, how: str
+) -> None:
+    wraps.begin(store.place.url, "not-the-password", how)
+    answer = wraps.ask()
+    assert (answer.status, answer.json["code"]) == (500, "store")
+    assert "WRONGPASS" in answer.json["message"]
+    logs = "".join(server.log.read_text() for server in wraps.servers.values())
+    assert "not-the-password" not in answer.text + logs
+
+
+def test_names_that_come_to_a_wrap_without_a_store_are_an_error() -> None:
+    from wrap import storing
+    from wrap.errors import TaskError
+    from wrap.objects import received
+
+    named = received(b"", ["text/plain", "1/2"])
+    assert named.missing
+    with pytest.raises(TaskError, match="no store"):
+        storing.get(None, [named], time.monotonic() + 1)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"), [("ftp://host", "redis, rediss, s3"), ("s3://key@host/b", "chiron-store")]
+)
+def test_a_wrap_whose_store_is_none_does_not_begin(
+    wrap_image: Any, run_to_end: Any, url: str, said: str
+) -> None:
+    image = wrap_image({"f": HANDLER.format(folder="", name="f")}, entry={"output": 0})
+    status, log = run_to_end(image, chiron_store=url)
+    assert status == 1
+    assert said in log
+
+
+def test_messages_have_names_in_the_place_of_what_a_store_has() -> None:
+    from wrap.messages import Ident, Request
+    from wrap.objects import Object
+
+    request = Request(Ident(), [1], {None: Object("here"), 7: Object("x" * 99, "a/b", "5/7")})
+    header, here, there = request.frames()
+    assert (here, there) == ("here", "")
+    objects = json.loads(str(header))[4]
+    assert objects == [[None, ""], [7, "a/b", "5/7"]]
+    _, here, there = request.frames_within()
+    assert (here, there) == ("here", "x" * 99)
