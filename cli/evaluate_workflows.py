@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -17,6 +18,7 @@ from evaluation.bench.machine import target_of, this_machine
 from evaluation.bench.settings import open_run
 from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
 from evaluation.report.tables import number, percentages, with_interval
+from evaluation.runtime.servers import redis
 from evaluation.scientific.facts import NAMES, facts_of
 from evaluation.scientific.folder import Scaling, write_folder
 from evaluation.scientific.report import TogetherRow, VariantRow, WorkflowsReport
@@ -32,7 +34,8 @@ _BENCHMARKS = Path("benchmarks")
 _DEFAULT = Scaling()
 _COLUMNS = [
     "variant", "wraps, processes", "latency ms (quartiles)", "p99", "predicted", "overhead ms",
-    "cut", "beyond cores ms", "cut", "MB between wraps", "through the gateway", "CPU ms", "MiB",
+    "cut", "beyond cores ms", "cut", "MB between wraps", "through the gateway",
+    "through the store", "CPU ms", "MiB",
 ]  # fmt: skip
 _NOTES = (
     "overhead: median latency less the critical path of solo latencies",
@@ -96,7 +99,8 @@ def command(
     require_profiles(run / each.workflow.name / PROFILE_FILE for each in (*traced, *beside))
     if platform:
         write_atomically(run / PLATFORM_FILE, dump(read_platform(platform)))
-    with place.connect() as launcher:
+    with redis() as store, place.connect() as connected:
+        launcher = replace(connected, store=store)
         open_run(run, scaling, this_machine(), target_of(launcher.gateway), command_line())
         here, amount = place_of(launcher, run, progress), QUICK_AMOUNT if quick else FULL_AMOUNT
         rows, together = measure_all(traced, beside, here, run, amount, parts)
@@ -151,6 +155,7 @@ def _cells(row: VariantRow) -> list[str]:
         percentages(row.beyond_cores_cut),
         number(row.between_mb),
         number(row.gateway_mb),
+        number(row.store_mb),
         number(row.cpu_ms),
         number(row.memory_mib),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from deployment.measure import checked_invoke, checked_payloads
@@ -10,7 +11,7 @@ from evaluation.bench.bench import Leftovers, Placed, deploy
 from evaluation.bench.rounds import Measurement, Round, Session
 from evaluation.bench.settings import Scale
 from evaluation.bench.setup import PROFILE_FILE, Place, kept
-from evaluation.bench.traffic import gateway_bytes
+from evaluation.bench.traffic import gateway_bytes, store_bytes
 from evaluation.measurements.single import MEMORY
 from evaluation.scientific.variants import (
     between_bytes,
@@ -19,6 +20,7 @@ from evaluation.scientific.variants import (
     plans_of,
     unhindered_ms,
 )
+from generator.stores import NO_STORE, StorePlace
 from profiler.profile import profile
 from workflow.documents import Document
 from workflow.folder import WorkflowFolder
@@ -41,6 +43,7 @@ class Turn(Document):
 
     latencies_ms: tuple[float, ...]
     gateway_bytes: float | None = None
+    store_bytes: float | None = None
     cpu_s: float | None = None
 
 
@@ -95,7 +98,8 @@ def measure(
     scale: Scale,
 ) -> None:
     """Bring the journals in `out` to their full length; raises what deploying does."""
-    missing = [m for m in (TURNS, MEMORY) if m.missing(out, 0, scale, len(plans))]
+    measurements = turns(place.launcher.store), MEMORY
+    missing = [m for m in measurements if m.missing(out, 0, scale, len(plans))]
     if not missing:
         return
     checked = checked_payloads(folder, functions, check=True)
@@ -108,29 +112,34 @@ def measure(
             measurement.run(Session(bench, 0, scale, out), place.progress)
 
 
-def _turn(session: Session, placed: Placed) -> Turn:
+def _turn(store: StorePlace, session: Session, placed: Placed) -> Turn:
     bench, deployment = session.bench, placed.deployment
 
-    def spent() -> tuple[float | None, float | None]:
+    def spent() -> tuple[float | None, ...]:
         used_s = placed.meter.cpu_s() if placed.meter else None
-        return gateway_bytes(bench.url, deployment.names), used_s
+        return gateway_bytes(bench.url, deployment.names), store_bytes(store), used_s
 
     before, requests = spent(), bench.requests(session.round, session.scale.block)
     latencies = [checked_invoke(deployment, each.content, check) for each, check in requests]
-    size, cpu_s = (
+    through_gateway, through_store, cpu_s = (
         None if now is None or then is None else round((now - then) / len(latencies), 4)
         for now, then in zip(spent(), before, strict=True)
     )
     return Turn(
-        latencies_ms=tuple(round(ms, 3) for ms in latencies), gateway_bytes=size, cpu_s=cpu_s
+        latencies_ms=tuple(round(ms, 3) for ms in latencies),
+        gateway_bytes=through_gateway,
+        store_bytes=through_store,
+        cpu_s=cpu_s,
     )
 
 
-TURNS: Measurement[Turn] = Measurement(
-    "turns",
-    Round[Turn],
-    lambda scale: -(-scale.requests // scale.block),
-    lambda scale, _: scale.requests_s,
-    _turn,
-    lambda scale, variants: min(scale.requests_s, scale.requests * variants * _REQUEST_S),
-)
+def turns(store: StorePlace = NO_STORE) -> Measurement[Turn]:
+    """Requests of each variant in its turn, and what passes the gateway and `store` for them."""
+    return Measurement(
+        "turns",
+        Round[Turn],
+        lambda scale: -(-scale.requests // scale.block),
+        lambda scale, _: scale.requests_s,
+        partial(_turn, store),
+        lambda scale, variants: min(scale.requests_s, scale.requests * variants * _REQUEST_S),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from evaluation.bench.machine import Machine
 from evaluation.bench.rounds import by_label
 from evaluation.intervals import Interval, Rounds, ratio
 from evaluation.measurements.single import MEMORY
-from evaluation.scientific.alone import TURNS, Plans, Turn
+from evaluation.scientific.alone import Plans, Turn, turns
 from evaluation.scientific.folder import Scaling
 from evaluation.scientific.together import TogetherRound, journal_in
 from evaluation.scientific.variants import BASELINE
@@ -45,6 +45,7 @@ class VariantRow(Document):
     ratios: dict[str, Interval]
     between_mb: float
     gateway_mb: float | None
+    store_mb: float | None
     cpu_ms: float | None
     memory_mib: float | None
 
@@ -91,8 +92,8 @@ class WorkflowsReport(Document):
 
 def workflow_row(name: str, plans: Plans, out: Path) -> WorkflowRow:
     """What the journals in `out` say of the workflow `name`."""
-    rounds = TURNS.journal(out).rows()
-    turns = by_label(rounds)
+    rounds = turns().journal(out).rows()
+    found = by_label(rounds)
     memory = by_label(MEMORY.journal(out).rows())
     busy = {label: [m.busy_mib for m in each if m.busy_mib] for label, each in memory.items()}
     predictions = filter(None, (plan.predicted for plan in plans.plans.values()))
@@ -103,9 +104,9 @@ def workflow_row(name: str, plans: Plans, out: Path) -> WorkflowRow:
         computing_ms=plans.computing_ms,
         unhindered_ms=plans.unhindered_ms,
         variants=tuple(
-            _variant_row(name, label, plans, turns, busy.get(label, ()))
+            _variant_row(name, label, plans, found, busy.get(label, ()))
             for label in plans.plans
-            if label in turns
+            if label in found
         ),
         others=mean_share(row.others for row in rounds),
         warnings=tuple(dict.fromkeys(chain.from_iterable(p.warnings for p in predictions))),
@@ -116,14 +117,13 @@ def _variant_row(
     name: str,
     label: str,
     plans: Plans,
-    turns: Mapping[str, Sequence[Turn]],
+    found: Mapping[str, Sequence[Turn]],
     busy_mib: Sequence[float],
 ) -> VariantRow:
-    plan, own = plans.plans[label], turns[label]
-    rounds = {other: [turn.latencies_ms for turn in each] for other, each in turns.items()}
+    plan, own = plans.plans[label], found[label]
+    rounds = {other: [turn.latencies_ms for turn in each] for other, each in found.items()}
     latencies = list(chain.from_iterable(rounds[label]))
     latency = Measurement.of(latencies)
-    gateway = [turn.gateway_bytes for turn in own if turn.gateway_bytes is not None]
     cpu = [turn.cpu_s for turn in own if turn.cpu_s is not None]
     return VariantRow(
         workflow=name,
@@ -138,15 +138,23 @@ def _variant_row(
         beyond_cores_ms=round(latency.p50_ms - plans.unhindered_ms, 3),
         beyond_cores_cut=_cut(rounds, label, plans.unhindered_ms),
         ratios={
-            other: found
+            other: multiple
             for other in plans.plans
-            if other in turns and other != label and (found := ratio(rounds[label], rounds[other]))
+            if other in found
+            and other != label
+            and (multiple := ratio(rounds[label], rounds[other]))
         },
         between_mb=round(plans.between_bytes[label] / 1e6, 4),
-        gateway_mb=round(statistics.median(gateway) / 1e6, 4) if gateway else None,
+        gateway_mb=_typical_mb(turn.gateway_bytes for turn in own),
+        store_mb=_typical_mb(turn.store_bytes for turn in own),
         cpu_ms=round(1000 * statistics.fmean(cpu), 1) if cpu else None,
         memory_mib=round(max(busy_mib), 1) if busy_mib else None,
     )
+
+
+def _typical_mb(sizes: Iterable[float | None]) -> float | None:
+    known = [size for size in sizes if size is not None]
+    return round(statistics.median(known) / 1e6, 4) if known else None
 
 
 def _cut(rounds: Mapping[str, Rounds], label: str, least_ms: float) -> Interval | None:

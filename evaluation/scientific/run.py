@@ -13,7 +13,7 @@ from evaluation.bench.setup import Place, Progress
 from evaluation.scientific.alone import measure, prepare, profile_of
 from evaluation.scientific.report import TogetherRow, WorkflowRow, together_rows, workflow_row
 from evaluation.scientific.together import Neighbour, measure_together
-from evaluation.scientific.variants import BASELINE, OURS
+from evaluation.scientific.variants import BASELINE, FAASFLOW, OURS
 from workflow.folder import WorkflowFolder
 
 Part = Literal["alone", "together"]
@@ -60,7 +60,7 @@ def measure_all(
             measure(folder, here, own, plans.plans, functions, amount.scale)
             rows.append(workflow_row(name, plans, own))
     if "together" in parts:
-        variants = (BASELINE, OURS)
+        variants = (BASELINE, FAASFLOW, OURS)
         measure_together(neighbours, place, out, variants, amount.rounds, amount.seconds)
     return tuple(rows), together_rows(out)
 

@@ -35,10 +35,16 @@ class Variant(NamedTuple):
 #: What all are compared with: the client drives every task, as a master does, and has all data.
 BASELINE = "one-to-one"
 OURS = "pgp"
+#: As published: objects stay in memory within a wrap, and go by a store to others.
+FAASFLOW = "faasflow"
+_BY_WRAPS = {"orchestrator": "wrap", "trigger": "data"}
 #: By their labels.
 VARIANTS = {
     BASELINE: Variant("one-to-one"),
-    "one-to-one, wraps": Variant("one-to-one", {"orchestrator": "wrap", "trigger": "data"}),
+    "one-to-one, wraps": Variant("one-to-one", _BY_WRAPS),
+    "one-to-one, store": Variant("one-to-one", {**_BY_WRAPS, "path": "store"}),
+    FAASFLOW: Variant("faasflow", {"path": "store"}),
+    "faasflow, direct": Variant("faasflow"),
     OURS: Variant("pgp"),
     "pgp by stage": Variant("pgp", {"trigger": "stage"}),
 }

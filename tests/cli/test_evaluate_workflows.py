@@ -41,6 +41,7 @@ def test_variants_are_shown_beside_the_baseline(capsys):
         ratios={"one-to-one": Interval(value=0.4, low=0.3, high=0.5)},
         between_mb=0.0,
         gateway_mb=0.5,
+        store_mb=None,
         cpu_ms=4.0,
         memory_mib=None,
     )

@@ -11,7 +11,8 @@ from evaluation.bench.settings import QUICK
 from evaluation.bench.setup import PROFILE_FILE, Place
 from evaluation.bench.traffic import gateway_bytes
 from evaluation.measurements.load import ClosedSample
-from evaluation.scientific.alone import PLANS_FILE, TURNS, Plans, Turn, prepare
+from evaluation.runtime import servers
+from evaluation.scientific.alone import PLANS_FILE, Plans, Turn, prepare, turns
 from evaluation.scientific.facts import NAMES, Facts, TaskFacts, facts_of
 from evaluation.scientific.folder import Scaling, write_folder
 from evaluation.scientific.report import together_rows, workflow_row
@@ -34,6 +35,8 @@ DIAMOND = Facts(
         "last": TaskFacts(run_s=0.1, output_bytes=300, after=("left", "right")),
     },
 )
+#: What is left out where there is no store.
+WITH_STORE = ["one-to-one, store"]
 AMOUNT = Amount(replace(QUICK, requests=4, block=2, requests_s=60.0, memory_rounds=1), 5, 1, 0.2)
 
 
@@ -107,7 +110,7 @@ def test_variants_are_measured_alone_and_all_at_once(
 
     (row,), together = go()
     found = {each.variant: each for each in row.variants}
-    assert list(found) == list(VARIANTS)
+    assert [label for label in VARIANTS if label not in found] == WITH_STORE
     # Request and answer of every task, against those of the workflow.
     request, sizes = len(diamond.payloads()[0].content), [5000, 100, 20_000, 300]
     joined = len('["",""]') + 20_100
@@ -123,6 +126,21 @@ def test_variants_are_measured_alone_and_all_at_once(
     assert (again[0][0].variants, told) == (row.variants, [])
 
 
+@pytest.mark.redis
+def test_objects_that_go_by_a_redis_are_counted_there(
+    diamond, launcher, profile_of, platform, tmp_path
+):
+    write_atomically(tmp_path / "diamond" / PROFILE_FILE, dump(profile_of(diamond.workflow)))
+    with servers.redis() as store:
+        place = Place(replace(launcher, store=store), platform, print)
+        (row,), _ = measure_all([diamond], [], place, tmp_path, AMOUNT, ("alone",))
+    moved = {each.variant: each.store_mb for each in row.variants}
+    # Once there, and back for each of the two that need the first one's.
+    given = [5000, 5000, 5000, 100, 100, 20_000, 20_000]
+    assert moved["one-to-one, store"] == pytest.approx(sum(given) / 1e6, rel=0.2)
+    assert moved["pgp"] < 0.005
+
+
 def test_overhead_is_what_a_request_takes_beyond_its_critical_path(
     diamond, profile_of, platform, tmp_path
 ):
@@ -136,7 +154,7 @@ def test_overhead_is_what_a_request_takes_beyond_its_critical_path(
             for label, ms in {"one-to-one": 51.0, "pgp": 21.0, "pgp by stage": 31.0}.items()
         }
         row = Round[Turn](number=number, group=0, probe_ms=1.0, took_s=1.0, samples=samples)
-        TURNS.journal(tmp_path).append(row)
+        turns().journal(tmp_path).append(row)
     found = {each.variant: each for each in workflow_row("diamond", plans, tmp_path).variants}
     ours = found["pgp"]
     assert (ours.latency.p50_ms, ours.p99_ms, ours.overhead_ms) == (22.0, 23.0, 10.0)
