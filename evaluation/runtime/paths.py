@@ -54,7 +54,7 @@ class _Way(NamedTuple):
     most_bytes: float = inf
 
 
-_WAYS = (
+WAYS = (
     _Way("direct", "direct"),
     _Way("gateway", "gateway", most_bytes=LARGEST_BYTES),
     *(_Way(store, "direct", store) for store in SERVERS),
@@ -63,7 +63,7 @@ _WAYS = (
 
 def paths() -> Part:
     """What is measured of each size and path; of stores, those whose servers are installed."""
-    ways = [way for way in _WAYS if not way.store or missing(way.store) is None]
+    ways = [way for way in WAYS if not way.store or missing(way.store) is None]
     quantities = [
         Quantity(f"{name} from wrap to wrap", partial(_figure_ms, system, size), system=system)
         for size, name in _SIZES.items()

@@ -39,6 +39,7 @@ class Wraps:
 
     def __init__(self, image: Any, start: Any, gateway: Any, folder: Path) -> None:
         self._image, self._start, self._gateway, self.folder = image, start, gateway, folder
+        self._images: dict[str, Path] = {}
         self.servers: dict[str, Any] = {}
 
     def begin(
@@ -50,10 +51,14 @@ class Wraps:
             (secrets / "chiron-direct").write_text("a secret")
         if password:
             (secrets / "chiron-store").write_text(f"{password}\n")
-        settings = {"secrets_dir": str(secrets), "chiron_trace_key": "key", "chiron_store": url}
+        self._settings = {
+            "secrets_dir": str(secrets),
+            "chiron_trace_key": "key",
+            "chiron_store": url,
+        }
         for name, processes in PLACES.items():
             tasks = {task: f"f{task}" for process in processes for task in process}
-            image = self._image(
+            self._images[name] = self._image(
                 {f: HANDLER.format(folder=str(self.folder), name=f) for f in tasks.values()},
                 processes,
                 tasks=tasks,
@@ -68,11 +73,15 @@ class Wraps:
                 },
                 entry={"output": 4} if name == HOME else None,
                 path="store",
+                attempts=2,
                 timeout_s=timeout_s,
             )
-            server = self._start(image, gateway_url=self._gateway.url, **settings)
-            self.servers[name] = server
-            self._gateway.ports[name] = server.port
+            self.start(name)
+
+    def start(self, name: str) -> None:
+        settings = {**self._settings, "gateway_url": self._gateway.url}
+        self.servers[name] = self._start(self._images[name], **settings)
+        self._gateway.ports[name] = self.servers[name].port
 
     def ask(self, body: bytes = b"in") -> Any:
         return self.servers[HOME].request(body=body)
@@ -148,6 +157,24 @@ def test_a_failure_is_told_and_the_store_is_empty_then(
     assert (answer.status, answer.json["code"]) == (500, "raised")
     assert eventually(lambda: store.names() == [])
     assert wraps.ask().body == b"ni"
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("store", ["redis"], indirect=True)
+def test_what_a_lost_wrap_had_runs_again_and_the_store_is_empty_then(
+    wraps: Wraps, store: Any, eventually: Eventually, in_background: Any
+) -> None:
+    wraps.begin(*store.place)
+    wraps.hold("f1")
+    answer = in_background(wraps.ask)
+    assert eventually(lambda: wraps.has_begun("f1"))
+    near = wraps.servers[NEAR].process
+    near.kill()
+    near.wait()
+    wraps.start(NEAR)
+    wraps.let_go("f1")
+    assert answer.result().body == b"ni"
+    assert eventually(lambda: store.names() == [])
 
 
 @BOTH_WAYS

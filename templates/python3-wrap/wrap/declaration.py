@@ -197,6 +197,14 @@ class Wrap:
         return {key for source in sources for key in keys(source)}
 
     @cached_property
+    def crossing(self) -> set[Key]:
+        """What goes from wrap to wrap where this is the home: tasks' objects, and the request's."""
+        found: set[Key] = {task for task, to in self.takers.items() if any(to.values())}
+        found |= self.needed - self.tasks.keys() - {None}
+        remote = (task for its in self.remotes.values() for task in its)
+        return found | {None for task in remote if None in keys(self.inputs[task])}
+
+    @cached_property
     def places_of(self) -> dict[int, list[Place]]:
         """Where each task may run, as the entry wrap knows it."""
         found: dict[int, list[Place]] = {}

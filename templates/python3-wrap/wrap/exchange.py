@@ -227,7 +227,7 @@ class Peers:
         for task, each in given.items():
             described = None
             if each is not None:
-                described, frame = each.unsent()
+                described, frame = each.described()
                 frames.append(frame)
             named.append((task, described))
         message = Message(OBJECTS, [number, to, named], frames)

@@ -70,14 +70,6 @@ class Home(Peers):
         missing = not self.wanted <= self._execution.here
         return bool(self._open or self._losing) or missing or super().waiting
 
-    @property
-    def crossing(self) -> set[Key]:
-        """What goes from wrap to wrap: tasks whose objects do, and None where the request does."""
-        tasks: set[Key] = {task for task, to in self._wrap.takers.items() if any(to.values())}
-        tasks |= self.wanted - self._wrap.tasks.keys()
-        remote = (task for its in self._wrap.remotes.values() for task in its)
-        return tasks | {None for task in remote if None in keys(self._wrap.inputs[task])}
-
     def start(self, execution: Execution) -> None:
         """Have all other wraps take part."""
         self._execution = execution

@@ -89,7 +89,7 @@ class Request:
 
     def frames(self) -> list[Unsent]:
         """A header, then every distinct object once, as another wrap gets them."""
-        unsent = [(key, *each.unsent()) for key, each in self.objects.items()]
+        unsent = [(key, *each.described()) for key, each in self.objects.items()]
         objects = [(key, *described) for key, described, _ in unsent]
         return [self._header(objects), *(frame for _, _, frame in unsent)]
 
@@ -161,7 +161,7 @@ class Result:
         """A header and the output, empty where there is none, as another wrap gets them."""
         if self.output is None:
             return [self._header(None), ""]
-        described, frame = self.output.unsent()
+        described, frame = self.output.described()
         return [self._header(described), frame]
 
     def frames_within(self) -> list[Unsent | Shared]:

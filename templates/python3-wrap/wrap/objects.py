@@ -106,16 +106,17 @@ class Object:
             return value.view()
         return value.encode() if isinstance(value, str) else memoryview(value)
 
-    def unsent(self) -> tuple[list[str], Unsent]:
+    def described(self) -> tuple[list[str], Unsent]:
         """It for another wrap: what the message says of it, and its frame.
 
         Where a store has it, its name goes there, and the frame is empty.
         """
         if stored := self.stored:  # which another thread may set just now
             return [self.content_type, stored], ""
-        return [self.content_type], self._frame()
+        return [self.content_type], self.unsent()
 
-    def _frame(self) -> Unsent:
+    def unsent(self) -> Unsent:
+        """It as a frame."""
         value = self._value
         return unsent(value) if isinstance(value, str) else self.view()
 
@@ -129,7 +130,7 @@ class Object:
                 shared = Shared.of(value)
                 self._replace(value, shared)
                 return shared
-        return value if isinstance(value, Shared) else self._frame()
+        return value if isinstance(value, Shared) else self.unsent()
 
     def _replace(self, old: object, value: str | bytes | Shared) -> None:
         """Have it in another form, unless another thread has spilled it meanwhile."""
@@ -164,7 +165,7 @@ class Object:
 
 
 def received(frame: bytes | bytearray | memoryview | Shared, described: Sequence[Any]) -> Object:
-    """The object of a message from another wrap: see `Object.unsent`."""
+    """The object of a message from another wrap: see `Object.described`."""
     content_type, *stored = map(str, described)
     return Object(_MISSING, content_type, *stored) if stored else Object(frame, content_type)
 

@@ -141,12 +141,14 @@ def _execute(
             response = _failed(runtime, _lack(error), arrived)
         later(response)
         runtime.transport.release(ident)
-        if home is not None and runtime.store is not None:
-            names = [storing.name_of(ident.number, key) for key in home.crossing]
-            storing.delete(runtime.store, names)
+        if runtime.store is not None and crossing:
+            storing.delete(runtime.store, crossing)
             if isinstance(outcome, TaskError):  # what still runs elsewhere may put more there
-                _delete_later(runtime, runtime.store, names, deadline + GRACE_S)
+                _delete_later(runtime, runtime.store, crossing, deadline + GRACE_S)
 
+    crossing = list[str]()
+    if home is not None and runtime.store is not None:
+        crossing = [storing.name_of(ident.number, key) for key in runtime.wrap.crossing]
     later = request.environ[LATER]()
     execution = Execution(runtime, engine, objects, ident, deadline, reply, home)
     if home is not None:
@@ -182,7 +184,7 @@ def _workflow(runtime: Runtime, whole: Part | None, arrived: float, deadline: fl
         engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))
     else:
         engine = Engine(whole)
-    if runtime.store is not None and home is not None and None in home.crossing:
+    if home is not None and runtime.store is not None and None in runtime.wrap.crossing:
         storing.put(runtime.store, ident.number, {None: given}, deadline)
     respond = partial(_answer, runtime, entry, arrived)
     return _execute(runtime, engine, {None: given}, ident, arrived, deadline, respond, home)
