@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from wrap.direct import answered
@@ -199,21 +198,14 @@ class Home(Peers):
 
         Who does not say so may have nothing yet; who has ended all its tasks is not among them.
         """
-        answers = SimpleQueue[tuple[str, Received | None]]()
         message = Message(MOVED, [self._execution.ident.number, name, address])
-        for other in others:
-            got = partial(lambda other, answer: answers.put((other, answer)), other)
-            self.exchange.direct.lines.ask(self.routes[other], message, got)
+        addresses = {other: self.routes[other] for other in others}
         has: dict[str, set[int]] = {other: set() for other in others}
-        until = time.monotonic() + _ANSWER_S
-        for _ in others:
-            try:
-                other, answer = answers.get(timeout=max(0.0, until - time.monotonic()))
-            except Empty:
-                break
-            if answer is not None and answer.fields[0] == OK:
+        answers = self.exchange.direct.lines.ask_all(addresses, message, _ANSWER_S)
+        for other, answer in answers.items():
+            if answer.fields[0] == OK:
                 has[other] = set(answer.fields[1])
-            elif answer is not None and answer.fields[0] == ENDED:
+            elif answer.fields[0] == ENDED:
                 del has[other]
         return has
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from queue import Empty, SimpleQueue
 
 from wrap.direct import CALL, Direct, answered
 from wrap.errors import TaskError
@@ -74,17 +73,8 @@ class Lender:
     def _room(self) -> dict[str, int]:
         """The replicas that have room, and for how many executions."""
         others = self._direct.replicas(self._name).known(but=self._address)
-        answers = SimpleQueue[tuple[str, Received | None]]()
-        for other in others:
-            got = partial(lambda other, answer: answers.put((other, answer)), other)
-            self._direct.lines.ask(other, Message(ROOM), got)
-        found: dict[str, int] = {}
-        until = time.monotonic() + _ANSWER_S
-        for _ in others:
-            try:
-                other, answer = answers.get(timeout=max(0.0, until - time.monotonic()))
-            except Empty:
-                break
-            if answer is not None and answer.fields[0] > 0:
-                found[other] = int(answer.fields[0])
-        return found
+        answers = self._direct.lines.ask_all(
+            {each: each for each in others}, Message(ROOM), _ANSWER_S
+        )
+        room = {other: int(answer.fields[0]) for other, answer in answers.items()}
+        return {other: count for other, count in room.items() if count > 0}

@@ -8,9 +8,11 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from queue import Empty, SimpleQueue
 
 from wrap.connection import CONNECT_S, introduce
 from wrap.line import Line, Message, Received
@@ -99,6 +101,22 @@ class Lines:
         self._threads.start(partial(self._ask_anew, address, message, asked))
         return asked
 
+    def ask_all(
+        self, addresses: Mapping[str, str], message: Message, seconds: float
+    ) -> dict[str, Received]:
+        """The answers, by the names of `addresses`, of those that give one in time."""
+        answers = SimpleQueue[tuple[str, Received | None]]()
+        for name, address in addresses.items():
+            self.ask(address, message, partial(_put, answers, name))
+        found: dict[str, Received] = {}
+        until = time.monotonic() + seconds
+        for _ in addresses:
+            with contextlib.suppress(Empty):
+                name, answer = answers.get(timeout=max(0.0, until - time.monotonic()))
+                if answer is not None:
+                    found[name] = answer
+        return found
+
     def _ask_anew(self, address: str, message: Message, asked: Asked) -> None:
         try:
             line = self._connected(address)
@@ -146,3 +164,9 @@ class Lines:
         self._other_gone(address)
         if asked := self._asked.pop(line, None):
             asked.answer(None)
+
+
+def _put(
+    answers: SimpleQueue[tuple[str, Received | None]], name: str, answer: Received | None
+) -> None:
+    answers.put((name, answer))
