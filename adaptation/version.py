@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployment.deploy import removed_on_failure
+from deployment.deploy import removed_on_failure, spec_of
 from deployment.launcher import Launcher, invoker_for
 from deployment.measure import Checked, Measurement, measure
 from generator.annotations import (
@@ -28,7 +28,7 @@ from generator.generate import Sources, generate
 from generator.settings import client_timeout_s
 from openfaas.client import Gateway
 from openfaas.objects import FunctionSpec, FunctionStatus
-from openfaas.stack import StackFile, deployment, read_stack, write_stack
+from openfaas.stack import StackFile, read_stack, write_stack
 from pipeline.deploy import DeploymentRequest
 from scheduler.layout import wrap_name
 from workflow.documents import dump
@@ -182,7 +182,7 @@ def deploy_beside(
         invoker_for(plan, workflow, gateway.url, request.timeout_s) as invoker,
     ):
         measured = measure(invoker, checked, _CHECKS)
-    entry = deployment(stack, plan.wraps[0].name, stack_file.parent)
+    entry = spec_of(stack, plan.wraps[0].name, stack_file.parent, launcher.path)
     return Candidate(version, entry, created, ready_s, measured)
 
 

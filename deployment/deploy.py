@@ -16,7 +16,8 @@ from generator.fingerprint import unchanged
 from generator.generate import WRAP
 from generator.stores import SECRET
 from openfaas.client import Gateway
-from openfaas.stack import deployment, read_stack
+from openfaas.objects import FunctionSpec
+from openfaas.stack import StackFile, deployment, read_stack
 from workflow.errors import ChironError
 
 #: Builds (and pushes) the images of a stack.yaml, so that the gateway can start them.
@@ -46,15 +47,13 @@ def deploy_stack(
     stack = read_stack(stack_file, {})
     existing = {function.name: function for function in gateway.functions()}
     created: list[str] = []
-    wraps = [name for name, function in stack.functions.items() if function.lang == WRAP]
     with removed_on_failure(gateway, created):
         for name in stack.functions:
-            spec = deployment(stack, name, stack_file.parent)
-            if path == "direct" and len(wraps) > 1 and name in wraps:
+            spec = spec_of(stack, name, stack_file.parent, path)
+            is_wrap = stack.functions[name].lang == WRAP
+            if is_wrap and _DIRECT_SECRET in spec.secrets:
                 gateway.ensure_secret(_DIRECT_SECRET, spec.namespace)
-                own = dict.fromkeys([*spec.secrets, _DIRECT_SECRET])
-                spec = spec.model_copy(update={"secrets": tuple(own)})
-            if store_password and name in wraps and SECRET in spec.secrets:
+            if store_password and is_wrap and SECRET in spec.secrets:
                 gateway.ensure_secret(SECRET, spec.namespace, store_password)
             if unchanged(spec, existing):
                 continue
@@ -64,6 +63,16 @@ def deploy_stack(
         for name in stack.functions:  # they get ready side by side, however they are asked
             gateway.wait_ready(name, _READY_TIMEOUT_S)
     return created
+
+
+def spec_of(stack: StackFile, name: str, folder: Path, path: WrapPath = "direct") -> FunctionSpec:
+    """How a function of a generated stack.yaml in `folder` is deployed, as `deploy_stack` says."""
+    spec = deployment(stack, name, folder)
+    wraps = [each for each, function in stack.functions.items() if function.lang == WRAP]
+    if path == "direct" and len(wraps) > 1 and name in wraps:
+        own = dict.fromkeys([*spec.secrets, _DIRECT_SECRET])
+        return spec.model_copy(update={"secrets": tuple(own)})
+    return spec
 
 
 @contextmanager

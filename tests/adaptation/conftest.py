@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from threading import Event as Flag
 from typing import Self
@@ -41,16 +42,15 @@ _BOUND_S = 60
 #: Between an answer and the next call of a client: computing without a pause is for load tests.
 _PAUSE_S = 0.005
 _FIRST = 'def handle(req):\n    return "first " + req\n'
-_SECOND = """\
+_LATER = """\
 import time
 
 
 def handle(req):
     with open({knob!r}) as knob:
         time.sleep(float(knob.read()))
-    return "second " + req
+    return "{name} " + req
 """
-_WORKFLOW = {"tasks": {"a": "first", "b": "second"}, "edges": [["a", "b"]]}
 
 
 @dataclass(frozen=True)
@@ -77,17 +77,30 @@ def knob() -> Iterator[Knob]:
 
 
 @pytest.fixture
-def pair(write_folder, knob, tmp_path) -> WorkflowFolder:
-    """Two functions in sequence, kept in a wrap each."""
-    functions = {"first": _FIRST, "second": _SECOND.format(knob=str(knob.file))}
-    folder = write_folder(tmp_path / "pair", _WORKFLOW, functions, {})
-    constraints = {"format": 1, "isolate": {"second": "wrap"}}
+def later() -> tuple[str, ...]:
+    """The functions that follow the first one, each in a wrap of its own."""
+    return ("second",)
+
+
+@pytest.fixture
+def pair(write_folder, knob, later, tmp_path) -> WorkflowFolder:
+    """Functions in sequence, kept in a wrap each."""
+    names = ("first", *later)
+    edges = [list(edge) for edge in pairwise(names)]
+    functions = {name: _LATER.format(knob=str(knob.file), name=name) for name in later}
+    folder = write_folder(
+        tmp_path / "pair",
+        {"tasks": {name: name for name in names}, "edges": edges},
+        {"first": _FIRST, **functions},
+        {},
+    )
+    constraints = {"format": 1, "isolate": dict.fromkeys(later, "wrap")}
     (folder.path / "constraints.json").write_text(json.dumps(constraints))
     return folder
 
 
 @pytest.fixture
-def profile_by_hand(knob, pair) -> Callable[[], Profile]:
+def profile_by_hand(knob, later, pair) -> Callable[[], Profile]:
     """What a profile would say of the workflow's functions, as the knob stands."""
 
     def waits(milliseconds: float) -> FunctionProfile:
@@ -95,9 +108,10 @@ def profile_by_hand(knob, pair) -> Callable[[], Profile]:
         return FunctionProfile(latency_ms=milliseconds, periods=(period,), memory_mib=2.0)
 
     def make() -> Profile:
-        functions = {"first": waits(1.0), "second": waits(1000 * knob.seconds)}
+        functions = {"first": waits(1.0)} | dict.fromkeys(later, waits(1000 * knob.seconds))
         payload = pair.payloads()[0].content
-        answer = ExpectedAnswer.learned(payload, ["second first " + payload.decode()])
+        said = " ".join([*reversed(later), "first", payload.decode()])
+        answer = ExpectedAnswer.learned(payload, [said])
         asked = (PayloadProfile(name="payload.json", answer=answer),)
         return Profile(format=1, workflow="pair", functions=functions, payloads=asked)
 

@@ -61,6 +61,31 @@ def test_a_slower_function_is_noticed_under_load_and_switched_without_a_failed_r
     assert place.drains == [client_timeout_s(old.entry.env_vars)]
 
 
+@pytest.mark.parametrize("later", [("second", "third")])
+def test_wraps_that_talk_directly_are_switched_without_a_failed_request(
+    watcher, place, knob, load, later
+):
+    def calls():
+        """How often the others were called through the gateway, as to ask where they are."""
+        functions = place.gateway.functions()
+        others = [each for each in functions if not each.name.startswith("pair-wrap1")]
+        assert len(others) == len(later)
+        return sum(each.invocation_count for each in others)
+
+    watcher().run(once=True)
+    place.events.clear()
+    with load:
+        load.await_each(20)
+        before = calls()
+        knob.turn(0.05)
+        watcher(every_s=0.0).run(once=True)
+        load.await_each(20)
+        after = calls()
+    assert place.kinds() == SWITCH
+    assert load.answers == {(200, "third second first x")}
+    assert max(before, after) < 40  # of the requests of four clients
+
+
 def build_broken(stack_file: Path, handler: str) -> None:
     """Build the new version as it must not be: with `handler` for its second function."""
     for code in stack_file.parent.glob("pair-wrap2-*/functions/second/handler.py"):
