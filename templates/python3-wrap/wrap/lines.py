@@ -96,7 +96,7 @@ class Lines:
         """Send `message`; the loop calls `answered`, or a thread where it could not be sent."""
         asked = Asked(answered)
         with contextlib.suppress(LookupError):
-            self._send(self._idle[address].pop(), asked, message)
+            self._send(address, self._idle[address].pop(), asked, message)
             return asked
         self._threads.start(partial(self._ask_anew, address, message, asked))
         return asked
@@ -124,13 +124,14 @@ class Lines:
             print(f"the wrap at {address} cannot be reached: {error}")
             asked.answer(None)
             return
-        self._send(line, asked, message)
+        self._send(address, line, asked, message)
 
-    def _send(self, line: Line, asked: Asked, message: Message) -> None:
+    def _send(self, address: str, line: Line, asked: Asked, message: Message) -> None:
         self._asked[line] = asked
         if not asked.goes_over(line):
             line.close()
         elif not line.send(message):  # who asks may hold a lock, and does not know `asked` yet
+            self._drop(address)
             self._threads.start(partial(asked.answer, None))
 
     def _connected(self, address: str) -> Line:
@@ -158,9 +159,13 @@ class Lines:
         else:
             line.close()
 
+    def _drop(self, address: str) -> None:
+        """Keep no connection to where one broke: what broke it may have broken them all."""
+        for line in self._idle.pop(address, []):
+            line.close()
+
     def _gone(self, address: str, line: Line, _: Exception | None) -> None:
-        with contextlib.suppress(ValueError):
-            self._idle.get(address, []).remove(line)
+        self._drop(address)
         self._other_gone(address)
         if asked := self._asked.pop(line, None):
             asked.answer(None)
