@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -380,3 +381,28 @@ def test_what_an_execution_had_is_gone_with_its_end(cluster: Cluster) -> None:
     for _ in range(6):
         assert len(cluster.ask(request).text) > len(request)
     assert home.memory_info().rss < before + 8 * len(request)
+
+
+def test_what_comes_for_tasks_that_will_run_again_waits_for_them() -> None:
+    """Of two messages the one that has them begin again may be the later one."""
+    from wrap.exchange import Exchange
+
+    class Part:
+        def __init__(self, number: int, complete: bool) -> None:
+            self.ident, self.complete = SimpleNamespace(number=number), complete
+            self.got: list[Any] = []
+
+        def arrived(self, given: Any) -> None:
+            self.got.append(given)
+
+    timer = SimpleNamespace(cancel=lambda: None)
+    loop: Any = SimpleNamespace(call_at=lambda when, action: timer)
+    nothing: Any = None
+    exchange = Exchange(nothing, nothing, loop, "")
+    for number, complete in ((1, True), (2, False)):
+        part: Any = Part(number, complete)
+        exchange.add(part)
+        exchange.remove(part)
+        exchange.deliver(number, {0: None})
+        exchange.add(part)
+        assert part.got == [{0: None}] * complete

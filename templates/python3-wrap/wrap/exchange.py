@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 BEGIN, OBJECTS, MOVED = "begin", "objects", "moved"
 #: How long what comes for an execution is kept that has not begun here, in seconds.
 _EARLY_S = 30.0
+#: The same of one that has ended all its tasks here: after a loss elsewhere some may run again.
+_AGAIN_S = 5.0
 #: So many executions that have ended are remembered, for which objects may still come.
 _ENDED = 10_000
 
@@ -57,7 +59,8 @@ class Exchange:
         self._loop = loop
         self._running: dict[int, Execution] = {}
         self._early: dict[int, tuple[list[Given], Timer]] = {}
-        self._ended = OrderedDict[int, None]()
+        #: Whether all its tasks here ended, by the numbers of executions.
+        self._ended = OrderedDict[int, bool]()
         self._lock = threading.Lock()
 
     @property
@@ -105,7 +108,7 @@ class Exchange:
         with self._lock:
             if self._running.get(number) is execution:
                 del self._running[number]
-                self._ended[number] = None
+                self._ended[number] = execution.complete
                 if len(self._ended) > _ENDED:
                     self._ended.popitem(last=False)
 
@@ -114,15 +117,16 @@ class Exchange:
         with self._lock:
             execution = self._running.get(number)
             if execution is None:
-                if number not in self._ended:
+                if self._ended.get(number, True):
                     self._keep_early(number, given)
                 return
         execution.arrived(given)
 
     def _keep_early(self, number: int, given: Given) -> None:
         if number not in self._early:
+            when = monotonic() + (_AGAIN_S if number in self._ended else _EARLY_S)
             forget = partial(self._forget, number)
-            self._early[number] = [], self._loop.call_at(monotonic() + _EARLY_S, forget)
+            self._early[number] = [], self._loop.call_at(when, forget)
         self._early[number][0].append(given)
 
     def _forget(self, number: int) -> None:

@@ -182,6 +182,11 @@ class Execution:
             self._run_in_turn(own)
 
     @property
+    def complete(self) -> bool:
+        """Whether all its tasks here have ended."""
+        return not self._engine.left
+
+    @property
     def over(self) -> bool:
         """Whether it has been decided how it ends."""
         return self._outcome is not None
