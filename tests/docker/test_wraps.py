@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+import requests
 
 from cli.place import BUILDERS
 from deployment.launcher import Launcher
@@ -55,6 +56,29 @@ def test_the_output_is_the_references(mechanism, backend, gateway, small):
         for request in REQUESTS:
             expected = Sources.read(small).reference(request, gateway.url).output
             assert deployment.invoke(request).output == expected
+
+
+@pytest.mark.parametrize("path", ["auto", "gateway"])
+def test_objects_go_from_wrap_to_wrap_and_not_through_the_gateway(
+    path, backend, gateway, small, plan_by_hand
+):
+    home, *others = (f"{path}-{each}" for each in ("home", "far", "near"))
+    places = {home: [["Split it", "Zusammen/fügen? {50 %}"]]}
+    places |= {others[0]: [["Wave", "M2"]], others[1]: [["M1"], ["M3"]]}
+    plan = plan_by_hand(places, path=path)
+    with Launcher(gateway, BUILDERS[backend]).launch(small.workflow, small, plan) as deployment:
+        request = json.dumps("x" * 100_000).encode()
+        expected = Sources.read(small).reference(request, gateway.url).output
+        assert deployment.invoke(request).output == expected
+        metrics = requests.get(f"{gateway.url}/metrics", timeout=60).text
+    passed_on = {
+        each: float(line.rpartition(" ")[2])
+        for line in metrics.splitlines()
+        for each in others
+        if line.startswith(f'gateway_function_bytes_total{{function_name="{each}.')
+    }
+    assert passed_on.keys() == set(others)  # they ask where the others are
+    assert (sum(passed_on.values()) < 1_000) == (path == "auto")
 
 
 def test_a_failing_function_is_named(backend, gateway, small):
