@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -159,11 +159,16 @@ class Peers:
         self._wrap = exchange.wrap
         #: How often a store is being given objects that are to be sent then.
         self._storing = 0
+        #: The wraps that objects are on their way to, one for each message.
+        self._sending: dict[object, str] = {}
 
     @property
     def waiting(self) -> bool:
-        """Whether the execution has not ended though all tasks here have."""
-        return self._storing > 0
+        """Whether the execution has not ended though all tasks here have.
+
+        With this wrap what it gave would be gone, and the home does not look after who has ended.
+        """
+        return self._storing > 0 or bool(self._sending)
 
     def needs(self, task: int) -> bool:
         """Whether the object of a task of another wrap is needed here, or only its end."""
@@ -179,8 +184,12 @@ class Peers:
     def gave(self, execution: Execution, results: Iterable[Result], last: bool) -> None:
         """Send what tasks gave to those that wait for it, when a store has it if that is the path.
 
-        What the home gets of the `last` ones stays in the results, which are its answer.
+        What the home gets of the `last` ones stays in the results, which are its answer, unless
+        that has to wait until others have theirs.
         """
+        results = list(results)
+        elsewhere = {to for each in results for to in self._wrap.takers[each.task]}
+        last = last and elsewhere <= {self.home, self._wrap.name}
         given: dict[str, dict[int, Object | None]] = {}
         crossing: dict[Key, Object] = {}
         for result in results:
@@ -196,16 +205,17 @@ class Peers:
                 elif to != self._wrap.name:
                     given.setdefault(to, {})[result.task] = output if needed else None
         self._storing += 1
-        execution.stored(crossing, partial(self._send_all, execution.ident.number, given))
+        execution.stored(crossing, partial(self._send_all, execution, given))
 
-    def _send_all(self, number: int, given: Mapping[str, Given]) -> None:
+    def _send_all(self, execution: Execution, given: Mapping[str, Given]) -> None:
         self._storing -= 1
         for to, objects in given.items():
-            self.send(number, to, objects)
+            self.send(execution, to, objects)
 
     def moved(self, execution: Execution, name: str, address: str) -> list[int]:
         """Another wrap is elsewhere now, and gets all that there is for it again; what is here."""
         self.routes[name] = address
+        self._sending = {key: to for key, to in self._sending.items() if to != name}
         self.send_again(execution, name)
         return sorted(execution.here)
 
@@ -217,16 +227,25 @@ class Peers:
             if needed is not None:
                 given[task] = execution.data[task] if needed else None
         if given:
-            self.send(execution.ident.number, to, given)
+            self.send(execution, to, given)
 
-    def send(self, number: int, to: str, given: Given) -> None:
+    def send(self, execution: Execution, to: str, given: Given) -> None:
         """Send objects to another wrap, as often as is needed, and by the home if it has to be."""
-        self._send(number, to, given, 0)
+        key = object()
+        self._sending[key] = to
 
-    def _send(self, number: int, to: str, given: Given, tries: int) -> None:
+        def done() -> None:
+            self._sending.pop(key, None)
+
+        self._send(execution.ident.number, to, given, 0, partial(execution.event, done))
+
+    def _send(
+        self, number: int, to: str, given: Given, tries: int, done: Callable[[], None]
+    ) -> None:
         by = to if tries < 2 else self.home
         if tries > 2 or by == self._wrap.name:
-            return  # the home looks after a wrap that it has lost
+            done()  # the home looks after a wrap that it has lost
+            return
         named, frames = list[tuple[int, list[str] | None]](), list[Unsent]()
         for task, each in given.items():
             described = None
@@ -238,7 +257,9 @@ class Peers:
 
         def sent(answer: Received | None) -> None:
             if answer is None:
-                self._send(number, to, given, tries + 1)
+                self._send(number, to, given, tries + 1, done)
+            else:
+                done()
 
         self.exchange.direct.lines.ask(self.routes[by], message, sent)
 

@@ -67,7 +67,7 @@ class Home(Peers):
     def waiting(self) -> bool:
         """Whether a wrap has not answered, or an object has not come."""
         missing = not self.wanted <= self._execution.here
-        return bool(self._open or self._losing) or missing or super().waiting
+        return bool(self._open or self._losing) or missing or self._storing > 0
 
     def start(self, execution: Execution) -> None:
         """Have all other wraps take part."""
@@ -237,7 +237,7 @@ class Home(Peers):
 
     def relay(self, to: str, given: Mapping[int, Object | None]) -> None:
         """Send on what another wrap could not send."""
-        self.send(self._execution.ident.number, to, given)
+        self.send(self._execution, to, given)
 
 
 def _ignored(_: Received | None) -> None:
