@@ -91,3 +91,32 @@ def test_the_next_execution_keeps_what_was_given_to_an_instance_of_the_same_numb
     assert its.answer() == (1, "other")  # so what sent the first result has gone on
     its.may.set()
     assert its.answer() == (0, "second")
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 40])
+def test_instances_that_wait_for_each_other_all_run(at_once: int) -> None:
+    """However many requests they come in, and after others that took no time."""
+    ours, theirs = socket.socketpair()
+    all_there = threading.Barrier(40)
+
+    def run_task(task: int, given: Callable[[], Object], ident: Ident, process: int) -> Result:
+        if task >= 100:
+            all_there.wait(BOUND_S)
+        return Result(ident.number, task, "f", "w", process, 0.0, 0.0, given())
+
+    def call(tasks: list[int]) -> None:
+        objects: dict[Key, Object] = {given_to(task): Object(f"{task}") for task in tasks}
+        send(ours, Request(FIRST, tasks, objects, frozenset(tasks), rest=999).frames_within())
+
+    thread = threading.Thread(
+        target=child.serve, args=(theirs, Graph([], {}, instances=1), run_task)
+    )
+    thread.start()
+    tasks = [*range(60), *range(100, 140)]
+    with ours:
+        for first in range(0, len(tasks), at_once):
+            call(tasks[first : first + at_once])
+        incoming = frames.read(ours)
+        answers = Result.read([next(incoming) for _ in range(2 * len(tasks))])
+        assert sorted(answer.task for answer in answers) == tasks
+    thread.join(BOUND_S)

@@ -12,6 +12,7 @@ import os
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 
@@ -53,6 +54,10 @@ class _Child:
         self._run_task = run_task
         self._threads = ThreadPool()
         self._sending = threading.Lock()
+        self._calling = threading.Lock()
+        #: Instances that no thread has taken yet, and whether one is on its way to them.
+        self._waiting: deque[tuple[_Group, int]] = deque()
+        self._coming = False
         self._part = lru_cache(_PARTS)(self._part_of)
         self._data = Data({})
         self._left = 0
@@ -76,8 +81,12 @@ class _Child:
         """Run a group of tasks, in this thread where nothing else can come meanwhile."""
         self._data.add(request.objects)
         tasks = tuple(request.tasks)
-        several = len(tasks) > 1 and not self._graph.instances
-        engine = Engine(self._part(tasks)) if several else None
+        if self._graph.instances:
+            group = _Group(request, self._data, None)
+            self._waiting.extend((group, task) for task in tasks)
+            self._call()
+            return
+        engine = Engine(self._part(tasks)) if len(tasks) > 1 else None
         group = _Group(request, self._data, engine)
         first, *others = engine.start(self._data).begins if engine else tasks
         for task in others:
@@ -86,6 +95,31 @@ class _Child:
             self._work(group, first)
         else:
             self._threads.start(partial(self._work, group, first))
+
+    def _call(self) -> None:
+        """Have a thread come to the instances that wait, unless one is on its way.
+
+        It calls the next one before it runs what it takes, so that none waits for another to end;
+        and what is short is run one after another by a few threads, which saves their wakes.
+        """
+        with self._calling:
+            if self._coming or not self._waiting:
+                return
+            self._coming = True
+        try:
+            self._threads.start(self._take)
+        except RuntimeError:  # none can be had: those that run take what waits when they are done
+            self._coming = False
+
+    def _take(self) -> None:
+        self._coming = False
+        while self._waiting:
+            try:
+                group, task = self._waiting.popleft()
+            except IndexError:  # another one was faster
+                return
+            self._call()
+            self._work(group, task)
 
     def _part_of(self, tasks: tuple[int, ...]) -> Part:
         return self._graph.part(dict.fromkeys(tasks, MAIN), ())
