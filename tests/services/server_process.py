@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from generator.stores import NO_STORE
 from openfaas.credentials import Credentials
 from services.app import Config, create_app
 from services.serve import listen, serve
@@ -20,6 +21,8 @@ from services.serve import listen, serve
 
 class HangingLauncher:
     """Deploys nothing, and never ends; notes in `removed` that it removed it again."""
+
+    store = NO_STORE
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
