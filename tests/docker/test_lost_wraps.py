@@ -22,7 +22,8 @@ from deployment.caller import Caller
 from deployment.launcher import Launcher
 from openfaas.client import Gateway
 
-pytestmark = pytest.mark.slow
+#: What is killed is found by its name, whoever on this machine has started it.
+pytestmark = [pytest.mark.slow, pytest.mark.quiet]
 
 TASKS = "abcde"
 HANDLER = "import time\n\n\ndef handle(req):\n    time.sleep(0.01)\n    return '{name}' + req\n"
