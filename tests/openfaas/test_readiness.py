@@ -121,7 +121,7 @@ def test_a_function_that_is_not_deployed_is_never_ready(client, gateway):
     gateway.answer(DESCRIBE, (404, b"function side not found"))
 
     with pytest.raises(ChironError) as raised:
-        client.wait_ready("side", timeout_s=0.1)
+        client.wait_ready("side", timeout_s=1.0)
 
     assert raised.value.code == "not-ready"
     assert "has no function side" in raised.value.message

@@ -80,12 +80,13 @@ class Home(Peers):
         return task in self.wanted or super().needs(task)
 
     def late(self) -> TaskError | None:
-        """Which wraps have not answered."""
-        wraps = sorted(self._open.keys() | self._losing)
+        """Which wraps have not answered, or are gone."""
+        wraps = sorted(self._losing) or sorted(self._open)
         if not wraps:
             return None
-        message = f"{', '.join(wraps)} did not answer in time"
-        return TaskError("timeout", message, status=504).located(None, wraps[0])
+        what = "ended, and was not there again" if self._losing else "did not answer"
+        error = TaskError("timeout", f"{', '.join(wraps)} {what} in time", status=504)
+        return error.located(None, wraps[0])
 
     def close(self) -> None:
         """Want nothing of the others any more."""
