@@ -57,6 +57,7 @@ class Cluster:
         mechanism: str = "pool",
         trigger: str = "data",
         timeout_s: float = 30.0,
+        **settings: str,
     ) -> None:
         """Tasks by their wraps and processes; task 3 runs function f3."""
         from wrap.engine import keys
@@ -91,11 +92,13 @@ class Cluster:
         secrets = self.folder / "secrets"
         secrets.mkdir()
         (secrets / "chiron-direct").write_text("a secret")
+        self._settings = settings
         for name in NAMES:
             self.start(name)
 
     def start(self, name: str) -> None:
         settings = {"secrets_dir": str(self.folder / "secrets"), "chiron_trace_key": "key"}
+        settings |= self._settings
         server = self._start(self._images[name], gateway_url=self._gateway.url, **settings)
         self.servers[name] = server
         self._gateway.ports[name] = server.port
@@ -213,6 +216,28 @@ def test_a_wrap_that_was_killed_costs_no_answer(
     assert cluster.runs("f0") == 1
     # What has reached its consumer is not run again.
     assert cluster.runs("f2") == (2 if held == "f2" else 1)
+
+
+@pytest.mark.parametrize("held", ["f2", "f3", "f4"])
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_two_wraps_that_were_killed_at_once_cost_no_answer(
+    cluster: Cluster,
+    in_background: Any,
+    eventually: Callable[..., bool],
+    held: str,
+    order: tuple[int, int],
+) -> None:
+    cluster.begin(chain(far=1, near=1), CHAIN_INPUTS, 4)
+    cluster.hold(held)
+    answer = in_background(cluster.ask)
+    assert eventually(lambda: cluster.has_begun(held))
+    for index in order:
+        cluster.servers[NAMES[index]].process.kill()
+    for index in order:
+        cluster.start(NAMES[index])
+    cluster.let_go(held)
+    assert answer.result().text == nested(CHAIN_INPUTS, 4, "in")
+    assert cluster.runs("f0") == 1
 
 
 def test_with_one_attempt_a_lost_wrap_is_an_error_that_names_it(
@@ -406,3 +431,18 @@ def test_what_comes_for_tasks_that_will_run_again_waits_for_them() -> None:
         exchange.deliver(number, {0: None})
         exchange.add(part)
         assert part.got == [{0: None}] * complete
+
+
+@pytest.mark.parametrize("concurrency", ["1", "2"])
+def test_executions_do_not_wait_for_workers_of_each_other(
+    cluster: Cluster, in_background: Any, concurrency: str
+) -> None:
+    """Each wrap has workers of executions that wait for those that another wrap has."""
+    place = {0: ("test-home", 1), 1: ("test-far", 1), 2: ("test-near", 1), 3: ("test-far", 1)}
+    place |= {4: ("test-near", 1), 5: ("test-home", 1)}
+    chain = {task: task - 1 if task else None for task in place}
+    cluster.begin(place, chain, 5, pool_concurrency=concurrency)
+    bodies = [f"request {number}" for number in range(16)]
+    answers = [in_background(cluster.ask, body) for body in bodies]
+    for body, answer in zip(bodies, answers, strict=True):
+        assert body in answer.result().text

@@ -16,6 +16,7 @@ from wrap.errors import TaskError
 from wrap.execution import Execution, Outcome
 from wrap.instances import Deciding
 from wrap.loop import Loop
+from wrap.mechanisms import Guest
 from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
 from wrap.route import Route
@@ -36,7 +37,10 @@ class Full:
 
     full = "all workers are busy"
 
-    def admit(self, begin: Callable[[], bool]) -> None:
+    def admit(self, guest: Guest) -> None:
+        pass
+
+    def admit_more(self) -> None:
         pass
 
 

@@ -58,6 +58,7 @@ class Part:
 
     def __init__(self, wrap: Wrap, tasks: Iterable[int], wanted: set[int]) -> None:
         self.wrap, self.wanted = wrap, wanted
+        self.tasks = set(tasks)
         gives = frozenset(wanted.intersection(tasks))
         self.engine = Engine(wrap.share_of(frozenset(tasks), gives))
         self.here = set[int]()
@@ -128,9 +129,13 @@ class Cluster:
                 if to in self.parts and only_to in (None, to):
                     self.on_the_way.append((to, task, content))
 
-    def lose(self, name: str) -> dict[str, set[int]]:
-        """A wrap ends with all that it has; those that have ended keep nothing either."""
-        taking_part = {n: p for n, p in self.parts.items() if n != name and p.engine.left}
+    def lose(self, name: str, missing: str = "") -> dict[str, set[int]]:
+        """A wrap ends with all that it has; those that have ended keep nothing either.
+
+        One that is `missing`, as it is lost too, begins again by itself.
+        """
+        gone = {name, missing}
+        taking_part = {n: p for n, p in self.parts.items() if n not in gone and p.engine.left}
         taking_part["home"] = self.parts["home"]
         self.on_the_way = [each for each in self.on_the_way if each[0] != name]
         wrap = self.declared["home"]
@@ -140,10 +145,13 @@ class Cluster:
             wrap.graph.needs,
             wrap.takers,
             {n: part.here for n, part in taking_part.items()},
+            {n: part.tasks for n, part in taking_part.items()},
             self.wanted,
             "home",
         )
+        again.pop(missing, None)
         for other, tasks in again.items():
+            taking_part.pop(other, None)
             self.on_the_way = [each for each in self.on_the_way if each[0] != other]
             self.parts[other] = Part(self.declared[other], tasks, self.wanted)
         if name not in again:
@@ -183,13 +191,31 @@ def test_after_a_loss_the_execution_ends_as_it_would_have(
     assert "home" not in again
 
 
+@given(wraps(), st.randoms(use_true_random=False), st.sampled_from(["far", "near"]))
+def test_losses_that_meet_are_got_over(
+    declared: dict[str, Wrap], order: random.Random, first: str
+) -> None:
+    """Two are lost at once, and one of them once more."""
+    second = "near" if first == "far" else "far"
+    cluster = Cluster(declared, order)
+    for lost, missing in ((first, second), (second, ""), (first, "")):
+        for _ in range(0 if lost == second else order.randrange(20)):
+            if not cluster.over:
+                cluster.step()
+        cluster.lose(lost, missing)
+    while not cluster.over:
+        cluster.step()
+    assert set(cluster.ran) == set(declared["home"].inputs)
+
+
 def test_what_has_reached_all_its_consumers_is_not_run_again() -> None:
     chain: dict[int, list[int]] = {0: [], 1: [0], 2: [1]}
     wrap_of = {0: "far", 1: "far", 2: "home"}
     takers: dict[int, list[str]] = {0: [], 1: ["home"], 2: []}
     lost = ("far", wrap_of, chain.__getitem__, takers)
-    assert to_run_again(*lost, {"home": {1}}, {2}, "home") == {}
-    assert to_run_again(*lost, {"home": set()}, {2}, "home") == {"far": {0, 1}}
+    runs = {"home": {2}}
+    assert to_run_again(*lost, {"home": {1}}, runs, {2}, "home") == {}
+    assert to_run_again(*lost, {"home": set()}, runs, {2}, "home") == {"far": {0, 1}}
 
 
 def test_producers_that_have_ended_and_kept_nothing_run_again() -> None:
@@ -197,9 +223,20 @@ def test_producers_that_have_ended_and_kept_nothing_run_again() -> None:
     wrap_of = {0: "near", 1: "far", 2: "home"}
     takers = {0: ["far"], 1: ["home"], 2: []}
     lost = ("far", wrap_of, chain.__getitem__, takers)
-    assert to_run_again(*lost, {"home": set()}, {2}, "home") == {"far": {1}, "near": {0}}
+    runs = {"home": {2}}
+    ended = to_run_again(*lost, {"home": set()}, runs, {2}, "home")
+    assert ended == {"far": {1}, "near": {0}}
     kept = {"home": set[int](), "near": {0}}
-    assert to_run_again(*lost, kept, {2}, "home") == {"far": {1}}
+    assert to_run_again(*lost, kept, runs | {"near": {0}}, {2}, "home") == {"far": {1}}
+
+
+def test_one_that_runs_less_than_is_needed_begins_again_with_all_of_it() -> None:
+    chain: dict[int, list[int]] = {0: [], 1: [], 2: [0], 3: [1, 2]}
+    wrap_of = {0: "near", 1: "near", 2: "far", 3: "home"}
+    takers = {0: ["far"], 1: ["home"], 2: ["home"], 3: []}
+    lost = ("far", wrap_of, chain.__getitem__, takers)
+    has, runs = {"home": set[int](), "near": set[int]()}, {"home": {3}, "near": {1}}
+    assert to_run_again(*lost, has, runs, {3}, "home") == {"far": {2}, "near": {0, 1}}
 
 
 @pytest.mark.parametrize("held", [{0}, set[int]()])

@@ -112,6 +112,12 @@ class Exchange:
                 if len(self._ended) > _ENDED:
                     self._ended.popitem(last=False)
 
+    def begin_again(self, number: int) -> Execution | None:
+        """Keep what comes for an execution that is to begin once more; the one before."""
+        with self._lock:
+            self._ended.pop(number, None)
+            return self._running.pop(number, None)
+
     def deliver(self, number: int, given: Given) -> None:
         """Objects have come for an execution."""
         with self._lock:
@@ -177,6 +183,9 @@ class Peers:
     def late(self) -> TaskError | None:
         """What hangs in others, if that is known."""
         return None
+
+    def begin(self, execution: Execution) -> None:
+        """The execution begins here."""
 
     def close(self) -> None:
         """The execution has ended here."""

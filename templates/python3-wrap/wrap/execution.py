@@ -44,6 +44,10 @@ _SENDING_S = 0.02
 #: longer than a message takes, and short beside most tasks.
 _MOMENT_MS = 1
 
+#: How long an execution waits for processes before it looks whether all others wait, in seconds;
+#: then twice as long, and so on.
+_BLOCKED_S = 0.02
+
 #: Bytes of all objects of an execution whose answer is made in a moment.
 _SMALL = 1 << 16
 
@@ -153,8 +157,7 @@ class Execution:
         self._delays: dict[int, Timer] = {}
         self._timer: Timer | None = None
         self._due = math.inf
-        self._admitted = False
-        self._begun = self._lent = False
+        self._begun = self._admitted = self._lent = False
         #: What has come from other wraps before it could begin.
         self._early: list[Given] = []
         self._outcome: Outcome | Callable[[], Outcome] | None = None
@@ -172,8 +175,9 @@ class Execution:
     def _start(self, turn: Run | None = None) -> None:
         self.event(self._wake_at, self._deadline)
         if self._part.processes:
-            self._runtime.mechanism.admit(self._admit)
+            self._runtime.mechanism.admit(self)
             self._lend_later()
+            self._ask_for_more(_BLOCKED_S)
         elif turn is None:
             self.event(self._begin)
         else:
@@ -247,14 +251,30 @@ class Execution:
                 return None
             return self.peers.moved(self, name, address)
 
-    def _admit(self) -> bool:
-        """Begin now; whether it still wants to."""
+    def admit(self) -> bool:
+        """As `wrap.mechanisms.Guest` says."""
         with self._lock:
-            if self._outcome is not None or self._lent:
+            if self._outcome is not None or self._lent or self._admitted:
                 return False
             self._admitted = True
         self.event(self._begin)
         return True
+
+    @property
+    def waits(self) -> bool:
+        """As `wrap.mechanisms.Guest` says."""
+        busy = self._runs or any(taken.process.owed for taken in list(self._taken.values()))
+        return self.peers is not None and not busy and not self._held_back
+
+    def _ask_for_more(self, after_s: float) -> None:
+        """Look whether it waits to be admitted because the others wait, now and then."""
+
+        def look() -> None:
+            self._runtime.mechanism.admit_more()
+            self._ask_for_more(2 * after_s)
+
+        if not self._admitted and not self._lent and not self.over:
+            self._runtime.loop.call_at(time.monotonic() + after_s, look)
 
     def _lend_later(self) -> None:
         """Have another replica run all of it, if it waits for too long."""
@@ -275,7 +295,8 @@ class Execution:
     def _returned(self, outcome: Outcome | None) -> None:
         if outcome is None:  # the replica was lost: it is to be run here after all
             self._lent = False
-            self._runtime.mechanism.admit(self._admit)
+            self._runtime.mechanism.admit(self)
+            self._ask_for_more(_BLOCKED_S)
         elif isinstance(outcome, TaskError):
             self.event(_raise, outcome)
         else:
@@ -283,6 +304,8 @@ class Execution:
 
     def _came_back(self, results: list[Result]) -> None:
         """Take in all results at once, by which nothing is left to begin."""
+        if self.peers is not None:
+            self.peers.begin(self)
         for result in results:
             if result.error is not None:
                 raise TaskError.from_dict(result.error, status=500)
@@ -295,6 +318,8 @@ class Execution:
             self.peers.gave(self, results, last=True)
 
     def _begin(self) -> None:
+        if self.peers is not None:
+            self.peers.begin(self)
         self._start_here(self._first())
 
     def _first(self) -> list[int]:
@@ -374,9 +399,8 @@ class Execution:
         if self.peers is not None:
             self.peers.close()
             self.peers.exchange.remove(self)
-            self.peers = (
-                None  # they know it too: its objects would stay until cycles are looked for
-            )
+            # They know it too: its objects would stay until cycles are looked for.
+            self.peers = None
         for number, taken in self._taken.items():
             self._give(number, taken.process)
         now = time.monotonic()
@@ -387,7 +411,7 @@ class Execution:
             else:
                 self._runtime.loop.call_at(self._limits[number], run.cancel)
         if self._admitted:
-            self._runtime.mechanism.leave()
+            self._runtime.mechanism.leave(self)
 
     def _follow(self, step: Step) -> list[int]:
         """Do what `step` says, but for the tasks that begin in this process: these it returns."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,14 +32,15 @@ UNKNOWN, ENDED, ENDING = 404, 410, 503
 _RENEWED = 5
 #: How long to wait before the gateway is asked again where a wrap is, in seconds.
 _PAUSE_S = 0.05
-#: How long another wrap is waited for that is to say what it has, in seconds.
+#: How long another wrap is waited for that is told of a loss, in seconds; and how often.
 _ANSWER_S = 2.0
+_TOLD = 3
 
 
 class Home(Peers):
     """The other wraps, as the home sees them.
 
-    Its methods, but `start`, are called while the execution handles an event.
+    Its methods are called while the execution handles an event.
     """
 
     grace_s = GRACE_S
@@ -56,6 +57,7 @@ class Home(Peers):
         self._threads = threads
         self._deadline = deadline
         self._execution: Execution
+        self._begun = False
         #: What each wrap was asked for that has not answered.
         self._open: dict[str, tuple[Request, Asked]] = {}
         self._losing: set[str] = set()
@@ -66,12 +68,16 @@ class Home(Peers):
     @property
     def waiting(self) -> bool:
         """Whether a wrap has not answered, or an object has not come."""
-        missing = not self.wanted <= self._execution.here
-        return bool(self._open or self._losing) or missing or self._storing > 0
+        missing = self._begun and not self.wanted <= self._execution.here
+        asked = bool(self._open or self._losing) or not self._begun
+        return asked or missing or self._storing > 0
 
-    def start(self, execution: Execution) -> None:
-        """Have all other wraps take part."""
-        self._execution = execution
+    def begin(self, execution: Execution) -> None:
+        """Have all other wraps take part.
+
+        Those that wait here for processes take none elsewhere.
+        """
+        self._execution, self._begun = execution, True
         for name, tasks in self._wrap.remotes.items():
             self._begin(name, tasks)
 
@@ -111,6 +117,10 @@ class Home(Peers):
     def _took(self, name: str, request: Request, asked: float, answer: Received | None) -> None:
         """A wrap has answered, or its connection broke."""
         if name not in self._open or self._open[name][0] is not request:
+            if answer is not None and answer.fields[0] == OK:  # it had ended, and begins again
+                results = answered(name, answer, request, asked)
+                objects = outputs(results).values()
+                self._execution.fetched(objects, partial(self._execution.took, results))
             return
         if answer is None:
             self._lose(name, partial(self._recover, name, request))
@@ -154,12 +164,20 @@ class Home(Peers):
         self._begin(name, tasks)
 
     def _replace(self, name: str, address: str) -> None:
-        """Run what is needed of what a wrap has lost."""
+        """Run what is needed of what a wrap has lost.
+
+        What others send it, or one that has to run more than before, may come before it begins.
+        """
+        number, again = self._execution.ident.number, dict[str, set[int]]()
         with self._recovering:
             others = list[str]()
             self._execution.event(self._moved, name, address, others)
-            has = self._told(name, address, others)
-            self._execution.event(self._run_again, name, has)
+            has = self._told(others, number, name)
+            self._execution.event(self._see, name, has, again)
+            for each in again:
+                self._told([each], number, each)
+                self._told(has.keys() - {each}, number, each)
+            self._execution.event(self._run_again, again)
 
     def _is_there(self, address: str) -> bool:
         try:
@@ -194,52 +212,56 @@ class Home(Peers):
         self.routes[name] = address
         others += [other for other in self._open if other != name]
 
-    def _told(self, name: str, address: str, others: Sequence[str]) -> dict[str, set[int]]:
-        """Tell the others where a wrap is now; what each has of the execution.
+    def _told(self, names: Iterable[str], number: int, name: str) -> dict[str, set[int]]:
+        """Tell wraps where another one is now, which gets what they have for it; what each has.
 
-        Who does not say so may have nothing yet; who has ended all its tasks is not among them.
+        One that hears of itself keeps nothing. Who does not say what it has may have nothing yet;
+        who has ended all its tasks is not among them.
         """
-        message = Message(MOVED, [self._execution.ident.number, name, address])
-        addresses = {other: self.routes[other] for other in others}
-        has: dict[str, set[int]] = {other: set() for other in others}
-        answers = self.exchange.direct.lines.ask_all(addresses, message, _ANSWER_S)
-        for other, answer in answers.items():
-            if answer.fields[0] == OK:
-                has[other] = set(answer.fields[1])
-            elif answer.fields[0] == ENDED:
-                del has[other]
+        has: dict[str, set[int]] = {other: set() for other in names}
+        left, message = set(has), Message(MOVED, [number, name, self.routes[name]])
+        for _ in range(_TOLD):
+            addresses = {other: self.routes[other] for other in left}
+            for other, answer in self.exchange.direct.lines.ask_all(
+                addresses, message, _ANSWER_S
+            ).items():
+                left.remove(other)
+                if answer.fields[0] == OK:
+                    has[other] = set(answer.fields[1])
+                elif answer.fields[0] == ENDED:
+                    del has[other]
+            if not left or self._execution.over:
+                break
+            time.sleep(_PAUSE_S)
         return has
 
-    def _run_again(self, name: str, has: Mapping[str, set[int]]) -> None:
-        self._losing.discard(name)
-        here, graph = self._execution.here, self._wrap.graph
-        again = to_run_again(
+    def _see(self, name: str, has: Mapping[str, set[int]], again: dict[str, set[int]]) -> None:
+        """See which wraps are to begin again with what, and await nothing more of before."""
+        wrap, home = self._wrap, self.home
+        runs = {other: self._open[other][0].tasks for other in has if other in self._open}
+        found = to_run_again(
             name,
-            self._wrap.wrap_of,
-            graph.needs,
-            self._wrap.takers,
-            {**has, self.home: here},
+            wrap.wrap_of,
+            wrap.graph.needs,
+            wrap.takers,
+            {**has, home: self._execution.here},
+            {**runs, home: wrap.tasks},
             self.wanted,
-            self.home,
+            home,
         )
-        for other, tasks in again.items():
-            if other not in self._losing:  # else it gets what is needed by itself
-                self._begin(other, tasks)
-                self.send_again(self._execution, other)
-                self._tell_of(other, has)
-        self._execution.took([])
+        for other, tasks in found.items():
+            if other == name or other not in self._losing:  # else it gets that by itself
+                again[other] = tasks
+                self._open.pop(other, None)
+        self._losing.discard(name)
+        self._losing.update(again)
 
-    def _tell_of(self, name: str, others: Iterable[str]) -> None:
-        """Have the others send again what they have for a wrap that has kept nothing."""
-        message = Message(MOVED, [self._execution.ident.number, name, self.routes[name]])
-        for other in others:
-            if other != name:
-                self.exchange.direct.lines.ask(self.routes[other], message, _ignored)
+    def _run_again(self, again: Mapping[str, set[int]]) -> None:
+        for other, tasks in again.items():
+            self._losing.discard(other)
+            self._begin(other, tasks)
+            self.send_again(self._execution, other)
 
     def relay(self, to: str, given: Mapping[int, Object | None]) -> None:
         """Send on what another wrap could not send."""
         self.send(self._execution, to, given)
-
-
-def _ignored(_: Received | None) -> None:
-    """What it has is of no importance."""

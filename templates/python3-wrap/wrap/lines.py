@@ -161,8 +161,10 @@ class Lines:
 
     def _drop(self, address: str) -> None:
         """Keep no connection to where one broke: what broke it may have broken them all."""
-        for line in self._idle.pop(address, []):
-            line.close()
+        idle = self._idle.pop(address, [])
+        while idle:
+            with contextlib.suppress(IndexError):  # a thread that asks has taken it
+                idle.pop().close()
 
     def _gone(self, address: str, line: Line, _: Exception | None) -> None:
         self._drop(address)

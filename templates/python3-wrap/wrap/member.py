@@ -49,8 +49,8 @@ class Member:
         if exchange is not None:
             more = {BEGIN: self._begun, OBJECTS: self._given, MOVED: self._moved}
             self._does |= {kind: partial(does, exchange) for kind, does in more.items()}
-        #: Where the answers of executions go, by their numbers.
-        self._homes: dict[int, Line] = {}
+        #: Where the answers of executions go.
+        self._homes: dict[Execution, Line] = {}
         #: Answers whose homes' connections broke.
         self._unsent: dict[int, Message] = {}
         self._answering: set[Line] = set()
@@ -58,7 +58,7 @@ class Member:
 
     def awaits(self, line: Line) -> bool:
         """Whether an answer is to go over a connection."""
-        return line in self._answering or line in self._homes.values()
+        return line in self._answering or line in list(self._homes.values())
 
     @property
     def busy(self) -> bool:
@@ -74,17 +74,16 @@ class Member:
 
     def gone(self, line: Line, why: Exception | None) -> None:
         """A connection has ended: orderly where there is no reason."""
-        for number in [number for number, home in self._homes.items() if home is line]:
+        for execution in [each for each, home in list(self._homes.items()) if home is line]:
             if why is None:
-                self._end(number, line)
+                self._end(execution, line)
             else:
                 when = time.monotonic() + _UNASKED_S
-                self._runtime.loop.call_at(when, partial(self._end, number, line))
+                self._runtime.loop.call_at(when, partial(self._end, execution, line))
 
-    def _end(self, number: int, line: Line) -> None:
+    def _end(self, execution: Execution, line: Line) -> None:
         """Nobody awaits an execution's answer any more, unless over another connection."""
-        execution = self._exchange and self._exchange.get(number)
-        if execution and self._homes.get(number) is line:
+        if self._homes.get(execution) is line:
             execution.cancel()
 
     def _forget(self, number: int) -> None:
@@ -130,10 +129,11 @@ class Member:
         seconds, home, routes, renewed = message.fields
         request = _request(message)
         number, arrived = request.ident.number, time.monotonic()
-        if exchange.get(number) is not None:  # its home's connection broke
-            self._homes[number] = line
-            return
-        if renewed:
+        if renewed:  # its home's connection broke
+            running = exchange.get(number)
+            if running in self._homes:
+                self._homes[running] = line
+                return
             line.send(self._unsent.pop(number, Message(ANSWER, [UNKNOWN])))
             return
         if self.draining:
@@ -145,19 +145,23 @@ class Member:
             line.send(self._answer(other_plan(), arrived))
             return
 
-        def ended(_: Execution, outcome: Outcome) -> None:
-            answer, home = self._answer(outcome, arrived), self._homes.pop(number)
-            if not home.send(answer) and outcome is not CANCELLED:
+        def ended(ended: Execution, outcome: Outcome) -> None:
+            home = self._homes.pop(ended)
+            if outcome is CANCELLED:  # where its home has come back, it begins again
+                home.send(Message(ANSWER, [UNKNOWN]))
+                return
+            answer = self._answer(outcome, arrived)
+            if not home.send(answer):
                 self._unsent[number] = answer
                 forget = partial(self._forget, number)
                 self._runtime.loop.call_at(time.monotonic() + _UNASKED_S, forget)
 
-        self._homes[number] = line
         deadline = arrived + min(self._runtime.wrap.timeout_s, float(seconds))
         peers = Peers(exchange, str(home), dict(routes), request.gives)
         execution = Execution(
             self._runtime, Engine(part), request.objects, request.ident, deadline, ended, peers
         )
+        self._homes[execution] = line
         exchange.add(execution)
         execution.start()
 
@@ -175,6 +179,11 @@ class Member:
 
     def _moved(self, exchange: Exchange, line: Line, message: Received) -> None:
         number, name, address = message.fields
+        if name == self._runtime.wrap.name:
+            if before := exchange.begin_again(int(number)):
+                before.cancel()
+            line.send(Message(ANSWER, [OK, []]))
+            return
         execution = exchange.get(int(number))
         here = execution.moved(str(name), str(address)) if execution is not None else None
         if here is not None:

@@ -11,6 +11,7 @@ def to_run_again(
     needs: Callable[[int], Collection[int]],
     takers: Mapping[int, Collection[str]],
     has: Mapping[str, Collection[int]],
+    runs: Mapping[str, Collection[int]],
     wanted: Collection[int],
     home: str,
 ) -> dict[str, set[int]]:
@@ -25,7 +26,11 @@ def to_run_again(
         for it.
     has
         Of every wrap that still takes part, the tasks that have ended as far as it knows, and whose
-        objects it has. A wrap that is not here has ended all its tasks, and kept nothing.
+        objects it has. A wrap that is not here has ended all its tasks, and kept nothing, or is
+        lost too.
+    runs
+        Of every such wrap the tasks that it runs, or has run: all of its own, if it has not begun
+        once more. One that has to run others too begins again, with all of them.
     wanted
         The tasks whose objects the home waits for, beside those that its own tasks need.
 
@@ -37,7 +42,7 @@ def to_run_again(
     >>> places = {1: "home", 2: "far", 3: "far", 4: "home"}
     >>> takers = {1: ["far"], 2: [], 3: ["home"], 4: []}
     >>> has = {"home": {1}}
-    >>> to_run_again("far", places, chain.__getitem__, takers, has, [4], "home")
+    >>> to_run_again("far", places, chain.__getitem__, takers, has, {"home": {1, 4}}, [4], "home")
     {'far': {2, 3}}
     """
     found: dict[str, set[int]] = {}
@@ -51,9 +56,11 @@ def to_run_again(
                 gone.append(task)
     while gone:
         task = gone.pop()
-        its = found.setdefault(wrap_of[task], set())
+        place = wrap_of[task]
+        its = found.setdefault(place, set())
         if task not in its:
             its.add(task)
-            # A wrap that takes part has it and sends it again, or will have it.
-            gone += [needed for needed in needs(task) if wrap_of[needed] not in has]
+            gone += runs.get(place, ())
+            # A wrap that runs it sends it again, or will have it.
+            gone += [each for each in needs(task) if each not in runs.get(wrap_of[each], ())]
     return found

@@ -153,7 +153,6 @@ def _execute(
     execution = Execution(runtime, engine, objects, ident, deadline, reply, home)
     if home is not None:
         home.exchange.add(execution)
-        execution.event(home.start, execution)
     execution.start()
     return Response()
 

@@ -11,6 +11,17 @@ from wrap.process import Process
 from wrap.spawner import Spawner
 
 
+class Guest(Protocol):
+    """An execution that wants processes."""
+
+    def admit(self) -> bool:
+        """Begin; whether it still wants to."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing of it goes on here until another wrap has done something."""
+
+
 class Mechanism(Protocol):
     """How further processes come to be."""
 
@@ -27,18 +38,21 @@ class Mechanism(Protocol):
     #: Why an execution was never admitted.
     full: str
 
-    def admit(self, begin: Callable[[], bool]) -> None:
-        """Call `begin` when an execution may take a process of each slot: now, or by a `leave`.
+    def admit(self, guest: Guest) -> None:
+        """Admit `guest` when it may take a process of each slot: now, or by a `leave`."""
 
-        It answers whether the execution still wants to.
+    def admit_more(self) -> None:
+        """Admit one more where all that were admitted wait for other wraps.
+
+        What these wait for may be held up there by one that waits here.
         """
 
     @property
     def room(self) -> int:
         """How many more executions could begin at once."""
 
-    def leave(self) -> None:
-        """Note that an execution that was admitted takes no more processes."""
+    def leave(self, guest: Guest) -> None:
+        """Note that `guest`, which was admitted, takes no more processes."""
 
     def take(self, slot: int) -> Process:
         """A process for the further process number `slot`, for an execution that was admitted.

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from wrap.process import Process
 from wrap.spawner import Spawner
+
+if TYPE_CHECKING:
+    from wrap.mechanisms import Guest
 
 
 class Fork:
@@ -22,16 +26,19 @@ class Fork:
         """Get processes from `spawner` from now on."""
         self._spawner = spawner
 
-    def admit(self, begin: Callable[[], bool]) -> None:
-        """Call `begin`: there are as many processes as are wanted."""
-        begin()
+    def admit(self, guest: Guest) -> None:
+        """Admit `guest`: there are as many processes as are wanted."""
+        guest.admit()
+
+    def admit_more(self) -> None:
+        """Nobody waits."""
 
     @property
     def room(self) -> int:
         """One more, always."""
         return 1
 
-    def leave(self) -> None:
+    def leave(self, guest: Guest) -> None:
         """Nothing waits for that."""
 
     def take(self, slot: int) -> Process:

@@ -3,7 +3,7 @@
 A slot is a further process of the plan. It has its own workers, so that what a function keeps in
 module globals is found again. An execution is admitted when each slot has a worker for it, and
 keeps those that it takes until their tasks have ended: so no two executions wait for workers of
-each other.
+each other in one wrap. In several wraps they can, and then more are admitted.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from wrap.process import Process
 from wrap.settings import count
 from wrap.spawner import Spawner
+
+if TYPE_CHECKING:
+    from wrap.mechanisms import Guest
 
 
 class Pool:
@@ -34,8 +38,8 @@ class Pool:
         self._requests = count(environment, "pool_requests", 1000)
         self._idle: list[list[Process]] = [[] for _ in range(slots)]
         self._lock = threading.Lock()
-        self._admitted = 0
-        self._waiting: deque[Callable[[], bool]] = deque()
+        self._guests: set[Guest] = set()
+        self._waiting: deque[Guest] = deque()
         self.full = f"all {self._limit} workers are busy: raise pool_concurrency"
 
     @property
@@ -53,31 +57,42 @@ class Pool:
         for idle in self._idle:
             idle.append(spawner.spawn())
 
-    def admit(self, begin: Callable[[], bool]) -> None:
-        """Call `begin` when there is a worker of each slot for one more execution."""
+    def admit(self, guest: Guest) -> None:
+        """Admit `guest` when there is a worker of each slot for one more execution."""
         with self._lock:
-            if self._admitted == self._limit:
-                self._waiting.append(begin)
+            if len(self._guests) >= self._limit:
+                self._waiting.append(guest)
                 return
-            self._admitted += 1
-        if not begin():
-            self.leave()
+            self._guests.add(guest)
+        if not guest.admit():
+            self.leave(guest)
+
+    def admit_more(self) -> None:
+        """Admit one more, with workers of its own, where all that were admitted wait."""
+        with self._lock:
+            if not self._waiting or not all(guest.waits for guest in self._guests):
+                return
+            guest = self._waiting.popleft()
+            self._guests.add(guest)
+        if not guest.admit():
+            self.leave(guest)
 
     @property
     def room(self) -> int:
         """For how many more executions there is a worker of each slot."""
-        return self._limit - self._admitted
+        return max(0, self._limit - len(self._guests))
 
-    def leave(self) -> None:
+    def leave(self, guest: Guest) -> None:
         """Admit the next execution that still wants to begin."""
-        while True:
+        leaving: Guest | None = guest
+        while leaving is not None:
             with self._lock:
-                if not self._waiting:
-                    self._admitted -= 1
+                self._guests.discard(leaving)
+                if not self._waiting or len(self._guests) >= self._limit:
                     return
-                begin = self._waiting.popleft()
-            if begin():
-                return
+                following = self._waiting.popleft()
+                self._guests.add(following)
+            leaving = None if following.admit() else following
 
     def take(self, slot: int) -> Process:
         """An idle worker of `slot`, or a new one. Raises OSError where none can be had."""
@@ -93,12 +108,14 @@ class Pool:
 
     def give(self, slot: int, process: Process, sound: bool) -> None:
         """Give a worker back; one that is not `sound`, or worn, makes way for another."""
-        if sound and process.executions < self._requests:
-            self._idle[slot].append(process)
+        idle = self._idle[slot]
+        if sound and process.executions < self._requests and len(idle) < self._limit:
+            idle.append(process)
             return
         if sound:
             process.close()
         else:
             process.end()
-        with contextlib.suppress(OSError):
-            self._idle[slot].append(self._spawner.spawn())
+        if len(idle) < self._limit:
+            with contextlib.suppress(OSError):
+                idle.append(self._spawner.spawn())
