@@ -182,7 +182,7 @@ def deploy_beside(
         invoker_for(plan, workflow, gateway.url, request.timeout_s) as invoker,
     ):
         measured = measure(invoker, checked, _CHECKS)
-    entry = spec_of(stack, plan.wraps[0].name, stack_file.parent, launcher.path)
+    entry = spec_of(stack, plan.wraps[0].name, stack_file.parent)
     return Candidate(version, entry, created, ready_s, measured)
 
 

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from deployment.postmortem import explained, keep_logs
 from generator.annotations import WORKFLOW, identity
@@ -23,9 +22,7 @@ from workflow.errors import ChironError
 #: Builds (and pushes) the images of a stack.yaml, so that the gateway can start them.
 Builder = Callable[[Path], None]
 
-#: How calls get from wrap to wrap; where there is no way directly, through the gateway at any rate.
-WrapPath = Literal["direct", "gateway"]
-#: With which wraps prove to each other that they are of one deployment.
+#: With which wraps, and replicas of one, prove to each other that they are of one deployment.
 _DIRECT_SECRET = "chiron-direct"  # noqa: S105 (its name)
 _READY_TIMEOUT_S = 60.0
 _PARALLEL = 8
@@ -34,22 +31,20 @@ _PARALLEL = 8
 _FURTHER_REMOVALS, _PAUSE_S = 2, 1.0
 
 
-def deploy_stack(
-    gateway: Gateway, stack_file: Path, path: WrapPath = "direct", store_password: str = ""
-) -> list[str]:
+def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -> list[str]:
     """Deploy the functions of a generated stack.yaml and wait until they answer.
 
-    Supporting functions that run unchanged are left alone. With the path ``gateway`` wraps get no
-    secret to call each other directly with. The gateway keeps `store_password` for wraps that need
-    it; where it is empty, it has to have it already. Where something fails, what was created here
-    is removed again. Returns the functions that were created and not merely updated.
+    Supporting functions that run unchanged are left alone. The gateway keeps `store_password` for
+    wraps that need it; where it is empty, it has to have it already. Where something fails, what
+    was created here is removed again. Returns the functions that were created and not merely
+    updated.
     """
     stack = read_stack(stack_file, {})
     existing = {function.name: function for function in gateway.functions()}
     created: list[str] = []
     with removed_on_failure(gateway, created):
         for name in stack.functions:
-            spec = spec_of(stack, name, stack_file.parent, path)
+            spec = spec_of(stack, name, stack_file.parent)
             is_wrap = stack.functions[name].lang == WRAP
             if is_wrap and _DIRECT_SECRET in spec.secrets:
                 gateway.ensure_secret(_DIRECT_SECRET, spec.namespace)
@@ -65,11 +60,12 @@ def deploy_stack(
     return created
 
 
-def spec_of(stack: StackFile, name: str, folder: Path, path: WrapPath = "direct") -> FunctionSpec:
+def spec_of(stack: StackFile, name: str, folder: Path) -> FunctionSpec:
     """How a function of a generated stack.yaml in `folder` is deployed, as `deploy_stack` says."""
     spec = deployment(stack, name, folder)
     wraps = [each for each, function in stack.functions.items() if function.lang == WRAP]
-    if path == "direct" and len(wraps) > 1 and name in wraps:
+    others = len(wraps) > 1 or "pool_concurrency" in spec.env_vars  # replicas help each other
+    if name in wraps and others:
         own = dict.fromkeys([*spec.secrets, _DIRECT_SECRET])
         return spec.model_copy(update={"secrets": tuple(own)})
     return spec

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deployment.deploy import Builder, WrapPath, deploy_stack, remove_all, removed_on_failure
+from deployment.deploy import Builder, deploy_stack, remove_all, removed_on_failure
 from deployment.invoke import Answer, Invoker
 from deployment.route import route_of
 from generator.generate import Sources, generate
@@ -42,15 +42,14 @@ class Launcher:
     """Deploys plans on one gateway, whose images `build` makes.
 
     ``left`` are functions that could not be removed after their block: `remove_left` tries again.
-    ``gateway_url`` is where functions reach the gateway, where its provider does not tell; ``path``
-    is how wraps call each other; ``store`` is for plans whose objects go by one.
+    ``gateway_url`` is where functions reach the gateway, where its provider does not tell;
+    ``store`` is for plans whose objects go by one.
     """
 
     gateway: Gateway
     build: Builder
     left: set[str] = field(default_factory=set)
     gateway_url: str = ""
-    path: WrapPath = "direct"
     store: StorePlace = NO_STORE
 
     @property
@@ -65,7 +64,7 @@ class Launcher:
 
     def deploy(self, stack_file: Path) -> list[str]:
         """Deploy what was generated; which functions were created: see `deploy_stack`."""
-        return deploy_stack(self.gateway, stack_file, self.path, self.store.password)
+        return deploy_stack(self.gateway, stack_file, self.store.password)
 
     @contextmanager
     def launch(

@@ -15,7 +15,6 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Literal, cast
 
-from deployment.deploy import WrapPath
 from deployment.launcher import Launcher
 from evaluation.runtime.deployed import (
     PROCESS,
@@ -35,6 +34,7 @@ from evaluation.runtime.handlers import large, noop, spawning
 from evaluation.runtime.pairs import tcp_pair
 from evaluation.runtime.rounds import Figure, Part, Probe, Quantity, Round, interleaved, starts
 from templates import TEMPLATES
+from workflow.plan import PathKind
 
 ROUNDS, QUICK_ROUNDS = 500, 50
 PROCESSES, THREADS, STAGES = 5, 5, 6
@@ -213,11 +213,11 @@ def echoing(ours: socket.socket, theirs: socket.socket) -> Iterator[Callable[[],
 
 Kind = Literal["result", "input"]
 _LARGE = "chiron-evaluate-large"
-_PLACES: dict[str, tuple[Sizes, str, WrapPath]] = {
-    "thread": (THREAD, "fork", "direct"),
-    "fork": (PROCESS, "fork", "direct"),
-    "pool": (PROCESS, "pool", "direct"),
-    "direct": (REMOTE, "fork", "direct"),
+_PLACES: dict[str, tuple[Sizes, str, PathKind]] = {
+    "thread": (THREAD, "fork", "auto"),
+    "fork": (PROCESS, "fork", "auto"),
+    "pool": (PROCESS, "pool", "auto"),
+    "direct": (REMOTE, "fork", "auto"),
     "gateway": (REMOTE, "fork", "gateway"),
 }
 _REQUESTS = (b"?large", b"?small")

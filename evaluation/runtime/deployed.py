@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from deployment.deploy import WrapPath, deploy_stack, remove_all, removed_on_failure
+from deployment.deploy import deploy_stack, remove_all, removed_on_failure
 from deployment.launcher import Launcher
 from generator.generate import Sources
 from generator.stores import NO_STORE, StorePlace
@@ -28,7 +28,7 @@ from workflow.documents import write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Source, Task, Workflow
-from workflow.plan import Plan, Processes, Wrap
+from workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PATH, PathKind, Plan, Processes, Wrap
 from workflow.tracing import Row, Traced, trace_header
 
 #: Tasks of each process of each wrap in a stage: ``((0, 1, 1),)`` is one wrap that starts two
@@ -46,15 +46,11 @@ _TIMEOUT_S = 60.0
 
 
 class Shape(NamedTuple):
-    """A workflow, the plan that it is deployed as, and how its wraps call each other.
-
-    ``store`` is by what their objects go, if the plan says so.
-    """
+    """A workflow, the plan that it is deployed as, and by what store objects go, if by one."""
 
     name: str
     workflow: Workflow
     plan: Plan
-    path: WrapPath
     store: StorePlace = NO_STORE
 
     def by(self, store: StorePlace) -> Shape:
@@ -69,8 +65,8 @@ def shape(
     stages: Sequence[Sizes],
     mechanism: str = "fork",
     memory_mib: int = _MEMORY_MIB,
-    path: WrapPath = "direct",
-    attempts: int = 2,
+    path: PathKind = DEFAULT_PATH,
+    attempts: int = DEFAULT_ATTEMPTS,
 ) -> Shape:
     """A workflow whose tasks all use `function`; each stage takes the outputs of the one before."""
     workflow_name = f"chiron-evaluate-{name}"
@@ -87,8 +83,7 @@ def shape(
                 parts.setdefault(index, []).append(placed)
     workflow = Workflow(workflow_name, tuple(tasks), source)
     wraps = {index: over_stages(parts[index]) for index in sorted(parts)}
-    plan = _plan(workflow, wraps, mechanism, memory_mib, attempts)
-    return Shape(name, workflow, plan, path)
+    return Shape(name, workflow, _plan(workflow, wraps, mechanism, memory_mib, path, attempts))
 
 
 def map_shape(name: str, function: str, processes: int, mechanism: str) -> Shape:
@@ -98,7 +93,7 @@ def map_shape(name: str, function: str, processes: int, mechanism: str) -> Shape
     states = {"map": {"Type": "Map", "ItemProcessor": each, "End": True}}
     workflow = parse_states({"StartAt": "map", "States": states}, f"chiron-evaluate-{name}")
     placed = ((), *[("item",)] * processes)
-    return Shape(name, workflow, _plan(workflow, {0: placed}, mechanism), "direct")
+    return Shape(name, workflow, _plan(workflow, {0: placed}, mechanism))
 
 
 def _plan(
@@ -106,7 +101,8 @@ def _plan(
     wraps: Mapping[int, Processes],
     mechanism: str,
     memory_mib: int = _MEMORY_MIB,
-    attempts: int = 2,
+    path: PathKind = DEFAULT_PATH,
+    attempts: int = DEFAULT_ATTEMPTS,
 ) -> Plan:
     made = tuple(
         Wrap(
@@ -122,6 +118,7 @@ def _plan(
         format=2,
         workflow=workflow.name,
         planner="pgp",
+        path=path,
         attempts=attempts,
         wraps=made,
         cpus=_CPUS * len(made),
@@ -163,7 +160,7 @@ def workflows(
         deployed = {}
         for shape in shapes:
             folder = WorkflowFolder(scratch, shape.workflow)
-            its = replace(launcher, path=shape.path, store=shape.store)
+            its = replace(launcher, store=shape.store)
             launched = stack.enter_context(its.launch(shape.workflow, folder, shape.plan))
             deployed[shape.name] = DeployedWorkflow(
                 shape.plan.wraps[0].name, launched.trace_key, Sources.read(folder, {})

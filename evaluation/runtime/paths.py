@@ -13,7 +13,6 @@ from functools import partial
 from math import inf
 from typing import NamedTuple
 
-from deployment.deploy import WrapPath
 from deployment.launcher import Launcher
 from evaluation.runtime.deployed import REMOTE, THREAD, Client, Shape, direct, shape, workflows
 from evaluation.runtime.handlers import handing
@@ -22,6 +21,7 @@ from evaluation.runtime.rounds import Part, Probe, Quantity, Round
 from evaluation.runtime.servers import SERVERS, missing
 from gateway.exchange import LARGEST_BYTES
 from generator.stores import StorePlace
+from workflow.plan import PathKind
 
 _HANDING = "chiron-evaluate-give"
 _SIZES = {1_000: "1 kB", 1_000_000: "1 MB", 100_000_000: "100 MB"}
@@ -49,15 +49,15 @@ class _Way(NamedTuple):
     """How objects get to the other wrap: over which calls, and by which store; how large ones."""
 
     name: str
-    path: WrapPath
+    path: PathKind
     store: str = ""
     most_bytes: float = inf
 
 
 WAYS = (
-    _Way("direct", "direct"),
+    _Way("direct", "auto"),
     _Way("gateway", "gateway", most_bytes=LARGEST_BYTES),
-    *(_Way(store, "direct", store) for store in SERVERS),
+    *(_Way(store, "store", store) for store in SERVERS),
 )
 
 
@@ -81,7 +81,7 @@ def _figure_ms(system: str, size: int, taken: Round) -> float:
 def shapes(ways: Sequence[_Way], places: dict[str, StorePlace]) -> dict[str, Shape]:
     """Two tasks in a row, in one wrap and in two for each way, by what they are called."""
 
-    def made(name: str, second: Sequence[Sequence[int]], path: WrapPath = "direct") -> Shape:
+    def made(name: str, second: Sequence[Sequence[int]], path: PathKind = "auto") -> Shape:
         stages = [THREAD, second]
         return shape(f"path-{name}", _HANDING, stages, memory_mib=_MEMORY_MIB, path=path)
 

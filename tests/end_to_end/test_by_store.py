@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from generator.generate import Sources
+from openfaas.stack import deployment
 from workflow.errors import ChironError
 
 #: What every task of the small workflow is in, three wraps with further processes.
@@ -46,20 +47,21 @@ def by_store(place, store):
 
 
 @STORES
-@pytest.mark.parametrize("path", ["direct", "gateway"])
+@pytest.mark.parametrize("calls", ["direct", "by-gateway"])
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @pytest.mark.each_once
 def test_a_static_workflow(
-    store, by_store, path, mechanism, write_folder, plan_by_hand, tmp_path, wait_until
+    store, by_store, calls, mechanism, write_folder, plan_by_hand, tmp_path, wait_until, monkeypatch
 ):
+    if calls == "by-gateway":  # wraps without a secret
+        monkeypatch.setattr("deployment.deploy.spec_of", deployment)
     # Room for a request that is much larger than the payload that wraps are sized for.
     folder = write_folder(tmp_path / "small", fields={"split": {"limits": {"memory": "256Mi"}}})
     plan = plan_by_hand(APART, mechanism, path="store")
     large = json.dumps({"a": "x" * 300_000, "price": 1.5}).encode()
-    launcher = replace(by_store, path=path)
-    with launcher.launch(folder.workflow, folder, plan) as deployed:
+    with by_store.launch(folder.workflow, folder, plan) as deployed:
         for request in (b'{"a": 1.0}', "no JSON: ü".encode(), large):
-            expected = Sources.read(folder).reference(request, launcher.gateway.url).output
+            expected = Sources.read(folder).reference(request, by_store.gateway.url).output
             assert deployed.invoke(request).output == expected
         wait_until(lambda: store.names() == [])
 

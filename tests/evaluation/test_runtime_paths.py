@@ -41,13 +41,13 @@ def test_the_plans_run_every_task_and_go_by_the_path_that_they_are_named_after()
     made = shapes(WAYS, {"Redis": store, "MinIO": store})
     for each in made.values():
         each.plan.check_against(each.workflow)
-    assert [(name, each.path, each.plan.path) for name, each in made.items()] == [
-        ("a thread", "direct", "auto"),
-        ("direct", "direct", "auto"),
-        ("gateway", "gateway", "auto"),
-        ("Redis", "direct", "store"),
-        ("MinIO", "direct", "store"),
-    ]
+    assert {name: each.plan.path for name, each in made.items()} == {
+        "a thread": "auto",
+        "direct": "auto",
+        "gateway": "gateway",
+        "Redis": "store",
+        "MinIO": "store",
+    }
 
 
 @pytest.mark.parametrize("size", [1, 3_000_000])
