@@ -190,11 +190,9 @@ class Home(Peers):
         """Where a wrap is that was lost; None where it is not there in time."""
         replicas = self.exchange.direct.replicas(name)
         replicas.forget(self.routes[name])
-        replicas.ask_again()
         while time.monotonic() < self._deadline and not self._execution.over:
-            if address := replicas.of(self._execution.ident.number):
+            if address := replicas.of(self._execution.ident.number, _PAUSE_S):
                 return address
-            replicas.ask_again()
             time.sleep(_PAUSE_S)
         return None
 

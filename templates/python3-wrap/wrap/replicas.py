@@ -36,18 +36,21 @@ class Replicas:
         self._asking = threading.Lock()
         self.lost = False
 
-    def of(self, execution: int) -> str | None:
-        """The replica for an execution, the same one as long as it is there; None where none is."""
-        known = self.known()
+    def of(self, execution: int, within_s: float = _KNOWN_S) -> str | None:
+        """The replica for an execution, the same one as long as it is there; None where none is.
+
+        What the gateway said longer ago than `within_s` does not hold.
+        """
+        known = self.known(within_s=within_s)
         return known[execution % len(known)] if known else None
 
-    def known(self, but: str = "") -> tuple[str, ...]:
+    def known(self, but: str = "", within_s: float = _KNOWN_S) -> tuple[str, ...]:
         """Those that are known now, without that one."""
-        if self._is_old() and self._asking.acquire(blocking=not self._known):
+        if self._is_old(within_s) and self._asking.acquire(blocking=not self._known):
             try:
-                if self._is_old():
-                    self.lost = False
+                if self._is_old(within_s):
                     self._learn(self._ask())
+                    self.lost = False
             except (OSError, ValueError, TaskError) as error:
                 self.lost = isinstance(error, TaskError)
                 print(f"no address of a wrap: {error}")
@@ -56,8 +59,8 @@ class Replicas:
                 self._asking.release()
         return tuple(each for each in self._known if each != but)
 
-    def _is_old(self) -> bool:
-        return time.monotonic() >= self._asked + _KNOWN_S
+    def _is_old(self, within_s: float) -> bool:
+        return time.monotonic() >= self._asked + within_s
 
     def _learn(self, told: str | None) -> None:
         if told is not None and told not in self._known:
@@ -69,7 +72,3 @@ class Replicas:
         if address in self._known:
             self._known = tuple(each for each in self._known if each != address)
             self._asked = -_KNOWN_S
-
-    def ask_again(self) -> None:
-        """Believe nothing any more of what the gateway has not just said."""
-        self._asked = -_KNOWN_S
