@@ -41,6 +41,9 @@ from workflow.platform import Platform
 from workflow.profile import Profile
 from workflow.triggers import TriggerKind
 
+#: Of so many tasks groups by what they give each other are tried too: that takes a while of more.
+_GROUPED = 200
+
 
 @dataclass(frozen=True)
 class Job:
@@ -169,6 +172,9 @@ class Options:
         planners = [faastlane_t, faastlane, sand]
         planners += [] if job.conflicts.together else [faastlane_plus]
         baselines = dict.fromkeys(map(options.fixed, planners))
+        if options.weighs_objects and len(run.workflow.tasks) <= _GROUPED:
+            grouped = options.of_planner("faasflow", called=DEFAULT_PLANNER)
+            baselines |= dict.fromkeys([grouped])
         return replace(options, baselines=tuple(map(options.judged, baselines)))
 
     def fixed(self, make: Callable[[Workflow], Layout], label: str = DEFAULT_PLANNER) -> Plan:
@@ -181,8 +187,8 @@ class Options:
             workflow = outline(self.run.workflow)
         return self._planned(make(workflow), workflow, label)
 
-    def of_planner(self, label: str) -> Plan:
-        """The plan, not yet predicted, of a planner that does not search."""
+    def of_planner(self, label: str, called: str = "") -> Plan:
+        """The plan, not yet predicted, of a planner that does not search, or as one of another."""
         planner, job = PLANNERS[label], self.job
         if planner.layout:
             return self.fixed(planner.layout, label)
@@ -193,7 +199,7 @@ class Options:
         traffic = Traffic.of(runs, job.profile.mix, job.platform)
         room = Room(run, traffic, job.platform, job.conflicts, job.limits)
         processes, objects_mib = zip(*planner.partition(room), strict=True)
-        plan = self._planned((processes,), run.workflow, label)
+        plan = self._planned((processes,), run.workflow, called or label)
         wraps = tuple(
             wrap.model_copy(update={"memory_mib": wrap.memory_mib + mib})
             for wrap, mib in zip(plan.wraps, objects_mib, strict=True)
@@ -289,10 +295,15 @@ class Options:
         plans = dict.fromkeys(self._planned(each, self.run.workflow) for each in layouts)
         return min(map(self.judged, plans), key=lambda option: option.judged_ms)
 
+    @property
+    def weighs_objects(self) -> bool:
+        """Whether it costs anything that objects go to other wraps."""
+        return not way_of(self.job.path, self.run.workflow, self.job.platform).is_free
+
     def _closer(self, layout: Layout) -> Layout:
         """`layout` where less has to go to other wraps, if that costs anything."""
         problem, workflow = self.search.problem, self.run.workflow
-        if way_of(self.job.path, workflow, self.job.platform).is_free:
+        if not self.weighs_objects:
             return layout
         return closer(
             layout,
