@@ -46,6 +46,7 @@ _PORT = click.IntRange(0, 65535)
 @options.backend
 @options.gateway
 @options.tls_no_verify
+@options.store
 def command(
     parts: tuple[str, ...],
     host: str,
@@ -57,6 +58,7 @@ def command(
     backend: Backend | None,
     gateway: str | None,
     tls_no_verify: bool,
+    store: str,
 ) -> None:
     """Run the web services and the embedded gateway until SIGINT or SIGTERM.
 
@@ -87,7 +89,8 @@ def command(
     fork_server.prepare()
     from cli.serve_components import serve_components  # which the fork server does meanwhile
 
-    serve_components(wanted, place, host, port, root, basic_auth_dir, token_file, tls_no_verify)
+    secrets = basic_auth_dir, token_file
+    serve_components(wanted, place, host, port, root, *secrets, tls_no_verify, store)
 
 
 @contextmanager

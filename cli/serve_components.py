@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -12,6 +13,7 @@ import click
 
 from cli.output import next_step, progress
 from cli.place import Place
+from generator.stores import StorePlace
 from openfaas.credentials import Credentials
 from services.access import SECRET_FILES, basic_auth, bearer_token
 from services.app import create_app
@@ -29,16 +31,18 @@ def serve_components(
     basic_auth_dir: Path | None,
     token_file: Path | None,
     tls_no_verify: bool,
+    store: str,
 ) -> None:
     """Serve `components` until SIGINT or SIGTERM, with the gateway whose URL `gateway` gives.
 
     The other parameters are options of the verb.
     """
+    StorePlace.read(store, os.environ)  # else the first job would tell what is wrong with it
     secret = _secret(basic_auth_dir, token_file)
     listener = listen(host, port, secret=secret)
     with listener, gateway as url:
         config = Config(
-            connect=Place(url, tls_no_verify).connect,
+            connect=Place(url, tls_no_verify, store=store).connect,
             gateway_url=url,
             root=root.resolve(),
             components=components,

@@ -36,6 +36,12 @@ def test_a_port_in_use_is_named(arguments, taken, chiron):
     assert "in use" in error
 
 
+def test_a_store_that_is_none_is_told_at_once(chiron):
+    result = chiron("serve", "--port=0", "--gateway-port=0", "--store=ftp://here")
+    assert result.status == 2
+    assert "ftp://here" in result.error()
+
+
 def test_the_gateways_port_in_use_ends_the_services_too(taken, chiron):
     result = chiron("serve", "--port=0", "--gateway-port", taken)
     assert (result.status, result.stdout) == (2, "")
