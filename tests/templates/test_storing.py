@@ -191,7 +191,8 @@ def test_what_the_store_loses_is_one_error_that_names_it(
     store.lose_all()
     far.send_signal(signal.SIGCONT)
     told = answer.result()
-    assert (told.status, told.json["code"], told.json["wrap"]) == (500, "store", FAR)
+    assert (told.status, told.json["code"]) == (500, "store")
+    assert told.json["wrap"] in (FAR, NEAR)  # both may have been about to get it
     assert "/request" in told.json["message"] or "NoSuchKey" in told.json["message"]
     assert wraps.ask().body == b"ni"
     assert eventually(lambda: store.names() == [])

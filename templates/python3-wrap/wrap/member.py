@@ -168,14 +168,14 @@ class Member:
     def _given(self, exchange: Exchange, line: Line, message: Received) -> None:
         number, to, named = message.fields
         given = given_in(named, message.content)
-        line.send(Message(ANSWER, [OK]))
         if to == self._runtime.wrap.name:
-            exchange.deliver(int(number), given)
-            return
-        execution = exchange.get(int(number))
-        peers = execution and execution.peers
-        if execution is not None and isinstance(peers, Home):
-            execution.event(peers.relay, str(to), given)
+            exchange.deliver(int(number), given)  # what begins by it does not wait for the answer
+        else:
+            execution = exchange.get(int(number))
+            peers = execution and execution.peers
+            if execution is not None and isinstance(peers, Home):
+                execution.event(peers.relay, str(to), given)
+        line.send(Message(ANSWER, [OK]))
 
     def _moved(self, exchange: Exchange, line: Line, message: Received) -> None:
         number, name, address = message.fields
