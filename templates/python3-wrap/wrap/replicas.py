@@ -10,6 +10,9 @@ from wrap.errors import TaskError
 
 #: How long what the gateway said of addresses holds, in seconds: then there may be other replicas.
 _KNOWN_S = 5.0
+#: The same where one gives no sign, as behind a network policy: each look costs who looks the time
+#: that it takes to see that.
+_SILENT_S = 60.0
 
 
 class Replicas:
@@ -34,6 +37,7 @@ class Replicas:
         self._known: tuple[str, ...] = ()
         self._asked = -_KNOWN_S
         self._asking = threading.Lock()
+        self._silent = False
         self.lost = False
 
     def of(self, execution: int) -> str | None:
@@ -43,13 +47,16 @@ class Replicas:
 
     def known(self, but: str = "") -> tuple[str, ...]:
         """Those that are known now, without that one."""
-        if self._is_old() and self._asking.acquire(blocking=not self._known):
+        goes_on = bool(self._known) or self._silent
+        if self._is_old() and self._asking.acquire(blocking=not goes_on):
             try:
                 if self._is_old():
                     self.lost = False
                     self._learn(self._ask())
+                    self._silent = False
             except (OSError, ValueError, TaskError) as error:
                 self.lost = isinstance(error, TaskError)
+                self._silent = isinstance(error, TimeoutError) and not self._known
                 print(f"no address of a wrap: {error}")
             finally:
                 self._asked = time.monotonic()
@@ -57,7 +64,8 @@ class Replicas:
         return tuple(each for each in self._known if each != but)
 
     def _is_old(self) -> bool:
-        return time.monotonic() >= self._asked + _KNOWN_S
+        holds_s = _SILENT_S if self._silent else _KNOWN_S
+        return time.monotonic() >= self._asked + holds_s
 
     def _learn(self, told: str | None) -> None:
         if told is not None and told not in self._known:
@@ -72,4 +80,4 @@ class Replicas:
 
     def ask_again(self) -> None:
         """Believe nothing any more of what the gateway has not just said."""
-        self._asked = -_KNOWN_S
+        self._silent, self._asked = False, -_KNOWN_S
