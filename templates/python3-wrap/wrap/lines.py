@@ -139,8 +139,10 @@ class Lines:
         channel = socket.create_connection((host, int(port)), CONNECT_S)
         try:
             introduce(channel, self._key)
-        except BaseException:
+        except BaseException as error:
             channel.close()
+            if isinstance(error, TimeoutError):  # it is there, and busy
+                raise ConnectionError("it did not say in time who it is") from error
             raise
         answered = partial(self._answered, address)
         return Line(channel, self._loop, self._longest, answered, partial(self._gone, address))

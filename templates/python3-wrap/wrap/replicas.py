@@ -10,6 +10,9 @@ from wrap.errors import TaskError
 
 #: How long what the gateway said of addresses holds, in seconds: then there may be other replicas.
 _KNOWN_S = 5.0
+#: The same where one gives no sign, as behind a network policy: each look costs who looks the time
+#: that it takes to see that.
+_SILENT_S = 60.0
 
 
 class Replicas:
@@ -34,6 +37,7 @@ class Replicas:
         self._known: tuple[str, ...] = ()
         self._asked = -_KNOWN_S
         self._asking = threading.Lock()
+        self._silent = False
         self.lost = False
 
     def of(self, execution: int, within_s: float = _KNOWN_S) -> str | None:
@@ -46,13 +50,15 @@ class Replicas:
 
     def known(self, but: str = "", within_s: float = _KNOWN_S) -> tuple[str, ...]:
         """Those that are known now, without that one."""
-        if self._is_old(within_s) and self._asking.acquire(blocking=not self._known):
+        goes_on = bool(self._known) or self._silent
+        if self._is_old(within_s) and self._asking.acquire(blocking=not goes_on):
             try:
                 if self._is_old(within_s):
                     self._learn(self._ask())
-                    self.lost = False
+                    self.lost = self._silent = False
             except (OSError, ValueError, TaskError) as error:
                 self.lost = isinstance(error, TaskError)
+                self._silent = isinstance(error, TimeoutError) and not self._known
                 print(f"no address of a wrap: {error}")
             finally:
                 self._asked = time.monotonic()
@@ -60,7 +66,8 @@ class Replicas:
         return tuple(each for each in self._known if each != but)
 
     def _is_old(self, within_s: float) -> bool:
-        return time.monotonic() >= self._asked + within_s
+        holds_s = _SILENT_S if self._silent and within_s == _KNOWN_S else within_s
+        return time.monotonic() >= self._asked + holds_s
 
     def _learn(self, told: str | None) -> None:
         if told is not None and told not in self._known:

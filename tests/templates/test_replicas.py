@@ -1,0 +1,76 @@
+"""How often it is asked where the replicas of a wrap are, and who waits until that is known."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from wrap import replicas
+from wrap.replicas import Replicas
+
+ADDRESS = "10.0.0.1 4000"
+
+
+class Network:
+    """What lets connections through, refuses them or gives no sign."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.error: type[OSError] | None = None
+        self.tried = 0
+
+    def reach(self, _: str) -> None:
+        self.tried += 1
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture
+def network(monkeypatch: pytest.MonkeyPatch) -> Network:
+    network = Network()
+    monkeypatch.setattr(replicas.time, "monotonic", lambda: network.now)
+    return network
+
+
+@pytest.mark.parametrize(
+    ("error", "times"), [(TimeoutError, 2), (ConnectionRefusedError, 20)], ids=["silent", "refused"]
+)
+def test_one_that_gives_no_sign_is_seldom_tried(
+    network: Network, error: type[OSError], times: int
+) -> None:
+    known = Replicas(lambda: ADDRESS, network.reach)
+    network.error = error
+    for _ in range(100):
+        assert known.of(0) is None
+        network.now += 1
+    assert network.tried == times
+
+
+def test_after_a_loss_a_silent_one_is_tried_at_once(network: Network) -> None:
+    known = Replicas(lambda: ADDRESS, network.reach)
+    network.error = TimeoutError
+    assert known.of(0) is None
+    network.error = None
+    assert known.of(0, within_s=0.0) == ADDRESS
+
+
+def test_nobody_waits_for_who_looks_whether_one_is_silent_still(network: Network) -> None:
+    looks, go_on = threading.Event(), threading.Event()
+
+    def reach(_: str) -> None:
+        looks.set()
+        assert go_on.wait(10)
+        raise TimeoutError
+
+    known = Replicas(lambda: ADDRESS, reach)
+    go_on.set()
+    assert known.of(0) is None
+    network.now += 100
+    go_on.clear()
+    looks.clear()
+    looking = threading.Thread(target=known.of, args=(0,))
+    looking.start()
+    assert looks.wait(10)
+    assert known.of(0) is None
+    go_on.set()
+    looking.join()
