@@ -17,9 +17,10 @@ def main() -> None:
     sys.path.append(str(Path(__file__).resolve().parent / "function"))
     limit = sandbox.memory_bytes()
     try:
+        # First: some gateways send requests as soon as the container runs. They wait here.
+        sockets = serving.listen(os.environ)
         with serving.OneProcess():
             app = create_app(os.environ.get("handler_style", "flask"))  # noqa: SIM112 (OpenFaaS's)
-        sockets = serving.listen(os.environ)
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     memory.keep_freed(limit, processes=1)

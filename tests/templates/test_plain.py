@@ -9,6 +9,7 @@ import re
 import socket
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,6 +102,41 @@ def test_modules_beside_the_handler_are_found_both_ways(start: Any, plain_image:
         other="NAME = 'other'",
     )
     assert start(image).request().text == "util other"
+
+
+@pytest.mark.parametrize("kind", ["plain", "wrap"])
+def test_a_request_that_comes_while_functions_are_imported_waits(
+    start: Any,
+    plain_image: Any,
+    wrap_image: Any,
+    in_background: Any,
+    eventually: Any,
+    free_port: int,
+    tmp_path: Path,
+    kind: str,
+) -> None:
+    """Kubernetes sends some as soon as the watchdog is there."""
+    go_on = tmp_path / "go on"
+    handler = (
+        "import pathlib, time\n"
+        f"while not pathlib.Path({str(go_on)!r}).exists():\n    time.sleep(0.01)\n"
+        "def handle(req):\n    return 'answered ' + req\n"
+    )
+    image = (
+        plain_image(handler) if kind == "plain" else wrap_image({"f": handler}, entry={"output": 0})
+    )
+    server = in_background(start, image, port=str(free_port))
+
+    def listens() -> bool:
+        with socket.socket() as channel:
+            return channel.connect_ex(("127.0.0.1", free_port)) == 0
+
+    assert eventually(listens)
+    connection = http.client.HTTPConnection("127.0.0.1", free_port, timeout=30)
+    connection.request("POST", "/", b"x")
+    go_on.touch()
+    assert connection.getresponse().read() == b"answered x"
+    server.result()
 
 
 def test_health_never_reaches_the_handler(start: Any, plain_image: Any) -> None:

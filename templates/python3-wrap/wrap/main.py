@@ -64,6 +64,9 @@ def main(arguments: list[str], image: Path) -> NoReturn:
         os.environ.pop(TRACE_KEY, None)  # it is of no use to functions
         os.environ[GATEWAY_URL] = settings.gateway_url  # functions call others through it
         sandbox.keep_to_cores(settings.cpus)
+        is_zygote = arguments[:1] == [_ZYGOTE]
+        # First: some gateways send requests as soon as the container runs. They wait here.
+        sockets = [] if is_zygote else serving.listen(os.environ)
         with serving.OneProcess():
             wrap, functions = _load(image)
         mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ)
@@ -71,13 +74,12 @@ def main(arguments: list[str], image: Path) -> NoReturn:
         memory.keep_freed(settings.memory_bytes, 1 + mechanism.lasting)
         ROOMS.keep(settings.memory_bytes, 1 + mechanism.lasting)
         gc.freeze()  # a collection would write to every object, and unshare its memory
-        if arguments[:1] == [_ZYGOTE]:
+        if is_zygote:
             _be_zygote(wrap, functions, socket.socket(fileno=int(arguments[1])))
             sys.exit(0)
         store = (
             store_of(settings.store_url, settings.store_password) if settings.store_url else None
         )
-        sockets = serving.listen(os.environ)
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     _serve(settings, wrap, functions, mechanism, store, sockets, image)
