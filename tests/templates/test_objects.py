@@ -247,3 +247,15 @@ def test_bytes_go_to_another_wrap_and_back(
     answer = server.request(body=content, Content_Type="image/x")
     assert answer.body == content
     assert answer.headers["Content-Type"] == "image/x+turned+turned"
+
+
+@pytest.mark.parametrize("text", ["x" * LARGE, "x" * LARGE + "ü", "x"])
+def test_another_wrap_learns_of_a_large_text_whether_it_is_ascii(text: str) -> None:
+    """Else it would have to read all of it, to see whether it can be used as it is."""
+    from wrap.objects import Object, received
+
+    described, frame = Object(text, "text/plain").described()
+    content = shared(frame) if len(text) > 1 else text.encode()
+    got = received(content, json.loads(json.dumps(described)))
+    assert (got.content_type, got.text()) == ("text/plain", text)
+    assert described[1:] == (["", "ascii"] if text == "x" * LARGE else [])
