@@ -10,7 +10,8 @@ from typing import Any
 
 from wrap.engine import Graph, Key, Part, Place, Source, keys
 
-STYLES = ("flask", "http")
+COMMAND = "command"
+STYLES = ("flask", "http", COMMAND)
 #: How many different requests of other wraps are remembered.
 _PARTS = 256
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -80,6 +81,8 @@ class Wrap:
         How objects get to other wraps: see `workflow.plan.PathKind`.
     attempts
         How often a task is started whose process or wrap is lost.
+    commands
+        Function -> program and arguments, for those of the style ``command``.
 
     Raises
     ------
@@ -102,6 +105,7 @@ class Wrap:
     remotes: dict[str, dict[int, str]] = field(default_factory=dict)
     path: str = "auto"
     attempts: int = 1
+    commands: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
@@ -232,6 +236,8 @@ def _problems(wrap: Wrap) -> Iterator[str]:
             yield f"{function!r} is not a function's name"
         if style not in STYLES:
             yield f"function {function}: style {style!r} is none of {', '.join(STYLES)}"
+        if (style == COMMAND) != bool(wrap.commands.get(function)):
+            yield f"function {function}: its style is {style}: that alone goes with a command"
     for task, function in wrap.tasks.items():
         if function not in wrap.functions:
             yield f"task {task}: function {function!r} is not declared"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wrap.command import Command
 from wrap.declaration import Wrap
 from wrap.namespace import Namespace
 
@@ -22,17 +23,22 @@ class Function:
 
 
 def load(wrap: Wrap, folder: Path) -> dict[str, Function]:
-    """Function -> its handler, from ``folder/NAME/handler.py``.
+    """Function -> its handler, from ``folder/NAME/handler.py``, or what runs its command there.
 
     Raises
     ------
     ImportError
-        A handler is missing, or has no ``handle``.
+        A handler is missing, or has no ``handle``; a command's program is missing.
     """
-    return {name: _load(name, style, folder / name) for name, style in wrap.functions.items()}
+    return {
+        name: _load(name, style, folder / name, wrap.commands.get(name))
+        for name, style in wrap.functions.items()
+    }
 
 
-def _load(name: str, style: str, folder: Path) -> Function:
+def _load(name: str, style: str, folder: Path, command: list[str] | None) -> Function:
+    if command is not None:
+        return Function(name, style, Command(name, command, folder), Namespace(name, folder))
     if not (folder / "handler.py").is_file():
         raise ImportError(f"function {name}: {folder / 'handler.py'} is missing")
     namespace = Namespace(name, folder)

@@ -137,9 +137,14 @@ def install() -> None:
 
 def report(function: str, error: BaseException) -> None:
     """Write the traceback of `error` to stderr as if `function` had."""
-    with contextlib.suppress(Exception):  # little memory may be left, or another stream be there
-        if isinstance(sys.stderr, Log):
-            sys.stderr.emit(function, "".join(traceback.format_exception(error)))
+    with contextlib.suppress(Exception):  # little memory may be left
+        tell(function, "".join(traceback.format_exception(error)))
+
+
+def tell(function: str, text: str) -> None:
+    """Write the lines of `text` to stderr as if `function` had, unless it has replaced that."""
+    if isinstance(sys.stderr, Log):
+        sys.stderr.emit(function, text)
 
 
 def end_lines() -> None:

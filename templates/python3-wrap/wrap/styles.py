@@ -48,6 +48,8 @@ class Context:
 
 def arguments(function: Function, given: Object) -> tuple[Any, ...]:
     """What the handler is called with for the input `given`."""
+    if function.style == "command":
+        return (given.view(),)
     if function.style == "http":
         headers = Headers([("Content-Type", given.content_type)] if given.content_type else [])
         return Event(given.data(), headers), Context()

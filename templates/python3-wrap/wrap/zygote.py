@@ -121,7 +121,7 @@ class Zygote:
             _, status = os.waitpid(pid, 0)
             if number is not None:
                 del self._pids[number]
-                self._answer(number, _ending(status))
+                self._answer(number, ending(os.waitstatus_to_exitcode(status)))
         return True
 
     def _answer(self, number: int, ending: str) -> None:
@@ -148,8 +148,8 @@ def _kill(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def _ending(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
+def ending(code: int) -> str:
+    """How a process ended: `code` is its exit status, or minus the signal that killed it."""
     if code >= 0:
         return f"exited with status {code}"
     try:

@@ -1,0 +1,195 @@
+"""A command in the place of a handler: its streams, how it fails, and what ends with it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+#: Where a command's task is: in the server, or in a further process.
+PLACES = {"main": [[0]], "fork": [[], [0]], "pool": [[], [0]]}
+ECHO = "def handle(req):\n    return req\n"
+in_each_place = pytest.mark.parametrize("place", PLACES)
+
+
+@pytest.fixture
+def serve(start: Any, wrap_image: Any) -> Any:
+    """Starts a wrap whose only task is a command."""
+
+    def serve(*words: str, place: str = "main", files: dict[str, str] | None = None) -> Any:
+        image = wrap_image(
+            {"run": files or {"data.txt": ""}},
+            PLACES[place],
+            styles={"run": "command"},
+            commands={"run": list(words)},
+            mechanism="pool" if place == "pool" else "fork",
+            entry={"output": 0},
+        )
+        for file in files or {}:
+            (image / "function" / "functions" / "run" / file).chmod(0o755)
+        return start(image)
+
+    return serve
+
+
+@in_each_place
+def test_stdin_is_the_input_and_stdout_the_output(place: str, serve: Any) -> None:
+    server = serve("sort", "-r", place=place)
+    for _ in range(3):
+        answer = server.request(body="a\nc\nb\n")
+        assert (answer.status, answer.text) == (200, "c\nb\na\n")
+
+
+@in_each_place
+def test_any_bytes_of_any_size_go_through(place: str, serve: Any) -> None:
+    server = serve("cat", place=place)
+    for size in (0, 1, 20_000_000):
+        content = os.urandom(size)
+        answer = server.request(body=content)
+        assert (answer.status, answer.body) == (200, content)
+
+
+@pytest.mark.parametrize(
+    ("words", "output"),
+    [
+        (["true"], b""),
+        (["echo", "$HOME", "*", "a  b", "|", "cat"], b"$HOME * a  b | cat\n"),
+        (["tr", "{i}", "{n}"], b"plant"),
+        (["head", "-c", "3"], b"pla"),
+        (["cat", "{in}"], b"plait"),
+        (["cmp", "{in}", "{in}"], b""),
+        (["tail", "-c", "2", "{in}"], b"it"),
+        (["cp", "{in}", "{out}"], b"plait"),
+        (["dd", "of={out}", "status=none"], b"plait"),
+    ],
+)
+def test_a_command_gets_its_words_as_they_are_and_files_for_places(
+    words: list[str], output: bytes, serve: Any
+) -> None:
+    answer = serve(*words).request(body="plait")
+    assert (answer.status, answer.body) == (200, output), answer.text
+
+
+def test_what_it_reads_and_writes_it_may_seek_in(serve: Any) -> None:
+    script = """
+        import os
+        with open("/dev/stdin", "rb") as given, open("/dev/stdout", "wb") as output:
+            given.seek(-2, os.SEEK_END)
+            output.write(b"0000" + given.read())
+            output.seek(0)
+            output.write(b"at")
+    """
+    server = serve(sys.executable, "seeks.py", files={"seeks.py": script})
+    assert server.request(body="large").body == b"at00ge"
+
+
+def test_it_runs_in_the_folder_of_its_function(serve: Any) -> None:
+    files = {"mine.sh": "#!/bin/sh\ncat - data.txt\n", "data.txt": "of mine"}
+    assert serve("./mine.sh", files=files).request(body="given, ").text == "given, of mine"
+
+
+@in_each_place
+def test_one_that_fails_is_told_with_its_status_and_the_end_of_what_it_said(
+    place: str, serve: Any
+) -> None:
+    script = "#!/bin/sh\nseq 1000 >&2\necho bad input >&2\nexit 3\n"
+    server = serve("./fails.sh", "twice 1", place=place, files={"fails.sh": script})
+    for _ in range(2):
+        answer = server.request(body="x")
+        assert answer.status == 500
+        assert answer.json == {
+            "code": "exited",
+            "message": "./fails.sh 'twice 1' exited with status 3: 999 | 1000 | bad input",
+            "function": "run",
+            "wrap": "test-wrap1",
+        }
+
+
+def test_one_that_is_killed_is_told_with_the_signal(serve: Any) -> None:
+    answer = serve("./dies.sh", files={"dies.sh": "#!/bin/sh\nkill -SEGV $$\n"}).request()
+    message = "./dies.sh was killed by SIGSEGV: it said nothing on stderr"
+    assert (answer.json["code"], answer.json["message"]) == ("exited", message)
+
+
+def test_what_it_says_is_in_the_log_as_its_functions(serve: Any) -> None:
+    script = "#!/bin/sh\nprintf 'first\\nsecond' >&2\necho given > $1\necho third\n"
+    server = serve("./says.sh", "{out}", files={"says.sh": script})
+    answer = server.request(X_Call_Id="1a2b3c4d5e")
+    assert answer.text == "given\n"
+    lines = [line for line in server.log.read_text().splitlines() if line.startswith("[run ")]
+    assert lines == [f"[run 1a2b3c4d] {text}" for text in ("first", "secondthird")]
+
+
+@in_each_place
+def test_its_time_over_it_ends_with_all_that_it_started(
+    place: str, serve: Any, eventually: Any, tmp_path: Path
+) -> None:
+    script = f"#!/bin/sh\nsleep 4321 &\ntouch {tmp_path}/begun\nsleep 4321\n"
+    server = serve("./hangs.sh", place=place, files={"hangs.sh": script})
+    before = server.descriptors()
+    answer = server.request(X_Chiron_Timeout="1")
+    assert (answer.status, answer.json["code"]) == (504, "timeout")
+    assert (tmp_path / "begun").exists()
+
+    def all_ended() -> bool:
+        left = [process for process in psutil.process_iter() if "4321" in _words(process)]
+        return not left and server.descriptors() <= before
+
+    assert eventually(all_ended)
+
+
+def test_what_it_leaves_behind_ends_with_it(serve: Any, eventually: Any) -> None:
+    server = serve("./leaves.sh", files={"leaves.sh": "#!/bin/sh\nsleep 4322 &\ncat\n"})
+    assert server.request(body="whole").text == "whole"
+    assert eventually(lambda: not [p for p in psutil.process_iter() if "4322" in _words(p)])
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def test_a_program_that_is_not_there_is_named_with_the_mend(
+    wrap_image: Any, run_to_end: Any
+) -> None:
+    for word in ("no-such-program", "./data.txt"):
+        fields = {"styles": {"run": "command"}, "commands": {"run": [word]}}
+        image = wrap_image({"run": {"data.txt": ""}}, name=f"w{len(word)}", **fields)
+        status, log = run_to_end(image)
+        assert status == 1
+        assert f"function run: no program {word} " in log and "ADDITIONAL_PACKAGE" in log
+
+
+def test_commands_and_handlers_hand_on_to_each_other(start: Any, wrap_image: Any) -> None:
+    image = wrap_image(
+        {"zip": {"x": ""}, "unzip": {"x": ""}, "echo": ECHO},
+        [[0, 2], [1]],
+        tasks={0: "zip", 1: "unzip", 2: "echo"},
+        styles={"zip": "command", "unzip": "command"},
+        commands={"zip": ["gzip"], "unzip": ["gzip", "-d"]},
+        inputs={0: None, 1: 0, 2: 1},
+        entry={"output": 2},
+    )
+    text = "größe " * 100_000
+    assert start(image).request(body=text.encode()).text == text
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"styles": {"run": "command"}},
+        {"styles": {"run": "command"}, "commands": {"run": []}},
+        {"commands": {"run": ["cat"]}},
+    ],
+)
+def test_a_declaration_has_a_command_for_that_style_alone(
+    fields: dict[str, Any], wrap_image: Any, run_to_end: Any
+) -> None:
+    status, log = run_to_end(wrap_image({"run": ECHO}, **fields))
+    assert status == 1 and "goes with a command" in log
