@@ -13,6 +13,7 @@ import click
 
 from cli import options
 from cli.output import next_step, progress
+from openfaas.commands import COMMAND
 from openfaas.handler_folder import STYLES
 from openfaas.handlers import find_handler
 from openfaas.stack import StackFile, read_stack
@@ -62,9 +63,10 @@ def _translated(file: Path) -> dict[str, Any]:
 
 
 def _chain(stack: StackFile) -> dict[str, Any]:
-    names = [name for name, function in stack.functions.items() if function.lang in STYLES]
+    known = (*STYLES, COMMAND)
+    names = [name for name, function in stack.functions.items() if function.lang in known]
     if not names:
-        langs = ", ".join(STYLES)
+        langs = ", ".join(known)
         message = f"stack.yaml has no function that can be a task: lang has to be one of {langs}"
         raise ChironError("no-tasks", message, path="functions")
     edges = [list(pair) for pair in pairwise(names)]

@@ -5,7 +5,7 @@ Task names are free text, so they are numbers here: in the order of the workflow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -49,6 +49,7 @@ class WrapDeclaration:
     remotes: dict[str, dict[int, str]] = field(default_factory=dict)
     path: PathKind = "auto"
     attempts: int = 1
+    commands: dict[str, list[str]] = field(default_factory=dict)
 
 
 def task_numbers(workflow: Workflow) -> dict[str, int]:
@@ -70,6 +71,7 @@ def declare(
     styles: Mapping[str, HandlerStyle],
     timeout_s: float,
     timeouts_s: Mapping[str, float] = MappingProxyType({}),
+    commands: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> WrapDeclaration:
     """The declaration of the wrap at `index` of `plan`.
 
@@ -82,6 +84,8 @@ def declare(
         Seconds that a request may take.
     timeouts_s
         Function -> seconds that it may take, for those that have a limit of their own.
+    commands
+        Function -> program and arguments, for those of the style ``command``.
     """
     wrap = plan.wraps[index]
     numbers = task_numbers(workflow)
@@ -124,6 +128,7 @@ def declare(
         remotes=remotes,
         path=plan.path,
         attempts=plan.attempts,
+        commands={name: list(commands[name]) for name in functions if name in commands},
     )
 
 

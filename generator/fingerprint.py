@@ -52,7 +52,9 @@ def digest(parts: Iterable[str]) -> str:
 def _functions(sources: Sources) -> Iterator[str]:
     for name, handler in sorted(sources.handlers.items()):
         variables = sorted(sources.variables([name])[name].items())
-        yield json.dumps([name, handler.style, variables, sources.stack.functions[name].secrets])
+        function = sources.stack.functions[name]
+        built = [handler.command, sorted(function.build_args.items())]
+        yield json.dumps([name, handler.style, variables, function.secrets, *built])
         for file in sorted(handler.folder.rglob("*")):
             place = file.relative_to(handler.folder)
             hidden = any(part.startswith(".") for part in place.parts)

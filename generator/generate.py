@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from generator.annotations import annotate
@@ -24,7 +25,7 @@ from generator.settings import (
     wrap_environment,
 )
 from generator.stores import Needs, needs_of
-from openfaas.handler_folder import STYLES, Style
+from openfaas.handler_folder import STYLES
 from openfaas.handlers import Handler, find_handler, there
 from openfaas.stack import (
     StackFile,
@@ -41,7 +42,7 @@ from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder, check_links
 from workflow.plan import Plan, Wrap
 from workflow.reference import Handler as ReferenceHandler
-from workflow.reference import ReferenceRun, run_reference
+from workflow.reference import HandlerStyle, ReferenceRun, run_reference
 from workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE, new_key
 
 #: The template of wraps.
@@ -51,6 +52,8 @@ _TEMPLATES = "template"
 _STACK = "stack.yaml"
 #: faas-cli deploys without the template at hand only where stack.yaml says what runs.
 _FPROCESS = "python index.py"
+#: The build argument of OpenFaaS's templates, and of ours, for Debian packages.
+_PACKAGES = "ADDITIONAL_PACKAGE"
 _SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
 
 
@@ -101,9 +104,14 @@ class Sources:
         return f"{self.prefix}/{name}" if self.prefix and name and "/" not in name else name
 
     @property
-    def styles(self) -> dict[str, Style]:
+    def styles(self) -> dict[str, HandlerStyle]:
         """How the handler of each function is called."""
         return {name: handler.style for name, handler in self.handlers.items()}
+
+    @property
+    def commands(self) -> dict[str, tuple[str, ...]]:
+        """The commands of those functions that are one."""
+        return {name: each.command for name, each in self.handlers.items() if each.command}
 
     def variables(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         """What stack.yaml and its environment files set for each of the functions `names`."""
@@ -118,7 +126,7 @@ class Sources:
         """
         variables = self.variables(self.handlers)
         handlers = {
-            name: ReferenceHandler(handler.folder, handler.style, variables[name])
+            name: ReferenceHandler(handler.folder, handler.style, variables[name], handler.command)
             for name, handler in self.handlers.items()
         }
         common = {"gateway_url": gateway_url}
@@ -233,7 +241,9 @@ def _write_wrap(
     names = functions_in(plan.wraps[index], workflow)
     limits_s = function_timeouts_s(sources.variables(names))
     seconds = timeout_s(plan, given_timeout_s)
-    source = render_handler(declare(plan, index, workflow, sources.styles, seconds, limits_s))
+    source = render_handler(
+        declare(plan, index, workflow, sources.styles, seconds, limits_s, sources.commands)
+    )
     folders = {name: sources.handlers[name].folder for name in names}
     for name, folder in folders.items():
         shutil.copytree(folder, target / "functions" / name, ignore=_SKIPPED)
@@ -300,7 +310,15 @@ def _stack_function(
         annotations={**annotate(plan, index, sources.folder.workflow), **marks},
         limits=limits,
         requests=requests,
+        build_args=_packages(sources.stack.functions[name] for name in names),
     )
+
+
+def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:
+    """The build argument for all Debian packages that `functions` ask for, if there are any."""
+    named = [function.build_args.get(_PACKAGES, "").split() for function in functions]
+    packages = dict.fromkeys(chain.from_iterable(named))
+    return {_PACKAGES: " ".join(packages)} if packages else {}
 
 
 def _sized_for(folder: WorkflowFolder) -> dict[str, str]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from openfaas.handler_folder import Style, parse_line
+from openfaas.handler_folder import parse_line
 from openfaas.handlers import read_requirements
 from scheduler.conflict_rules import excluding, variable_conflicts
 from scheduler.folder_settings import wanted
 from workflow.errors import ChironError
+from workflow.reference import HandlerStyle
 
 
 def merge_environments(
     wrap: str,
     functions: Mapping[str, Mapping[str, str]],
-    styles: Mapping[str, Style],
+    styles: Mapping[str, HandlerStyle],
     own: Mapping[str, str],
 ) -> dict[str, str]:
     """The union of the variables of `functions` (name -> variables), below the wrap's `own`.

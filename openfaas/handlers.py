@@ -1,4 +1,4 @@
-"""The handler of a function of stack.yaml, found and checked: its folder, style, requirements."""
+"""What runs a function of stack.yaml, found and checked: handler or command, requirements."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from openfaas.commands import COMMAND, command_of
 from openfaas.handler_folder import LIMIT, STYLES, Style, bindings, parse
 from openfaas.stack import StackFile
 from workflow.documents import read_file
 from workflow.errors import ChironError
 from workflow.folder import check_links
 from workflow.names import shown
+from workflow.reference import HandlerStyle
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -39,19 +41,27 @@ def read_requirements(function: str, folder: Path) -> list[Requirement]:
 
 @dataclass(frozen=True)
 class Handler:
-    """The code of one function: `folder` has a handler.py that defines ``handle`` in `style`."""
+    """The code of one function: `folder` has a handler.py that defines ``handle`` in `style`.
+
+    One of the style ``command`` has in `folder` what its `command` may need, and runs there.
+    """
 
     function: str
     folder: Path
-    style: Style
+    style: HandlerStyle
+    command: tuple[str, ...] = ()
 
 
-def handler_style(lang: str) -> Style:
+def handler_style(lang: str) -> HandlerStyle:
     """How the template `lang` calls handlers; ``bad-lang`` lists those that tasks may have."""
+    if lang == COMMAND:
+        return "command"
     if lang in STYLES:
         return STYLES[lang]
     raise ChironError(
-        "bad-lang", f"lang {shown(lang)} cannot run a task: use one of {', '.join(STYLES)}"
+        "bad-lang",
+        f"lang {shown(lang)} cannot run a task: use one of {', '.join(STYLES)}, or {COMMAND} for a "
+        "program that fprocess names",
     )
 
 
@@ -59,8 +69,8 @@ def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
     """The handler of the function `name` of the stack.yaml in `folder`, checked but not run.
 
     Raises ``unknown-function``, ``bad-lang``, ``no-handler`` (folder or handler.py missing),
-    ``bad-link`` or ``bad-handler`` (handler.py without a usable ``handle``), with the function's
-    name.
+    ``bad-link``, ``bad-handler`` (handler.py without a usable ``handle``) or what
+    `openfaas.commands.command_of` raises, with the function's name.
     """
     function = stack.function(name)
     try:
@@ -68,9 +78,13 @@ def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
     except ChironError as error:
         message = f"function {name}: {error.message}"
         raise _fault("bad-lang", name, "lang", message) from None
+    command = command_of(name, function) if style == "command" else ()
     if not function.handler:
-        message = f"function {name} has no handler: name the folder with its handler.py"
+        content = "that its command runs in" if command else "with its handler.py"
+        message = f"function {name} has no handler: name the folder {content}"
         raise _fault("no-handler", name, "handler", message)
+    if command:
+        return Handler(name, _folder(name, folder / function.handler, folder), style, command)
     code = folder / function.handler / "handler.py"
     if not there(code.is_file):
         what = "handler.py" if there(code.parent.is_dir) else "folder"
@@ -81,6 +95,14 @@ def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
     if reason:
         raise _fault("bad-handler", name, "handler", f"function {name}: {code} {reason}")
     return Handler(name, code.parent, style)
+
+
+def _folder(name: str, place: Path, workflow: Path) -> Path:
+    if not there(place.is_dir):
+        message = f"function {name}: folder missing at {place}: create it or mend handler"
+        raise _fault("no-handler", name, "handler", message)
+    check_links(place, workflow, name)
+    return place
 
 
 def there(check: Callable[[], bool]) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from pathlib import Path
 from statistics import fmean, median, quantiles
 from typing import TypeVar, get_args
 
-from openfaas.handlers import read_requirements
+from openfaas.handlers import Handler, read_requirements
 from profiler.drift import latency_at, slower
 from profiler.invocation import Invocation, Solo
 from profiler.periods import periods
@@ -27,8 +26,8 @@ _FEWEST_FORKED = 3
 Fact = TypeVar("Fact")
 
 
-def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionProfile:
-    """The profile of the function whose handler folder is `handler`.
+def function_profile(samples: Samples, runtime: str, handler: Handler) -> FunctionProfile:
+    """The profile of the function with this `handler`.
 
     The latency is the median of the untraced runs, at one speed of the machine. The periods are
     those of a typical traced run, with the kinds of a typical run with the probe.
@@ -40,6 +39,7 @@ def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionP
     waiting_ms = sum(period.duration_ms for period in usual if period.kind == "block")
     latency_ms = round(samples.latency_ms(waiting_ms), 3)
     opened = files(samples.traced)
+    requirements = read_requirements(handler.function, handler.folder)
     return FunctionProfile(
         latency_ms=latency_ms,
         samples=len(samples.untraced),
@@ -52,11 +52,12 @@ def function_profile(samples: Samples, runtime: str, handler: Path) -> FunctionP
         files_read=opened.read,
         files_written=opened.written,
         ports=ports(samples.traced),
-        unshareable=unshareable(handler),
+        # What a command does to its process concerns no other.
+        unshareable=() if handler.command else unshareable(handler.folder),
         input_bytes=samples.input_bytes,
         output_bytes=samples.output_bytes,
         runtime=runtime,
-        requirements=tuple(str(each) for each in read_requirements(handler.name, handler)),
+        requirements=tuple(map(str, requirements)),
     )
 
 

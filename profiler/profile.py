@@ -6,12 +6,11 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 
 from deployment.background_load import LONG_LOOK_S, disturbance, mean_share, others_share
 from deployment.launcher import Launcher
 from deployment.local_launcher import LocalLauncher
-from openfaas.handlers import find_handler, read_requirements
+from openfaas.handlers import Handler, find_handler, read_requirements
 from openfaas.stack import read_stack
 from profiler.drift import at_one_speed
 from profiler.function_profile import function_profile, mixed, with_forks
@@ -266,10 +265,10 @@ def _strace(say: Progress, *, probe_alone: bool) -> str | None:
         return None
 
 
-def _handlers(folder: WorkflowFolder) -> dict[str, Path]:
-    """The handler folder of every function, checked before anything is deployed."""
+def _handlers(folder: WorkflowFolder) -> dict[str, Handler]:
+    """The handler of every function, checked before anything is deployed."""
     stack = read_stack(folder.stack_file, os.environ)
     found = [find_handler(stack, name, folder.path) for name in folder.workflow.functions]
     for handler in found:
         read_requirements(handler.function, handler.folder)  # better now than after measuring
-    return {handler.function: handler.folder for handler in found}
+    return {handler.function: handler for handler in found}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from openfaas.handler_folder import STYLES, Style
+from openfaas.handler_folder import STYLES
 from openfaas.stack import environment, read_stack
 from workflow.constraints import NO_CONSTRAINTS, Constraints
 from workflow.folder import WorkflowFolder
+from workflow.reference import HandlerStyle
 
 #: Function -> variable -> value.
 Environments = Mapping[str, Mapping[str, str]]
@@ -58,7 +59,7 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
     )
 
 
-def wanted(variables: Mapping[str, str], style: Style | None = None) -> dict[str, str]:
+def wanted(variables: Mapping[str, str], style: HandlerStyle | None = None) -> dict[str, str]:
     """What a function with `variables` needs its wrap's to be: all but those that wraps set.
 
     A handler of style ``flask`` that sets no RAW_BODY asks for text by that.

@@ -23,7 +23,7 @@ from workflow.tied import tied
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
 
-HandlerStyle = Literal["flask", "http"]
+HandlerStyle = Literal["flask", "http", "command"]
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,14 @@ class Handler:
     """Where a function's handler.py is and how it is called.
 
     ``flask`` is ``handle(req)`` as in python3-flask, ``http`` is ``handle(event, context)`` as in
-    python3-http. ``environment`` is what stack.yaml gives to the function.
+    python3-http, ``command`` is the program and arguments in `command`. ``environment`` is what
+    stack.yaml gives to the function.
     """
 
     folder: Path
     style: HandlerStyle
     environment: Mapping[str, str]
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,9 @@ import importlib
 import json
 import os
 import socket
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -26,6 +28,45 @@ from workflow.states.errors import StatesError
 
 class StatusError(Exception):
     """A handler answered 400 or above."""
+
+    code = "status"
+
+
+class ExitedError(StatusError):
+    """A command ended with another status than 0."""
+
+    code = "exited"
+
+
+class Command:
+    """A command in the place of a handler; what it reads and writes are pipes, or files on disk."""
+
+    def __init__(self, folder: str, environment: dict[str, str], words: list[str]) -> None:
+        self._folder = folder
+        self._environment = {**os.environ, **environment}
+        self._words = words
+
+    def __call__(self, _app: Flask, body: str) -> str:
+        """What it answers to `body`."""
+        with tempfile.TemporaryDirectory() as scratch:
+            given, answer = Path(scratch, "in"), Path(scratch, "out")
+            given.write_bytes(bytes_of(body))
+            answer.touch()
+            whole = "\0".join(self._words)
+            words = whole.replace("{in}", str(given)).replace("{out}", str(answer)).split("\0")
+            with Path(os.devnull if "{in}" in whole else given).open("rb") as stdin:
+                done = subprocess.run(
+                    words,
+                    cwd=self._folder,
+                    env=self._environment,
+                    stdin=stdin,
+                    capture_output=True,
+                    check=False,
+                )
+            if done.returncode:
+                said = done.stderr.decode(errors="replace").strip()
+                raise ExitedError(f"{self._words[0]} ended with {done.returncode}: {said}")
+            return text_of(answer.read_bytes() if "{out}" in whole else done.stdout)
 
 
 class Function:
@@ -80,6 +121,14 @@ class Function:
         return file is not None and Path(file).is_relative_to(self._folder)
 
 
+def _function(
+    folder: str, style: str, environment: dict[str, str], command: list[str]
+) -> Function | Command:
+    if style == "command":
+        return Command(folder, environment, command)
+    return Function(folder, style, environment)
+
+
 def _import_package(folder: str) -> None:
     """The package ``function``, with the user's ``__init__.py`` if there is one."""
     init = Path(folder) / "__init__.py"
@@ -124,15 +173,15 @@ def _source(value: str | list[str] | None) -> Source:
 def _decide(job: dict[str, Any]) -> dict[str, Any]:
     """Run a workflow that decides while it runs."""
     app = Flask("reference")
-    functions: dict[str, Function] = {}
+    functions: dict[str, Function | Command] = {}
 
     def run(name: str, text: str) -> str:
         try:
             if name not in functions:
-                functions[name] = Function(**job["handlers"][name])
+                functions[name] = _function(**job["handlers"][name])
             return functions[name](app, text)
         except StatusError as error:
-            raise StatesError("status", str(error)) from error
+            raise StatesError(error.code, str(error)) from error
         except BaseException as error:
             lines = str(error).splitlines() or [""]
             raise StatesError(type(error).__name__, lines[0]) from error
@@ -150,7 +199,7 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
     if job["machine"] is not None:
         return _decide(job)
     app = Flask("reference")
-    functions: dict[str, Function] = {}
+    functions: dict[str, Function | Command] = {}
     inputs: dict[str, str] = {}
     outputs: dict[str, str] = {}
     for task in job["tasks"]:
@@ -158,7 +207,7 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
         inputs[name] = resolve(_source(task["source"]), job["request"], outputs)
         try:
             if function not in functions:
-                functions[function] = Function(**job["handlers"][function])
+                functions[function] = _function(**job["handlers"][function])
             outputs[name] = functions[function](app, inputs[name])
         except BaseException as error:  # sys.exit() in a handler is that function's failure
             return {"function": function, "message": f"{type(error).__name__}: {error}"}

@@ -182,6 +182,32 @@ def test_outputs_that_are_no_text_are_outputs_like_any_other(
             assert [answer == expected.output for answer in answers] == [True] * len(PLANNERS)
 
 
+COMMANDS = {"sort": "sort -r", "zip": "gzip -nc {in}", "unzip": "sh unzip.sh", "count": "wc -c"}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_commands_are_tasks_like_any_other(
+    mechanism, place, write_folder, profile_of, platform, tmp_path
+):
+    """Beside a handler, which gets what they give and gives what they get."""
+    tasks = {name: name for name in (*COMMANDS, "join")}
+    edges = [["sort", "zip"], ["zip", "unzip"], ["zip", "count"], ["unzip", "join"]]
+    folder = write_folder(
+        tmp_path,
+        {"name": "commands", "tasks": tasks, "edges": [*edges, ["count", "join"]]},
+        dict.fromkeys(COMMANDS, "") | {"join": "def handle(req):\n    return req\n"},
+        {"unzip": {"unzip.sh": "gzip -d"}},
+        {name: {"lang": "command", "fprocess": command} for name, command in COMMANDS.items()},
+    )
+    chosen = plans(folder, profile_of, platform, mechanism)
+    with place.deployed(folder, chosen) as deployments:
+        for size in (3, MEGABYTE):
+            request = "\n".join(map(str, range(size // 7))).encode()
+            expected = Sources.read(folder).reference(request, place.gateway.url)
+            answers = [deployment.invoke(request).output for deployment in deployments]
+            assert [answer == expected.output for answer in answers] == [True] * len(PLANNERS)
+
+
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_failing_function_is_named_and_later_requests_are_right(planner, small_running):
     deployment = small_running.deployments[planner]

@@ -147,6 +147,34 @@ def test_functions_that_are_no_task_come_along_as_they_are(with_helper, plan_of,
     assert (stack_file.parent / "helper" / "handler.py").read_text() == HANDLER
 
 
+def test_a_command_is_declared_in_words_beside_the_files_of_its_folder(
+    write_folder, plan_of, tmp_path
+):
+    command = {"lang": "command", "fprocess": "sort -t '|' {in}"}
+    folder = write_folder(tmp_path / "f", fields={"wave": command})
+    stack_file = generate(plan_of(folder.workflow), Sources.read(folder), tmp_path / "build")
+    (wrap,) = read_stack(stack_file, {}).functions.values()
+    declared = (stack_file.parent / wrap.handler / "handler.py").read_text()
+    assert "'wave': ['sort', '-t', '|', '{in}']," in declared
+    assert "'wave': 'command'," in declared
+    assert (stack_file.parent / wrap.handler / "functions" / "wave").is_dir()
+    assert wrap.fprocess == "python index.py"
+
+
+def test_a_wrap_is_built_with_the_debian_packages_of_all_its_functions(
+    write_folder, plan_of, tmp_path
+):
+    fields = {
+        "wave": {"build_args": {"ADDITIONAL_PACKAGE": "ffmpeg  sox", "OTHER": "x"}},
+        "join": {"build_args": {"ADDITIONAL_PACKAGE": "sox jq"}},
+    }
+    folder = write_folder(tmp_path / "f", fields=fields)
+    stack_file = generate(plan_of(folder.workflow), Sources.read(folder), tmp_path / "build")
+    (wrap,) = read_stack(stack_file, {}).functions.values()
+    packages = wrap.build_args.pop("ADDITIONAL_PACKAGE").split()
+    assert (sorted(packages), wrap.build_args) == (["ffmpeg", "jq", "sox"], {})
+
+
 @pytest.mark.parametrize(("planner", "told"), [("sand", 1), ("one-to-one", 0)])
 def test_the_entry_knows_how_large_the_requests_were_that_it_was_sized_for(
     planner, told, small, plan_of, tmp_path

@@ -10,6 +10,7 @@ from types import CodeType
 
 import pytest
 
+from openfaas.handlers import Handler
 from profiler.cpu_speed import (
     CpuSpeed,
     cpu_probe_ms,
@@ -94,7 +95,7 @@ def samples(untraced: list[Untraced]) -> Samples:
 def test_the_latency_is_that_at_one_speed(tmp_path: Path) -> None:
     """At one speed the 20 ms of waiting and 10 of computing of each run are as long in all."""
     runs = [Untraced(20.0 + 10.0 * speed, CpuSpeed(speed, 0.0)) for speed in (1.0, 1.5, 2.0) * 3]
-    found = function_profile(samples(runs), "python3.11", tmp_path)
+    found = function_profile(samples(runs), "python3.11", Handler("f", tmp_path, "flask"))
     assert found.cpu_probe_ms == 1.5
     assert found.latency_ms == pytest.approx(35.0, abs=0.8)
     assert found.spread_ms == (30.0, 40.0)
@@ -103,7 +104,9 @@ def test_the_latency_is_that_at_one_speed(tmp_path: Path) -> None:
 def test_runs_within_which_the_core_changed_its_speed_do_not_count(tmp_path: Path) -> None:
     changed = [Untraced(60.0, CpuSpeed(1.0, 0.8))] * 4
     found = function_profile(
-        samples([*changed, *[Untraced(30.0, CpuSpeed(1.0, 0.01))] * 2]), "", tmp_path
+        samples([*changed, *[Untraced(30.0, CpuSpeed(1.0, 0.01))] * 2]),
+        "",
+        Handler("f", tmp_path, "flask"),
     )
     assert (found.latency_ms, found.samples) == (30.0, 6)
 
@@ -120,7 +123,7 @@ def test_what_computes_at_once_comes_to_the_cpu_time_of_untraced_runs(
     seen = Stretch("native", 0.0, 10.0, None, 15.0), Stretch("cpu", 10.0, 20.0, None, 10.0)
     run = Untraced(20.0, CpuSpeed(1.0, 0.0), cores)
     taken = Samples((run,) * 6, (), (ProbeRun(20.0, seen),), 0.0, 0.0, 0, 0)
-    found = function_profile(taken, "", tmp_path)
+    found = function_profile(taken, "", Handler("f", tmp_path, "flask"))
     assert [period.parallelism for period in found.periods] == [parallelism, 1.0]
 
 

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import json
 
+from workflow.data import bytes_of
 from workflow.folder import parse_workflow
 from workflow.reference import Handler, run_reference
 
 ECHO = "def handle(req): return req"
+
+
+def commanded(tmp_path, words, request=b"plait", environment=None):
+    """What the reference run of a workflow of one command answers."""
+    handler = Handler(tmp_path, "command", environment or {}, words)
+    return run_reference(parse_workflow({"tasks": {"a": "a"}}), {"a": handler}, request)
+
+
+def test_a_command_reads_stdin_or_a_file_and_writes_stdout_or_another(tmp_path):
+    (tmp_path / "mine.sh").write_text('cat; printf "$MINE"')
+    shell = commanded(tmp_path, ("sh", "mine.sh"), environment={"MINE": "$HOME"})
+    assert shell.output == "plait$HOME"
+    for words in (("cat",), ("cat", "{in}"), ("cp", "{in}", "{out}"), ("dd", "of={out}")):
+        assert bytes_of(commanded(tmp_path, words, b"\xff\0").output) == b"\xff\0"
+
+
+def test_a_command_that_fails_is_told_with_what_it_said(tmp_path, refused):
+    error = refused(commanded, tmp_path, ("sh", "-c", "echo no luck >&2; exit 3"))
+    assert (error.code, error.functions) == ("function-failed", ("a",))
+    assert "ExitedError: sh ended with 3: no luck" in error.message
 
 
 def returned(run, head, expressions, style="flask"):

@@ -1,0 +1,63 @@
+"""A task's function may be a command: fprocess names the program, which no shell reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from openfaas.handlers import Handler, find_handler
+from openfaas.stack import StackFile, StackFunction
+from workflow.errors import ChironError
+
+
+def stack(fprocess: str, handler: str = "./side", lang: str = "command") -> StackFile:
+    function = StackFunction(lang=lang, handler=handler, fprocess=fprocess)
+    return StackFile(functions={"side": function})
+
+
+@pytest.mark.parametrize(
+    ("fprocess", "words"),
+    [
+        ("sort -r", ("sort", "-r")),
+        ("./mine.sh 'a  b' | cat > x", ("./mine.sh", "a  b", "|", "cat", ">", "x")),
+        ("ffmpeg -i {in} -f mp3 {out}", ("ffmpeg", "-i", "{in}", "-f", "mp3", "{out}")),
+        ("awk '{print $1}'", ("awk", "{print $1}")),
+    ],
+)
+def test_fprocess_is_split_into_words(write, tmp_path, fprocess, words):
+    write("side/data.txt", "")
+    handler = find_handler(stack(fprocess), "side", tmp_path)
+    assert handler == Handler("side", tmp_path / "side", "command", words)
+
+
+@pytest.mark.parametrize(
+    ("fprocess", "code", "reason"),
+    [
+        ("", "no-command", "has no fprocess"),
+        ("  ", "no-command", "has no fprocess"),
+        ("'' x", "no-command", "has no fprocess"),
+        ("sort 'x", "bad-command", "close what is quoted"),
+        ("sort \0", "bad-command", "NUL"),
+        ("cat {in:audio}", "bad-command", r"\{in:audio\} is none: a task has one input"),
+        ("cp {in} {out:picture.png}", "bad-command", "is none"),
+    ],
+)
+def test_what_is_no_command_is_refused_with_its_field(write, tmp_path, fprocess, code, reason):
+    write("side/data.txt", "")
+    with pytest.raises(ChironError, match=reason) as raised:
+        find_handler(stack(fprocess), "side", tmp_path)
+    error = raised.value
+    assert (error.code, error.path, error.functions) == (code, "functions.side.fprocess", ("side",))
+
+
+@pytest.mark.parametrize("handler", ["", "./none"])
+def test_a_command_needs_a_folder_to_run_in(tmp_path, handler):
+    with pytest.raises(ChironError, match="folder") as raised:
+        find_handler(stack("cat", handler), "side", tmp_path)
+    assert (raised.value.code, raised.value.path) == ("no-handler", "functions.side.handler")
+
+
+def test_a_stack_of_an_image_of_its_own_is_refused_with_what_to_use(write, tmp_path):
+    write("side/Dockerfile", "ENV fprocess=cat")
+    with pytest.raises(ChironError, match="command for a program that fprocess names") as raised:
+        find_handler(stack("cat", lang="dockerfile"), "side", tmp_path)
+    assert (raised.value.code, raised.value.path) == ("bad-lang", "functions.side.lang")
