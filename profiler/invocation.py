@@ -34,6 +34,9 @@ class Invocation:
     cores
         How many cores it kept busy on average while it had not to wait for one: CPU time of its
         process, and of processes that it started and that ended, over the latency.
+    processes_mib
+        The most memory that a process which it started and that ended has had so far: never less
+        than the wrap's own had when it started one, as the kernel counts from before its exec.
     probed
         What the probe saw, if it was asked for.
     speed
@@ -45,6 +48,7 @@ class Invocation:
     latency_ms: float
     delayed_ms: float = 0.0
     cores: float = 0.0
+    processes_mib: float = 0.0
     probed: ProbeRun | None = None
     speed: CpuSpeed = _NO_SPEED
 
@@ -100,7 +104,15 @@ class Solo:
             latency_ms = max(0.0, run_ms(run) - delayed_ms)
             beside = speed_of(run["cpu_probe_ms"]) if cpu_probed else _NO_SPEED
             cores = run["cpu_ms"] / latency_ms if latency_ms else 0.0
-            return Invocation(str(answer["output"]), latency_ms, delayed_ms, cores, seen, beside)
+            return Invocation(
+                str(answer["output"]),
+                latency_ms,
+                delayed_ms,
+                cores,
+                run["processes_mib"],
+                seen,
+                beside,
+            )
         except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
 

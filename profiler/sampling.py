@@ -74,7 +74,8 @@ class Samples:
         Its runs under strace, none where there is no strace; and those with the probe, without
         the time in which they had no core.
     memory_mib, idle_mib
-        Peak of resident memory over the idle process, and that itself, without what it keeps.
+        Peak of resident memory over the idle process, with the largest process that the function
+        starts; and the idle process itself, without what it keeps.
     input_bytes, output_bytes
         The size of its requests and answers, typically.
     """
@@ -163,7 +164,7 @@ def sample(
     idle_mib = sandbox.resident_mib()
     sandbox.forget_peak()
     warm = [solo.invoke(number) for number in range(_WARM_UP)]
-    memory_mib = max(0.0, sandbox.peak_mib() - idle_mib)
+    memory_mib = max(0.0, sandbox.peak_mib() - idle_mib) + max(run.processes_mib for run in warm)
     kept_mib = _kept_mib(idle_mib, fresh_mib)
     if tracer:
         tracer.runs([0])

@@ -73,7 +73,7 @@ class FunctionProfile(Document):
         What saw the periods. Without strace they have nothing shorter than the probe sees, and
         the profile no files and no ports.
     memory_mib
-        The peak over the idle process.
+        The peak over the idle process, with the largest process that the function starts.
     idle_mib
         The process when it has imported the function and runs nothing. None where that was not
         measured.

@@ -30,8 +30,9 @@ class Row(TypedDict):
     ``kind`` is ``run`` for a task's handler, else what starting a process is called by its
     mechanism; then there is no task. Times are in milliseconds since the wrap had the request.
     ``delayed_ms`` is for how long the handler's thread had no core, ``cpu_ms`` its process's CPU
-    time. ``ticks`` are those of the probe of the GIL (see `profiler.probe_run.read_ticks`), and
-    ``cpu_probe_ms`` what the CPU-speed probe took before and after, where they were asked for.
+    time, ``processes_mib`` the most memory that a process which it started has had. ``ticks`` are
+    those of the probe of the GIL (see `profiler.probe_run.read_ticks`), and ``cpu_probe_ms`` what
+    the CPU-speed probe took before and after, where they were asked for.
     """
 
     wrap: str
@@ -43,6 +44,7 @@ class Row(TypedDict):
     end_ms: float
     delayed_ms: NotRequired[float]
     cpu_ms: NotRequired[float]
+    processes_mib: NotRequired[float]
     ticks: NotRequired[list[Sequence[Any]]]
     cpu_probe_ms: NotRequired[list[float]]
 

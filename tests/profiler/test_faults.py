@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -118,6 +119,24 @@ def test_without_strace_the_local_launcher_profiles_by_the_probe_alone(
     assert any("strace" in line and "install" in line for line in said)
     (busy,) = found.warnings
     assert "62% of the cores" in busy and f"warning: {busy}" in said
+
+
+def test_what_a_command_computes_and_takes_is_its_functions(write_folder, tmp_path):
+    """Its process's memory and its CPU time, none of which holds the GIL."""
+    script = "x = b'x' * (200 << 20)\nfor _ in range(3_000_000): pass\n"
+    command = {"lang": "command", "fprocess": f"{sys.executable} -S large.py"}
+    folder = write_folder(
+        tmp_path / "flow",
+        {"tasks": {"a": "large"}, "edges": []},
+        {"large": "import multiprocessing"},
+        {"large": {"large.py": script}},
+        {"large": command},
+    )
+    found = profile(folder, LocalLauncher(str), samples=4, probe_alone=True).functions["large"]
+    assert 200 < found.memory_mib < 230
+    assert found.time_ms("native") > 0.3 * found.latency_ms
+    assert found.time_ms("cpu") < 0.2 * found.latency_ms
+    assert found.unshareable == ()
 
 
 def test_memory_that_a_wrap_keeps_from_run_to_run_is_the_runs_and_not_the_imports(

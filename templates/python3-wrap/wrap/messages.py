@@ -137,8 +137,9 @@ class Result:
     `asked` is when its process was asked for and `ready` when that process had the request; both
     are None for what was not the process's first in the execution. `delayed` is for how many
     seconds the handler's thread had no core, `cpu` the CPU time of its process and of those that it
-    started and that ended, `ticks` are those of the probe, and `cpu_probe` is what the CPU-speed
-    probe took right before and right after it; where these were asked for.
+    started and that ended, `processes_mib` the most memory that one of these ever had, `ticks` are
+    those of the probe, and `cpu_probe` is what the CPU-speed probe took right before and right
+    after it; where these were asked for.
     """
 
     number: int
@@ -154,6 +155,7 @@ class Result:
     ready: float | None = None
     delayed: float | None = None
     cpu: float | None = None
+    processes_mib: float | None = None
     ticks: list[Tick] | None = None
     cpu_probe: tuple[float, float] | None = None
 

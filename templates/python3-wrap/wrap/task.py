@@ -84,6 +84,7 @@ def _watched(function: Function, arguments: tuple[Any, ...], watch: Watch, resul
     finally:
         result.delayed = cpu_speed.waited_s() - kept_waiting
         result.cpu = _cpu_s() - computed
+        result.processes_mib = getrusage(RUSAGE_CHILDREN).ru_maxrss / 1024
         if before is not None:
             result.cpu_probe = (before, cpu_speed.cpu_probe_s())
 

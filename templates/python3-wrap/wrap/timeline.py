@@ -11,8 +11,8 @@ from wrap.messages import Result
 def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[str, Any]]:
     """Rows of wrap, process, task, function, kind, start_ms and end_ms, by start.
 
-    Those of tasks that were traced have ``delayed_ms`` and ``cpu_ms``, ``ticks`` where they were
-    probed, and ``cpu_probe_ms`` where it was asked for.
+    Those of tasks that were traced have ``delayed_ms``, ``cpu_ms`` and ``processes_mib``, ``ticks``
+    where they were probed, and ``cpu_probe_ms`` where it was asked for.
 
     Parameters
     ----------
@@ -34,6 +34,8 @@ def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[
             row["delayed_ms"] = round(result.delayed * 1000, 4)
         if result.cpu is not None:
             row["cpu_ms"] = round(result.cpu * 1000, 4)
+        if result.processes_mib is not None:
+            row["processes_mib"] = result.processes_mib
         if result.ticks is not None:
             row["ticks"] = result.ticks
         if result.cpu_probe is not None:
