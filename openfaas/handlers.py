@@ -83,7 +83,7 @@ def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
         content = "that its command runs in" if command else "with its handler.py"
         message = f"function {name} has no handler: name the folder {content}"
         raise _fault("no-handler", name, "handler", message)
-    if command:
+    if style == "command":
         return Handler(name, _folder(name, folder / function.handler, folder), style, command)
     code = folder / function.handler / "handler.py"
     if not there(code.is_file):
