@@ -9,12 +9,15 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from workflow.data import resolve
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SIZES = (1, 2, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE)
@@ -259,3 +262,37 @@ def test_another_wrap_learns_of_a_large_text_whether_it_is_ascii(text: str) -> N
     got = received(content, json.loads(json.dumps(described)))
     assert (got.content_type, got.text()) == ("text/plain", text)
     assert described[1:] == (["", "ascii"] if text == "x" * LARGE else [])
+
+
+def texts() -> st.SearchStrategy[str]:
+    """JSON, what is nearly that, and others."""
+    parts = [*'[]{},:"\\u019-+.eE \t\n\x00\x1f\x7fü', '"a"', "null", "NaN", "\\ud800", "\\ude00"]
+    near = st.lists(st.sampled_from(parts), max_size=8).map("".join)
+    whole = st.recursive(st.none() | st.integers() | st.text(), st.lists, max_leaves=4)
+    return st.one_of(near, st.text(), whole.map(json.dumps))
+
+
+@given(st.lists(texts(), min_size=1, max_size=4))
+def test_outputs_are_joined_as_the_reference_joins_them(outputs: list[str]) -> None:
+    from wrap.data import Data
+    from wrap.objects import Object
+
+    data = Data({number: Object(text) for number, text in enumerate(outputs)})
+    names = tuple(map(str, range(len(outputs))))
+    expected = resolve(names, "", dict(zip(names, outputs, strict=True)))
+    assert data.resolve([*range(len(outputs))]).text() == expected
+
+
+def test_tasks_that_begin_at_once_share_their_joined_input() -> None:
+    from wrap.data import Data
+    from wrap.objects import Object
+
+    class Slow(Object):
+        def text(self, errors: str = "replace") -> str:
+            threading.Event().wait(0.01)
+            return super().text(errors)
+
+    data = Data({0: Slow("a"), 1: Slow("b")})
+    with ThreadPoolExecutor(8) as threads:
+        taken = list(threads.map(lambda _: data.resolve([0, 1]), range(8)))
+    assert len(set(map(id, taken))) == 1

@@ -7,12 +7,12 @@ string.
 
 from __future__ import annotations
 
-import json
+import threading
 from collections.abc import Iterator, Mapping
 
 from wrap.engine import Key, Source
 from wrap.errors import TaskError
-from wrap.objects import JSON, Object, is_json
+from wrap.objects import JSON, Object, is_json, quoted
 from wrap.sink import HELD_FROM, Sink
 
 
@@ -30,8 +30,8 @@ class Data:
         self._sink = sink
         self._is_held = False
         self.add(objects)
-        self._fragments: dict[int, str] = {}
         self._joined: dict[tuple[int, ...], Object] = {}
+        self._joining = threading.Lock()
 
     def add(self, objects: Mapping[Key, Object]) -> None:
         """Take in more of them."""
@@ -77,24 +77,24 @@ class Data:
         if not isinstance(source, list):
             return self._objects[source]
         key = tuple(source)
-        if key not in self._joined:
-            self._joined[key] = Object("[" + ",".join(self._fragments_of(key)) + "]", JSON)
-        return self._joined[key]
+        with self._joining:  # what takes the same list begins at once
+            if key not in self._joined:
+                self._joined[key] = Object("".join(self._parts(key)), JSON)
+            return self._joined[key]
 
-    def _fragments_of(self, tasks: tuple[int, ...]) -> Iterator[str]:
+    def _parts(self, tasks: tuple[int, ...]) -> Iterator[str]:
+        """Of their list: to put brackets around a large text would copy it again."""
+        yield "["
         for number, task in enumerate(tasks, 1):
+            if number > 1:
+                yield ","
             try:
-                yield self._fragment(task)
+                text = self._objects[task].text("strict")
             except UnicodeDecodeError as error:
                 message = (
                     f"output {number} of {len(tasks)} that are joined to a JSON list is not UTF-8 "
                     f"({error}): encode it, in base64 for example"
                 )
                 raise TaskError("not-text", message) from error
-
-    def _fragment(self, task: int) -> str:
-        if task not in self._fragments:
-            text = self._objects[task].text("strict")
-            quoted = text.strip() if is_json(text) else json.dumps(text, ensure_ascii=False)
-            self._fragments[task] = quoted
-        return self._fragments[task]
+            yield text.strip() if is_json(text) else quoted(text)
+        yield "]"

@@ -12,6 +12,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from wrap.frames import Unsent, unsent
 from wrap.shared import Shared
 from wrap.spill import Spilled
@@ -23,6 +25,9 @@ SHARED_FROM = 1 << 17
 _MISSING = bytearray()
 #: Answers up to so many bytes are read to find out what they are.
 _PARSED = 1 << 16
+#: Sees whether a text is JSON and makes no values of it: 1 ms for 1 MB, where `json` takes 11.
+_READ = msgspec.json.Decoder(msgspec.Raw).decode
+_QUOTE = msgspec.json.Encoder().encode
 #: What is said of a text that is.
 _ASCII = "ascii"
 #: What knows itself how it is read.
@@ -186,11 +191,19 @@ def received(frame: bytes | bytearray | memoryview | Shared, described: Sequence
 
 def is_json(text: str) -> bool:
     """Whether `text` is strict JSON (NaN and Infinity are not)."""
-    try:
+    with contextlib.suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        _READ(text)
+        return True
+    try:  # halves of surrogate pairs are no text to msgspec
         json.loads(text, parse_int=str, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def quoted(text: str) -> str:
+    """`text` as a JSON string."""
+    return str(_QUOTE(text), "utf-8")
 
 
 def _refuse(constant: str) -> Any:
