@@ -27,6 +27,10 @@ _DIGITS = 6
 #: same few again and again.
 _REMEMBERED = 200
 
+#: What a function has to do besides, by where it runs: to join its inputs, to write to memory that
+#: is still shared with the process that its own was forked from, to give its output to others.
+_JOINING, _FORKED, _SENDING = "joining", "forked", "sending"
+
 #: Of a wrap that has no further process.
 _ALONE = Costs(ready_ms=0.0)
 
@@ -56,19 +60,23 @@ class Predictor:
             name: _work(function, (scale or {}).get(name, 1.0), slower)
             for name, function in profile.functions.items()
         }
-        #: What it does in a new process, and where another process gets its output, by what it
-        #: does else. No function has a space in its name.
-        self._forked, self._sending = dict[str, str](), dict[str, str]()
+        #: By a function and what else it has to do somewhere, as what it runs there. No function
+        #: has a space in its name.
+        self._varied = dict[tuple[str, str], str]()
         for name, function in profile.functions.items():
             variants = [name]
-            if function.further_ms:
-                self._forked[name] = forked = f"{name} forked"
-                works[forked] = (("cpu", slower * function.further_ms), *works[name])
-                variants.append(forked)
-            if sending_ms := function.output_bytes / 1e6 * platform.shared_ms_per_mb:
-                for each in variants:
-                    self._sending[each] = f"{each} sending"
-                    works[f"{each} sending"] = (*works[each], ("native", sending_ms))
+            input_mb, output_mb = (function.input_bytes or 0) / 1e6, function.output_bytes / 1e6
+            for mark, before_ms, after_ms in (
+                (_JOINING, input_mb * platform.joined_ms_per_mb, 0.0),
+                (_FORKED, slower * function.further_ms, 0.0),
+                (_SENDING, 0.0, output_mb * platform.shared_ms_per_mb),
+            ):
+                before: Work = (("cpu", before_ms),) if before_ms else ()
+                after: Work = (("native", after_ms),) if after_ms else ()
+                for each in [*variants] if before or after else []:
+                    self._varied[each, mark] = varied = f"{each} {mark}"
+                    works[varied] = (*before, *works[each], *after)
+                    variants.append(varied)
         interpreter = Interpreter(
             platform.switch_interval_ms,
             platform.switch_cost_ms,
@@ -132,29 +140,46 @@ class Predictor:
 
     def _functions_of(self, plan: Plan, workflow: Workflow) -> list[str]:
         """The functions of all tasks of `plan`, process by process."""
-        uses = workflow.function_of
-        processes = [
-            (wrap.mechanism, tuple(tuple(map(uses, each)) for each in wrap.processes))
-            for wrap in plan.wraps
-        ]
-        functions = [
-            name for mechanism, each in processes for name in self._functions(each, mechanism)
-        ]
-        return [
-            self._sending.get(name, name) if sends else name
-            for name, sends in zip(functions, _sends(plan, workflow), strict=True)
-        ]
+        joins, sends = _joins(plan, workflow), _sends(plan, workflow)
+        found = list[str]()
+        for wrap in plan.wraps:
+            functions = tuple(
+                tuple(self._vary(workflow.function_of(t), _JOINING, t in joins) for t in tasks)
+                for tasks in wrap.processes
+            )
+            names = self._functions(functions, wrap.mechanism)
+            found += [
+                self._vary(name, _SENDING, task in sends)
+                for name, task in zip(names, wrap.tasks, strict=True)
+            ]
+        return found
 
     def _functions(self, processes: Processes, mechanism: str) -> Iterable[str]:
         """The functions of a wrap; what runs in a new process takes longer there."""
-        if not self._forked or mechanism_of(mechanism).lasting:
-            return chain(*processes)
-        further = (self._forked.get(name, name) for name in chain(*processes[1:]))
+        is_new = not mechanism_of(mechanism).lasting
+        further = (self._vary(name, _FORKED, is_new) for name in chain(*processes[1:]))
         return chain(processes[0], further)
 
+    def _vary(self, function: str, mark: str, does: bool = True) -> str:
+        """`function` where it has something else to do."""
+        return self._varied.get((function, mark), function) if does else function
 
-def _sends(plan: Plan, workflow: Workflow) -> list[bool]:
-    """Of all tasks of `plan`, process by process, whether others in their wrap get what they give.
+
+def _joins(plan: Plan, workflow: Workflow) -> set[str]:
+    """The tasks that join what several others give: in each process, the first that needs it."""
+    found = dict[tuple[int, int, tuple[str, ...]], str]()
+    if plan.orchestrator == "wrap":
+        for number, wrap in enumerate(plan.wraps):
+            for process, tasks in enumerate(wrap.processes):
+                for task in tasks:
+                    source = workflow.by_name[task].source
+                    if isinstance(source, tuple):
+                        found.setdefault((number, process, source), task)
+    return set(found.values())
+
+
+def _sends(plan: Plan, workflow: Workflow) -> set[str]:
+    """The tasks of which other processes of their wrap get what they give.
 
     That is processes that need it, or the main one, which has what leaves the wrap.
     """
@@ -171,7 +196,7 @@ def _sends(plan: Plan, workflow: Workflow) -> list[bool]:
             its = place[needed][0]
             taker = (wrap, number) if its == wrap else (its, 0)
             takers.setdefault(needed, set()).add(taker)
-    return [bool(takers.get(task, set()) - {own}) for task, own in place.items()]
+    return {task for task, own in place.items() if takers.get(task, set()) - {own}}
 
 
 def _rounded(times_ms: Iterable[float]) -> list[float]:
@@ -286,7 +311,7 @@ def _speeds(profile: Profile, platform: Platform) -> Iterator[Predictor]:
 
 def _slower(platform: Platform, factor: float) -> Platform:
     """`platform` where all that was timed there takes `factor` times as long."""
-    timed = [name for name in platform.spread if name.endswith("_ms")]
+    timed = [name for name in platform.spread if name.endswith(("_ms", "_ms_per_mb"))]
     constants = {name: factor * getattr(platform, name) for name in timed}
     paths = {
         path: PathCost(ms=factor * cost.ms, ms_per_mb=factor * cost.ms_per_mb)

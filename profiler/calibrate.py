@@ -29,7 +29,7 @@ from profiler.cpu_speed import CpuSpeed, mean_probe_ms, with_cpu_speed
 from profiler.known_work import NOTHING, PAUSE, WORK, Work
 from profiler.noop_handler import QUESTION
 from profiler.noop_shapes import Shape, chains, crowd, shapes, write_folder
-from profiler.object_costs import handing_over, shared_ms_per_mb
+from profiler.object_costs import handing_over, joined_ms_per_mb, joining, shared_ms_per_mb
 from profiler.path_costs import path_costs, path_shapes
 from profiler.self_check import SelfCheck, speed_drift, warnings
 from workflow.errors import ChironError
@@ -94,19 +94,20 @@ def calibrate(
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-calibrate-"))
         folder = write_folder(Path(scratch))
 
+        def launched(until: ExitStack, shape: Shape) -> Deployment:
+            return until.enter_context(launcher.launch(shape.workflow, folder, shape.plan))
+
         def deploy(shape: Shape) -> Deployment:
             say(f"deploying no-ops: {shape.name}")
-            return stack.enter_context(launcher.launch(shape.workflow, folder, shape.plan))
+            return launched(stack, shape)
 
         say("timing objects")  # with nothing else there: some gateways have no room for more plans
-        handing = handing_over()
-        with launcher.launch(handing.workflow, folder, handing.plan) as handed:
-            shared = shared_ms_per_mb(handed)
         with ExitStack() as several:
-            across = {
-                each: several.enter_context(launcher.launch(made.workflow, folder, made.plan))
-                for each, made in path_shapes(paths).items()
-            }
+            shared = shared_ms_per_mb(launched(several, handing_over()))
+        with ExitStack() as several:
+            joined = joined_ms_per_mb(*(launched(several, each) for each in joining()))
+        with ExitStack() as several:
+            across = {each: launched(several, made) for each, made in path_shapes(paths).items()}
             costs = path_costs(across)
         deployed = {shape.name: deploy(shape) for shape in shapes()}
         cpus = len(os.sched_getaffinity(0))
@@ -143,9 +144,10 @@ def calibrate(
                 }
                 overhead = {"contention_overhead": contention_overhead(crowds), "spread": spread}
                 found = found.model_copy(update=overhead)
-            spread = found.spread | {"shared_ms_per_mb": shared.quartiles_ms}
-            objects = {"shared_ms_per_mb": shared.median_ms, "spread": spread, "paths": costs}
-            found = found.model_copy(update=objects)
+            objects = {"shared_ms_per_mb": shared, "joined_ms_per_mb": joined}
+            spread = found.spread | {name: each.quartiles_ms for name, each in objects.items()}
+            medians = {name: each.median_ms for name, each in objects.items()}
+            found = found.model_copy(update={**medians, "spread": spread, "paths": costs})
             say("checking predictions")
             wrong = {
                 "speed_drift": speed_drift(probes_ms),

@@ -1,7 +1,8 @@
-"""What it costs to give objects to another process of a wrap, by their size."""
+"""What it costs to give objects to another process of a wrap, and to join them, by their size."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from statistics import quantiles
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from deployment.launcher import Deployment
 from profiler.known_work import NOTHING
 from profiler.noop_handler import LARGE, LARGE_MB
 from profiler.noop_shapes import LASTING, Shape, shape
+from workflow.model import Source
 
 #: Rounds that count, and rounds before that are thrown away: memory is touched for the first time.
 _ROUNDS, _WARM_UP = 40, 3
@@ -30,6 +32,23 @@ def handing_over() -> Shape:
     return replace(both, workflow=replace(both.workflow, tasks=tasks, output=second.name))
 
 
+def joining() -> tuple[Shape, Shape]:
+    """Two functions in one process whose outputs a third one gets joined; and one of them alone."""
+    three = shape("joined", [[3]])
+    first, second, third = three.workflow.tasks
+
+    def taking(name: str, source: Source) -> Shape:
+        tasks = (first, second, replace(third, source=source))
+        return replace(
+            three,
+            name=name,
+            workflow=replace(three.workflow, name=name, tasks=tasks, output=third.name),
+            plan=three.plan.model_copy(update={"workflow": name}),
+        )
+
+    return taking("joined", (first.name, second.name)), taking("single", first.name)
+
+
 def shared_ms_per_mb(one: Deployment) -> PerMegabyte:
     """`Platform.shared_ms_per_mb`, from how much longer a large output takes than a small one.
 
@@ -38,11 +57,25 @@ def shared_ms_per_mb(one: Deployment) -> PerMegabyte:
     one
         The plan of `handing_over`.
     """
+    return _per_megabyte(lambda: _large_ms(one) - one.invoke(NOTHING.request).latency_ms, LARGE_MB)
 
-    def difference_ms() -> float:
-        small_ms = one.invoke(NOTHING.request).latency_ms
-        return one.invoke(LARGE.encode()).latency_ms - small_ms
 
-    taken = [difference_ms() / LARGE_MB for _ in range(_WARM_UP + _ROUNDS)][_WARM_UP:]
+def joined_ms_per_mb(joined: Deployment, single: Deployment) -> PerMegabyte:
+    """`Platform.joined_ms_per_mb`, from how much longer two large outputs take than one of them.
+
+    Parameters
+    ----------
+    joined, single
+        The plans of `joining`.
+    """
+    return _per_megabyte(lambda: _large_ms(joined) - _large_ms(single), 2 * LARGE_MB)
+
+
+def _large_ms(one: Deployment) -> float:
+    return one.invoke(LARGE.encode()).latency_ms
+
+
+def _per_megabyte(difference_ms: Callable[[], float], megabytes: float) -> PerMegabyte:
+    taken = [difference_ms() / megabytes for _ in range(_WARM_UP + _ROUNDS)][_WARM_UP:]
     low, median, high = (round(max(0.0, each), 4) for each in quantiles(taken, n=4))
     return PerMegabyte(median, (low, high))

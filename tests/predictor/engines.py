@@ -422,6 +422,9 @@ class Engines:
         """What a task does whose function starts no helpers."""
         function = self.profile.functions[self.workflow.function_of(task)]
         work: Work = tuple((period.kind, period.duration_ms) for period in function.periods)
+        if self._joins(task):
+            megabytes = (function.input_bytes or 0) / 1e6
+            work = (("cpu", megabytes * self.platform.joined_ms_per_mb), *work)
         if forked and function.further_ms:
             work = (("cpu", function.further_ms), *work)
         megabytes = function.output_bytes / 1e6
@@ -430,6 +433,15 @@ class Engines:
         if megabytes and (answers or any(handed_over)):
             work = (*work, ("native", megabytes * self.platform.shared_ms_per_mb))
         return work
+
+    def _joins(self, task: str) -> bool:
+        """Whether it is the first in its process with an input of several that the wraps join."""
+        if self.plan.orchestrator == "client":
+            return False
+        beside = [each for each, place in self.place.items() if place == self.place[task]]
+        source = self.workflow.by_name[task].source
+        same = [each for each in beside if self.workflow.by_name[each].source == source]
+        return isinstance(source, tuple) and same[0] == task
 
     def _is_handed_over(self, task: str, consumer: Task) -> bool:
         """Whether the output goes to another process of its wrap, perhaps on its way to others."""

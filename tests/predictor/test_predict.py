@@ -225,6 +225,23 @@ def test_an_output_that_other_processes_get_is_given_once(costs, profile):
         assert Predictor(known, place).plan_ms(made, WORKFLOW) == before_ms + more_ms
 
 
+def test_outputs_are_joined_once_in_each_process_that_needs_their_list(costs, profile):
+    place = costs.model_copy(update={"joined_ms_per_mb": 0.5})
+    known = profile(**dict.fromkeys("abcd", "cpu 10"))
+    large = {
+        name: known.functions[name].model_copy(update={"input_bytes": 4_000_000}) for name in "cd"
+    }
+    known = known.model_copy(update={"functions": known.functions | large})
+    tasks = [Task(name, name, None) for name in "ab"] + [
+        Task(name, name, ("a", "b")) for name in "cd"
+    ]
+    fanned = Workflow("fanned", tuple(tasks), ("c", "d"))
+    for wraps, more_ms in (([["abcd"]], 2.0), ([["abc", "d"]], 2.0), ([["ac"], ["bd"]], 2.0)):
+        made = plan(wraps, trigger="data", mechanism="pool")
+        before_ms = Predictor(known, costs).plan_ms(made, fanned)
+        assert Predictor(known, place).plan_ms(made, fanned) == before_ms + more_ms
+
+
 def test_what_fires_within_a_request_costs_the_engine_its_turn(costs, profile):
     place = costs.model_copy(update={"stage_ms": 1.0})
     known = profile(**FUNCTIONS)
