@@ -31,7 +31,7 @@ class Child:
         self._begun = threading.Event()
         self.may = threading.Event()
         monkeypatch.setattr(frames, "write", self._write)
-        arguments = theirs, graph, self._run_task
+        arguments = theirs, graph, [[], [0, 1, 2, 3]], self._run_task
         self._thread = threading.Thread(target=child.serve, args=arguments)
         self._thread.start()
 
@@ -109,7 +109,7 @@ def test_instances_that_wait_for_each_other_all_run(at_once: int) -> None:
         send(ours, Request(FIRST, tasks, objects, frozenset(tasks), rest=999).frames_within())
 
     thread = threading.Thread(
-        target=child.serve, args=(theirs, Graph([], {}, instances=1), run_task)
+        target=child.serve, args=(theirs, Graph([], {}, instances=1), [], run_task)
     )
     thread.start()
     tasks = [*range(60), *range(100, 140)]

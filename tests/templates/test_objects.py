@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -296,3 +297,60 @@ def test_tasks_that_begin_at_once_share_their_joined_input() -> None:
     with ThreadPoolExecutor(8) as threads:
         taken = list(threads.map(lambda _: data.resolve([0, 1]), range(8)))
     assert len(set(map(id, taken))) == 1
+
+
+def memory_mib(processes: list[psutil.Process]) -> int:
+    """What they have for themselves, and what is in shared memory that one of them can open."""
+    own, shared = 0, dict[int, int]()
+    for each in processes:
+        for file in Path(f"/proc/{each.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if str(file.readlink()).startswith("/memfd:"):
+                    shared[file.stat().st_ino] = 512 * file.stat().st_blocks
+        lines = Path(f"/proc/{each.pid}/smaps_rollup").read_text().splitlines()
+        own += next(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss_Anon:"))
+    return (own + sum(shared.values())) >> 20
+
+
+@pytest.mark.parametrize(
+    "processes", [[[0, 1, 2, 3, 4, 5]], [[0, 2, 4], [1, 3, 5]], [[], [0, 1, 2, 3, 4, 5]]]
+)
+def test_a_large_object_is_gone_when_its_last_consumer_has_ended(
+    processes: list[list[int]], start: Any, wrap_image: Any, tmp_path: Path, eventually: Any
+) -> None:
+    """The memory of six in a row never has more than those that are in use."""
+    megabytes, seen = 64, tmp_path / "seen"
+    source = f"""
+        import os, time
+
+        def handle(req):
+            if req[:1] == "4":
+                open({str(tmp_path / "there")!r}, "w").close()
+                while not os.path.exists({str(seen)!r}):
+                    time.sleep(0.01)
+                return "done"
+            return chr(ord(req[0]) + 1) * ({megabytes} << 20)
+    """
+    wrap = start(
+        wrap_image(
+            {"step": source},
+            processes,
+            inputs={0: None} | {number: number - 1 for number in range(1, 6)},
+            tasks=dict.fromkeys(range(6), "step"),
+            entry={"output": 5},
+            mechanism="pool",
+        )
+    )
+
+    def used_mib() -> int:
+        try:
+            assert eventually((tmp_path / "there").exists)
+            process = psutil.Process(wrap.process.pid)
+            return memory_mib([process, *process.children(recursive=True)])
+        finally:
+            seen.touch()
+
+    with ThreadPoolExecutor(1) as thread:
+        used = thread.submit(used_mib)
+        assert wrap.request(body="/").text == "done"
+    assert used.result() < 3 * megabytes

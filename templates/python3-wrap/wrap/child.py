@@ -13,12 +13,12 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache, partial
 
 from wrap import frames
 from wrap.data import Data
-from wrap.engine import MAIN, Engine, Graph, Part, given_to
+from wrap.engine import MAIN, Engine, Graph, Key, Part, given_to, keys, users_among
 from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
 from wrap.shared import Shared
@@ -33,11 +33,13 @@ _KEPT = 1 << 12
 _PARTS = 1024
 
 
-def serve(channel: socket.socket, graph: Graph, run_task: RunTask) -> None:
-    """Serve what `channel` asks for until it ends."""
+def serve(
+    channel: socket.socket, graph: Graph, processes: Sequence[Sequence[int]], run_task: RunTask
+) -> None:
+    """Serve what `channel` asks for until it ends; it is one of `processes`, each its tasks."""
     ready = time.monotonic()
     os.register_at_fork(after_in_child=channel.close)  # our end, and not also a handler's child's
-    child = _Child(channel, graph, run_task, ready)
+    child = _Child(channel, graph, processes, run_task, ready)
     incoming = frames.read(channel)
     while child.serve_next(incoming):
         pass
@@ -47,10 +49,16 @@ class _Child:
     """A further process."""
 
     def __init__(
-        self, channel: socket.socket, graph: Graph, run_task: RunTask, ready: float
+        self,
+        channel: socket.socket,
+        graph: Graph,
+        processes: Sequence[Sequence[int]],
+        run_task: RunTask,
+        ready: float,
     ) -> None:
         self._channel = channel
         self._graph = graph
+        self._processes = processes
         self._run_task = run_task
         self._threads = ThreadPool()
         self._sending = threading.Lock()
@@ -59,6 +67,8 @@ class _Child:
         self._waiting: deque[tuple[_Group, int]] = deque()
         self._coming = False
         self._part = lru_cache(_PARTS)(self._part_of)
+        self._users = cache(self._users_in)
+        self._ended: set[int] = set()
         self._data = Data({})
         self._left = 0
         self._number: int | None = None
@@ -73,13 +83,14 @@ class _Child:
             if self._number is not None:
                 self._ready = time.monotonic()
             self._number, self._left = request.ident.number, len(request.tasks) + request.rest
-            self._data = Data({})
+            self._data, self._ended = Data({}), set()
         self._run(request)
         return True
 
     def _run(self, request: Request) -> None:
         """Run a group of tasks, in this thread where nothing else can come meanwhile."""
         self._data.add(request.objects)
+        request.objects.clear()  # so that they are gone when they are dropped there
         tasks = tuple(request.tasks)
         if self._graph.instances:
             group = _Group(request, self._data, None)
@@ -147,6 +158,10 @@ class _Child:
             if result.task not in group.request.gives and output and output.size > _KEPT:
                 result.output = None
             result.ready, self._ready = self._ready, None
+            if not self._graph.instances:
+                self._ended.add(result.task)
+                if group.data.large:
+                    self._release(group, result.task)
             self._left -= 1
             if not self._left:
                 self._data = Data({})
@@ -157,6 +172,16 @@ class _Child:
                 group.data.drop(given_to(result.task))
                 group.data.drop(result.task)
         return begins
+
+    def _release(self, group: _Group, ended: int) -> None:
+        """Keep no longer what none of this process's tasks needs any more."""
+        users = self._users(group.request.process)
+        for key in (ended, *keys(self._graph.sources[ended])):
+            if key in group.data.large and self._ended.issuperset(users.get(key, ())):
+                group.data.drop(key)
+
+    def _users_in(self, process: int) -> dict[Key, list[int]]:
+        return users_among(self._processes[process], self._graph.sources)
 
 
 class _Group:

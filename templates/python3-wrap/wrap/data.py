@@ -23,34 +23,43 @@ class Data:
     ----------
     sink
         Says which of them stay in memory; without one all do.
+
+    Attributes
+    ----------
+    large
+        Those whose memory matters.
     """
 
     def __init__(self, objects: Mapping[Key, Object], sink: Sink | None = None) -> None:
         self._objects: dict[Key, Object] = {}
         self._sink = sink
-        self._is_held = False
-        self.add(objects)
+        self.large: set[Key] = set()
         self._joined: dict[tuple[int, ...], Object] = {}
         self._joining = threading.Lock()
+        self.add(objects)
 
     def add(self, objects: Mapping[Key, Object]) -> None:
         """Take in more of them."""
         self._objects.update(objects)
-        if self._sink is not None:
-            for key, each in objects.items():
-                if each.size >= HELD_FROM:
-                    self._is_held = True
+        for key, each in objects.items():
+            if each.size >= HELD_FROM:
+                self.large.add(key)
+                if self._sink is not None:
                     self._sink.hold(self, key, each)
 
     def drop(self, key: Key) -> None:
-        """Keep one of them no longer."""
+        """Keep one of them no longer, nor what it was joined to."""
         self._objects.pop(key, None)
-        if self._sink is not None and self._is_held:
-            self._sink.release(self, key)
+        if key in self.large:
+            self.large.remove(key)
+            with self._joining:
+                self._joined = {of: each for of, each in self._joined.items() if key not in of}
+            if self._sink is not None:
+                self._sink.release(self, key)
 
     def close(self) -> None:
         """The execution has ended."""
-        if self._sink is not None and self._is_held:
+        if self._sink is not None and self.large:
             self._sink.drop(self)
 
     @property

@@ -174,10 +174,9 @@ class Part:
         members: dict[Group[Place], list[int]] = {}
         for task, group in self._group_of.items():
             members.setdefault(group, []).append(task)
-        users = self._users()
         found: dict[int, list[Call]] = {}
         for group, tasks in members.items():
-            found.setdefault(group.bucket, []).append(self._call(group.place, tasks, users))
+            found.setdefault(group.bucket, []).append(self._call(group.place, tasks))
         for calls in found.values():
             calls.sort(key=lambda call: _turn(call.place))
         return found
@@ -221,14 +220,12 @@ class Part:
                 last[task] = before | {place: number}
         return self.processes - unordered
 
-    def _users(self) -> dict[Key, list[int]]:
-        users: dict[Key, list[int]] = {}
-        for task in self.place_of:
-            for key in keys(self.sources[task]):
-                users.setdefault(key, []).append(task)
-        return users
+    @cached_property
+    def users(self) -> Mapping[Key, list[int]]:
+        """Which of its tasks need an object."""
+        return users_among(self.place_of, self.sources)
 
-    def _call(self, place: Place, tasks: list[int], users: Mapping[Key, list[int]]) -> Call:
+    def _call(self, place: Place, tasks: list[int]) -> Call:
         """A process keeps what it gives for its own later calls; another wrap forgets it."""
         inside = frozenset(tasks)
         needed = dict.fromkeys(key for task in tasks for key in keys(self.sources[task]))
@@ -238,7 +235,7 @@ class Part:
             if task in self.gives
             or any(
                 user not in inside and (isinstance(place, str) or self.place_of[user] != place)
-                for user in users.get(task, ())
+                for user in self.users.get(task, ())
             )
         )
         return Call(place, tuple(tasks), tuple(key for key in needed if key not in inside), gives)
@@ -330,6 +327,15 @@ class Engine:
     def _fire(self, bucket: int, step: Step) -> None:
         step.begins.extend(self.part.buckets[bucket].starts)
         step.calls.extend(self.part.calls.get(bucket, ()))
+
+
+def users_among(tasks: Iterable[int], sources: Mapping[int, Source]) -> dict[Key, list[int]]:
+    """Which of `tasks` need an object."""
+    users: dict[Key, list[int]] = {}
+    for task in tasks:
+        for key in keys(sources[task]):
+            users.setdefault(key, []).append(task)
+    return users
 
 
 def keys(source: Source) -> Sequence[Key]:

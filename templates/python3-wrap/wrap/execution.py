@@ -24,7 +24,7 @@ from typing import Any
 from wrap import storing
 from wrap import task as tasks
 from wrap.data import Data
-from wrap.engine import MAIN, Call, Engine, Key, Step
+from wrap.engine import MAIN, Call, Engine, Key, Step, keys
 from wrap.errors import TaskError
 from wrap.exchange import Given, Peers
 from wrap.instances import Instances
@@ -142,6 +142,8 @@ class Execution:
         self._part = engine.part
         self._lock = threading.RLock()
         self._results: list[Result] = []
+        #: Tasks that have ended and need not run again, once there are large objects.
+        self._settled: set[int] = set()
         self._taken: dict[int, _Taken] = {}
         #: Processes that were called and that nothing waits for yet, by their descriptors.
         self._called: dict[int, int] = {}
@@ -628,9 +630,32 @@ class Execution:
                 self.data.add({result.task: output})
             # One may begin another one whose result is here already.
             steps.append(self._noted(self._engine.ended(result.task, output)))
+            if self.data.large:
+                self._release(result.task)
         if self.peers is not None:
             self.peers.gave(self, given, last=not self._engine.left)
         return self._do(self._engine.together(steps)) if steps else []
+
+    def _release(self, ended: int) -> None:
+        """Keep no longer what only tasks need that have ended, and never run again.
+
+        A task may run again whose object is not here while one that is not such needs it.
+        """
+        part, data, waiting = self._part, self.data, [ended]
+        if isinstance(part, Instances):
+            return
+        while waiting:
+            task = waiting.pop()
+            if task not in data and not self._settled.issuperset(part.users.get(task, ())):
+                continue
+            self._settled.add(task)
+            for key in keys(part.sources[task]):
+                if key in data:
+                    kept = key in part.gives or (key is None and self.peers is not None)
+                    if key in data.large and not kept and self._settled.issuperset(part.users[key]):
+                        data.drop(key)
+                elif key is not None and key not in self._settled:
+                    waiting.append(key)
 
     def _failure(self, number: int, error: TaskError) -> Result:
         wrap, now = self._runtime.wrap, time.monotonic()

@@ -205,4 +205,5 @@ def _be_zygote(wrap: Wrap, functions: dict[str, Function], control: socket.socke
 
 
 def _be_child(wrap: Wrap, functions: dict[str, Function], channel: socket.socket) -> None:
-    child.serve(channel, wrap.graph, partial(task.run, wrap=wrap, functions=functions))
+    run_task = partial(task.run, wrap=wrap, functions=functions)
+    child.serve(channel, wrap.graph, wrap.processes, run_task)
