@@ -1,9 +1,23 @@
 """What the watchdog or the gateway starts: serves the wrap in this folder."""
 
+import os
 import sys
 from pathlib import Path
 
-from wrap.main import main
+from wrap import serving
+
+
+def main() -> None:
+    """Listen, then import the rest, which takes ten times as long; requests wait meanwhile."""
+    arguments = sys.argv[1:]
+    try:
+        sockets = [] if arguments else serving.listen(os.environ)  # a zygote takes no requests
+    except OSError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    from wrap.main import main as serve
+
+    serve(arguments, Path(__file__).resolve().parent, sockets)
+
 
 if __name__ == "__main__":
-    main(sys.argv[1:], Path(__file__).resolve().parent)
+    main()

@@ -39,7 +39,8 @@ assert os.environ["mode"] == "http"
 upstream = os.environ["upstream_url"].removeprefix("http://")
 process = subprocess.Popen(shlex.split(os.environ["fprocess"]))
 signal.signal(signal.SIGTERM, lambda *_: (process.terminate(), sys.exit(process.wait())))
-Path("/tmp/.lock").touch()
+if os.environ.get("suppress_lock") != "true":
+    Path("/tmp/.lock").touch()
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

@@ -99,15 +99,16 @@ class Listener:
         self._served = served
         threading.Thread(target=self._accept, name="direct", daemon=True).start()
 
-    def close(self, patience_s: float) -> None:
-        """Take on nothing more, and wait until what is in hand is done.
-
-        Others can still send what that needs.
-        """
+    def drain(self) -> None:
+        """Take on nothing more; others can still send what is needed for what is in hand."""
         self._served.draining = True
         for line in list(self._lines):
             if not self._served.awaits(line):
                 line.close()  # who has it looks for another replica
+
+    def close(self, patience_s: float) -> None:
+        """The same, and end when what is in hand is done."""
+        self.drain()
         until = time.monotonic() + patience_s
         while self._served.busy and time.monotonic() < until:
             time.sleep(_PAUSE_S)

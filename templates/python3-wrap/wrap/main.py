@@ -54,8 +54,11 @@ _WATCHDOG_BYTES = 16 << 20
 _LOST = 64
 
 
-def main(arguments: list[str], image: Path) -> NoReturn:
-    """Serve the wrap in the folder `image`, or be its zygote (``--zygote DESCRIPTOR``)."""
+def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) -> NoReturn:
+    """Serve the wrap in the folder `image`, or be its zygote (``--zygote DESCRIPTOR``).
+
+    `sockets` are what `serving.listen` gave.
+    """
     contain()  # before a function can keep the names as they were
     faulthandler.enable()  # the log then says where C code crashed
     log.install()
@@ -64,9 +67,6 @@ def main(arguments: list[str], image: Path) -> NoReturn:
         os.environ.pop(TRACE_KEY, None)  # it is of no use to functions
         os.environ[GATEWAY_URL] = settings.gateway_url  # functions call others through it
         sandbox.keep_to_cores(settings.cpus)
-        is_zygote = arguments[:1] == [_ZYGOTE]
-        # First: some gateways send requests as soon as the container runs. They wait here.
-        sockets = [] if is_zygote else serving.listen(os.environ)
         with serving.OneProcess():
             wrap, functions = _load(image)
         mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ)
@@ -74,7 +74,7 @@ def main(arguments: list[str], image: Path) -> NoReturn:
         memory.keep_freed(settings.memory_bytes, 1 + mechanism.lasting)
         ROOMS.keep(settings.memory_bytes, 1 + mechanism.lasting)
         gc.freeze()  # a collection would write to every object, and unshare its memory
-        if is_zygote:
+        if arguments[:1] == [_ZYGOTE]:
             _be_zygote(wrap, functions, socket.socket(fileno=int(arguments[1])))
             sys.exit(0)
         store = (
@@ -139,6 +139,10 @@ def _serve(
         listener.serve(Member(runtime, exchange))
     drain_s = wrap.timeout_s + GRACE_S
 
+    def ending() -> None:
+        if listener is not None:
+            listener.drain()
+
     def close() -> None:
         if listener is not None:
             listener.close(drain_s)
@@ -152,6 +156,8 @@ def _serve(
         runtime.threads.start,
         probes=PROBES,
         drain_s=drain_s,
+        linger_s=settings.linger_s,
+        ending=ending,
         close=close,
         worn=runtime.threads.worn,
     )

@@ -25,6 +25,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 from waitress import wasyncore
@@ -97,6 +98,9 @@ def keep(variable: str, value: str) -> None:
 def listen(environment: Mapping[str, str]) -> list[socket.socket]:
     """The listening socket, and connections that were kept when the program began anew.
 
+    With ``suppress_lock`` the watchdog leaves it to its program to write the file by which probes
+    see that the sandbox takes requests: it would itself do so before there is a socket.
+
     Raises OSError, for example when the port is in use.
     """
     if inherited := environment.get(_LISTENER):
@@ -106,7 +110,10 @@ def listen(environment: Mapping[str, str]) -> list[socket.socket]:
             each.set_inheritable(False)
         return sockets
     host = environment.get("host", "0.0.0.0")  # noqa: S104 (in a container, behind the watchdog)
-    return [socket.create_server((host, int(environment.get("port", "5000"))))]
+    sockets = [socket.create_server((host, int(environment.get("port", "5000"))))]
+    if environment.get("suppress_lock") == "true":
+        Path(environment.get("TMPDIR", "/tmp"), ".lock").touch()  # noqa: S108 (the watchdog's)
+    return sockets
 
 
 def serve(
@@ -118,6 +125,8 @@ def serve(
     *,
     probes: Collection[str] = ("/_/health",),
     drain_s: float = _DRAIN_S,
+    linger_s: float = 0.0,
+    ending: Callable[[], None] = lambda: None,
     close: Callable[[], None] = lambda: None,
     worn: Callable[[], bool] = lambda: False,
 ) -> NoReturn:
@@ -137,6 +146,11 @@ def serve(
         Paths of which a GET is answered at once, whatever the threads do; `app` must be quick.
     drain_s
         How long requests in flight may take in the end.
+    linger_s
+        How long new connections are taken even then: a watchdog is told to end at the same time,
+        and hands on meanwhile what comes from who does not know it yet.
+    ending
+        Called as soon as the program is told to end.
     close
         Called when the last request has been answered.
     worn
@@ -176,6 +190,11 @@ def serve(
                 _begin_anew(server, None if lost else listener, close)
         else:
             wearing = 0.0  # enough threads have come back
+    ending()
+    lingering = time.monotonic() + linger_s
+    while time.monotonic() < lingering:
+        server.turn(_ENDING_S)
+        turns.set_thread_count(most())
     while _is_called(listener):  # what has connected counts as in flight
         server.handle_accept()
     server.accepting = False

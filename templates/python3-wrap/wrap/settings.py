@@ -46,6 +46,7 @@ class Settings:
     lend_after_s: float
     store_url: str
     store_password: str
+    linger_s: float
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -65,6 +66,7 @@ class Settings:
             count(environment, LEND_AFTER_MS, 20) / 1000,
             environment.get(STORE, ""),
             _secret(STORE_SECRET).decode(),
+            (_given(environment, "WRAP_LINGER_MS") or 0) / 1000,
         )
 
 
