@@ -240,6 +240,28 @@ def test_two_wraps_that_were_killed_at_once_cost_no_answer(
     assert cluster.runs("f0") == 1
 
 
+def test_a_wrap_that_is_ending_takes_part_where_no_other_one_can(
+    cluster: Cluster, gateway: Any
+) -> None:
+    """As while all wraps are exchanged for those of another build, each at its own time."""
+
+    class Once(dict[str, str]):
+        def __getitem__(self, name: str) -> str:
+            return self.pop(name)
+
+    far = NAMES[1]
+    cluster.begin(chain(), CHAIN_INPUTS, 4, timeout_s=10.0, WRAP_LINGER_MS="600000")
+    assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
+    server = cluster.servers[far]
+    gateway.addresses = Once({far: server.request("GET", "/_/address").text})
+    del gateway.ports[far]
+    server.process.send_signal(signal.SIGTERM)
+    for _ in range(3):  # rounds of its loop, which has heard it then
+        server.request("GET", "/_/health")
+    assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
+    assert not gateway.addresses
+
+
 def test_with_one_attempt_a_lost_wrap_is_an_error_that_names_it(
     cluster: Cluster, in_background: Any, eventually: Callable[..., bool]
 ) -> None:

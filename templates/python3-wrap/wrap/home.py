@@ -99,14 +99,16 @@ class Home(Peers):
         for _, asked in self._open.values():
             asked.cancel()
 
-    def _begin(self, name: str, tasks: Iterable[int], renewed: bool = False) -> None:
+    def _begin(
+        self, name: str, tasks: Iterable[int], renewed: bool = False, urged: bool = False
+    ) -> None:
         execution, needed = self._execution, sorted(tasks)
         objects: dict[Key, Object] = {}
         if any(None in keys(self._wrap.inputs[task]) for task in needed):
             objects[None] = execution.data[None]
         request = Request(execution.ident, needed, objects, self.wanted.intersection(needed))
         now = time.monotonic()
-        fields = [max(0.001, self._deadline - now), self.home, self.routes, renewed]
+        fields = [max(0.001, self._deadline - now), self.home, self.routes, renewed, urged]
         message = Message(BEGIN, fields, request.frames())
 
         def got(answer: Received | None) -> None:
@@ -153,15 +155,17 @@ class Home(Peers):
         # Else the execution is over, or will be at its deadline.
 
     def _turn_to_another(self, name: str, request: Request) -> None:
-        """A wrap has not begun, as it is ending."""
+        """A wrap has not begun, as it is ending: where no other one is of its build, it has to."""
         time.sleep(_PAUSE_S)
-        if address := self._found(name):
-            self.routes[name] = address
-            self._execution.event(self._begin_lost, name, request.tasks)
+        replicas = self.exchange.direct.replicas(name)
+        replicas.forget(self.routes[name])
+        address = replicas.of(self._execution.ident.number, _PAUSE_S)
+        self.routes[name] = address or self.routes[name]
+        self._execution.event(self._begin_lost, name, request.tasks, address is None)
 
-    def _begin_lost(self, name: str, tasks: Iterable[int]) -> None:
+    def _begin_lost(self, name: str, tasks: Iterable[int], urged: bool) -> None:
         self._losing.discard(name)
-        self._begin(name, tasks)
+        self._begin(name, tasks, urged=urged)
 
     def _replace(self, name: str, address: str) -> None:
         """Run what is needed of what a wrap has lost.

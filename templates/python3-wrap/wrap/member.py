@@ -126,7 +126,7 @@ class Member:
         Execution(runtime, engine, asked.objects, asked.ident, deadline, ended).start(own_run())
 
     def _begun(self, exchange: Exchange, line: Line, message: Received) -> None:
-        seconds, home, routes, renewed = message.fields
+        seconds, home, routes, renewed, urged = message.fields
         request = _request(message)
         number, arrived = request.ident.number, time.monotonic()
         if renewed:  # its home's connection broke
@@ -136,7 +136,7 @@ class Member:
                 return
             line.send(self._unsent.pop(number, Message(ANSWER, [UNKNOWN])))
             return
-        if self.draining:
+        if self.draining and not urged:
             line.send(Message(ANSWER, [ENDING]))
             return
         try:
