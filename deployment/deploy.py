@@ -43,20 +43,23 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
     existing = {function.name: function for function in gateway.functions()}
     created: list[str] = []
     with removed_on_failure(gateway, created):
-        for name in stack.functions:
-            spec = spec_of(stack, name, stack_file.parent)
-            is_wrap = stack.functions[name].lang == WRAP
-            if is_wrap and _DIRECT_SECRET in spec.secrets:
-                gateway.ensure_secret(_DIRECT_SECRET, spec.namespace)
-            if store_password and is_wrap and SECRET in spec.secrets:
-                gateway.ensure_secret(SECRET, spec.namespace, store_password)
-            if unchanged(spec, existing):
-                continue
-            if name not in existing:
-                created.append(name)  # before the call: one that times out may still create it
-            _finished(gateway.deploy, spec)
-        for name in stack.functions:  # they get ready side by side, however they are asked
-            gateway.wait_ready(name, _READY_TIMEOUT_S)
+        # What is new is ready before those that call it are exchanged for those that do.
+        new = [name for name in stack.functions if name not in existing]
+        for names in (new, [name for name in stack.functions if name in existing]):
+            for name in names:
+                spec = spec_of(stack, name, stack_file.parent)
+                is_wrap = stack.functions[name].lang == WRAP
+                if is_wrap and _DIRECT_SECRET in spec.secrets:
+                    gateway.ensure_secret(_DIRECT_SECRET, spec.namespace)
+                if store_password and is_wrap and SECRET in spec.secrets:
+                    gateway.ensure_secret(SECRET, spec.namespace, store_password)
+                if unchanged(spec, existing):
+                    continue
+                if name in new:
+                    created.append(name)  # before the call: one that times out may still create it
+                _finished(gateway.deploy, spec)
+            for name in names:  # they get ready side by side, however they are asked
+                gateway.wait_ready(name, _READY_TIMEOUT_S)
     return created
 
 

@@ -43,6 +43,13 @@ def test_what_was_merely_updated_is_not_said_to_be_created(fake, stack_file):
     assert deploy_stack(fake, stack_file) == ["w1", "w3"]
 
 
+def test_what_is_new_is_ready_before_what_calls_it_is_updated(fake, stack_file):
+    fake.add("w1")
+    deploy_stack(fake, stack_file)
+    update = fake.calls.index("deploy w1")
+    assert max(fake.calls.index("wait w2"), fake.calls.index("wait w3")) < update
+
+
 @pytest.mark.parametrize("failing", ["deploy w3", "wait w2"])
 def test_a_failure_removes_what_was_created_and_nothing_else(failing, fake, stack_file):
     fake.add("other")
