@@ -68,6 +68,16 @@ def as_called(platform: Platform, way: Way) -> Platform:
     return platform.model_copy(update={"rpc_ms": max(0.0, rpc_ms)})
 
 
+def with_bodies(platform: Platform, workflow: Workflow, sizes: Sizes) -> Platform:
+    """`platform` where a request costs what its body and its answer do, which the home joins."""
+    answer_mb = sum(sizes.given[task] for task in names_in(workflow.output)) / 1e6
+    request_ms = platform.request_ms
+    request_ms += (sizes.request / 1e6 + answer_mb) * platform.body_ms_per_mb
+    if isinstance(workflow.output, tuple):
+        request_ms += answer_mb * platform.joined_ms_per_mb
+    return platform.model_copy(update={"request_ms": request_ms})
+
+
 class Sizes:
     """How large the objects of a workflow are, in bytes: medians, as they were profiled."""
 

@@ -74,9 +74,8 @@ def plan_timeline(plan: Plan, workflow: Workflow, predictor: Predictor) -> Timel
     """
     plan.check_against(workflow)
     made, run, spans = predictor.recorded(plan, workflow)
-    client = plan.orchestrator == "client"
     return Timeline(
-        request_ms=0.0 if client else predictor.platform.request_ms,
+        request_ms=made.request_ms,
         latency_ms=run.nodes[made.reply].fired_ms,
         wraps=tuple(_wraps(plan, predictor.platform.cpus, made, run, spans)),
         calls=tuple(_calls(plan, made, run)),

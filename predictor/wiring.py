@@ -14,7 +14,7 @@ from predictor.by_calls import ByCalls
 from predictor.equations import call_computing_ms
 from predictor.execution import Calls, Execution
 from predictor.mechanisms import mechanism_of
-from predictor.paths import Sizes, Way, as_called, way_of
+from predictor.paths import Sizes, Way, as_called, way_of, with_bodies
 from predictor.straight import Straight
 from workflow.model import Workflow
 from workflow.plan import Plan
@@ -23,11 +23,15 @@ from workflow.profile import Profile
 
 
 class Wired(NamedTuple):
-    """An execution of a plan, the node with which the client has all, and those that are calls."""
+    """An execution of a plan, the node with which the client has all, and those that are calls.
+
+    ``request_ms`` is what the request's own way takes, there and back.
+    """
 
     execution: Execution
     reply: int
     called: frozenset[int]
+    request_ms: float
 
 
 def wired(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) -> Wired:
@@ -38,9 +42,11 @@ def wired(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) 
     shared = platform.one_node and plan.cpus > platform.cpus
     each_cpus = [plan.cpus] if shared else [wrap.cpus for wrap in plan.wraps]
     way = way_of(plan.path, workflow, platform, plan.orchestrator)
-    platform = as_called(platform, way)
+    platform, sizes = as_called(platform, way), Sizes(workflow, profile)
+    if plan.orchestrator == "wrap":
+        platform = with_bodies(platform, workflow, sizes)
     wires = Straight if way.straight else ByCalls
-    wiring = wires(plan, workflow, platform, way, Sizes(workflow, profile))
+    wiring = wires(plan, workflow, platform, way, sizes)
     reply = wiring.connect()
     execution = Execution(
         cores=[min(cpus, platform.cpus) for cpus in each_cpus],
@@ -57,7 +63,8 @@ def wired(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) 
         calls=_calls(plan, platform, way, shared),
         queues=len(wiring.queues),
     )
-    return Wired(execution, reply, frozenset(wiring.called))
+    request_ms = platform.request_ms if plan.orchestrator == "wrap" else 0.0
+    return Wired(execution, reply, frozenset(wiring.called), request_ms)
 
 
 def _calls(plan: Plan, platform: Platform, way: Way, shared: bool) -> Calls:

@@ -29,7 +29,14 @@ from profiler.cpu_speed import CpuSpeed, mean_probe_ms, with_cpu_speed
 from profiler.known_work import NOTHING, PAUSE, WORK, Work
 from profiler.noop_handler import QUESTION
 from profiler.noop_shapes import Shape, chains, crowd, shapes, write_folder
-from profiler.object_costs import handing_over, joined_ms_per_mb, joining, shared_ms_per_mb
+from profiler.object_costs import (
+    bodies,
+    body_ms_per_mb,
+    handing_over,
+    joined_ms_per_mb,
+    joining,
+    shared_ms_per_mb,
+)
 from profiler.path_costs import path_costs, path_shapes
 from profiler.self_check import SelfCheck, speed_drift, warnings
 from workflow.errors import ChironError
@@ -107,6 +114,8 @@ def calibrate(
         with ExitStack() as several:
             joined = joined_ms_per_mb(*(launched(several, each) for each in joining()))
         with ExitStack() as several:
+            body = body_ms_per_mb(launched(several, bodies()))
+        with ExitStack() as several:
             across = {each: launched(several, made) for each, made in path_shapes(paths).items()}
             costs = path_costs(across)
         deployed = {shape.name: deploy(shape) for shape in shapes()}
@@ -144,7 +153,11 @@ def calibrate(
                 }
                 overhead = {"contention_overhead": contention_overhead(crowds), "spread": spread}
                 found = found.model_copy(update=overhead)
-            objects = {"shared_ms_per_mb": shared, "joined_ms_per_mb": joined}
+            objects = {
+                "shared_ms_per_mb": shared,
+                "joined_ms_per_mb": joined,
+                "body_ms_per_mb": body,
+            }
             spread = found.spread | {name: each.quartiles_ms for name, each in objects.items()}
             medians = {name: each.median_ms for name, each in objects.items()}
             found = found.model_copy(update={**medians, "spread": spread, "paths": costs})

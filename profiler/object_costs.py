@@ -1,4 +1,4 @@
-"""What it costs to give objects to another process of a wrap, and to join them, by their size."""
+"""What objects cost by their size: to bring them to another process or a client, to join them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from deployment.launcher import Deployment
 from profiler.known_work import NOTHING
 from profiler.noop_handler import LARGE, LARGE_MB
 from profiler.noop_shapes import LASTING, Shape, shape
-from workflow.model import Source
 
 #: Rounds that count, and rounds before that are thrown away: memory is touched for the first time.
 _ROUNDS, _WARM_UP = 40, 3
@@ -34,19 +33,20 @@ def handing_over() -> Shape:
 
 def joining() -> tuple[Shape, Shape]:
     """Two functions in one process whose outputs a third one gets joined; and one of them alone."""
-    three = shape("joined", [[3]])
-    first, second, third = three.workflow.tasks
 
-    def taking(name: str, source: Source) -> Shape:
-        tasks = (first, second, replace(third, source=source))
-        return replace(
-            three,
-            name=name,
-            workflow=replace(three.workflow, name=name, tasks=tasks, output=third.name),
-            plan=three.plan.model_copy(update={"workflow": name}),
-        )
+    def taking(name: str, number: int) -> Shape:
+        three = shape(name, [[3]])
+        *givers, taker = three.workflow.tasks
+        names = [each.name for each in givers[:number]]
+        tasks = (*givers, replace(taker, source=tuple(names) if number > 1 else names[0]))
+        return replace(three, workflow=replace(three.workflow, tasks=tasks, output=taker.name))
 
-    return taking("joined", (first.name, second.name)), taking("single", first.name)
+    return taking("joined", 2), taking("single", 1)
+
+
+def bodies() -> Shape:
+    """A function alone, whose answer is large, or what it is asked."""
+    return shape("bodies", [[1]])
 
 
 def shared_ms_per_mb(one: Deployment) -> PerMegabyte:
@@ -69,6 +69,23 @@ def joined_ms_per_mb(joined: Deployment, single: Deployment) -> PerMegabyte:
         The plans of `joining`.
     """
     return _per_megabyte(lambda: _large_ms(joined) - _large_ms(single), 2 * LARGE_MB)
+
+
+def body_ms_per_mb(one: Deployment) -> PerMegabyte:
+    """`Platform.body_ms_per_mb`, from a large answer and a large request against small ones.
+
+    Parameters
+    ----------
+    one
+        The plan of `bodies`.
+    """
+    large = b"x" * int(LARGE_MB * 1e6)
+
+    def difference_ms() -> float:
+        both_ms = _large_ms(one) + one.invoke(large).latency_ms
+        return both_ms - 2 * one.invoke(NOTHING.request).latency_ms
+
+    return _per_megabyte(difference_ms, 2 * LARGE_MB)
 
 
 def _large_ms(one: Deployment) -> float:

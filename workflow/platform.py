@@ -85,6 +85,8 @@ class Platform(Document):
     shared_ms_per_mb
         How long it takes to give another process of a wrap an output of a million bytes, for which
         the producer computes; any further process then has it for nothing.
+    body_ms_per_mb
+        How much longer a request takes for every million bytes of its body, or of its answer.
     joined_ms_per_mb
         How long a process takes to make an input of a million bytes of what several tasks gave.
     thread_startup_ms
@@ -142,6 +144,7 @@ class Platform(Document):
     pool_core_wait_ms: Milliseconds = 0.0
     shared_ms_per_mb: Milliseconds = 0.0
     joined_ms_per_mb: Milliseconds = 0.0
+    body_ms_per_mb: Milliseconds = 0.0
     thread_startup_ms: Milliseconds
     thread_ready_ms: Milliseconds | None = None
     switch_interval_ms: Annotated[float, Field(ge=0.001, le=10_000)] = 5.0

@@ -196,7 +196,7 @@ class Engines:
                 if bucket.awaits:
                     self._at_home(index, bucket.awaits, self._stage_ms(), fire)
                 else:
-                    begins_ms = 0.0 if self.home is None else self.platform.request_ms
+                    begins_ms = 0.0 if self.home is None else self._request_ms()
                     self.simulation.later(begins_ms, index, fire)
         for group, tasks in members.items():
             self._expect(
@@ -361,6 +361,15 @@ class Engines:
     def _output_bytes(self, task: str) -> int:
         return self.profile.functions[self.workflow.function_of(task)].output_bytes
 
+    def _request_ms(self) -> float:
+        """The request's own way, and its answer's, which may have to be joined."""
+        answer_mb = sum(map(self._output_bytes, names_in(self.workflow.output))) / 1e6
+        bodies_mb = self.request_bytes() / 1e6 + answer_mb
+        joined_mb = answer_mb if isinstance(self.workflow.output, tuple) else 0.0
+        platform = self.platform
+        more_ms = bodies_mb * platform.body_ms_per_mb + joined_mb * platform.joined_ms_per_mb
+        return platform.request_ms + more_ms
+
     def request_bytes(self) -> int:
         reading = (task.name for task in self.workflow.tasks if task.source is None)
         return max(map(self._input_bytes, reading), default=0)
@@ -493,7 +502,7 @@ class Straight(Engines):
         begins = [partial(self._told_to_begin, wrap) for wrap in others]
         own = starts[0, 0, None]
         fire = partial(self._fire, 0, own, begins, int(bool(own)), ways=1)
-        self.simulation.later(self.platform.request_ms, 0, fire)
+        self.simulation.later(self._request_ms(), 0, fire)
         last = len(self.buckets)
         for wrap in others:
             tasks = set(self.plan.wraps[wrap].tasks)

@@ -141,6 +141,7 @@ def test_the_kernel_answers_as_the_engines_do_in_virtual_time(data, workflow, pr
         contention_overhead=data.draw(st.sampled_from([0.0, 0.25])),
         shared_ms_per_mb=data.draw(st.sampled_from([0.0, 0.5])),
         joined_ms_per_mb=data.draw(st.sampled_from([0.0, 0.5])),
+        body_ms_per_mb=data.draw(st.sampled_from([0.0, 1.5])),
         paths=data.draw(known_paths()),
         **constants
         | {name: data.draw(st.none() | times) for name in ("thread_ready_ms", "main_wait_ms")},

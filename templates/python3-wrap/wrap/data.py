@@ -105,5 +105,5 @@ class Data:
                     f"({error}): encode it, in base64 for example"
                 )
                 raise TaskError("not-text", message) from error
-            yield text.strip() if is_json(text) else quoted(text)
+            yield from (text.strip(),) if is_json(text) else quoted(text)
         yield "]"

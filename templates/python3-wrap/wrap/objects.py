@@ -28,6 +28,8 @@ _PARSED = 1 << 16
 #: Sees whether a text is JSON and makes no values of it: 1 ms for 1 MB, where `json` takes 11.
 _READ = msgspec.json.Decoder(msgspec.Raw).decode
 _QUOTE = msgspec.json.Encoder().encode
+#: What a JSON string has to escape; lines and quotes are the likeliest.
+_ESCAPED = ("\n", '"', "\\", *map(chr, range(32)))
 #: What is said of a text that is.
 _ASCII = "ascii"
 #: What knows itself how it is read.
@@ -201,9 +203,11 @@ def is_json(text: str) -> bool:
     return True
 
 
-def quoted(text: str) -> str:
-    """`text` as a JSON string."""
-    return str(_QUOTE(text), "utf-8")
+def quoted(text: str) -> tuple[str, ...]:
+    """`text` as a JSON string, in parts: it is not copied where nothing of it has to be escaped."""
+    if text.isascii() and not any(map(text.__contains__, _ESCAPED)):
+        return '"', text, '"'
+    return (str(_QUOTE(text), "utf-8"),)
 
 
 def _refuse(constant: str) -> Any:
