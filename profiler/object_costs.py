@@ -14,6 +14,8 @@ from profiler.noop_shapes import LASTING, Shape, shape
 
 #: Rounds that count, and rounds before that are thrown away: memory is touched for the first time.
 _ROUNDS, _WARM_UP = 40, 3
+#: The memory of a wrap that takes large requests, in MiB.
+_BODY_MIB = 512
 
 
 class PerMegabyte(NamedTuple):
@@ -46,7 +48,9 @@ def joining() -> tuple[Shape, Shape]:
 
 def bodies() -> Shape:
     """A function alone, whose answer is large, or what it is asked."""
-    return shape("bodies", [[1]])
+    one = shape("bodies", [[1]])
+    wraps = (one.plan.wraps[0].model_copy(update={"memory_mib": _BODY_MIB}),)
+    return replace(one, plan=one.plan.model_copy(update={"wraps": wraps}))
 
 
 def shared_ms_per_mb(one: Deployment) -> PerMegabyte:
