@@ -179,7 +179,15 @@ def _annotated(workflow: str, functions: Sequence[FunctionStatus]) -> Route:
         return deciding(workflow, definition, function_of)
     ordered = sorted(flows, key=lambda item: (item[0].stage, item[0].task))
     stages = [
-        [Call(name, str(flow.task), _named(flow.source)) for flow, name in stage]
+        [
+            Call(
+                name,
+                str(flow.task),
+                _named(flow.source),
+                {each: str(number) for each, number in flow.emits.items()},
+            )
+            for flow, name in stage
+        ]
         for _, stage in groupby(ordered, key=lambda item: item[0].stage)
     ]
     first = ordered[0][0]

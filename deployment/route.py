@@ -10,12 +10,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from deployment.function_error import FunctionFailedError
-from workflow.data import bytes_of, resolve, text_of
+from workflow.data import bytes_of, outputs_in, resolve, text_of
 from workflow.errors import ChironError
-from workflow.model import Source, Task, Workflow
+from workflow.model import Source, Task, Workflow, output_name
 from workflow.plan import Plan
 from workflow.running import Running
 from workflow.states.errors import StatesError
@@ -25,11 +26,15 @@ from workflow.triggers import MOST_AT_ONCE
 
 
 class Call(NamedTuple):
-    """One call of a function: its body is what `source` stands for, its answer `task`'s output."""
+    """One call of a function: its body is what `source` stands for, its answer `task`'s output.
+
+    ``emits`` has the outputs that it tells of too, by what the function calls them.
+    """
 
     function: str
     task: str
     source: Source
+    emits: Mapping[str, str] = MappingProxyType({})
 
 
 class Asked(NamedTuple):
@@ -93,7 +98,8 @@ class Stages(Route):
             }
             while begun:
                 for ended in (yield begun.keys(), None):
-                    outputs[begun.pop(ended).task] = ended.result()
+                    call = begun.pop(ended)
+                    outputs |= outputs_in(ended.result(), call.task, call.emits)
         if self.fail is not None:
             raise ChironError("workflow-failed", ": ".join(self.fail), status=500)
         return resolve(self.output, text, outputs)
@@ -152,7 +158,15 @@ def route_of(plan: Plan, workflow: Workflow) -> Route:
     if workflow.machine is not None:
         return deciding(workflow.name, workflow.machine, wrap_of)
     stages = [
-        [Call(wrap_of[task], task, workflow.by_name[task].source) for task in stage]
+        [
+            Call(
+                wrap_of[task],
+                task,
+                workflow.by_name[task].source,
+                {output_name(name): name for name in workflow.emitted.get(task, ())},
+            )
+            for task in stage
+        ]
         for stage in workflow.stages
     ]
     failure = workflow.failure

@@ -6,7 +6,7 @@ import json
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, takewhile
 from typing import Any
 
@@ -14,7 +14,7 @@ from generator.declaration import NumberedSource, functions_in, numbered, task_n
 from openfaas.objects import FunctionStatus
 from workflow.documents import parse_json, validate
 from workflow.errors import ChironError
-from workflow.model import Workflow
+from workflow.model import Workflow, output_name
 from workflow.plan import Plan, PredictedRange
 
 _PREFIX = "chiron."
@@ -44,7 +44,8 @@ _MOST_PARTS = 60
 class TaskFlow:
     """The place of a task that the client calls: its stage, its input, the workflow's output.
 
-    ``fail`` is error and cause where the workflow ends in a Fail state.
+    ``fail`` is error and cause where the workflow ends in a Fail state, ``emits`` has the numbers
+    of the outputs that it emits.
     """
 
     task: int
@@ -52,6 +53,7 @@ class TaskFlow:
     source: NumberedSource
     output: NumberedSource
     fail: list[str] | None = None
+    emits: dict[str, int] = field(default_factory=dict)
 
 
 class DeployedPrediction(PredictedRange):
@@ -83,6 +85,9 @@ def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
             "source": numbered(task.source, numbers),
             "output": numbered(workflow.output, numbers),
             "fail": [failure.error, failure.cause] if failure else None,
+            "emits": {
+                output_name(name): numbers[name] for name in workflow.emitted.get(task.name, ())
+            },
         }
         annotations |= {ROLE: "task", FLOW: json.dumps(flow)}
         if index == 0 and workflow.machine is not None:

@@ -5,12 +5,13 @@ Task names are free text, so they are numbers here: in the order of the workflow
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
-from workflow.model import Source, Workflow
+from workflow.model import Source, Task, Workflow, giver_of, names_in, output_name
 from workflow.plan import PathKind, Plan, Wrap
 from workflow.reference import HandlerStyle
 from workflow.triggers import Bucket, buckets
@@ -28,6 +29,7 @@ class EntryDeclaration:
     machine: dict[str, Any] | None = None
     states: dict[str, int] = field(default_factory=dict)
     in_stages: bool = False
+    emits: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,13 @@ class WrapDeclaration:
     path: PathKind = "auto"
     attempts: int = 1
     commands: dict[str, list[str]] = field(default_factory=dict)
+    emits: dict[int, tuple[int, str]] = field(default_factory=dict)
 
 
 def task_numbers(workflow: Workflow) -> dict[str, int]:
-    """The number of every task."""
-    return {task.name: number for number, task in enumerate(workflow.tasks)}
+    """The number of every task, and of every output that one emits."""
+    emitted = chain.from_iterable(workflow.emitted.values())
+    return {name: number for number, name in enumerate((*workflow.by_name, *emitted))}
 
 
 def numbered(source: Source, numbers: Mapping[str, int]) -> NumberedSource:
@@ -90,20 +94,29 @@ def declare(
     wrap = plan.wraps[index]
     numbers = task_numbers(workflow)
     functions = functions_in(wrap, workflow)
-    tasks = sorted(wrap.tasks, key=numbers.__getitem__)
+    tasks = sorted(_given_by(wrap.tasks, workflow), key=numbers.__getitem__)
     by_client = plan.orchestrator == "client"
     deciding = workflow.machine is not None and not by_client
     entry, remotes = None, dict[str, dict[int, str]]()
     known = set(tasks) if by_client else set(numbers)
-    sources = {task.name: numbered(task.source, numbers) for task in workflow.tasks}
+    sources = {name: numbered(_task_of(name, workflow).source, numbers) for name in numbers}
+    emits = {
+        numbers[name]: (numbers[task], output_name(name))
+        for task in wrap.tasks
+        for name in workflow.emitted.get(task, ())
+    }
     if by_client:
-        entry = EntryDeclaration(output=numbers[tasks[0]], fail=None)
-        sources = {tasks[0]: None}
+        outputs = {name: number for number, (_, name) in emits.items()}
+        entry = EntryDeclaration(output=numbers[wrap.tasks[0]], fail=None, emits=outputs)
+        sources = dict.fromkeys(tasks)
     elif index == 0:
         entry = _entry(plan, workflow, numbers)
     if not by_client and (entry or not deciding):
         remotes = {
-            each.name: {numbers[task]: workflow.function_of(task) for task in each.tasks}
+            each.name: {
+                numbers[name]: _task_of(name, workflow).function
+                for name in _given_by(each.tasks, workflow)
+            }
             for each in plan.wraps
             if each.name != wrap.name
         }
@@ -113,8 +126,10 @@ def declare(
         name=wrap.name,
         mechanism=wrap.mechanism,
         functions={name: styles[name] for name in functions},
-        tasks={numbers[task]: workflow.function_of(task) for task in tasks},
-        processes=[[numbers[task] for task in process] for process in wrap.processes],
+        tasks={numbers[name]: _task_of(name, workflow).function for name in tasks},
+        processes=[
+            [numbers[name] for name in _given_by(process, workflow)] for process in wrap.processes
+        ],
         inputs={} if deciding else {numbers[t]: source for t, source in sources.items()},
         buckets=[
             ([numbers[t] for t in awaits if t in known], [numbers[t] for t in starts if t in known])
@@ -129,13 +144,33 @@ def declare(
         path=plan.path,
         attempts=plan.attempts,
         commands={name: list(commands[name]) for name in functions if name in commands},
+        emits=emits,
     )
 
 
 def buckets_of(plan: Plan, workflow: Workflow) -> list[Bucket[str]]:
-    """What the tasks of a workflow wait for, with the plan's trigger."""
-    predecessors = {task.name: task.predecessors for task in workflow.tasks}
-    return buckets(predecessors, workflow.stages, plan.trigger)
+    """What the tasks of a workflow wait for, with the plan's trigger.
+
+    An output that a task emits is one more task to the runtime: it starts with the one that emits
+    it, and ends earlier.
+    """
+    needs = {
+        name: names_in(task.source)
+        for task in workflow.tasks
+        for name in _given_by([task.name], workflow)
+    }
+    stages = [_given_by(stage, workflow) for stage in workflow.stages]
+    return buckets(needs, stages, plan.trigger)
+
+
+def _given_by(tasks: Iterable[str], workflow: Workflow) -> list[str]:
+    """The tasks, each before the outputs that it emits."""
+    return [name for task in tasks for name in (task, *workflow.emitted.get(task, ()))]
+
+
+def _task_of(name: str, workflow: Workflow) -> Task:
+    """The task of that name, or that emits the output of that name."""
+    return workflow.by_name[giver_of(name)]
 
 
 def functions_in(wrap: Wrap, workflow: Workflow) -> list[str]:

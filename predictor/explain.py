@@ -171,7 +171,9 @@ def _path(spans: Sequence[Span], step: Step) -> Iterator[tuple[str, float]]:
             yield from _parts(span, "startup_ms" if part == "computing_ms" else part, share)
     yield "startup_ms", max(0.0, started_ms)
     for span in own:
-        yield from _parts(span, _PART_OF_KIND[span.kind], 1.0)
+        until_ms = min(span.end_ms, step.end_ms)
+        share = max(0.0, until_ms - span.start_ms) / (span.end_ms - span.start_ms)
+        yield from _parts(span, _PART_OF_KIND[span.kind], share)
 
 
 def _parts(span: Span, part: str, share: float) -> Iterator[tuple[str, float]]:

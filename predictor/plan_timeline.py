@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from predictor.emissions import givers
 from predictor.predict import Predictor
 from predictor.simulator import Run, Span
 from predictor.wiring import Wired
@@ -37,7 +38,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Step:
-    """A task that the request waits for, `thread` of a process of one of the wraps.
+    """A task that the request waits for, `thread` of a process of one of the wraps; or an output
+    that it emits at `end_ms`.
 
     ``network_ms`` is how long it took to trigger it after the step before it: the engine's turn,
     the call of its wrap, or what it had to wait for on its way from another; for the last step,
@@ -73,13 +75,14 @@ def plan_timeline(plan: Plan, workflow: Workflow, predictor: Predictor) -> Timel
     Raises where plan and workflow differ: see `workflow.plan.Plan.check_against`.
     """
     plan.check_against(workflow)
+    plan, workflow = predictor.expanded(plan, workflow)
     made, run, spans = predictor.recorded(plan, workflow)
     return Timeline(
         request_ms=made.request_ms,
         latency_ms=run.nodes[made.reply].fired_ms,
         wraps=tuple(_wraps(plan, predictor.platform.cpus, made, run, spans)),
         calls=tuple(_calls(plan, made, run)),
-        steps=tuple(_steps(plan, made, run)),
+        steps=tuple(_steps(plan, workflow, made, run)),
     )
 
 
@@ -112,14 +115,14 @@ def _gathers(wrap: int, made: Wired, run: Run) -> Iterator[tuple[float, float]]:
             yield complete_ms, end_ms
 
 
-def _steps(plan: Plan, made: Wired, run: Run) -> list[Step]:
+def _steps(plan: Plan, workflow: Workflow, made: Wired, run: Run) -> list[Step]:
     """What came last each time, from the reply back to the request."""
     tasks = run.tasks
     places = [
         (wrap, process, thread)
         for wrap, each in enumerate(plan.wraps)
         for process, names in enumerate(each.processes)
-        for thread in range(len(names))
+        for thread in givers(list(map(workflow.function_of, names)))
     ]
     steps = list[Step]()
     task, home_ms, gather_ms = _before(made.reply, made, run)

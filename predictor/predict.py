@@ -8,6 +8,14 @@ from functools import lru_cache
 from itertools import accumulate, chain
 from statistics import fmean, median
 
+from predictor.emissions import (
+    OUTPUT,
+    emitting,
+    emitting_work,
+    expanded,
+    known_with,
+    outputs_of,
+)
 from predictor.execution import Execution, Node
 from predictor.image import Image
 from predictor.mechanisms import mechanism_of
@@ -55,15 +63,18 @@ class Predictor:
         scale: dict[str, float] | None = None,
         slower: float = 1.0,
     ) -> None:
-        self.platform, self._profile = platform, profile
-        works = {
-            name: _work(function, (scale or {}).get(name, 1.0), slower)
-            for name, function in profile.functions.items()
-        }
+        self.platform, self._profile = platform, known_with(profile)
+        works = dict[str, Work]()
+        for name, function in profile.functions.items():
+            parts = _work(function, (scale or {}).get(name, 1.0), slower)
+            works[name] = tuple(chain(*parts))
+            if function.emits:
+                works[emitting(name)] = emitting_work(function, parts)
+                works |= dict.fromkeys(outputs_of(name, function), OUTPUT)
         #: By a function and what else it has to do somewhere, as what it runs there. No function
         #: has a space in its name.
         self._varied = dict[tuple[str, str], str]()
-        for name, function in profile.functions.items():
+        for name, function in self._profile.functions.items():
             variants = [name]
             input_mb, output_mb = (function.input_bytes or 0) / 1e6, function.output_bytes / 1e6
             for mark, before_ms, after_ms in (
@@ -106,6 +117,7 @@ class Predictor:
 
     def plan_ms(self, plan: Plan, workflow: Workflow) -> float:
         """The latency of `plan`."""
+        plan, workflow = self.expanded(plan, workflow)
         made = wired(plan, workflow, self._profile, self.platform)
         image = self._simulator.image(made.execution)
         run = self._simulator.run(image, self._functions_of(plan, workflow))
@@ -113,10 +125,15 @@ class Predictor:
 
     def recorded(self, plan: Plan, workflow: Workflow) -> tuple[Wired, Run, list[Span]]:
         """What is simulated for `plan`, what came of it, and what every thread did when."""
+        plan, workflow = self.expanded(plan, workflow)
         made = wired(plan, workflow, self._profile, self.platform)
         image = self._simulator.image(made.execution)
         functions = self._functions_of(plan, workflow)
         return made, *self._simulator.recorded(image, functions)
+
+    def expanded(self, plan: Plan, workflow: Workflow) -> tuple[Plan, Workflow]:
+        """A plan and its workflow with a task for each output that one emits before its end."""
+        return expanded(plan, workflow, self._profile)
 
     def _image_together(self, sizes: tuple[int, ...], cpus: int, mechanism: str) -> Image:
         """A wrap with so many tasks in each process, which all start at once."""
@@ -320,12 +337,12 @@ def _slower(platform: Platform, factor: float) -> Platform:
     return platform.model_copy(update={**constants, "paths": paths})
 
 
-def _work(function: FunctionProfile, scale: float, slower: float) -> Work:
-    return tuple(
-        part
+def _work(function: FunctionProfile, scale: float, slower: float) -> list[Work]:
+    """What a function does in each of its periods."""
+    return [
+        tuple(_parts(period, scale * (1.0 if period.kind == "block" else slower)))
         for period in function.periods
-        for part in _parts(period, scale * (1.0 if period.kind == "block" else slower))
-    )
+    ]
 
 
 def _parts(period: Period, scale: float) -> Iterator[tuple[WorkKind, float]]:

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 #: An array of records, whose fields are attributes to numba, of which Python's types know nothing.
 Records = Any
 
-KINDS = ("cpu", "native", "block", "helper", "join", "start", "started", "wait-gil")
-CPU, NATIVE, BLOCK, HELPER, JOIN, START, STARTED, WAIT_GIL = range(len(KINDS))
+KINDS = (
+    *("cpu", "native", "block", "helper", "join", "start", "started", "wait-gil"),
+    *("emit", "emitted"),
+)
+CPU, NATIVE, BLOCK, HELPER, JOIN, START, STARTED, WAIT_GIL, EMIT, EMITTED = range(len(KINDS))
 
 
 class Record(NamedTuple):
@@ -53,7 +56,7 @@ def _record(integers: str, times: str) -> Record:
 PERIOD = _record("kind", "duration_ms")
 
 #: ``begin`` to ``end`` are a function's periods; ``leading_ms`` is how long it computes before it
-#: waits for the first time.
+#: waits for the first time, negative for an output, which nothing runs.
 FUNCTION = _record("begin end", "leading_ms")
 
 #: Cores that some processes share. ``heap`` is where its heap of those that compute without the GIL

@@ -27,8 +27,9 @@ from predictor.records import (
 from workflow.profile import PeriodKind
 
 #: Besides its periods a function can start a helper, which computes for so long without the GIL
-#: while the function goes on, and wait until all its helpers are done.
-WorkKind = PeriodKind | Literal["helper", "join"]
+#: while the function goes on, and wait until all its helpers are done; and end the task that is so
+#: many places behind its own, which is ``emitted`` then and nothing else.
+WorkKind = PeriodKind | Literal["helper", "join", "emit", "emitted"]
 #: What a function does, one after another, and for how long, in milliseconds.
 Work = tuple[tuple[WorkKind, float], ...]
 
@@ -237,9 +238,11 @@ class Run:
 
 
 def _leading_ms(work: Work) -> float:
-    """How long a function computes before it waits for the first time."""
+    """How long a function computes before it waits for the first time; negative for an output."""
+    if work[:1] and work[0][0] == "emitted":
+        return -1.0
     leading = takewhile(lambda part: part[0] != "block", work)
-    return float(sum(ms for kind, ms in leading if kind != "helper"))
+    return float(sum(ms for kind, ms in leading if kind not in ("helper", "emit")))
 
 
 def _address(words: array[int]) -> int:

@@ -56,6 +56,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler) -> Functi
         unshareable=() if handler.command else unshareable(handler.folder),
         input_bytes=samples.input_bytes,
         output_bytes=samples.output_bytes,
+        emits=dict(samples.emits),
         runtime=runtime,
         requirements=tuple(map(str, requirements)),
     )

@@ -11,11 +11,12 @@ from deployment.function_error import FunctionFailedError
 from workflow.data import bytes_of, resolve, text_of
 from workflow.errors import ChironError
 from workflow.execute import execute
-from workflow.model import Workflow
+from workflow.model import ANSWER, Workflow, output_name
 from workflow.trace import Instance, task_of
 
-#: Runs a function, alone where it is deployed, on an input; its output and how long it took.
-Run = Callable[[str, str], tuple[str, float]]
+#: Runs a function, alone where it is deployed, on an input; its outputs by their names, and how
+#: long it took.
+Run = Callable[[str, str], tuple[Mapping[str, str], float]]
 #: What runs of a function on two inputs differ by that says nothing, in milliseconds, and as a part
 #: of the shorter.
 _NOISE_MS, _NOISE = 0.1, 0.1
@@ -66,7 +67,7 @@ def run_alone(
             continue
         done.inputs[task.name] = resolve(task.source, text, done.outputs)
         try:
-            done.outputs[task.name], _ = run(task.function, done.inputs[task.name])
+            outputs, _ = run(task.function, done.inputs[task.name])
         except ChironError as error:
             asked = done.inputs[task.name]
             shown = asked if len(asked) <= _SHOWN else f"{asked[:_SHOWN]}..."
@@ -74,7 +75,11 @@ def run_alone(
             failures[task.function] = ChironError(
                 error.code, message, functions=error.functions, status=error.status
             )
-    if len(done.outputs) == len(workflow.tasks):
+            continue
+        done.outputs[task.name] = outputs[ANSWER]
+        emitted = workflow.emitted.get(task.name, ())
+        done.outputs |= {name: outputs[output_name(name)] for name in emitted}
+    if workflow.by_name.keys() <= done.outputs.keys():
         done.output = resolve(workflow.output, text, done.outputs)
     return done
 
@@ -88,9 +93,9 @@ def _decided(
 
     def run_or_fail(function: str, text: str) -> str:
         try:
-            output, latency_ms = run(function, text)
+            outputs, latency_ms = run(function, text)
             took_ms.append(latency_ms)
-            return output
+            return outputs[ANSWER]
         except FunctionFailedError as error:
             failed[function] = error
             raise error.failure from error

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from deployment.function_error import FunctionFailedError, told_by
 from deployment.local_launcher import Ports
@@ -13,11 +14,20 @@ from openfaas.client import Gateway
 from openfaas.endings import TAIL, last_words, memory_note
 from profiler.cpu_speed import CpuSpeed, speed_of
 from profiler.probe_run import ProbeRun, probe_run, read_ticks
+from workflow.data import outputs_in
 from workflow.errors import ChironError
-from workflow.tracing import Traced, run_ms, runs, trace_header
+from workflow.model import ANSWER
+from workflow.tracing import Row, Traced, emissions, run_ms, runs, trace_header
 
 _SHOWN = 300
 _NO_SPEED = CpuSpeed(0.0, 0.0)
+
+
+class Emitted(NamedTuple):
+    """An output that a function emitted when the part `after` of its latency had passed."""
+
+    text: str
+    after: float
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,8 @@ class Invocation:
 
     Attributes
     ----------
+    emitted
+        What it emitted before its end, by name.
     latency_ms
         How long its handler took, without the time in which its thread had no core since other
         programs had them: that is the machine's, and no other run's.
@@ -51,6 +63,7 @@ class Invocation:
     processes_mib: float = 0.0
     probed: ProbeRun | None = None
     speed: CpuSpeed = _NO_SPEED
+    emitted: Mapping[str, Emitted] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -104,14 +117,17 @@ class Solo:
             latency_ms = max(0.0, run_ms(run) - delayed_ms)
             beside = speed_of(run["cpu_probe_ms"]) if cpu_probed else _NO_SPEED
             cores = run["cpu_ms"] / latency_ms if latency_ms else 0.0
+            times = {each["output"]: each["start_ms"] for each in emissions(answer["timeline"])}
+            texts = outputs_in(str(answer["output"]), ANSWER, dict(zip(times, times, strict=True)))
             return Invocation(
-                str(answer["output"]),
+                texts[ANSWER],
                 latency_ms,
                 delayed_ms,
                 cores,
                 run["processes_mib"],
                 seen,
                 beside,
+                {name: Emitted(texts[name], _after(ms, run)) for name, ms in times.items()},
             )
         except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
@@ -129,3 +145,9 @@ class Solo:
             for more in filter(None, (note, words)):
                 error.add(more)
         return error
+
+
+def _after(at_ms: float, run: Row) -> float:
+    """What part of a run has passed then."""
+    passed_ms = at_ms - run["start_ms"]
+    return min(1.0, max(0.0, passed_ms / run_ms(run))) if run_ms(run) else 1.0

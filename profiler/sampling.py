@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, sqrt
 from statistics import median, median_low, quantiles
 from typing import NamedTuple, TypeVar
@@ -21,12 +21,13 @@ from typing import NamedTuple, TypeVar
 from profiler.cpu_speed import CpuSpeed, steady
 from profiler.drift import run_at
 from profiler.handler_run import HandlerRun
-from profiler.invocation import Invocation, Solo
+from profiler.invocation import Emitted, Invocation, Solo
 from profiler.probe_run import ProbeRun
 from profiler.sandbox import Sandbox
 from profiler.tracer import Tracer
 from workflow.data import bytes_of
 from workflow.errors import ChironError
+from workflow.profile import Emission
 
 #: Called with what was run, and with the run.
 Beside = Callable[[Solo, Invocation], None]
@@ -78,6 +79,8 @@ class Samples:
         starts; and the idle process itself, without what it keeps.
     input_bytes, output_bytes
         The size of its requests and answers, typically.
+    emits
+        What it emits before its end.
     """
 
     untraced: tuple[Untraced, ...]
@@ -87,6 +90,7 @@ class Samples:
     idle_mib: float
     input_bytes: int
     output_bytes: int
+    emits: Mapping[str, Emission] = field(default_factory=dict)
 
     @property
     def cpu_probe_ms(self) -> float:
@@ -170,6 +174,7 @@ def sample(
         tracer.runs([0])
     untraced: list[Untraced] = []
     outputs: list[int] = []
+    emitted: dict[str, list[Emitted]] = {}
     traced: list[HandlerRun] = []
     probed: list[ProbeRun | None] = []
 
@@ -177,6 +182,8 @@ def sample(
         run = solo.invoke(len(untraced), cpu_probed=True)
         untraced.append(Untraced(run.latency_ms, run.speed, run.cores))
         outputs.append(len(bytes_of(run.output)))
+        for name, each in run.emitted.items():
+            emitted.setdefault(name, []).append(each)
         if beside:
             beside(solo, run)
 
@@ -206,6 +213,14 @@ def sample(
         idle_mib=idle_mib - kept_mib,
         input_bytes=median_low(map(len, solo.requests)),
         output_bytes=median_low(outputs),
+        emits={name: _typical(each) for name, each in emitted.items()},
+    )
+
+
+def _typical(emitted: Sequence[Emitted]) -> Emission:
+    return Emission(
+        after=round(median(each.after for each in emitted), 4),
+        bytes=median_low(len(bytes_of(each.text)) for each in emitted),
     )
 
 

@@ -19,7 +19,7 @@ from scheduler.layout import wrap_name
 from workflow.data import bytes_of
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
-from workflow.model import Task, Workflow
+from workflow.model import ANSWER, Task, Workflow
 from workflow.plan import Plan, Wrap
 
 Launch = Callable[[Workflow, WorkflowFolder, Plan], AbstractContextManager[Deployment | Running]]
@@ -47,10 +47,11 @@ class Alone:
             if function in requests
         }
 
-    def run(self, function: str, text: str) -> tuple[str, float]:
-        """What one of them answers to `text`, and how long that took, in milliseconds."""
+    def run(self, function: str, text: str) -> tuple[dict[str, str], float]:
+        """The outputs of one of them for `text`, and how long that took, in milliseconds."""
         ran = self.solo(function, [bytes_of(text)]).invoke()
-        return ran.output, ran.latency_ms
+        emitted = {name: each.text for name, each in ran.emitted.items()}
+        return {ANSWER: ran.output} | emitted, ran.latency_ms
 
     def solo(self, function: str, requests: Sequence[bytes]) -> Solo:
         """One of them, to be invoked with `requests`."""
@@ -128,7 +129,8 @@ def solo_workflow(workflow: Workflow, without: Collection[str] = ()) -> Workflow
     """
     names = tuple(name for name in workflow.functions if name not in without)
     tasks = tuple(Task(name, name, None) for name in names)
-    return Workflow(wrap_name(workflow.name, "profile"), tasks, names)
+    emitted = (f"{name}#{each}" for name in names for each in workflow.emits.get(name, ()))
+    return Workflow(wrap_name(workflow.name, "profile"), tasks, (*names, *emitted))
 
 
 def solo_plan(workflow: Workflow, *, forked: bool = False) -> Plan:

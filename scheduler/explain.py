@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from predictor.emissions import expanded, known_with
 from predictor.mechanisms import mechanism_of
 from predictor.paths import Crossing, crossings, way_of
 from predictor.unrolling import run_of
@@ -127,9 +128,10 @@ def _crossings(plan: Plan, job: Job) -> Iterator[str]:
     if not job.platform.paths:
         return
     run = run_of(job.workflow, job.profile.mix[0].profile)
-    placed, workflow = run.placed(plan)
+    profile = known_with(run.profile)
+    placed, workflow = expanded(*run.placed(plan), profile)
     pairs: dict[tuple[int, int], list[Crossing]] = {}
-    for each in crossings(placed, workflow, run.profile, job.platform):
+    for each in crossings(placed, workflow, profile, job.platform):
         pairs.setdefault((each.source, each.target), []).append(each)
     path = way_of(plan.path, workflow, job.platform, plan.orchestrator).path
     for (source, target), found in pairs.items():

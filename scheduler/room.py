@@ -96,7 +96,7 @@ class Room:
         return chains(
             (name for name, task in self._task_of.items() if task in inside),
             static,
-            size_of=lambda name: functions[static.function_of(name)].output_bytes,
+            size_of=lambda name: functions[static.function_of(name)].given_bytes,
             task_of=self._task_of.__getitem__,
             get_on=get_on,
             most=self.platform.cpus,
@@ -125,7 +125,7 @@ class Room:
     @cached_property
     def _sizes_are_known(self) -> bool:
         functions = self.run.profile.functions.values()
-        return any(each.output_bytes or each.input_bytes is not None for each in functions)
+        return any(each.given_bytes or each.input_bytes is not None for each in functions)
 
     @cached_property
     def _task_of(self) -> dict[str, str]:

@@ -189,7 +189,7 @@ def _steps(run: Run) -> tuple[Step, ...]:
 def _output_bytes(run: Run) -> dict[str, int]:
     """What an instance of each task gives."""
     uses = run.profile.functions
-    return {run.task_of(task.name): uses[task.function].output_bytes for task in run.workflow.tasks}
+    return {run.task_of(task.name): uses[task.function].given_bytes for task in run.workflow.tasks}
 
 
 def _edges(steps: Sequence[Step]) -> dict[Edge, None]:

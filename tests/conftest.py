@@ -37,7 +37,7 @@ from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
 from workflow.plan import Plan, Wrap
 from workflow.platform import Platform
-from workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
+from workflow.profile import Emission, FunctionProfile, PayloadProfile, Period, Profile
 from workflow.trace import Instance
 
 sys.path.append(str(Path(__file__).parent / "workflow"))  # for the random state machines
@@ -199,7 +199,17 @@ def profile_of() -> Callable[[Workflow], Profile]:
             trace = tuple(Instance(task=task.name, after=after) for task, after in tasks)
             answer = ExpectedAnswer.learned(b"{}", ["{}"])
             payloads = (PayloadProfile(name="payload.json", answer=answer, trace=trace),)
-        functions = dict.fromkeys(workflow.functions, function)
+        functions = {
+            name: function.model_copy(
+                update={
+                    "emits": {
+                        output: Emission(after=0.5, bytes=10)
+                        for output in workflow.emits.get(name, ())
+                    }
+                }
+            )
+            for name in workflow.functions
+        }
         return Profile(format=1, workflow=workflow.name, functions=functions, payloads=payloads)
 
     return make

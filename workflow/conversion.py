@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from workflow.dag import parse_dag
@@ -32,7 +33,7 @@ def as_plain(workflow: Workflow) -> dict[str, Any]:
         raise ChironError("not-plain", f"{message}answers: take the Fail out")
     document = {
         "tasks": {task.name: task.function for task in workflow.tasks},
-        "edges": [[before, task.name] for task in workflow.tasks for before in task.predecessors],
+        "edges": [[given, task.name] for task in workflow.tasks for given in names_in(task.source)],
     }
     again = parse_dag(document, workflow.name, AsWritten())
     for name in workflow.by_name:
@@ -67,11 +68,19 @@ def as_states(workflow: Workflow) -> dict[str, Any]:
 
     Raises ``not-series-parallel`` where its tasks are no chains and parallel branches of chains.
     """
+    if workflow.emitted:
+        raise ChironError(
+            "unsupported-field",
+            "a state gives what its function answers, and "
+            f"{', '.join(chain.from_iterable(workflow.emitted.values()))} is emitted before: keep "
+            "it as a plain DAG",
+            path="edges",
+            functions=[*workflow.emitted],
+        )
     for task in workflow.tasks:
         check_task_name(task.name, f"tasks.{task.name}", STATE_NAME_LIMIT)
-    chain = _Series(workflow).whole()
     names = _Names(set(workflow.by_name))
-    return _scope(chain, workflow, names)
+    return _scope(_Series(workflow).whole(), workflow, names)
 
 
 #: Tasks and parallel branches, one after another.

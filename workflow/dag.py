@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from workflow.errors import ChironError, Faults
-from workflow.model import Source, Task, Workflow
+from workflow.model import Source, Task, Workflow, giver_of, output_name
 from workflow.names import (
+    OUTPUT_NAME,
     TASK_NAME_LIMIT,
     FunctionNames,
     check_distinct,
@@ -24,7 +25,8 @@ def parse_dag(
     """The workflow that a plain DAG defines; `names` says which functions its tasks call.
 
     A task with one edge into it gets that output, with several the JSON list of them in the
-    order of the edges. The workflow answers what its last task answers, or the list of all tasks
+    order of the edges. An edge from ``a#left`` has what a emits as ``left``, in place of what it
+    answers. The workflow answers what its last task answers, or the list of all tasks
     with no edge out of them in the order of ``tasks``.
 
     Raises all faults, each with its path: ``unknown-field``, ``bad-field``, ``unknown-task``,
@@ -49,7 +51,7 @@ def parse_dag(
     sources: dict[str, list[str]] = {name: [] for name in functions}
     for before, after in edges:
         sources[after].append(before)
-    starts = {before for before, _ in edges}
+    starts = {giver_of(before) for before, _ in edges}
     name = document.get("name", default_name)
     with faults.noting():
         name = workflow_name(name, "name")
@@ -106,12 +108,17 @@ def _edge(edge: Any, functions: dict[str, str], path: str) -> tuple[str, str]:
         isinstance(edge, list) and len(edge) == 2 and all(isinstance(end, str) for end in edge)
     ):
         raise ChironError("bad-field", 'an edge has to be ["from", "to"]', path=path)
-    for end in edge:
+    before, after = edge
+    task = giver_of(before)
+    for end in (task, after):
         if end not in functions:
             raise ChironError(
                 "unknown-task", f"{shown(end)} is no task", path=path, functions=[end]
             )
-    return edge[0], edge[1]
+    if task != before and not OUTPUT_NAME.fullmatch(output_name(before)):
+        what = "letters, digits, _ and -, a letter first, other than output"
+        raise ChironError("bad-name", f"the output in {shown(before)} has to be {what}", path=path)
+    return before, after
 
 
 def _source(names: list[str]) -> Source:

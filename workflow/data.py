@@ -53,6 +53,29 @@ def resolve(source: Source, request: str, outputs: Mapping[str, str]) -> str:
     return "[" + ",".join(_fragment(outputs[name]) for name in source) + "]"
 
 
+def outputs_in(answer: str, task: str, emits: Mapping[str, str]) -> dict[str, str]:
+    """The outputs in the answer of a wrap that a client calls for `task` alone, by their names.
+
+    Parameters
+    ----------
+    emits
+        What the outputs are called that the task emits, by what it calls them. If there are any,
+        the answer is a JSON object of its ``output`` and what it has ``emitted``.
+
+    Raises ``bad-answer``.
+    """
+    if not emits:
+        return {task: answer}
+    try:
+        told = json.loads(answer)
+        return {task: told["output"]} | {
+            name: told["emitted"][each] for each, name in emits.items()
+        }
+    except (ValueError, TypeError, LookupError):
+        message = f"{task} has answered without {', '.join(emits)}: deploy it again"
+        raise ChironError("bad-answer", message, status=502) from None
+
+
 def is_json(text: str) -> bool:
     """Whether `text` is strict JSON (NaN and Infinity are not)."""
 

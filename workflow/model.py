@@ -10,9 +10,11 @@ from typing import Any
 
 from workflow.errors import ChironError
 
-#: Where data comes from: None is the workflow's request, a name is that task's output, and a
-#: tuple of names is the JSON list of those tasks' outputs in that order.
+#: Where data comes from: None is the workflow's request, a name is that task's output, or
+#: TASK#OUTPUT one that it emits, and a tuple of names is the JSON list of those in that order.
 Source = None | str | tuple[str, ...]
+#: The name of the output that a function answers.
+ANSWER = "output"
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Task:
     @property
     def predecessors(self) -> tuple[str, ...]:
         """The tasks whose outputs this task needs."""
-        return names_in(self.source)
+        return givers(self.source)
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,28 @@ class Workflow:
         return {task.name: task for task in self.tasks}
 
     @cached_property
+    def emitted(self) -> dict[str, tuple[str, ...]]:
+        """For the tasks that emit some, the outputs that others need, as TASK#OUTPUT."""
+        sources = chain(*(names_in(task.source) for task in self.tasks), names_in(self.output))
+        found: dict[str, dict[str, None]] = {}
+        for name in sources:
+            if (task := giver_of(name)) != name:
+                found.setdefault(task, {})[name] = None
+        return {task: tuple(names) for task, names in found.items()}
+
+    @cached_property
     def functions(self) -> tuple[str, ...]:
         """The functions that the tasks use, each once, in the order of first use."""
         return tuple(dict.fromkeys(task.function for task in self.tasks))
+
+    @cached_property
+    def emits(self) -> dict[str, tuple[str, ...]]:
+        """For the functions that emit some, the names of the outputs that others need."""
+        found: dict[str, dict[str, None]] = {}
+        for task, outputs in self.emitted.items():
+            names = found.setdefault(self.function_of(task), {})
+            names.update(dict.fromkeys(map(output_name, outputs)))
+        return {function: tuple(names) for function, names in found.items()}
 
     def function_of(self, task: str) -> str:
         """The function that the task named `task` uses."""
@@ -102,10 +123,32 @@ class Workflow:
 
 
 def names_in(source: Source) -> tuple[str, ...]:
-    """The tasks that `source` refers to."""
+    """The outputs that `source` refers to."""
     if source is None:
         return ()
     return (source,) if isinstance(source, str) else source
+
+
+def givers(source: Source) -> tuple[str, ...]:
+    """The tasks whose outputs `source` refers to."""
+    return tuple(dict.fromkeys(map(giver_of, names_in(source))))
+
+
+def giver_of(output: str) -> str:
+    """The task that gives an output: what it answers goes by its own name.
+
+    Examples
+    --------
+    >>> giver_of("split"), giver_of("split#left"), giver_of("Pack#2")
+    ('split', 'split', 'Pack#2')
+    """
+    task, mark, name = output.rpartition("#")
+    return task if mark and not name.isdecimal() else output
+
+
+def output_name(output: str) -> str:
+    """What the task that emits an output calls it."""
+    return output.rpartition("#")[2]
 
 
 def _generations(predecessors: dict[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:

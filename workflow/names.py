@@ -12,6 +12,9 @@ from workflow.errors import ChironError
 
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
+#: What a task emits may be called so; ``output`` is what it answers.
+OUTPUT_NAME = re.compile(r"(?!output$)[A-Za-z][A-Za-z0-9_-]{0,79}", re.ASCII)
+
 #: Longest name of a state in Amazon States Language, and of a task in the plain form.
 STATE_NAME_LIMIT, TASK_NAME_LIMIT = 80, 1000
 

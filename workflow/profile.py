@@ -56,6 +56,13 @@ def in_a_row(periods: Sequence[Period], lengths_ms: Sequence[float]) -> tuple[Pe
     )
 
 
+class Emission(Document):
+    """An output that a function emits when the part `after` of its latency has passed."""
+
+    after: Annotated[float, Field(ge=0, le=1)]
+    bytes: Annotated[int, Field(ge=0)]
+
+
 class FunctionProfile(Document):
     """One function's solo run: its latency and the periods that cover it without gap or overlap.
 
@@ -83,6 +90,8 @@ class FunctionProfile(Document):
         Calls in its code that concern the whole process, such as ``os.chdir``.
     input_bytes, output_bytes
         The size of its request and of its answer; medians where it had several.
+    emits
+        What it emits before its end and others in the workflow need, by name.
     """
 
     latency_ms: Milliseconds
@@ -100,6 +109,7 @@ class FunctionProfile(Document):
     unshareable: tuple[str, ...] = ()
     input_bytes: Annotated[int, Field(ge=0)] | None = None
     output_bytes: Annotated[int, Field(ge=0)] = 0
+    emits: dict[str, Emission] = Field(default_factory=dict)
     runtime: str = ""
     requirements: tuple[str, ...] = ()
 
@@ -126,6 +136,11 @@ class FunctionProfile(Document):
     def time_ms(self, kind: PeriodKind) -> float:
         """How long the function does `kind`, in all."""
         return sum(period.duration_ms for period in self.periods if period.kind == kind)
+
+    @property
+    def given_bytes(self) -> int:
+        """The size of all that it gives."""
+        return self.output_bytes + sum(each.bytes for each in self.emits.values())
 
     @property
     def further_ms(self) -> float:

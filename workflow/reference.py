@@ -43,7 +43,7 @@ class Handler:
 
 @dataclass(frozen=True)
 class ReferenceRun:
-    """The workflow's answer, and every task's input and output, as `workflow.data` has them."""
+    """The workflow's answer, and every task's input and outputs, as `workflow.data` has them."""
 
     output: str
     inputs: dict[str, str]
@@ -75,7 +75,12 @@ def run_reference(
         "name": workflow.name,
         "machine": workflow.machine,
         "tasks": [
-            {"name": t.name, "function": t.function, "source": t.source}
+            {
+                "name": t.name,
+                "function": t.function,
+                "source": t.source,
+                "emits": workflow.emitted.get(t.name, ()),
+            }
             for stage in workflow.stages
             for t in map(workflow.by_name.__getitem__, stage)
         ],

@@ -22,7 +22,7 @@ from flask import Flask
 from workflow.data import bytes_of, resolve, text_of
 from workflow.errors import ChironError
 from workflow.execute import execute
-from workflow.model import Source, Task, Workflow
+from workflow.model import Source, Task, Workflow, output_name
 from workflow.states.errors import StatesError
 
 
@@ -36,6 +36,28 @@ class ExitedError(StatusError):
     """A command ended with another status than 0."""
 
     code = "exited"
+
+
+class Emitted(ModuleType):
+    """What handlers import as ``chiron_io``; keeps what the last one has emitted."""
+
+    def __init__(self) -> None:
+        super().__init__("chiron_io")
+        self.values: dict[str, Any] = {}
+
+    def emit(self, name: str, value: Any) -> None:
+        """Keep the first of that name."""
+        if name in self.values:
+            raise ValueError(f"{name} was emitted before")
+        self.values[name] = value
+
+    def of(self, app: Flask, task: str, awaited: list[str]) -> dict[str, str]:
+        """Those outputs of `task` that are `awaited`; the next one has none."""
+        values, self.values = self.values, {}
+        missing = [name for name in awaited if output_name(name) not in values]
+        if missing:
+            raise ValueError(f"the handler has ended without emitting {', '.join(missing)}")
+        return {name: _flask_answer(app, values[output_name(name)]) for name in awaited}
 
 
 class Command:
@@ -199,6 +221,7 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
     if job["machine"] is not None:
         return _decide(job)
     app = Flask("reference")
+    sys.modules["chiron_io"] = emitted = Emitted()
     functions: dict[str, Function | Command] = {}
     inputs: dict[str, str] = {}
     outputs: dict[str, str] = {}
@@ -209,6 +232,8 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
             if function not in functions:
                 functions[function] = _function(**job["handlers"][function])
             outputs[name] = functions[function](app, inputs[name])
+            with app.test_request_context(method="POST"):
+                outputs |= emitted.of(app, name, task["emits"])
         except BaseException as error:  # sys.exit() in a handler is that function's failure
             return {"function": function, "message": f"{type(error).__name__}: {error}"}
     output = resolve(_source(job["output"]), job["request"], outputs)

@@ -27,12 +27,13 @@ def trace_header(key: str, more: str = "") -> dict[str, str]:
 class Row(TypedDict):
     """What one process did for a task, or how it was started; the template writes it.
 
-    ``kind`` is ``run`` for a task's handler, else what starting a process is called by its
-    mechanism; then there is no task. Times are in milliseconds since the wrap had the request.
-    ``delayed_ms`` is for how long the handler's thread had no core, ``cpu_ms`` its process's CPU
-    time, ``processes_mib`` the most memory that a process which it started has had. ``ticks`` are
-    those of the probe of the GIL (see `profiler.probe_run.read_ticks`), and ``cpu_probe_ms`` what
-    the CPU-speed probe took before and after, where they were asked for.
+    ``kind`` is ``run`` for a task's handler, ``emit`` for an ``output`` that one gave before its
+    end, else what starting a process is called by its mechanism; only the first has a task. Times
+    are in milliseconds since the wrap had the request. ``delayed_ms`` is for how long the handler's
+    thread had no core, ``cpu_ms`` its process's CPU time, ``processes_mib`` the most memory that a
+    process which it started has had. ``ticks`` are those of the probe of the GIL (see
+    `profiler.probe_run.read_ticks`), and ``cpu_probe_ms`` what the CPU-speed probe took before and
+    after, where they were asked for.
     """
 
     wrap: str
@@ -42,6 +43,7 @@ class Row(TypedDict):
     kind: str
     start_ms: float
     end_ms: float
+    output: NotRequired[str]
     delayed_ms: NotRequired[float]
     cpu_ms: NotRequired[float]
     processes_mib: NotRequired[float]
@@ -59,6 +61,11 @@ class Traced(TypedDict):
 def runs(rows: Iterable[Row]) -> list[Row]:
     """The rows of tasks, without those of processes' starts."""
     return [row for row in rows if row["kind"] == "run"]
+
+
+def emissions(rows: Iterable[Row]) -> list[Row]:
+    """The rows of outputs that tasks gave before their ends."""
+    return [row for row in rows if row["kind"] == "emit"]
 
 
 def run_ms(row: Row) -> float:

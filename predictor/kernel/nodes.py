@@ -119,6 +119,8 @@ def _start(state: State, number: int) -> None:
     for link in range(node.starts, node.starts_end):
         thread = state.threads[state.links[link]]
         leads_ms = state.functions[thread.function].leading_ms
+        if leads_ms < 0.0:
+            continue
         if thread.process == wrap.main:
             main_leads_ms = max(main_leads_ms, leads_ms)
         elif not state.processes[thread.process].alive:
@@ -134,6 +136,8 @@ def _start(state: State, number: int) -> None:
         item = state.links[link]
         thread = state.threads[item]
         thread.node, thread.triggered_ms = number, clock.now_ms
+        if state.functions[thread.function].leading_ms < 0.0:
+            continue
         if thread.process == wrap.main and main_ms > 0.0:
             push(state.blocked, clock.now_ms + main_ms, item)
             continue

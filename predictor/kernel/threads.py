@@ -15,7 +15,7 @@ from predictor.kernel.cores import (
 from predictor.kernel.heap import push
 from predictor.kernel.results import arrive
 from predictor.kernel.state import BEFORE, BEING_FORKED, FORKED, NONE, State
-from predictor.records import BLOCK, CPU, HELPER, JOIN, NATIVE, START, STARTED
+from predictor.records import BLOCK, CPU, EMIT, HELPER, JOIN, NATIVE, START, STARTED
 
 #: The end of a span that has not ended.
 _UNKNOWN_MS = -1.0
@@ -142,18 +142,25 @@ def _next_of_thread(state: State, number: int) -> bool:
 @inner
 def _finish(state: State, number: int) -> None:
     """A task is done, and its result there for the nodes that await it."""
-    clock, thread = state.clock[0], state.threads[number]
-    process = state.processes[thread.process]
-    clock.left -= 1
+    process = state.processes[state.threads[number].process]
     process.unfinished -= 1
-    process.end_ms = thread.end_ms = clock.now_ms
+    process.end_ms = state.clock[0].now_ms
+    _give(state, number)
+
+
+@inner
+def _give(state: State, number: int) -> None:
+    """What a task gives is there."""
+    clock, thread = state.clock[0], state.threads[number]
+    clock.left -= 1
+    thread.end_ms = clock.now_ms
     for link in range(thread.links, thread.links_end):
         arrive(state, state.links[link], number)
 
 
 @inner
 def _start_helpers(state: State, number: int) -> None:
-    """Start the helpers that come next; nobody waits for helpers that are done.
+    """Start the helpers that come next, and emit outputs; nobody waits for helpers that are done.
 
     Where a helper has its span, and whose it is, is in its item, which is less the lower the number
     of its thread.
@@ -169,6 +176,8 @@ def _start_helpers(state: State, number: int) -> None:
             item = (number - len(state.threads)) * places + place
             compute_beside(state, group, period.duration_ms, item)
             thread.helpers += 1
+        elif period.kind == EMIT:
+            _give(state, number + int(period.duration_ms))
         elif period.kind != JOIN or thread.helpers > 0:
             return
         thread.at += 1

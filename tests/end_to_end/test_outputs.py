@@ -182,6 +182,53 @@ def test_outputs_that_are_no_text_are_outputs_like_any_other(
             assert [answer == expected.output for answer in answers] == [True] * len(PLANNERS)
 
 
+EMITTING_WORKFLOW = {
+    "name": "emitting",
+    "tasks": {name: name for name in ("split", "left", "right", "whole", "last")},
+    "edges": [
+        ["split#left", "left"],
+        ["split#right", "right"],
+        ["split#left", "whole"],
+        ["split", "whole"],
+        ["left", "last"],
+        ["right#size", "last"],
+        ["right", "last"],
+        ["whole", "last"],
+    ],
+}
+EMITTING_FUNCTIONS = {
+    "split": """
+from chiron_io import emit
+def handle(req):
+    emit("left", req[: len(req) // 2])
+    emit("right", req[len(req) // 2 :].encode())
+    return {"size": len(req)}
+""",
+    "left": "def handle(req):\n    return req.upper()\n",
+    "right": """
+from chiron_io import emit
+def handle(event, context):
+    emit("size", str(len(event.body)))
+    return {"body": event.body[::-1].decode()}
+""",
+    "whole": "def handle(req):\n    return req\n",
+    "last": "def handle(req):\n    return req\n",
+}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_what_is_emitted_is_an_output_like_any_other(
+    mechanism, place, write_folder, profile_of, platform, tmp_path
+):
+    folder = write_folder(tmp_path, EMITTING_WORKFLOW, EMITTING_FUNCTIONS, {})
+    chosen = plans(folder, profile_of, platform, mechanism)
+    with place.deployed(folder, chosen) as deployments:
+        for request in (b"ab", b"x" * (MEGABYTE // 2) + b"yz" * (MEGABYTE // 4)):
+            expected = Sources.read(folder).reference(request, place.gateway.url)
+            answers = [deployment.invoke(request).output for deployment in deployments]
+            assert [answer == expected.output for answer in answers] == [True] * len(PLANNERS)
+
+
 COMMANDS = {"sort": "sort -r", "zip": "gzip -nc {in}", "unzip": "sh unzip.sh", "count": "wc -c"}
 
 

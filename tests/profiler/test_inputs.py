@@ -17,8 +17,8 @@ WORKFLOW = parse_states(
 
 
 def run(took_ms: list[float], times: float = 1.0) -> WorkflowRun:
-    def takes(_: str, text: str) -> tuple[str, float]:
-        return text, times * json.loads(text)
+    def takes(_: str, text: str) -> tuple[dict[str, str], float]:
+        return {"output": text}, times * json.loads(text)
 
     return run_alone(WORKFLOW, json.dumps(took_ms).encode(), takes, {})
 

@@ -9,13 +9,27 @@ from typing import Any
 
 import pytest
 from wrap import child, frames
-from wrap.engine import Graph, Key, given_to
+from wrap.declaration import Wrap
+from wrap.engine import Key, given_to
 from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
 
 BOUND_S = 60.0
 FIRST, SECOND = Ident(number=1), Ident(number=2)
 send = frames.write
+#: Whose tasks are instances of two.
+WRAP = Wrap(
+    name="first",
+    workflow="demo",
+    functions={"f": "flask"},
+    tasks={0: "f", 1: "f"},
+    processes=[[], [0, 1]],
+    inputs={},
+    buckets=[],
+    mechanism="pool",
+    timeout_s=BOUND_S,
+    instances=2,
+)
 
 
 class Child:
@@ -25,13 +39,13 @@ class Child:
     Task 0 of the second one takes its input when it `may`.
     """
 
-    def __init__(self, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._ours, theirs = socket.socketpair()
         self._incoming = frames.read(self._ours)
         self._begun = threading.Event()
         self.may = threading.Event()
         monkeypatch.setattr(frames, "write", self._write)
-        arguments = theirs, graph, [[], [0, 1, 2, 3]], self._run_task
+        arguments = theirs, WRAP, self._run_task
         self._thread = threading.Thread(target=child.serve, args=arguments)
         self._thread.start()
 
@@ -40,7 +54,7 @@ class Child:
         assert self._begun.wait(BOUND_S)
 
     def _run_task(
-        self, task: int, given: Callable[[], Object], ident: Ident, process: int
+        self, task: int, given: Callable[[], Object], ident: Ident, process: int, _: Any
     ) -> Result:
         if ident == SECOND:
             self._begun.set()
@@ -69,22 +83,15 @@ class Child:
 
 
 @pytest.fixture
-def of_graph(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Graph], Child]]:
-    children = []
-
-    def of_graph(graph: Graph) -> Child:
-        children.append(Child(graph, monkeypatch))
-        return children[-1]
-
-    yield of_graph
-    for each in children:
-        each.close()
+def its(monkeypatch: pytest.MonkeyPatch) -> Iterator[Child]:
+    child = Child(monkeypatch)
+    yield child
+    child.close()
 
 
 def test_the_next_execution_keeps_what_was_given_to_an_instance_of_the_same_number(
-    of_graph: Callable[[Graph], Child],
+    its: Child,
 ) -> None:
-    its = of_graph(Graph([], {}, instances=2))
     its.call(FIRST, [0], {given_to(0): "first"}, rest=9)
     assert its.answer() == (0, "first")
     its.call(SECOND, [0, 1], {given_to(0): "second", given_to(1): "other"}, rest=9)
@@ -99,7 +106,9 @@ def test_instances_that_wait_for_each_other_all_run(at_once: int) -> None:
     ours, theirs = socket.socketpair()
     all_there = threading.Barrier(40)
 
-    def run_task(task: int, given: Callable[[], Object], ident: Ident, process: int) -> Result:
+    def run_task(
+        task: int, given: Callable[[], Object], ident: Ident, process: int, _: Any
+    ) -> Result:
         if task >= 100:
             all_there.wait(BOUND_S)
         return Result(ident.number, task, "f", "w", process, 0.0, 0.0, given())
@@ -108,9 +117,7 @@ def test_instances_that_wait_for_each_other_all_run(at_once: int) -> None:
         objects: dict[Key, Object] = {given_to(task): Object(f"{task}") for task in tasks}
         send(ours, Request(FIRST, tasks, objects, frozenset(tasks), rest=999).frames_within())
 
-    thread = threading.Thread(
-        target=child.serve, args=(theirs, Graph([], {}, instances=1), [], run_task)
-    )
+    thread = threading.Thread(target=child.serve, args=(theirs, WRAP, run_task))
     thread.start()
     tasks = [*range(60), *range(100, 140)]
     with ours:

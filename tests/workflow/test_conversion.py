@@ -7,13 +7,15 @@ import pytest
 from workflow.asl import parse_states
 from workflow.conversion import as_plain, as_states
 from workflow.dag import parse_dag
+from workflow.errors import ChironError
 from workflow.model import Workflow
 
 
 def dag(edges: str, tasks: str = "") -> Workflow:
     """A DAG of edges such as ``a-b``, and of tasks that no edge names."""
     pairs = [edge.split("-") for edge in edges.split()]
-    names = dict.fromkeys([*tasks.split(), *(name for pair in pairs for name in pair)])
+    ends = (name.partition("#")[0] for pair in pairs for name in pair)
+    names = dict.fromkeys([*tasks.split(), *ends])
     return parse_dag({"tasks": {name: name for name in names}, "edges": pairs}, "demo")
 
 
@@ -34,6 +36,14 @@ def test_what_was_converted_and_back_is_the_same(workflow):
     assert set(again.tasks) == set(workflow.tasks)
     assert again.output == workflow.output
     assert parse_dag(as_plain(again), "demo") == again
+
+
+def test_what_is_emitted_stays_so_and_is_no_state_machine():
+    workflow = dag("a#left-b a-b a-c b-d c-d")
+    assert parse_dag(as_plain(workflow), "demo") == workflow
+    with pytest.raises(ChironError) as refused:
+        as_states(workflow)
+    assert (refused.value.code, refused.value.functions) == ("unsupported-field", ("a",))
 
 
 def test_a_join_has_its_list_in_its_own_order():

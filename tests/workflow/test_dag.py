@@ -35,6 +35,17 @@ def test_a_skipping_edge_does_not_change_the_stage():
     assert workflow.by_name["c"].source == ("b", "a")
 
 
+def test_an_edge_may_come_from_what_a_task_emits():
+    edges = [["a#left", "b"], ["a", "c"], ["a#left", "c"], ["a#right", "c"]]
+    workflow = parse_dag({"tasks": dict.fromkeys("abc", "f"), "edges": edges}, "demo")
+    assert workflow.by_name["b"].source == "a#left"
+    assert workflow.by_name["c"].source == ("a", "a#left", "a#right")
+    assert workflow.by_name["c"].predecessors == ("a",)
+    assert workflow.emitted == {"a": ("a#left", "a#right")}
+    assert workflow.emits == {"f": ("left", "right")}
+    assert workflow.output == ("b", "c")
+
+
 def test_tasks_without_edges_are_one_stage():
     workflow = parse_dag({"tasks": {"a": "f", "b": "f"}}, "demo")
     assert workflow.stages == (("a", "b"),)
@@ -52,6 +63,21 @@ def test_its_own_name_wins_over_the_default():
         pytest.param(dag("a", "aa"), "cycle", None, ("a",), id="self-loop"),
         pytest.param(dag("a", "ab"), "unknown-task", "edges[0]", ("b",), id="unknown task"),
         pytest.param(dag("ab", "ab", "ab"), "duplicate-edge", "edges[1]", ("a", "b"), id="twice"),
+        pytest.param(
+            dag("ab") | {"edges": [["c#left", "b"]]},
+            *("unknown-task", "edges[0]", ("c",)),
+            id="emitted by nothing",
+        ),
+        pytest.param(
+            dag("ab") | {"edges": [["a", "b#left"]]},
+            *("unknown-task", "edges[0]", ("b#left",)),
+            id="to an output",
+        ),
+        pytest.param(
+            dag("ab") | {"edges": [["a#output", "b"]]},
+            *("bad-name", "edges[0]", ()),
+            id="the answer by another name",
+        ),
         pytest.param({"tasks": {}}, "bad-field", "tasks", (), id="no tasks"),
         pytest.param({"tasks": ["a"]}, "bad-field", "tasks", (), id="tasks is a list"),
         pytest.param(dag("a") | {"edges": {}}, "bad-field", "edges", (), id="edges is an object"),

@@ -33,6 +33,30 @@ def test_bytes_pass_through_a_chain_unchanged(run):
     assert done.output == text
 
 
+EMITS = """
+from chiron_io import emit
+def handle(req):
+    emit("left", req[:1])
+    emit("other", "which nothing takes")
+    emit("right", bytes([255]))
+    return {"rest": req[1:]}
+"""
+
+
+def test_what_is_emitted_is_an_output(run):
+    handlers = {"a": EMITS, "b": ECHO, "c": ECHO}
+    done = run(handlers, b"4x", edges=(["a#left", "b"], ["a#right", "c"], ["a", "b"]))
+    assert bytes_of(done.inputs["c"]) == bytes([255])
+    assert done.inputs["b"] == '[4,{"rest":"x"}]'
+
+
+def test_a_handler_that_does_not_emit_what_is_awaited_fails(failure):
+    edges = (["a#left", "b"], ["a#middle", "b"])
+    error = failure({"a": EMITS, "b": ECHO}, b"4x", edges=edges)
+    assert error.functions == ("a",)
+    assert "without emitting a#middle" in error.message
+
+
 def test_a_large_text_passes(run):
     assert len(run({"a": "def handle(req): return req * 10"}, b"x" * 1_000_000).output) == 10**7
 

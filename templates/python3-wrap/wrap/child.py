@@ -13,19 +13,22 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache, partial
 
 from wrap import frames
 from wrap.data import Data
-from wrap.engine import MAIN, Engine, Graph, Key, Part, given_to, keys, users_among
+from wrap.declaration import Wrap
+from wrap.engine import MAIN, Engine, Key, Part, given_to, keys, users_among
 from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
+from wrap.outputs import Emitted
 from wrap.shared import Shared
 from wrap.threads import ThreadPool
 
-#: Runs a task, with what gives its input, for an execution in the process of that number.
-RunTask = Callable[[int, Callable[[], Object], Ident, int], Result]
+#: Runs a task, with what gives its input, for an execution in the process of that number, and what
+#: takes its outputs.
+RunTask = Callable[[int, Callable[[], Object], Ident, int, Emitted], Result]
 #: What has no more bytes leaves the process even where nobody else needs it: if the process is
 #: lost, the task need not run again.
 _KEPT = 1 << 12
@@ -33,13 +36,11 @@ _KEPT = 1 << 12
 _PARTS = 1024
 
 
-def serve(
-    channel: socket.socket, graph: Graph, processes: Sequence[Sequence[int]], run_task: RunTask
-) -> None:
-    """Serve what `channel` asks for until it ends; it is one of `processes`, each its tasks."""
+def serve(channel: socket.socket, wrap: Wrap, run_task: RunTask) -> None:
+    """Serve what `channel` asks for until it ends."""
     ready = time.monotonic()
     os.register_at_fork(after_in_child=channel.close)  # our end, and not also a handler's child's
-    child = _Child(channel, graph, processes, run_task, ready)
+    child = _Child(channel, wrap, run_task, ready)
     incoming = frames.read(channel)
     while child.serve_next(incoming):
         pass
@@ -51,14 +52,13 @@ class _Child:
     def __init__(
         self,
         channel: socket.socket,
-        graph: Graph,
-        processes: Sequence[Sequence[int]],
+        wrap: Wrap,
         run_task: RunTask,
         ready: float,
     ) -> None:
         self._channel = channel
-        self._graph = graph
-        self._processes = processes
+        self._wrap = wrap
+        self._graph = wrap.graph
         self._run_task = run_task
         self._threads = ThreadPool()
         self._sending = threading.Lock()
@@ -99,7 +99,8 @@ class _Child:
             return
         engine = Engine(self._part(tasks)) if len(tasks) > 1 else None
         group = _Group(request, self._data, engine)
-        first, *others = engine.start(self._data).begins if engine else tasks
+        begins = engine.start(self._data).begins if engine else [*tasks]
+        first, *others = self._wrap.run_for(begins)
         for task in others:
             self._threads.start(partial(self._work, group, task))
         if request.alone:
@@ -144,14 +145,23 @@ class _Child:
             for other in others:
                 self._threads.start(partial(self._work, group, other))
             given = partial(data.resolve, self._graph.source_of(task))
-            result = self._run_task(task, given, request.ident, request.process)
+            emitted = partial(self._emitted, group)
+            result = self._run_task(task, given, request.ident, request.process, emitted)
             following = self._answer(group, result)
+
+    def _emitted(self, group: _Group, result: Result) -> None:
+        """A task goes on that gave one of its outputs."""
+        for task in self._answer(group, result):
+            self._threads.start(partial(self._work, group, task))
 
     def _answer(self, group: _Group, result: Result) -> list[int]:
         """Send the result; which tasks begin now.
 
-        Both at once: else the result of what begins could be sent before one that it awaited.
+        Both at once: else the result of what begins could be sent before one that it awaited. What
+        was not asked for is there already, and was given once more with something that was lost.
         """
+        if self._wrap.emits and result.task not in group.request.tasks:
+            return []
         with self._sending:
             begins = group.ended(result)
             output = result.output
@@ -171,7 +181,7 @@ class _Child:
             if self._graph.instances:
                 group.data.drop(given_to(result.task))
                 group.data.drop(result.task)
-        return begins
+        return self._wrap.run_for(begins)
 
     def _release(self, group: _Group, ended: int) -> None:
         """Keep no longer what none of this process's tasks needs any more."""
@@ -181,7 +191,7 @@ class _Child:
                 group.data.drop(key)
 
     def _users_in(self, process: int) -> dict[Key, list[int]]:
-        return users_among(self._processes[process], self._graph.sources)
+        return users_among(self._wrap.processes[process], self._graph.sources)
 
 
 class _Group:

@@ -38,6 +38,8 @@ class Entry:
         The task of each of its Task states.
     in_stages
         Whether what it begins waits until all that runs has ended.
+    emits
+        By their names, the outputs that the one task of it emits, which its answer has too.
     """
 
     output: Source
@@ -45,6 +47,7 @@ class Entry:
     machine: dict[str, Any] | None = None
     states: dict[str, int] = field(default_factory=dict)
     in_stages: bool = False
+    emits: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,9 @@ class Wrap:
         How often a task is started whose process or wrap is lost.
     commands
         Function -> program and arguments, for those of the style ``command``.
+    emits
+        What its tasks emit before their ends: a number like a task's, which begins with the task
+        that emits it -> that one, and the output's name there.
 
     Raises
     ------
@@ -106,6 +112,7 @@ class Wrap:
     path: str = "auto"
     attempts: int = 1
     commands: dict[str, list[str]] = field(default_factory=dict)
+    emits: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
@@ -128,6 +135,20 @@ class Wrap:
     def runs(self, number: int) -> bool:
         """Whether it is one of its tasks, or an instance of one."""
         return self.task_of(number) in self.tasks
+
+    def run_for(self, numbers: list[int]) -> list[int]:
+        """The tasks to run where `numbers` begin: an output is there when what emits it runs."""
+        if not self.emits:
+            return numbers
+        return list(dict.fromkeys(self.emits.get(each, (each,))[0] for each in numbers))
+
+    @cached_property
+    def outputs_of(self) -> dict[int, dict[str, int]]:
+        """Task -> by their names, the outputs that it emits."""
+        found: dict[int, dict[str, int]] = {}
+        for number, (task, name) in self.emits.items():
+            found.setdefault(task, {})[name] = number
+        return found
 
     @property
     def _remote_tasks(self) -> dict[int, str]:

@@ -462,7 +462,8 @@ class Execution:
             if isinstance(call.place, int) and call.place != MAIN:
                 self._call_process(call.place, call)
         # What another wrap was called for may have ended meanwhile, and has no place any more.
-        return [number for number in step.begins if self._part.place_of.get(number) == MAIN]
+        here = [number for number in step.begins if self._part.place_of.get(number) == MAIN]
+        return self._runtime.wrap.run_for(here)
 
     def _passed(self, number: int) -> None:
         """A time has passed that the execution waited for."""
@@ -804,9 +805,14 @@ class Execution:
     def _run(self, turn: _Turn, number: int) -> None:
         wrap, functions = self._runtime.wrap, self._runtime.functions
         given = partial(self.data.resolve, wrap.graph.source_of(number))
-        result = tasks.run(number, given, self.ident, MAIN, wrap, functions)
+        emitted = partial(self.event, self._emitted)
+        result = tasks.run(number, given, self.ident, MAIN, emitted, wrap, functions)
         turn.following = None
         self.event(partial(self._ended_here, turn, result))
+
+    def _emitted(self, result: Result) -> None:
+        """A task that runs here gave one of its outputs."""
+        self._start_here(self._ended([result]))
 
     def _ended_here(self, turn: _Turn, result: Result) -> None:
         if self._runs.pop(result.task, None) is not None:  # else it was given up

@@ -212,4 +212,4 @@ def _be_zygote(wrap: Wrap, functions: dict[str, Function], control: socket.socke
 
 def _be_child(wrap: Wrap, functions: dict[str, Function], channel: socket.socket) -> None:
     run_task = partial(task.run, wrap=wrap, functions=functions)
-    child.serve(channel, wrap.graph, wrap.processes, run_task)
+    child.serve(channel, wrap, run_task)

@@ -139,7 +139,8 @@ class Result:
     seconds the handler's thread had no core, `cpu` the CPU time of its process and of those that it
     started and that ended, `processes_mib` the most memory that one of these ever had, `ticks` are
     those of the probe, and `cpu_probe` is what the CPU-speed probe took right before and right
-    after it; where these were asked for.
+    after it; where these were asked for. `emitted` is the name of an output that the task gave
+    before its end.
     """
 
     number: int
@@ -158,6 +159,7 @@ class Result:
     processes_mib: float | None = None
     ticks: list[Tick] | None = None
     cpu_probe: tuple[float, float] | None = None
+    emitted: str | None = None
 
     def frames(self) -> list[Unsent]:
         """A header and the output, empty where there is none, as another wrap gets them."""

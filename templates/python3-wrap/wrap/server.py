@@ -63,7 +63,7 @@ def create_app(runtime: Runtime, address: str = "") -> Flask:
     entry = runtime.wrap.entry
     whole = None
     if entry is not None and entry.machine is None:
-        gives = {key for key in keys(entry.output) if key is not None}
+        gives = {key for key in keys(entry.output) if key is not None}.union(entry.emits.values())
         whole = runtime.wrap.graph.part(runtime.wrap.place_of, gives)
 
     @app.get(PROBES[0])
@@ -205,11 +205,19 @@ def _answer(
     if entry.fail is not None:
         raise TaskError("workflow-failed", ": ".join(entry.fail))
     output = execution.data.resolve(entry.output)
+    if entry.emits:
+        texts = {name: _text(execution.data[number]) for name, number in entry.emits.items()}
+        output = Object(json.dumps({"output": _text(output), "emitted": texts}), JSON)
     if execution.ident.watch.traced:
         rows = timeline(results, arrived, runtime.mechanism.kind)
-        told = {"output": output.text("surrogateescape"), "timeline": rows}
+        told = {"output": _text(output), "timeline": rows}
         return Response(json.dumps(told), content_type=JSON)
     return _uncopied([output.view()], output.answer_type())
+
+
+def _text(content: Object) -> str:
+    """It as a text from which its bytes can be had."""
+    return content.text("surrogateescape")
 
 
 def _uncopied(pieces: list[bytes | memoryview], content_type: str) -> Response:

@@ -65,8 +65,8 @@ def surroundings(function: Function, given: Object) -> AbstractContextManager[An
     return nullcontext()
 
 
-def output(function: Function, value: Any) -> Object:
-    """The body that the handler answered, with the content type if it has said that.
+def output(style: str, value: Any) -> Object:
+    """The body that a handler of that style answered, with the content type if it has said that.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def output(function: Function, value: Any) -> Object:
         answered 400 or above.
     """
     try:
-        status, found = _answer(function, value)
+        status, found = _answer(style, value)
     except (TypeError, UnicodeError) as error:  # a lone surrogate is no text either
         raise TaskError("bad-output", str(error)) from error
     if status >= 400:
@@ -84,9 +84,9 @@ def output(function: Function, value: Any) -> Object:
     return found
 
 
-def _answer(function: Function, value: Any) -> tuple[int, Object]:
+def _answer(style: str, value: Any) -> tuple[int, Object]:
     kind = ""
-    if function.style == "http":
+    if style == "http":
         value, status, headers = http_answer(value)
         kind = Headers(headers).get("Content-Type", "")
         if status != 200:

@@ -6,9 +6,11 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
+
+from chiron_io import taken_by
 
 from wrap import cpu_speed, log, styles
 from wrap.declaration import Wrap
@@ -17,6 +19,7 @@ from wrap.exits import Ended
 from wrap.loader import Function
 from wrap.messages import Ident, Result, Watch
 from wrap.objects import Object
+from wrap.outputs import Emitted, Outputs
 from wrap.probe import Probe
 from wrap.redaction import redacted
 from wrap.serving import OneProcess
@@ -31,24 +34,34 @@ def run(
     given: Callable[[], Object],
     ident: Ident,
     process: int,
+    emitted: Emitted,
     wrap: Wrap,
     functions: dict[str, Function],
 ) -> Result:
     """Run task number `task` in this thread, in process number `process`, on what `given` returns.
 
-    Never raises but for `Cancelled`: that the task was given up is no answer to anybody.
+    What it emits is `emitted` before it ends. Never raises but for `Cancelled`: that the task was
+    given up is no answer to anybody.
     """
     function = functions[wrap.function_of(task)]
     log.mark(ident.mark)
     begun = time.monotonic()
     result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)
+    outputs = None
+    if awaited := wrap.outputs_of.get(task):
+        outputs = Outputs(awaited, result, emitted)
     try:
-        result.output = _call(function, given(), ident.watch, result)
+        with taken_by(outputs.emit) if outputs else nullcontext():
+            result.output = _call(function, given(), ident.watch, result)
+        if outputs:
+            outputs.check()
     except Cancelled:
         raise
     except BaseException as error:
         failure = _failure(error, function.name)
         result.error = failure.located(function.name, wrap.name).as_dict()
+        if outputs:
+            outputs.fail(result.error)
     finally:
         log.end_lines()
     if not result.ended:
@@ -63,7 +76,7 @@ def _call(function: Function, given: Object, watch: Watch, result: Result) -> Ob
             value = _watched(function, arguments, watch, result)
         else:
             value = _timed(function, arguments, result)
-        return styles.output(function, value)
+        return styles.output(function.style, value)
 
 
 def _watched(function: Function, arguments: tuple[Any, ...], watch: Watch, result: Result) -> Any:

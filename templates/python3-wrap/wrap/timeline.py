@@ -11,8 +11,9 @@ from wrap.messages import Result
 def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[str, Any]]:
     """Rows of wrap, process, task, function, kind, start_ms and end_ms, by start.
 
-    Those of tasks that were traced have ``delayed_ms``, ``cpu_ms`` and ``processes_mib``, ``ticks``
-    where they were probed, and ``cpu_probe_ms`` where it was asked for.
+    What a task emits is a row of no length, with the ``output``'s name. Rows of tasks that were
+    traced have ``delayed_ms``, ``cpu_ms`` and ``processes_mib``, ``ticks`` where they were probed,
+    and ``cpu_probe_ms`` where it was asked for.
 
     Parameters
     ----------
@@ -28,6 +29,11 @@ def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[
             start = {"task": None, "function": None, "kind": kind}
             times = _times(result.asked, result.ready, arrived)
             rows[result.wrap, result.process, result.asked] = place | start | times
+        if result.emitted is not None:
+            emits = {"function": result.function, "kind": "emit", "output": result.emitted}
+            at = _times(result.ended, result.ended, arrived)
+            rows[(result.task,)] = place | {"task": None} | emits | at
+            continue
         run = {"task": result.task, "function": result.function, "kind": "run"}
         row = place | run | _times(result.started, result.ended, arrived)
         if result.delayed is not None:

@@ -1,0 +1,153 @@
+"""What a task emits reaches its consumers before the task ends, wherever they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+A, B, C, X, Y = range(5)
+#: B takes what A emits as x, C what A emits as y.
+INPUTS = {A: None, B: X, C: Y, X: None, Y: None}
+EMITS = {X: (A, "x"), Y: (A, "y")}
+#: The consumer of x takes part before y is emitted, which the producer waits for.
+HANDLERS = {
+    "a": """
+        import os, time
+        from chiron_io import emit
+
+        def handle(req):
+            emit("x", req + "x")
+            emit("unknown", "goes nowhere")
+            until = time.monotonic() + 20
+            while not os.path.exists(req):
+                assert time.monotonic() < until
+                time.sleep(0.001)
+            emit("y", {"y": [1]})
+            return "a"
+    """,
+    "b": """
+        def handle(req):
+            open(req[:-1], "w").close()
+            return "b"
+    """,
+    "c": "def handle(req): return req.strip()",
+}
+TASKS = {A: "a", B: "b", C: "c", X: "a", Y: "a"}
+LAYOUTS = {
+    "main": [[A, X, Y, B, C]],
+    "together": [[], [A, X, Y, B, C]],
+    "apart": [[C], [A, X, Y], [B]],
+}
+
+
+def declared(**fields: Any) -> dict[str, Any]:
+    entry = {"output": [A, B, C]}
+    return {"tasks": TASKS, "inputs": INPUTS, "emits": EMITS, "entry": entry} | fields
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_consumers_run_beside_the_producer(
+    mechanism: str, layout: str, start: Any, wrap_image: Any, tmp_path: Path
+) -> None:
+    image = wrap_image(HANDLERS, LAYOUTS[layout], mechanism=mechanism, **declared())
+    server = start(image)
+    for number in range(3):
+        answer = server.request(body=str(tmp_path / f"seen{number}"))
+        assert answer.json == ["a", "b", {"y": [1]}]
+
+
+def test_the_timeline_says_when(start: Any, wrap_image: Any, tmp_path: Path) -> None:
+    server = start(wrap_image(HANDLERS, LAYOUTS["apart"], **declared()), chiron_trace_key="key")
+    answer = server.request(body=str(tmp_path / "seen"), X_Chiron_Trace="key")
+    rows = {row["function"]: row for row in answer.json["timeline"] if row["kind"] == "run"}
+    emitted = [row for row in answer.json["timeline"] if row["kind"] == "emit"]
+    assert [row["output"] for row in emitted] == ["x", "y"]
+    x, y = (row["start_ms"] for row in emitted)
+    assert rows["a"]["start_ms"] <= x <= rows["b"]["start_ms"] <= y <= rows["a"]["end_ms"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        ("return 'a'", "not-emitted", "x, y"),
+        ("emit('x', '1'); return 'a'", "not-emitted", "y"),
+        ("emit('x', '1'); raise KeyError('no luck')", "raised", "no luck"),
+        ("emit('x', '1'); emit('x', '2'); return 'a'", "raised", "x was emitted before"),
+        ("emit('x', None); return 'a'", "bad-output", "None"),
+    ],
+)
+def test_what_goes_wrong_is_named(
+    layout: str, body: str, code: str, said: str, start: Any, wrap_image: Any
+) -> None:
+    producer = f"from chiron_io import emit\ndef handle(req): {body}"
+    pass_on = dict.fromkeys("bc", "def handle(req): return req")
+    server = start(wrap_image({"a": producer} | pass_on, LAYOUTS[layout], **declared()))
+    answer = server.request()
+    assert (answer.status, answer.json["code"]) == (500, code)
+    assert said in answer.json["message"]
+    assert answer.json["function"] == "a"
+
+
+@pytest.mark.parametrize("layout", ["together", "apart"])
+def test_a_producer_that_is_lost_emits_once_more_and_nobody_notices(
+    layout: str, start: Any, wrap_image: Any, tmp_path: Path
+) -> None:
+    producer = """
+        import os
+        from chiron_io import emit
+
+        def handle(req):
+            emit("x", "x")
+            if not os.path.exists(req):
+                open(req, "w").close()
+                os.kill(os.getpid(), 9)
+            emit("y", "y")
+            return "a"
+    """
+    count = f"""
+        def handle(req):
+            with open({str(tmp_path / "ran")!r}, "a") as file:
+                file.write(req)
+            return req
+    """
+    handlers = {"a": producer, "b": count, "c": count}
+    server = start(wrap_image(handlers, LAYOUTS[layout], **declared(attempts=2)))
+    answer = server.request(body=str(tmp_path / "died"))
+    assert answer.json == ["a", "x", "y"]
+    ran = (tmp_path / "ran").read_text()
+    assert sorted(set(ran)) == ["x", "y"]
+    if layout == "apart":
+        assert ran == "xy"  # what b has done it need not do again
+
+
+def test_a_client_that_calls_the_task_alone_gets_all_of_it(start: Any, wrap_image: Any) -> None:
+    producer = """
+        from chiron_io import emit
+
+        def handle(event, context):
+            emit("x", event.body[:1])
+            emit("y", bytes([255]))
+            return {"body": event.body[1:]}
+    """
+    image = wrap_image(
+        {"a": producer},
+        [[A, X, Y]],
+        styles={"a": "http"},
+        tasks={A: "a", X: "a", Y: "a"},
+        inputs=dict.fromkeys([A, X, Y]),
+        emits=EMITS,
+        entry={"output": A, "emits": {"x": X, "y": Y}},
+    )
+    answer = start(image).request(body="123")
+    assert answer.json == {"output": "23", "emitted": {"x": "1", "y": "\udcff"}}
+
+
+def test_alone_it_goes_nowhere(start: Any, wrap_image: Any) -> None:
+    producer = "from chiron_io import emit\ndef handle(req): emit('x', '1'); return json()\n"
+    producer += f"def json(): return {json.dumps('alone')}\n"
+    assert start(wrap_image({"a": producer}, entry={"output": 0})).request().text == "alone"
