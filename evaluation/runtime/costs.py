@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -30,11 +31,12 @@ from evaluation.runtime.deployed import (
     shape,
     workflows,
 )
-from evaluation.runtime.handlers import large, noop, spawning
+from evaluation.runtime.handlers import emitting, large, noop, spawning
 from evaluation.runtime.pairs import tcp_pair
 from evaluation.runtime.rounds import Figure, Part, Probe, Quantity, Round, interleaved, starts
 from templates import TEMPLATES
 from workflow.plan import PathKind
+from workflow.tracing import emissions, runs
 
 ROUNDS, QUICK_ROUNDS = 500, 50
 PROCESSES, THREADS, STAGES = 5, 5, 6
@@ -189,6 +191,56 @@ def _trigger_probes(launcher: Launcher) -> Iterator[list[Probe]]:
             request = items if name == "map" else _REQUEST
             found.append(partial(_latency, name, entry, deployed.expected(request), request))
         yield found
+
+
+# Tasks that outputs trigger while their producers go on
+
+_EMITTING = "chiron-evaluate-emitting"
+_TAKERS: dict[str, tuple[Sizes, str]] = {"thread": (THREAD, "fork"), "pool": (PROCESS, "pool")}
+
+
+def emitting_shapes() -> list[Shape]:
+    """Two tasks of which the second takes what the first emits, by where that runs."""
+
+    def taking(name: str, sizes: Sizes, mechanism: str) -> Shape:
+        both = shape(name, _EMITTING, [THREAD, sizes], mechanism)
+        first, second = both.workflow.tasks
+        tasks = (first, replace(second, source=f"{first.name}#early"))
+        return both._replace(workflow=replace(both.workflow, tasks=tasks))
+
+    return [taking(f"emitting-{name}", *how) for name, how in _TAKERS.items()]
+
+
+def _emitting_quantities(place: str) -> list[Quantity]:
+    return [
+        Quantity(f"from emitting to the consumer's begin, {place}", lambda r: r[f"{place}.begin"]),
+        Quantity(f"from then to the producer's end, {place}", lambda r: r[f"{place}.end"]),
+    ]
+
+
+@contextmanager
+def _emitting_probes(launcher: Launcher) -> Iterator[list[Probe]]:
+    with ExitStack() as stack:
+        found = list[Probe]()
+        sources = {_EMITTING: emitting}
+        for name, deployed in stack.enter_context(
+            workflows(launcher, emitting_shapes(), sources)
+        ).items():
+            entry = stack.enter_context(closing(direct(launcher.gateway.url, deployed.entry)))
+            entry.latency_ms(_REQUEST, deployed.expected(_REQUEST))
+            place = name.removeprefix("emitting-")
+            found.append(partial(_emitted, place, entry, deployed.trace_key))
+        yield found
+
+
+def _emitted(place: str, client: Client, trace_key: str) -> Round:
+    rows = client.timeline(_REQUEST, trace_key)
+    ((emitted,), (producer, consumer)) = emissions(rows), runs(rows)
+    begin_ms = consumer["start_ms"]
+    return {
+        f"{place}.begin": begin_ms - emitted["start_ms"],
+        f"{place}.end": producer["end_ms"] - begin_ms,
+    }
 
 
 @contextmanager
@@ -350,6 +402,7 @@ def _object_probes(_launcher: Launcher) -> Iterator[list[Probe]]:
 PARTS = (
     Part("no-ops", _NOOP_QUANTITIES, _noop_probes),
     Part("triggers", _TRIGGER_QUANTITIES, _trigger_probes),
+    Part("emits", [*chain(*map(_emitting_quantities, _TAKERS))], _emitting_probes),
     Part("objects", [*chain(*map(_object_quantities, _HANDED_OVER))], _object_probes),
     _large("result"),
     _large("input"),
