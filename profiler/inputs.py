@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -11,6 +12,7 @@ from deployment.function_error import FunctionFailedError
 from workflow.data import bytes_of, resolve, text_of
 from workflow.errors import ChironError
 from workflow.execute import execute
+from workflow.flowing import run_buckets
 from workflow.model import ANSWER, Workflow, output_name
 from workflow.trace import Instance, task_of
 
@@ -52,6 +54,8 @@ def run_alone(
     """
     if workflow.machine is not None:
         return _decided(workflow, request, run, failures)
+    if workflow.buckets is not None:
+        return _flowed(workflow, request, run, failures)
     text = text_of(request)
     done = WorkflowRun()
     for task in (workflow.by_name[name] for stage in workflow.stages for name in stage):
@@ -69,12 +73,7 @@ def run_alone(
         try:
             outputs, _ = run(task.function, done.inputs[task.name])
         except ChironError as error:
-            asked = done.inputs[task.name]
-            shown = asked if len(asked) <= _SHOWN else f"{asked[:_SHOWN]}..."
-            message = f"{error.message}; its input was {shown or 'empty'}"
-            failures[task.function] = ChironError(
-                error.code, message, functions=error.functions, status=error.status
-            )
+            failures[task.function] = _with_input(error, done.inputs[task.name])
             continue
         done.outputs[task.name] = outputs[ANSWER]
         emitted = workflow.emitted.get(task.name, ())
@@ -107,6 +106,39 @@ def _decided(
             raise ChironError("workflow-failed", f"{done.error.name}: {done.error.cause}")
     took = dict(zip(done.outputs, took_ms, strict=True))
     return WorkflowRun(done.inputs, done.outputs, done.output, tuple(done.trace), took)
+
+
+def _flowed(
+    workflow: Workflow, request: bytes, run: Run, failures: dict[str, ChironError]
+) -> WorkflowRun:
+    """What `run_alone` does with buckets: of each task, the first run counts."""
+    done = WorkflowRun()
+
+    def run_or_fail(function: str, text: str) -> str:
+        try:
+            return run(function, text)[0][ANSWER]
+        except ChironError as error:
+            failures[function] = _with_input(error, text)
+            raise
+
+    with suppress(FunctionFailedError):
+        found = run_buckets(workflow, request, run_or_fail)
+        done.output = found.output
+        for task in workflow.by_name:
+            if (first := f"{task}#1") in found.inputs:
+                done.inputs[task], done.outputs[task] = found.inputs[first], found.outputs[first]
+    for function in workflow.functions:
+        tasks = [task.name for task in workflow.tasks if task.function == function]
+        if not failures and done.inputs.keys().isdisjoint(tasks):
+            message = f"nothing in the payload's events leads to function {function}: add some"
+            failures[function] = ChironError("no-input", message, functions=[function])
+    return done
+
+
+def _with_input(error: ChironError, text: str) -> ChironError:
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    message = f"{error.message}; its input was {shown or 'empty'}"
+    return ChironError(error.code, message, functions=error.functions, status=error.status)
 
 
 def typical_tasks(workflow: Workflow, repeats: Sequence[WorkflowRun]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any
 
 from workflow.answer import ExpectedAnswer
 from workflow.asl import parse_states
+from workflow.buckets import is_buckets, parse_buckets
 from workflow.constraints import Constraints, read_constraints
 from workflow.dag import parse_dag
 from workflow.documents import parse_json, read_json
@@ -109,8 +110,13 @@ def parse_workflow(
     """
     found = known_form(document)
     with at_origins(found.origins):
-        parse = parse_states if "States" in found.document else parse_dag
-        return parse(found.document, name, functions)
+        return _parser(found.document)(found.document, name, functions)
+
+
+def _parser(document: dict[str, Any]) -> Callable[..., Workflow]:
+    if "States" in document:
+        return parse_states
+    return parse_buckets if is_buckets(document) else parse_dag
 
 
 def _function_names(path: Path) -> FunctionNames:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workflow.asl_shapes import listed
+from workflow.buckets import is_buckets
 from workflow.dataflows import is_dataflows, translate_dataflows
 from workflow.documents import parse_json, read_file
 from workflow.errors import ChironError
@@ -35,7 +36,7 @@ def known_form(document: Any) -> Translated:
     Raises ``bad-document`` where it is of no form, and what its translation raises.
     """
     if isinstance(document, dict):
-        if "States" in document or "tasks" in document:
+        if "States" in document or "tasks" in document or is_buckets(document):
             return Translated(document, {})
         for is_form, translate in _FORMS:
             if is_form(document):
@@ -43,7 +44,7 @@ def known_form(document: Any) -> Translated:
     raise ChironError(
         "bad-document",
         'a workflow is an object with "StartAt" and "States" (Amazon States Language), '
-        'with "tasks" and "edges", or of the form of FaaSFlow or DataFlower'
+        'with "tasks" and "edges", with "buckets", or of the form of FaaSFlow or DataFlower'
         + (f": not one with {listed(document)}" if isinstance(document, dict) else ""),
     )
 

@@ -48,6 +48,9 @@ class Workflow:
     then, and it has no output. What such a one did for a request is ``decided``: a task is a run of
     one there, and waits for those before it, whatever data it gets.
 
+    One of buckets has in ``buckets`` what `wrap.streams.flow` goes by. Its tasks are connected as
+    if each bucket fired once, with what the tasks have given that give to it.
+
     Raises ``cycle`` if the tasks' sources form no DAG; the error names the tasks of one cycle.
     """
 
@@ -57,6 +60,7 @@ class Workflow:
     failure: Failure | None = None
     machine: dict[str, Any] | None = field(default=None, hash=False)
     decided: bool = False
+    buckets: dict[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         _ = self.stages

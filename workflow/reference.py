@@ -43,7 +43,10 @@ class Handler:
 
 @dataclass(frozen=True)
 class ReferenceRun:
-    """The workflow's answer, and every task's input and outputs, as `workflow.data` has them."""
+    """The workflow's answer, and every task's input and outputs, as `workflow.data` has them.
+
+    Where a task may run several times, TASK#2 is its second run.
+    """
 
     output: str
     inputs: dict[str, str]
@@ -74,6 +77,7 @@ def run_reference(
     job = {
         "name": workflow.name,
         "machine": workflow.machine,
+        "buckets": workflow.buckets,
         "tasks": [
             {
                 "name": t.name,

@@ -22,6 +22,7 @@ from flask import Flask
 from workflow.data import bytes_of, resolve, text_of
 from workflow.errors import ChironError
 from workflow.execute import execute
+from workflow.flowing import run_buckets
 from workflow.model import Source, Task, Workflow, output_name
 from workflow.states.errors import StatesError
 
@@ -194,17 +195,15 @@ def _source(value: str | list[str] | None) -> Source:
 
 def _decide(job: dict[str, Any]) -> dict[str, Any]:
     """Run a workflow that decides while it runs."""
-    app = Flask("reference")
-    functions: dict[str, Function | Command] = {}
+    functions = _Functions(job)
 
     def run(name: str, text: str) -> str:
         try:
-            if name not in functions:
-                functions[name] = _function(**job["handlers"][name])
-            return functions[name](app, text)
-        except StatusError as error:
-            raise StatesError(error.code, str(error)) from error
-        except BaseException as error:
+            return functions(name, text)
+        except _FailedError as failure:
+            error = failure.__cause__
+            if isinstance(error, StatusError):
+                raise StatesError(error.code, str(error)) from error
             lines = str(error).splitlines() or [""]
             raise StatesError(type(error).__name__, lines[0]) from error
 
@@ -217,25 +216,62 @@ def _decide(job: dict[str, Any]) -> dict[str, Any]:
     return {"output": done.output, "inputs": done.inputs, "outputs": done.outputs}
 
 
+class _FailedError(Exception):
+    """A function has failed."""
+
+    def __init__(self, function: str, error: BaseException) -> None:
+        super().__init__(function)
+        self.found = {"function": function, "message": f"{type(error).__name__}: {error}"}
+
+
+class _Functions:
+    """Those of a job, each made when it is first called."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self._app = Flask("reference")
+        sys.modules["chiron_io"] = self._emitted = Emitted()
+        self._handlers = job["handlers"]
+        self._made: dict[str, Function | Command] = {}
+
+    def __call__(self, name: str, text: str) -> str:
+        """What one answers to `text`."""
+        self._emitted.values = {}
+        try:
+            if name not in self._made:
+                self._made[name] = _function(**self._handlers[name])
+            return self._made[name](self._app, text)
+        except BaseException as error:  # sys.exit() in a handler is that function's failure
+            raise _FailedError(name, error) from error
+
+    def emitted(self, name: str, task: str, awaited: list[str]) -> dict[str, str]:
+        """Those outputs of `task` that are `awaited` and that the last call, of `name`, emitted."""
+        try:
+            with self._app.test_request_context(method="POST"):
+                return self._emitted.of(self._app, task, awaited)
+        except BaseException as error:
+            raise _FailedError(name, error) from error
+
+
+def _flow(job: dict[str, Any]) -> dict[str, Any]:
+    """Run a workflow of buckets."""
+    tasks = tuple(Task(each["name"], each["function"], None) for each in job["tasks"])
+    workflow = Workflow(job["name"], tasks, None, buckets=job["buckets"])
+    return vars(run_buckets(workflow, bytes_of(job["request"]), _Functions(job)))
+
+
 def _run(job: dict[str, Any]) -> dict[str, Any]:
     if job["machine"] is not None:
         return _decide(job)
-    app = Flask("reference")
-    sys.modules["chiron_io"] = emitted = Emitted()
-    functions: dict[str, Function | Command] = {}
+    if job["buckets"] is not None:
+        return _flow(job)
+    run = _Functions(job)
     inputs: dict[str, str] = {}
     outputs: dict[str, str] = {}
     for task in job["tasks"]:
         name, function = task["name"], task["function"]
         inputs[name] = resolve(_source(task["source"]), job["request"], outputs)
-        try:
-            if function not in functions:
-                functions[function] = _function(**job["handlers"][function])
-            outputs[name] = functions[function](app, inputs[name])
-            with app.test_request_context(method="POST"):
-                outputs |= emitted.of(app, name, task["emits"])
-        except BaseException as error:  # sys.exit() in a handler is that function's failure
-            return {"function": function, "message": f"{type(error).__name__}: {error}"}
+        outputs[name] = run(function, inputs[name])
+        outputs |= run.emitted(function, name, task["emits"])
     output = resolve(_source(job["output"]), job["request"], outputs)
     return {"output": output, "inputs": inputs, "outputs": outputs}
 
@@ -246,6 +282,8 @@ def main() -> None:
     os.dup2(2, 1)
     try:
         found = _run(json.load(sys.stdin))
+    except _FailedError as error:
+        found = error.found
     except ChironError as error:
         found = {"code": error.code, "message": error.message}
     json.dump(found, answer)

@@ -1,0 +1,41 @@
+"""What buckets look at in the contents of objects: the items of a list, a field, nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+Content = str | bytes | bytearray | memoryview
+
+_LIST = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_VALUE = msgspec.json.Decoder().decode
+#: What a function gives that gives no object.
+_NOTHING = (b"", b"null")
+
+
+def items_of(content: Content) -> Sequence[bytes] | None:
+    """The texts of a JSON list's items, as they stand there; None where it is no list."""
+    try:
+        return list(map(bytes, _LIST(content)))
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+
+
+def field_of(content: Content, name: str) -> str:
+    """A field of a JSON object: a string as it is, else its text; empty where there is none."""
+    try:
+        found = bytes(_OBJECT(content)[name])
+        value: Any = _VALUE(found)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError, KeyError):
+        return ""
+    return value if isinstance(value, str) else found.decode()
+
+
+def is_nothing(content: Content) -> bool:
+    """Whether there is no object: an empty text, or JSON's null."""
+    if len(content) > len(_NOTHING[-1]):
+        return False
+    return (content.encode() if isinstance(content, str) else bytes(content)) in _NOTHING

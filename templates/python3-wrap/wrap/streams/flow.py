@@ -1,0 +1,269 @@
+"""What fires in a workflow of buckets: objects and ends go in, runs of functions come out.
+
+A pure state machine, as an engine is for one execution; but this one does not end. A wrap performs
+what it says with a clock and threads, the reference executor one after another and without them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from .triggers import TRIGGERS, Batch, Item, Number, StreamTrigger, Value
+
+Task = TypeVar("Task", bound=Hashable)
+
+
+class Values(Protocol[Value]):
+    """What has to be known of the objects, which stay what they are."""
+
+    def size(self, value: Value) -> int:
+        """Its bytes."""
+
+    def field(self, value: Value, name: str) -> str:
+        """A field of a JSON object, as a text; empty where there is none."""
+
+    def items(self, value: Value) -> Sequence[Value]:
+        """Those of a JSON list; what is none is the only one."""
+
+
+class Firing(NamedTuple, Generic[Task, Value]):
+    """A run of a function: on the one object of `items`, or on the list of them.
+
+    What it gives has its `number`, also where it is run again.
+    """
+
+    number: Number
+    task: Task
+    items: Sequence[Item[Value]]
+    single: bool
+    session: Number
+    due_s: float
+    bucket: str
+
+
+class _Bucket(Generic[Task, Value]):
+    """A declared bucket, and what its functions give to in the end."""
+
+    def __init__(self, name: str, declared: Mapping[str, Any], place: int) -> None:
+        self.name = name
+        self.place = place
+        self.trigger: StreamTrigger[Value] = TRIGGERS[declared["trigger"]](**declared["options"])
+        self.trigger.rerun_after_s = declared.get("rerun_after_s", math.inf)
+        self.starts: Sequence[Task] = declared["starts"]
+        self.attempts: int = declared["attempts"]
+        self.name_from: str = declared.get("name_from", "")
+        self.group_from: str = declared.get("group_from", "")
+        #: The tasks of whose end a session's objects here may wait.
+        self.upstream = set[Task]()
+
+
+class _Run(Generic[Task, Value]):
+    """A firing that has not ended: how often it has begun, and how many of these still run."""
+
+    def __init__(self, firing: Firing[Task, Value], attempts: int) -> None:
+        self.firing = firing
+        self.left = attempts - 1
+        self.running = 1
+
+
+class Flow(Generic[Task, Value]):
+    """The buckets of a workflow, and the runs that have fired and not ended.
+
+    Parameters
+    ----------
+    declared
+        ``entry``: the buckets that events go to. ``gives``: task -> pairs of a bucket and whether
+        each item of a list is an object there. ``buckets``: name -> ``trigger`` and its
+        ``options``, the tasks that it ``starts``, ``attempts``; each bucket after those whose
+        tasks give to it. ``workflow.buckets`` makes it of a document.
+    """
+
+    def __init__(self, declared: Mapping[str, Any], values: Values[Value]) -> None:
+        self._values = values
+        self._entry: Sequence[str] = declared["entry"]
+        self._gives: Mapping[Task, Sequence[tuple[str, bool]]] = declared["gives"]
+        self._buckets: dict[str, _Bucket[Task, Value]] = {
+            name: _Bucket(name, bucket, place)
+            for place, (name, bucket) in enumerate(declared["buckets"].items())
+        }
+        self._runs: dict[Number, _Run[Task, Value]] = {}
+        self._running_size = 0
+        self._find_upstream()
+        self._waiting = [each for each in self._buckets.values() if each.trigger.waits_for_end]
+        self._live: dict[Number, Counter[Task]] = {}
+
+    def _find_upstream(self) -> None:
+        """Each bucket comes after those whose functions give to it."""
+        before: dict[Task, set[Task]] = {}
+        for bucket in self._buckets.values():
+            for task, gives in self._gives.items():
+                if any(name == bucket.name for name, _ in gives):
+                    bucket.upstream |= {task} | before.get(task, set())
+            if bucket.trigger.keeps_session:
+                for task in bucket.starts:
+                    before.setdefault(task, set()).update(bucket.upstream)
+
+    @property
+    def due_s(self) -> float:
+        """When `passed` is to be asked next; infinite where it need not be."""
+        triggers = [bucket.trigger for bucket in self._buckets.values()]
+        return min(min(each.due_s, each.rerun_due_s) for each in triggers)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the objects that wait, or that runs have."""
+        waiting = sum(bucket.trigger.size for bucket in self._buckets.values())
+        return waiting + self._running_size
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs."""
+        return not self._runs
+
+    def answers(self, task: Task) -> bool:
+        """Whether no bucket takes what a task gives."""
+        return not self._gives.get(task)
+
+    def take(self, number: int, events: Sequence[Value], now_s: float) -> list[Firing[Task, Value]]:
+        """Take in the events of a request, which is a session; what fires."""
+        fired = list[Firing[Task, Value]]()
+        session = (number,)
+        for place, value in enumerate(events):
+            for name in self._entry:
+                self._put(self._buckets[name], (number, place), value, session, "", now_s, fired)
+        self._end_sources(session, now_s, fired)
+        return fired
+
+    def ended(self, number: Number, value: Value | None, now_s: float) -> list[Firing[Task, Value]]:
+        """Take in what a run has given, which may be nothing; what fires.
+
+        Of a firing that runs twice the first end counts.
+        """
+        fired = list[Firing[Task, Value]]()
+        run = self._runs.pop(number, None)
+        if run is None:
+            return fired
+        firing = run.firing
+        self._running_size -= _size(firing)
+        if value is not None:
+            self._give(firing, value, now_s, fired)
+        if self._waiting:
+            live = self._live[firing.session]
+            live[firing.task] -= 1
+            if not live[firing.task]:
+                del live[firing.task]
+                self._end_sources(firing.session, now_s, fired)
+        return fired
+
+    def failed(self, number: Number, now_s: float) -> list[Firing[Task, Value]]:
+        """A run has failed: it fires again, if it may; else it is given up, and gives nothing."""
+        run = self._runs.get(number)
+        if run is None:
+            return []
+        run.running -= 1
+        if run.left:
+            return [self._again(run, now_s)]
+        return self.ended(number, None, now_s) if not run.running else []
+
+    def runs(self, number: Number) -> bool:
+        """Whether that firing has not ended."""
+        return number in self._runs
+
+    def passed(self, now_s: float) -> list[Firing[Task, Value]]:
+        """What fires because a time has passed, and what runs for too long and is run again."""
+        fired = list[Firing[Task, Value]]()
+        for bucket in self._buckets.values():
+            self._fire(bucket, bucket.trigger.on_time(now_s), now_s, fired)
+            for number in bucket.trigger.due_for_rerun(now_s):
+                run = self._runs.get(number)
+                if run is not None and run.left:
+                    fired.append(self._again(run, now_s))
+        return fired
+
+    def drain(self, now_s: float) -> list[Firing[Task, Value]]:
+        """What waits for a time or for more fires: of the first bucket that has something."""
+        fired = list[Firing[Task, Value]]()
+        for bucket in self._buckets.values():
+            self._fire(bucket, bucket.trigger.drain(now_s), now_s, fired)
+            if fired:
+                break
+        return fired
+
+    def _put(
+        self,
+        bucket: _Bucket[Task, Value],
+        number: Number,
+        value: Value,
+        session: Number,
+        giver: str,
+        now_s: float,
+        fired: list[Firing[Task, Value]],
+    ) -> None:
+        values = self._values
+        name = values.field(value, bucket.name_from) if bucket.name_from else giver
+        group = values.field(value, bucket.group_from) if bucket.group_from else ""
+        item = Item(number, value, session, name, group, values.size(value))
+        batches = bucket.trigger.on_object(item, now_s)
+        if batches:
+            self._fire(bucket, batches, now_s, fired)
+
+    def _fire(
+        self,
+        bucket: _Bucket[Task, Value],
+        batches: Sequence[Batch[Value]],
+        now_s: float,
+        fired: list[Firing[Task, Value]],
+    ) -> None:
+        trigger = bucket.trigger
+        for items, due_s in batches:
+            number = (*items[0].number, bucket.place)
+            session = items[0].session if trigger.keeps_session else number
+            for place, task in enumerate(bucket.starts):
+                firing = Firing(
+                    (*number, place), task, items, trigger.single, session, due_s, bucket.name
+                )
+                self._runs[firing.number] = _Run(firing, bucket.attempts)
+                self._running_size += _size(firing)
+                if self._waiting:
+                    self._live.setdefault(session, Counter())[task] += 1
+                self._note_start(firing, now_s)
+                fired.append(firing)
+
+    def _note_start(self, firing: Firing[Task, Value], now_s: float) -> None:
+        for name, _ in self._gives.get(firing.task, ()):
+            self._buckets[name].trigger.on_source_started(firing.number, now_s)
+
+    def _again(self, run: _Run[Task, Value], now_s: float) -> Firing[Task, Value]:
+        run.left -= 1
+        run.running += 1
+        self._note_start(run.firing, now_s)
+        return run.firing
+
+    def _give(
+        self,
+        firing: Firing[Task, Value],
+        value: Value,
+        now_s: float,
+        fired: list[Firing[Task, Value]],
+    ) -> None:
+        for name, each in self._gives.get(firing.task, ()):
+            bucket, giver = self._buckets[name], str(firing.task)
+            for place, own in enumerate(self._values.items(value) if each else (value,)):
+                number = (*firing.number, place)
+                self._put(bucket, number, own, firing.session, giver, now_s, fired)
+
+    def _end_sources(self, session: Number, now_s: float, fired: list[Firing[Task, Value]]) -> None:
+        """Tell buckets, one after those that give to it, that nothing more of a session comes."""
+        for bucket in self._waiting:
+            if bucket.upstream.isdisjoint(self._live.get(session, ())):
+                found = bucket.trigger.on_sources_ended(session, now_s)
+                self._fire(bucket, found, now_s, fired)
+        if not self._live.get(session):
+            self._live.pop(session, None)
+
+
+def _size(firing: Firing[Any, Any]) -> int:
+    return sum(item.size for item in firing.items)

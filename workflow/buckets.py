@@ -1,0 +1,297 @@
+"""Workflows written as buckets: what comes is held there until a trigger fires functions with it.
+
+``{"entry": bucket, "buckets": {name: {"trigger": ..., "functions": [...]}}, "functions": {name:
+{"gives": bucket}}}``; docs/forms.md has all fields.
+
+References
+----------
+Pheromone (NSDI'23), §III: buckets, and the triggers of Table I.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from workflow.errors import ChironError, Faults
+from workflow.fields import Fields, typed
+from workflow.model import Source, Task, Workflow
+from workflow.names import (
+    TASK_NAME_LIMIT,
+    FunctionNames,
+    check_distinct,
+    check_task_name,
+    shown,
+    workflow_name,
+)
+
+#: How often a function is started, in all, with what has fired, where nothing is said.
+_ATTEMPTS, _MOST_ATTEMPTS = 2, 10
+_MOST_OBJECTS = 1_000_000
+_DAY_MS = 86_400_000.0
+_EACH = "each"
+_COMMON = "trigger function functions attempts rerun_after_ms"
+
+#: A bucket, and whether each item of a list is an object there.
+Given = tuple[str, bool]
+#: Reads a trigger's options of the fields of its bucket; `givers` are the functions that give to
+#: it, and None where events do.
+_Read = Callable[[Fields, tuple[str | None, ...]], dict[str, Any]]
+
+
+def is_buckets(document: Mapping[str, Any]) -> bool:
+    """Whether `document` is of this form."""
+    return "buckets" in document
+
+
+def parse_buckets(
+    document: dict[str, Any], default_name: str, names: FunctionNames | None = None
+) -> Workflow:
+    """The workflow that a document of buckets defines; `names` says which functions there are.
+
+    Its tasks are the functions, each after those whose outputs its buckets get, as if it ran once:
+    that is what is planned and predicted. ``Workflow.buckets`` is what happens.
+
+    Raises all faults, each with its path: ``unknown-field``, ``bad-field``, ``missing-field``,
+    ``unknown-bucket``, ``unknown-function``, ``unreachable``, ``cycle``, ``bad-name``,
+    ``alike-names``.
+
+    Examples
+    --------
+    >>> count = {"trigger": "by-time", "window_ms": 1000, "function": "count"}
+    >>> parse_buckets({"entry": "clicks", "buckets": {"clicks": count}}, "demo").buckets["entry"]
+    ['clicks']
+    """
+    return _Reader(document, names or FunctionNames({})).workflow(default_name)
+
+
+class _Reader:
+    def __init__(self, document: dict[str, Any], names: FunctionNames) -> None:
+        self._faults = Faults()
+        self._whole = Fields(document, (), self._faults, "name comment entry buckets functions")
+        self._names = names
+        self._buckets = self._whole.inner("buckets")
+        self._functions = self._whole.inner("functions")
+        self._starts: dict[str, list[str]] = {}
+        self._gives: dict[str, list[Given]] = {}
+
+    def workflow(self, default_name: str) -> Workflow:
+        """The workflow, or all that is wrong with it."""
+        if not self._buckets.names:
+            message = 'buckets has to be an object of at least one "bucket": {"trigger": ...}'
+            raise ChironError("bad-field", message, path="buckets")
+        faults, name = self._faults, default_name
+        with faults.noting():
+            name = workflow_name(self._whole.whole.get("name", default_name), "name")
+        for bucket in self._buckets.names:
+            self._starts[bucket] = []
+            with faults.noting():
+                self._starts[bucket] = _texts(self._bucket(bucket), "function", "functions")
+        tasks = list(dict.fromkeys(t for starts in self._starts.values() for t in starts))
+        functions = dict(self._functions.each(lambda task: self._function(task, tasks)))
+        for task in tasks:
+            if task not in functions:
+                with faults.noting():
+                    functions[task] = self._name(task, task, f"buckets of {task}")
+        entry = list[str]()
+        with faults.noting():
+            entry = self._known(_texts(self._whole, "entry"), "entry")
+        with faults.noting():
+            check_distinct(tasks, "functions")
+        with faults.noting():
+            self._names.check()
+        faults.raise_all()
+        return self._put_together(name, functions, tasks, entry)
+
+    def _put_together(
+        self, name: str, functions: Mapping[str, str], tasks: list[str], entry: list[str]
+    ) -> Workflow:
+        givers: dict[str, list[str]] = {bucket: [] for bucket in self._starts}
+        for task, gives in self._gives.items():
+            for bucket, _ in gives:
+                givers[bucket].append(task)
+        sources: dict[str, dict[str, None]] = {task: {} for task in tasks}
+        for bucket, starts in self._starts.items():
+            for task in starts:
+                sources[task].update(dict.fromkeys(givers[bucket]))
+        last = [task for task in tasks if not self._gives.get(task)]
+        found = Workflow(
+            name=name,
+            tasks=tuple(Task(task, functions[task], _source(sources[task])) for task in tasks),
+            output=_source(last),
+        )
+        declared: dict[str, dict[str, Any]] = {}
+        levels = {
+            bucket: max((found.stage_of(task) + 1 for task in givers[bucket]), default=0)
+            for bucket in self._starts
+        }
+        for bucket in sorted(levels, key=levels.__getitem__):
+            with self._faults.noting():
+                outside = (None,) * (bucket in entry)
+                declared[bucket] = self._declared(bucket, (*outside, *givers[bucket]))
+        self._faults.raise_all()
+        buckets = {"entry": entry, "gives": self._gives, "buckets": declared}
+        return Workflow(found.name, found.tasks, found.output, buckets=buckets)
+
+    def _bucket(self, name: str) -> Fields:
+        place = ("buckets", name)
+        trigger = Fields(self._buckets.whole[name], place, self._faults).word("trigger", *_READERS)
+        known = f"{_COMMON} {_READERS[trigger][0]}"
+        return Fields(self._buckets.whole[name], place, self._faults, known)
+
+    def _function(self, task: str, started: list[str]) -> tuple[str, str]:
+        """The task, and its function's name; notes what it gives to."""
+        path = self._functions.at(task)
+        fields = self._functions.inner(task, "function gives")
+        gives = fields.whole.get("gives", [])
+        self._gives[task] = []
+        for each in gives if isinstance(gives, list) else [gives]:
+            self._gives[task] += self._given(each, fields.at("gives"))
+        if task not in started:
+            message = f"no bucket starts {shown(task)}: name it in one, or leave it out"
+            raise ChironError("unreachable", message, path=path, functions=[task])
+        given = fields.text("function") if "function" in fields else task
+        return task, self._name(task, given, path)
+
+    def _given(self, each: Any, path: str) -> list[Given]:
+        if isinstance(each, dict) and list(each) == [_EACH]:
+            several = each[_EACH] if isinstance(each[_EACH], list) else [each[_EACH]]
+            return [(name, True) for name in self._known(several, path)]
+        return [(name, False) for name in self._known([each], path)]
+
+    def _name(self, task: str, given: str, path: str) -> str:
+        check_task_name(task, path, TASK_NAME_LIMIT)
+        return self._names.function(given, path)
+
+    def _known(self, buckets: Iterable[Any], path: str) -> list[str]:
+        found = list[str]()
+        for bucket in buckets:
+            if not isinstance(bucket, str):
+                message = 'a bucket is named by a text, or by {"each": "bucket"} what gives a list'
+                raise ChironError("bad-field", message, path=path)
+            if bucket not in self._starts:
+                message = f"there is no bucket {shown(bucket)}: there are {', '.join(self._starts)}"
+                raise ChironError("unknown-bucket", message, path=path)
+            found.append(bucket)
+        return found
+
+    def _declared(self, bucket: str, givers: tuple[str | None, ...]) -> dict[str, Any]:
+        fields = Fields(self._buckets.whole[bucket], ("buckets", bucket), self._faults)
+        if not givers:
+            message = f"nothing comes to bucket {shown(bucket)}: no function gives to it, nor entry"
+            raise ChironError("unreachable", message, path=fields.path)
+        trigger = fields.text("trigger")
+        declared = {
+            "trigger": trigger,
+            "options": _READERS[trigger][1](fields, givers),
+            "starts": self._starts[bucket],
+            "attempts": _count(fields, "attempts", _MOST_ATTEMPTS, _ATTEMPTS),
+        }
+        for field in ("name_from", "group_from"):
+            if field in fields:
+                declared[field] = fields.text(field)
+        if "rerun_after_ms" in fields:
+            declared["rerun_after_s"] = _seconds(fields, "rerun_after_ms")
+        return declared
+
+
+def _texts(fields: Fields, one: str, several: str | None = None) -> list[str]:
+    """What is one text or a list of them, each once."""
+    field = several if several is not None and several in fields else one
+    if several is not None and one in fields and several in fields:
+        raise ChironError("bad-field", f"there is {one} too: keep one", path=fields.at(several))
+    if field not in fields:
+        raise ChironError("missing-field", f"{field} is missing", path=fields.at(field))
+    given = fields.whole[field]
+    found = fields.required_items(field) if isinstance(given, list) else [fields.text(field)]
+    texts = [typed(each, str, (*fields.place, field, n)) for n, each in enumerate(found)]
+    if len(set(texts)) < len(texts):
+        raise ChironError("bad-field", f"{field} has one name twice", path=fields.at(field))
+    return texts
+
+
+def _count(fields: Fields, field: str, most: int, default: int | None = None) -> int:
+    """A whole number from 1 on, which has to be there without a `default`."""
+    if field not in fields and default is not None:
+        return default
+    if field not in fields:
+        raise ChironError("missing-field", f"{field} is missing", path=fields.at(field))
+    found = fields.whole[field]
+    if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= most:
+        message = f"{field} has to be a whole number from 1 to {most}"
+        raise ChironError("bad-field", message, path=fields.at(field))
+    return found
+
+
+def _seconds(fields: Fields, field: str) -> float:
+    """Milliseconds above 0 that have to be there, in seconds."""
+    if field not in fields:
+        raise ChironError("missing-field", f"{field} is missing", path=fields.at(field))
+    found: float = typed(fields.whole[field], float, (*fields.place, field))
+    if not 0 < found <= _DAY_MS:
+        message = f"{field} has to be above 0 and at most {_DAY_MS:.0f}, which is a day"
+        raise ChironError("bad-field", message, path=fields.at(field))
+    return found / 1000
+
+
+def _nothing(_fields: Fields, _givers: tuple[str | None, ...]) -> dict[str, Any]:
+    return {}
+
+
+def _names(fields: Fields, givers: tuple[str | None, ...]) -> dict[str, Any]:
+    """The names of objects: fields of theirs, or the functions that give them."""
+    if "name_from" in fields:
+        return {"names": _texts(fields, "names")}
+    known = [giver for giver in givers if giver is not None]
+    if len(known) < len(givers):
+        message = "events have no names: say with name_from which of their fields has it"
+        raise ChironError("missing-field", message, path=fields.at("name_from"))
+    return {"names": _texts(fields, "names") if "names" in fields else known}
+
+
+def _names_given(fields: Fields, givers: tuple[str | None, ...]) -> dict[str, Any]:
+    options = _names(fields, givers)
+    for name in options["names"] if "name_from" not in fields else ():
+        if name not in givers:
+            message = f"{shown(name)} gives nothing to it: without name_from, names are functions"
+            raise ChironError(
+                "unknown-function", message, path=fields.at("names"), functions=[name]
+            )
+    return options
+
+
+def _batch(fields: Fields, _givers: tuple[str | None, ...]) -> dict[str, Any]:
+    options: dict[str, Any] = {"size": _count(fields, "size", _MOST_OBJECTS)}
+    return options | ({"wait_s": _seconds(fields, "wait_ms")} if "wait_ms" in fields else {})
+
+
+def _window(fields: Fields, _givers: tuple[str | None, ...]) -> dict[str, Any]:
+    return {"window_s": _seconds(fields, "window_ms")}
+
+
+def _redundant(fields: Fields, _givers: tuple[str | None, ...]) -> dict[str, Any]:
+    n = _count(fields, "n", _MOST_OBJECTS)
+    return {"k": _count(fields, "k", n)}
+
+
+def _group(fields: Fields, _givers: tuple[str | None, ...]) -> dict[str, Any]:
+    fields.text("group_from")
+    return {}
+
+
+#: The fields of each trigger beside those of all, and what reads its options.
+_READERS: Mapping[str, tuple[str, _Read]] = {
+    "immediate": ("", _nothing),
+    "by-name": ("names name_from", _names_given),
+    "by-set": ("names name_from", _names_given),
+    "by-batch-size": ("size wait_ms", _batch),
+    "by-time": ("window_ms", _window),
+    "redundant": ("k n", _redundant),
+    "dynamic-join": ("", _nothing),
+    "dynamic-group": ("group_from", _group),
+}
+
+
+def _source(tasks: Iterable[str]) -> Source:
+    names = tuple(tasks)
+    return names if len(names) > 1 else (names or (None,))[0]

@@ -1,0 +1,88 @@
+"""Runs a workflow of buckets on the events of one request, one function at a time, to its end.
+
+What fires is decided as in a wrap, by the same code; but here nothing runs at the same time, and
+no time passes: what waits for one fires when nothing else is left to be run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from workflow.data import resolve, text_of
+from workflow.errors import ChironError
+from workflow.model import Workflow
+from workflow.streams.contents import field_of, is_nothing, items_of
+from workflow.streams.flow import Firing, Flow
+
+#: Runs of functions that one request may lead to.
+_MOST = 200_000
+
+
+@dataclass
+class Flowed:
+    """What came of it: what each run got and gave, by names as NAME#2, and the `output`.
+
+    That is an object which has, for each function whose outputs no bucket takes, the list of them.
+    """
+
+    output: str = ""
+    inputs: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+
+
+class _Texts:
+    def size(self, value: str) -> int:
+        return len(value)
+
+    def field(self, value: str, name: str) -> str:
+        return field_of(value, name)
+
+    def items(self, value: str) -> Sequence[str]:
+        found = items_of(value)
+        return [value] if found is None else [item.decode() for item in found]
+
+
+def run_buckets(workflow: Workflow, request: bytes, run: Callable[[str, str], str]) -> Flowed:
+    """Run the functions that the events in `request` fire; `run` runs one on an input.
+
+    Raises what `run` does, and ``endless`` for more runs than any request should lead to.
+    """
+    values, done = _Texts(), Flowed()
+    flow = Flow[str, str](workflow.buckets or {}, values)
+    ready = deque(flow.take(0, values.items(text_of(request)), 0.0))
+    answers = {task.name: list[str]() for task in workflow.tasks if flow.answers(task.name)}
+    counts = Counter[str]()
+    while ready or (ready := deque(flow.drain(0.0))):
+        firing = ready.popleft()
+        counts[firing.task] += 1
+        if counts.total() > _MOST:
+            raise ChironError("endless", f"more than {_MOST} functions ran for one request")
+        name = f"{firing.task}#{counts[firing.task]}"
+        done.inputs[name] = _input(firing)
+        output = run(workflow.function_of(firing.task), done.inputs[name])
+        done.outputs[name] = output
+        value = None if is_nothing(output) else output
+        if value is not None and firing.task in answers:
+            answers[firing.task].append(value)
+        ready += flow.ended(firing.number, value, 0.0)
+    done.output = _joined(answers)
+    return done
+
+
+def _input(firing: Firing[str, str]) -> str:
+    if firing.single:
+        return firing.items[0].value
+    return _list([item.value for item in firing.items])
+
+
+def _list(texts: Sequence[str]) -> str:
+    outputs = {str(number): text for number, text in enumerate(texts)}
+    return resolve(tuple(outputs), "", outputs)
+
+
+def _joined(answers: dict[str, list[str]]) -> str:
+    fields = (f"{json.dumps(name)}:{_list(texts)}" for name, texts in answers.items())
+    return "{" + ",".join(fields) + "}"
