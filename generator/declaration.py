@@ -30,6 +30,7 @@ class EntryDeclaration:
     states: dict[str, int] = field(default_factory=dict)
     in_stages: bool = False
     emits: dict[str, int] = field(default_factory=dict)
+    buckets: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,8 @@ def declare(
         for task in wrap.tasks
         for name in workflow.emitted.get(task, ())
     }
+    if workflow.buckets is not None:
+        sources = dict.fromkeys(numbers)  # each runs by itself, on what has fired
     if by_client:
         outputs = {name: number for number, (_, name) in emits.items()}
         entry = EntryDeclaration(output=numbers[wrap.tasks[0]], fail=None, emits=outputs)
@@ -154,6 +157,8 @@ def buckets_of(plan: Plan, workflow: Workflow) -> list[Bucket[str]]:
     An output that a task emits is one more task to the runtime: it starts with the one that emits
     it, and ends earlier.
     """
+    if workflow.buckets is not None:
+        return [Bucket((), tuple(workflow.by_name))]
     needs = {
         name: names_in(task.source)
         for task in workflow.tasks
@@ -185,6 +190,7 @@ def _entry(plan: Plan, workflow: Workflow, numbers: Mapping[str, int]) -> EntryD
         output=numbered(workflow.output, numbers),
         fail=(failure.error, failure.cause) if failure else None,
         machine=workflow.machine,
-        states=dict(numbers) if deciding else {},
+        states=dict(numbers) if deciding or workflow.buckets is not None else {},
         in_stages=deciding and plan.trigger == "stage",
+        buckets=workflow.buckets,
     )

@@ -16,6 +16,7 @@ from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.streams.contents import field_of, is_nothing, items_of
 from workflow.streams.flow import Firing, Flow
+from workflow.streams.triggers import Item
 
 #: Runs of functions that one request may lead to.
 _MOST = 200_000
@@ -53,7 +54,7 @@ def run_buckets(workflow: Workflow, request: bytes, run: Callable[[str, str], st
     values, done = _Texts(), Flowed()
     flow = Flow[str, str](workflow.buckets or {}, values)
     ready = deque(flow.take(0, values.items(text_of(request)), 0.0))
-    answers = {task.name: list[str]() for task in workflow.tasks if flow.answers(task.name)}
+    answers = {task.name: list[Item[str]]() for task in workflow.tasks if flow.answers(task.name)}
     counts = Counter[str]()
     while ready or (ready := deque(flow.drain(0.0))):
         firing = ready.popleft()
@@ -66,23 +67,22 @@ def run_buckets(workflow: Workflow, request: bytes, run: Callable[[str, str], st
         done.outputs[name] = output
         value = None if is_nothing(output) else output
         if value is not None and firing.task in answers:
-            answers[firing.task].append(value)
+            answers[firing.task].append(Item(firing.number, value))
         ready += flow.ended(firing.number, value, 0.0)
     done.output = _joined(answers)
     return done
 
 
 def _input(firing: Firing[str, str]) -> str:
-    if firing.single:
-        return firing.items[0].value
-    return _list([item.value for item in firing.items])
+    return firing.items[0].value if firing.single else _listed(firing.items)
 
 
-def _list(texts: Sequence[str]) -> str:
-    outputs = {str(number): text for number, text in enumerate(texts)}
+def _listed(items: Sequence[Item[str]]) -> str:
+    outputs = {str(place): item.value for place, item in enumerate(items)}
     return resolve(tuple(outputs), "", outputs)
 
 
-def _joined(answers: dict[str, list[str]]) -> str:
-    fields = (f"{json.dumps(name)}:{_list(texts)}" for name, texts in answers.items())
+def _joined(answers: dict[str, list[Item[str]]]) -> str:
+    in_order = {name: sorted(items) for name, items in answers.items()}
+    fields = (f"{json.dumps(name)}:{_listed(items)}" for name, items in in_order.items())
     return "{" + ",".join(fields) + "}"

@@ -35,11 +35,14 @@ class Entry:
     machine
         The state machine of a workflow that decides while it runs.
     states
-        The task of each of its Task states.
+        The task of each of its Task states, or of each name in `buckets`.
     in_stages
         Whether what it begins waits until all that runs has ended.
     emits
         By their names, the outputs that the one task of it emits, which its answer has too.
+    buckets
+        What `wrap.streams.flow` goes by, of a workflow whose requests are events; each task is
+        then run by itself, on what has fired.
     """
 
     output: Source
@@ -48,6 +51,7 @@ class Entry:
     states: dict[str, int] = field(default_factory=dict)
     in_stages: bool = False
     emits: dict[str, int] = field(default_factory=dict)
+    buckets: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

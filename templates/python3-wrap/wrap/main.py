@@ -20,6 +20,7 @@ from typing import NoReturn
 from wrap import child, log, memory, sandbox, serving, task
 from wrap.declaration import Wrap
 from wrap.direct import Direct
+from wrap.events import Events
 from wrap.exchange import Exchange
 from wrap.exits import contain
 from wrap.lender import Lender
@@ -138,18 +139,23 @@ def _serve(
     if listener is not None:
         listener.serve(Member(runtime, exchange))
     drain_s = wrap.timeout_s + GRACE_S
+    entry, events = wrap.entry, None
+    if entry is not None and entry.buckets is not None:
+        events = Events(runtime, entry.buckets, entry.states, settings.sink_bytes)
 
     def ending() -> None:
         if listener is not None:
             listener.drain()
 
     def close() -> None:
+        if events is not None:
+            events.close(drain_s)
         if listener is not None:
             listener.close(drain_s)
         spawner.close()
 
     serving.serve(
-        create_app(runtime, listener.address if listener is not None else ""),
+        create_app(runtime, listener.address if listener is not None else "", events),
         sockets,
         lambda: route.threads,
         settings.memory_bytes,

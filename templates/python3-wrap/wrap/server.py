@@ -19,11 +19,13 @@ from wrap import frames, storing
 from wrap.declaration import Entry
 from wrap.engine import Engine, Key, Part, keys
 from wrap.errors import TaskError
+from wrap.events import Events
 from wrap.execution import Execution, Outcome
 from wrap.home import Home
 from wrap.instances import Deciding, Instances
 from wrap.member import engine_of, told
 from wrap.messages import UNWATCHED, Ident, Request, Result, Watch
+from wrap.metrics import PROMETHEUS
 from wrap.objects import JSON, Object
 from wrap.remote import (
     ADDRESS,
@@ -50,14 +52,19 @@ _CALL, _TIMEOUT, _TRACE, _CALL_ID = (
     "HTTP_" + name.upper().replace("-", "_")
     for name in (CALL_HEADER, TIMEOUT_HEADER, TRACE_HEADER, _ID_HEADER)
 )
+#: The header of events that are handled by themselves, and answered when they have been.
+_ALONE = "HTTP_X_CHIRON_ALONE"
 #: The headers of a request that another wrap answers in this one's place.
-_PASSED_ON = ("Content-Type", TRACE_HEADER, _ID_HEADER)
+_PASSED_ON = ("Content-Type", TRACE_HEADER, _ID_HEADER, "X-Chiron-Alone")
 #: Characters of an id that log lines have: of random ones, enough to tell those of a log apart.
 _SHOWN_OF_ID = 8
 
 
-def create_app(runtime: Runtime, address: str = "") -> Flask:
-    """The application of a wrap that is ready to run, and takes calls directly at `address`."""
+def create_app(runtime: Runtime, address: str = "", events: Events | None = None) -> Flask:
+    """The application of a wrap that is ready to run, and takes calls directly at `address`.
+
+    With `events` its requests are those of buckets.
+    """
     app = Flask("wrap")
 
     entry = runtime.wrap.entry
@@ -77,6 +84,12 @@ def create_app(runtime: Runtime, address: str = "") -> Flask:
     @app.get(ADDRESS)
     def direct() -> Response:
         return Response(address, 200 if address else 404)
+
+    if events is not None:
+
+        @app.get("/metrics")
+        def metrics() -> Response:
+            return Response(events.told(), content_type=PROMETHEUS)
 
     @app.post("/_/route")
     def route() -> Response:
@@ -100,7 +113,7 @@ def create_app(runtime: Runtime, address: str = "") -> Flask:
                 raise TaskError("timeout", "no thread was free: add replicas", status=504)
             if runtime.wrap.entry is None and _CALL in request.environ:
                 return _call(runtime, arrived, deadline)
-            return _workflow(runtime, whole, arrived, deadline)
+            return _workflow(runtime, whole, events, arrived, deadline)
         except TaskError as error:
             return _failed(runtime, error, arrived)
         except Exception as error:  # no thread, descriptor or memory could be had
@@ -164,7 +177,9 @@ def _delete_later(runtime: Runtime, store: Store, names: list[str], when: float)
     runtime.loop.call_at(when, delete)
 
 
-def _workflow(runtime: Runtime, whole: Part | None, arrived: float, deadline: float) -> Response:
+def _workflow(
+    runtime: Runtime, whole: Part | None, events: Events | None, arrived: float, deadline: float
+) -> Response:
     entry = runtime.wrap.entry
     if entry is None:
         message = f"this wrap only runs a part of {runtime.wrap.workflow}: call its entry wrap"
@@ -173,6 +188,8 @@ def _workflow(runtime: Runtime, whole: Part | None, arrived: float, deadline: fl
         return _forwarded(runtime, target, deadline)
     body = _bounded(_body(), runtime.most_request)
     given = Object(body, request.headers.get("Content-Type", ""))
+    if events is not None:
+        return _events(runtime, events, given, arrived, deadline)
     called = request.environ.get(_CALL_ID, "")
     ident = Ident(_watch(runtime.trace_key), _mark(called))
     home = None
@@ -187,6 +204,27 @@ def _workflow(runtime: Runtime, whole: Part | None, arrived: float, deadline: fl
         storing.put(runtime.store, ident.number, {None: given}, deadline)
     respond = partial(_answer, runtime, entry, arrived)
     return _execute(runtime, engine, {None: given}, ident, arrived, deadline, respond, home)
+
+
+def _events(
+    runtime: Runtime, events: Events, given: Object, arrived: float, deadline: float
+) -> Response:
+    """Hold events, or handle them by themselves."""
+    watch = _watch(runtime.trace_key)
+    if not watch.traced and _ALONE not in request.environ:
+        return Response(json.dumps({"held": events.take(given)}), 202, content_type=JSON)
+    later = request.environ[LATER]()
+
+    def reply(outcome: Outcome, output: Object) -> None:
+        if isinstance(outcome, TaskError):
+            later(_failed(runtime, outcome, arrived))
+        elif watch.traced:
+            later(_traced(runtime, output, outcome, arrived))
+        else:
+            later(_uncopied([output.view()], JSON))
+
+    events.handle(given, deadline, watch, reply)
+    return Response()
 
 
 def _home(runtime: Runtime, wanted: frozenset[int], ident: Ident, deadline: float) -> Home | None:
@@ -209,10 +247,14 @@ def _answer(
         texts = {name: _text(execution.data[number]) for name, number in entry.emits.items()}
         output = Object(json.dumps({"output": _text(output), "emitted": texts}), JSON)
     if execution.ident.watch.traced:
-        rows = timeline(results, arrived, runtime.mechanism.kind)
-        told = {"output": _text(output), "timeline": rows}
-        return Response(json.dumps(told), content_type=JSON)
+        return _traced(runtime, output, results, arrived)
     return _uncopied([output.view()], output.answer_type())
+
+
+def _traced(runtime: Runtime, output: Object, results: list[Result], arrived: float) -> Response:
+    rows = timeline(results, arrived, runtime.mechanism.kind)
+    told = {"output": _text(output), "timeline": rows}
+    return Response(json.dumps(told), content_type=JSON)
 
 
 def _text(content: Object) -> str:

@@ -46,7 +46,7 @@ def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[
             row["ticks"] = result.ticks
         if result.cpu_probe is not None:
             row["cpu_probe_ms"] = [round(took_s * 1000, 4) for took_s in result.cpu_probe]
-        rows[(result.task,)] = row
+        rows[result.number, result.task] = row
     return sorted(rows.values(), key=lambda row: float(row["start_ms"]))
 
 

@@ -12,8 +12,9 @@ Content = str | bytes | bytearray | memoryview
 _LIST = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _VALUE = msgspec.json.Decoder().decode
-#: What a function gives that gives no object.
+#: What a function gives that gives no object, and how long that is at most.
 _NOTHING = (b"", b"null")
+NOTHING_BYTES = max(map(len, _NOTHING))
 
 
 def items_of(content: Content) -> Sequence[bytes] | None:
@@ -36,6 +37,6 @@ def field_of(content: Content, name: str) -> str:
 
 def is_nothing(content: Content) -> bool:
     """Whether there is no object: an empty text, or JSON's null."""
-    if len(content) > len(_NOTHING[-1]):
+    if len(content) > NOTHING_BYTES:
         return False
     return (content.encode() if isinstance(content, str) else bytes(content)) in _NOTHING

@@ -1,0 +1,75 @@
+"""The events of a workflow of buckets: held until they fire, or handled at once to their end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from wrap.errors import TaskError
+from wrap.execution import Outcome
+from wrap.messages import Watch
+from wrap.metrics import StreamMetrics
+from wrap.objects import Object
+from wrap.runtime import Runtime
+from wrap.stream import Stream
+
+
+class Events:
+    """The buckets of a wrap.
+
+    Parameters
+    ----------
+    declared, numbers
+        As `Stream` has them.
+    most_bytes
+        What objects may take that wait or are worked on.
+    """
+
+    def __init__(
+        self, runtime: Runtime, declared: dict[str, Any], numbers: dict[str, int], most_bytes: int
+    ) -> None:
+        self._runtime = runtime
+        self._declared = declared
+        self._numbers = numbers
+        self._most_bytes = most_bytes
+        self._metrics = StreamMetrics()
+        # The time of day, by which windows go; it does not jump.
+        offset_s = time.time() - time.monotonic()
+        self._stream = Stream(runtime, declared, numbers, offset_s, metrics=self._metrics)
+
+    def take(self, given: Object) -> int:
+        """Hold the events of a request, which may be acknowledged then; how many they are.
+
+        Raises TaskError, ``full``, where there is no room for them.
+        """
+        if self._stream.size + given.size > self._most_bytes:
+            message = f"objects may have {self._most_bytes} bytes here, and do: send it again later"
+            raise TaskError("full", message, status=503)
+        return self._stream.take(given)
+
+    def handle(
+        self, given: Object, deadline: float, watch: Watch, reply: Callable[[Outcome, Object], None]
+    ) -> None:
+        """Run what a request's events fire, in buckets of their own, in which no time passes.
+
+        What waits for one fires when nothing else is left to run. `reply` is called with all
+        results or the first error, and with `Stream.answer`.
+        """
+        stream = Stream(
+            self._runtime, self._declared, self._numbers, deadline=deadline, watch=watch
+        )
+        stream.take(given)
+        stream.drain(lambda: reply(stream.error or stream.results, stream.answer()))
+
+    def close(self, within_s: float) -> None:
+        """Have all that waits fire now; returns when it has ended."""
+        over = threading.Event()
+        self._stream.drain(over.set)
+        if not over.wait(within_s):
+            print(f"objects of {self._stream.size} bytes are lost: functions take too long")
+
+    def told(self) -> str:
+        """The metrics, as Prometheus reads them."""
+        return self._metrics.text(self._stream.size)

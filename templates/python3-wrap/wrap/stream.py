@@ -1,0 +1,271 @@
+"""Buckets with what they hold, and what runs of them: performs what `wrap.streams.flow` says.
+
+Each firing is an execution of one task. Events that are held take no thread: as many as may run at
+once take what has fired, one after another.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+from wrap.data import Data
+from wrap.engine import Engine
+from wrap.errors import TaskError
+from wrap.execution import Execution, Outcome
+from wrap.loop import Timer
+from wrap.messages import UNWATCHED, Ident, Result, Watch
+from wrap.metrics import StreamMetrics
+from wrap.objects import JSON, Object, quoted
+from wrap.runtime import Runtime
+from wrap.streams.contents import NOTHING_BYTES, field_of, is_nothing, items_of
+from wrap.streams.flow import Firing, Flow
+from wrap.streams.triggers import Item
+from wrap.threads import own_run
+from wrap.triggers import MOST_AT_ONCE
+
+#: What an object takes in memory beside its bytes, about.
+_OBJECT_BYTES = 500
+_NUMBERS = count()
+#: Has as `serves` the stream for which a thread takes what has fired.
+_own = threading.local()
+
+
+class _Objects:
+    """What buckets have to know of objects."""
+
+    def size(self, value: Object) -> int:
+        return value.size + _OBJECT_BYTES
+
+    def field(self, value: Object, name: str) -> str:
+        return field_of(value.view(), name)
+
+    def items(self, value: Object) -> Sequence[Object]:
+        found = items_of(value.view())
+        return [value] if found is None else [Object(item, JSON) for item in found]
+
+
+class _Attempt:
+    """One run of a firing, which ends once."""
+
+    def __init__(self, firing: Firing[str, Object]) -> None:
+        self.firing = firing
+        self.over = False
+
+
+class Stream:
+    """Its methods may be called by any thread.
+
+    Parameters
+    ----------
+    declared
+        As `wrap.streams.flow.Flow` has it.
+    numbers
+        The task of each name in it.
+    clock
+        Seconds, by which windows go.
+    offset_s
+        What `clock` is ahead of the monotonic clock; None where no time passes.
+    deadline
+        Until when all has to end, in seconds of the monotonic clock.
+    watch
+        What `results` tell.
+    metrics
+        Where it is counted what becomes of events.
+
+    Attributes
+    ----------
+    results
+        Of all runs, where they are watched.
+    error
+        The first one of a firing that has been given up.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        declared: dict[str, Any],
+        numbers: dict[str, int],
+        offset_s: float | None = None,
+        deadline: float = math.inf,
+        watch: Watch = UNWATCHED,
+        metrics: StreamMetrics | None = None,
+    ) -> None:
+        self.results: list[Result] = []
+        self.error: TaskError | None = None
+        self._runtime = runtime
+        self._numbers = numbers
+        self._offset_s = offset_s
+        self._deadline = deadline
+        self._watch = watch
+        self._metrics = metrics
+        self._objects = _Objects()
+        self._flow = Flow[str, Object](declared, self._objects)
+        self._lock = threading.Lock()
+        self._ready = deque[Firing[str, Object]]()
+        #: Executions that run, and threads that are about to take what has fired.
+        self._running = self._coming = 0
+        self._answers: dict[str, list[Item[Object]]] = {
+            task: [] for task in numbers if offset_s is None and self._flow.answers(task)
+        }
+        self._then: Callable[[], None] | None = None
+        self._timer: Timer | None = None
+        self._due = math.inf
+
+    @property
+    def size(self) -> int:
+        """Bytes of the objects that wait or are worked on."""
+        with self._lock:
+            return self._flow.size
+
+    def take(self, given: Object) -> int:
+        """Hold events: the items of a JSON list, or what is none as one; how many they are."""
+        events = self._objects.items(given)
+        with self._lock:
+            self._fires(self._flow.take(next(_NUMBERS), events, self._now()))
+        if self._metrics is not None:
+            self._metrics.took(len(events))
+        self._have_worked()
+        return len(events)
+
+    def drain(self, then: Callable[[], None]) -> None:
+        """Have all that waits fire as soon as nothing runs; call `then` when nothing is left."""
+        with self._lock:
+            self._then = then
+        self._go_on()
+
+    def answer(self) -> Object:
+        """What no bucket takes, where no time passes: an object with a list for each function."""
+        fields = []
+        for name, items in self._answers.items():
+            listed = _listed(sorted(items, key=lambda item: item.number))
+            fields.append(f"{quoted(name)}:{listed.text()}")
+        return Object("{" + ",".join(fields) + "}", JSON)
+
+    def _now(self) -> float:
+        return 0.0 if self._offset_s is None else time.monotonic() + self._offset_s
+
+    def _fires(self, fired: Sequence[Firing[str, Object]]) -> None:
+        """Have what has fired run, and be woken for what is due next; with the lock."""
+        self._ready.extend(fired)
+        if self._offset_s is None:
+            return
+        due = self._flow.due_s
+        if due < self._due:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._due = due
+            self._timer = self._runtime.loop.call_at(due - self._offset_s, self._passed)
+
+    def _passed(self) -> None:
+        with self._lock:
+            self._due, self._timer = math.inf, None
+            self._fires(self._flow.passed(self._now()))
+        self._have_worked()
+
+    def _have_worked(self) -> None:
+        """Have threads take what is ready; one that does that already goes on itself."""
+        own = getattr(_own, "serves", None) is self
+        with self._lock:
+            room = min(len(self._ready), MOST_AT_ONCE - self._running) - self._coming
+            new = max(0, room - own)
+            self._coming += new
+        for _ in range(new):
+            self._runtime.threads.start(self._work)
+
+    def _work(self) -> None:
+        _own.serves = self
+        try:
+            with self._lock:
+                self._coming -= 1
+            while (attempt := self._next()) is not None:
+                self._run(attempt)
+        finally:
+            _own.serves = None
+
+    def _next(self) -> _Attempt | None:
+        with self._lock:
+            if not self._ready or self._running >= MOST_AT_ONCE:
+                return None
+            self._running += 1
+            return _Attempt(self._ready.popleft())
+
+    def _run(self, attempt: _Attempt) -> None:
+        firing, runtime = attempt.firing, self._runtime
+        try:
+            task = self._numbers[firing.task]
+            given = firing.items[0].value if firing.single else _listed(firing.items)
+            part = runtime.wrap.part_of((task,), frozenset((task,)))
+            deadline = min(self._deadline, time.monotonic() + runtime.wrap.timeout_s)
+            reply = partial(self._reply, attempt)
+            ident = Ident(self._watch)
+            Execution(runtime, Engine(part), {None: given}, ident, deadline, reply).start(own_run())
+        except TaskError as error:
+            self._ended(attempt, error)
+        except BaseException as error:  # its thread is given up, say
+            self._ended(attempt, TaskError("wrap-failed", f"{type(error).__name__}: {error}"))
+            raise
+
+    def _reply(self, attempt: _Attempt, _: Execution, outcome: Outcome) -> None:
+        self._ended(attempt, outcome)
+
+    def _ended(self, attempt: _Attempt, outcome: Outcome) -> None:
+        firing, number = attempt.firing, attempt.firing.number
+        with self._lock:
+            if attempt.over:
+                return
+            attempt.over = True
+            self._running -= 1
+            now_s = self._now()
+            if isinstance(outcome, TaskError):
+                self._fires(self._flow.failed(number, now_s))
+                given_up = not self._flow.runs(number)
+                if given_up:
+                    self.error = self.error or outcome
+            else:
+                if self._watch.traced:
+                    self.results += outcome
+                self._took(firing, outcome[0].output, now_s)
+        if isinstance(outcome, TaskError):
+            what = "it is given up" if given_up else "another run of it goes on"
+            print(f"bucket {firing.bucket}: {firing.task}: {outcome.code}: {outcome}: {what}")
+        if self._metrics is not None:
+            if isinstance(outcome, TaskError):
+                self._metrics.failed(firing.bucket)
+            else:
+                self._metrics.ended(firing.bucket, now_s - firing.due_s)
+        self._go_on()
+
+    def _took(self, firing: Firing[str, Object], output: Object | None, now_s: float) -> None:
+        """Take in what a run has given; with the lock."""
+        value = output
+        if output is not None and output.size <= NOTHING_BYTES and is_nothing(output.view()):
+            value = None
+        is_first = self._flow.runs(firing.number)
+        if value is not None and is_first and firing.task in self._answers:
+            self._answers[firing.task].append(Item(firing.number, value))
+        self._fires(self._flow.ended(firing.number, value, now_s))
+
+    def _go_on(self) -> None:
+        """Run what is ready; fire what waits, where all is to end and nothing runs."""
+        then = None
+        with self._lock:
+            if self._then is not None and self._flow.idle:
+                self._fires(self._flow.drain(self._now()))
+                if self._flow.idle:
+                    then, self._then = self._then, None
+        if then is not None:
+            then()
+        else:
+            self._have_worked()
+
+
+def _listed(items: Sequence[Item[Object]]) -> Object:
+    """The JSON list of objects. Raises TaskError, ``not-text``, where one is no text."""
+    return Data(dict(enumerate(item.value for item in items))).resolve([*range(len(items))])

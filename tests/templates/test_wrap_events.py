@@ -1,0 +1,175 @@
+"""A wrap of buckets holds events, runs what they fire, and says what became of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workflow.buckets import parse_buckets
+
+#: Appends what it gets to a file, and returns it; null where the text has "drop".
+NOTE = """
+from pathlib import Path
+
+def handle(req):
+    with Path("{file}").open("a") as file:
+        file.write(req + "\\n")
+    return "null" if "drop" in req else req
+"""
+FLAKY = """
+from pathlib import Path
+
+def handle(req):
+    runs = Path("{file}")
+    runs.open("a").write("run\\n")
+    if runs.read_text().count("run") < {fails} + 1:
+        raise ValueError("not yet")
+    return req
+"""
+
+
+@pytest.fixture
+def compose(wrap_image: Callable[..., Path]) -> Callable[..., Path]:
+    """An image of the workflow that a document of buckets defines."""
+
+    def compose(document: dict[str, Any], handlers: dict[str, str], **others: Any) -> Path:
+        workflow = parse_buckets(document, "test")
+        numbers = {task.name: number for number, task in enumerate(workflow.tasks)}
+        entry = {"output": None, "states": numbers, "buckets": workflow.buckets}
+        tasks = {numbers[task.name]: task.function for task in workflow.tasks}
+        return wrap_image(handlers, tasks=tasks, entry=entry, **others)
+
+    return compose
+
+
+def window(trigger: dict[str, Any], function: str = "last", **fields: Any) -> dict[str, Any]:
+    """Events go through `first` to a bucket, of which a function gets what fires."""
+    return {
+        "entry": "events",
+        "buckets": {
+            "events": {"trigger": "immediate", "function": "first", **fields},
+            "held": {**trigger, "function": function},
+        },
+        "functions": {"first": {"gives": "held"}},
+    }
+
+
+def noting(path: Path) -> str:
+    return NOTE.format(file=path)
+
+
+def lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def metric(server: Any, name: str) -> float:
+    text = server.request("GET", "/metrics").text
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    return float(values.get(name, 0))
+
+
+def test_events_are_acknowledged_and_their_window_fires_once(compose, start, tmp_path, eventually):
+    first, last = tmp_path / "first", tmp_path / "last"
+    image = compose(
+        window({"trigger": "by-time", "window_ms": 300}),
+        {"first": noting(first), "last": noting(last)},
+    )
+    server = start(image)
+    answer = server.request(body='[1, "drop", {"n": 2}]')
+    assert (answer.status, answer.json) == (202, {"held": 3})
+    assert eventually(lambda: lines(last))
+    for n in range(3, 6):
+        assert server.request(body=str(n)).json == {"held": 1}
+    events = [1, {"n": 2}, 3, 4, 5]
+    assert eventually(lambda: sum(map(len, lines(last))) == len(events))
+    found = [item for batch in lines(last) for item in batch]
+    assert sorted(found, key=str) == sorted(events, key=str)
+    assert metric(server, "chiron_events_total") == 6
+    fired = metric(server, 'chiron_firings_total{bucket="held"}')
+    assert fired == len(lines(last)) >= 2
+    assert metric(server, "chiron_held_bytes") == 0
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_functions_run_in_further_processes_too(compose, start, tmp_path, eventually, mechanism):
+    last = tmp_path / "last"
+    handlers = {"first": "def handle(req):\n    return req\n", "last": noting(last)}
+    document = window({"trigger": "by-batch-size", "size": 50})
+    image = compose(document, handlers, processes=[[0], [1]], mechanism=mechanism)
+    server = start(image)
+    assert server.request(body=json.dumps([*range(100)])).status == 202
+    assert eventually(lambda: sum(map(len, lines(last))) == 100)
+    assert sorted(item for batch in lines(last) for item in batch) == [*range(100)]
+
+
+def test_what_is_held_fires_when_the_wrap_is_told_to_end(compose, start, tmp_path):
+    last = tmp_path / "last"
+    image = compose(
+        window({"trigger": "by-batch-size", "size": 1000}),
+        {"first": "def handle(req):\n    return req\n", "last": noting(last)},
+    )
+    server = start(image)
+    assert server.request(body="[1, 2, 3]").status == 202
+    assert server.terminate() == 0
+    assert [sorted(batch) for batch in lines(last)] == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize(("fails", "comes"), [(0, True), (1, True), (2, False)])
+def test_what_fails_is_run_again_up_to_its_attempts(
+    compose, start, tmp_path, eventually, fails, comes
+):
+    last = tmp_path / "last"
+    flaky = FLAKY.format(file=tmp_path / "runs", fails=fails)
+    image = compose(
+        window({"trigger": "immediate"}, attempts=2), {"first": flaky, "last": noting(last)}
+    )
+    server = start(image)
+    assert server.request(body="7").status == 202
+    name = 'chiron_firing_failures_total{bucket="events"}'
+    assert eventually(lambda: metric(server, name) == fails and lines(last) == [7] * comes)
+    assert "ValueError: not yet" in server.log.read_text() or not fails
+
+
+def test_a_request_can_have_buckets_of_its_own_and_what_comes_of_them(compose, start, tmp_path):
+    image = compose(
+        window({"trigger": "by-time", "window_ms": 3_600_000}),
+        {"first": noting(tmp_path / "first"), "last": noting(tmp_path / "last")},
+        timeout_s=10.0,
+    )
+    server = start(image, chiron_trace_key="k")
+    assert server.request(body="[0]").status == 202
+    answer = server.request(body='[3, 1, "drop", 2]', X_Chiron_Alone="1")
+    assert (answer.status, answer.json) == (200, {"last": [[3, 1, 2]]})
+    traced = server.request(body="[5, 6]", X_Chiron_Trace="k").json
+    assert json.loads(traced["output"]) == {"last": [[5, 6]]}
+    functions = sorted(row["function"] for row in traced["timeline"])
+    assert functions == ["first", "first", "last"]
+
+
+def test_a_request_that_is_alone_fails_with_the_first_error(compose, start, tmp_path):
+    handlers = {"first": "def handle(req):\n    raise KeyError(req)\n", "last": "handle = str"}
+    image = compose(window({"trigger": "by-time", "window_ms": 1000}, attempts=1), handlers)
+    answer = start(image).request(body="1", X_Chiron_Alone="1")
+    assert (answer.status, answer.json["code"]) == (500, "raised")
+
+
+def test_more_than_there_is_room_for_is_refused_and_nothing_of_it_is_held(compose, start, tmp_path):
+    last = tmp_path / "last"
+    image = compose(
+        {
+            "entry": "held",
+            "buckets": {"held": {"trigger": "by-batch-size", "size": 1000, "function": "last"}},
+        },
+        {"last": noting(last)},
+    )
+    server = start(image, WRAP_SINK_MIB="1")
+    large = json.dumps("x" * 600_000)
+    assert server.request(body=large).status == 202
+    answer = server.request(body=large)
+    assert (answer.status, answer.json["code"]) == (503, "full")
+    assert server.terminate() == 0
+    assert [len(batch) for batch in lines(last)] == [1]
