@@ -115,8 +115,9 @@ class _Calls:
         self._caller = caller
         self._threads = threads
         self._traced = trace_key is not None
-        # One id for all: what they print is of one execution.
-        self._headers = {"X-Call-Id": str(uuid4())}
+        # One id for all: what they print is of one execution. Where a wrap has buckets, the
+        # request's events get their own ones, and it is answered with what comes of them.
+        self._headers = {"X-Call-Id": str(uuid4()), "X-Chiron-Alone": "1"}
         if trace_key is not None:
             self._headers |= trace_header(trace_key)
         self._start = time.perf_counter()

@@ -54,6 +54,8 @@ _STACK = "stack.yaml"
 _FPROCESS = "python index.py"
 #: The build argument of OpenFaaS's templates, and of ours, for Debian packages.
 _PACKAGES = "ADDITIONAL_PACKAGE"
+#: Of a wrap that has buckets in its memory.
+_ONE_REPLICA = {"com.openfaas.scale.min": "1", "com.openfaas.scale.max": "1"}
 _SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
 
 
@@ -167,7 +169,8 @@ def generate(
     place = out.resolve()  # a link stays one, and what it points to is replaced
     marks = {**(marks or {}), KEY_ANNOTATION: trace_key or new_key()}
     allowed = _allowed(plan, sources)
-    needs = needs_of(plan, sources.store)
+    durable = workflow.buckets is not None and workflow.buckets["durable"]
+    needs = needs_of(plan, sources.store, durable=durable)
     draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
     with writing(out):
         draft.mkdir(parents=True)
@@ -307,6 +310,7 @@ def _stack_function(
                 [*(s for n in names for s in sources.stack.functions[n].secrets), *needs.secrets]
             )
         ),
+        labels=_ONE_REPLICA if sources.folder.workflow.buckets is not None else {},
         annotations={**annotate(plan, index, sources.folder.workflow), **marks},
         limits=limits,
         requests=requests,

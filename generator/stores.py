@@ -60,11 +60,14 @@ class Needs(NamedTuple):
     requirements: tuple[str, ...]
 
 
-def needs_of(plan: Plan, url: str) -> Needs:
-    """What the wraps of `plan` need where `url` is the store's.
+def needs_of(plan: Plan, url: str, *, durable: bool = False) -> Needs:
+    """What the wraps of `plan` need where `url` is the store's; `durable` buckets are kept there.
 
-    Raises ``no-store`` where they need one and `url` is empty.
+    Raises ``no-store`` where they need one and `url` is empty, or not what they need.
     """
+    if durable:
+        require_redis(url)
+        return Needs({VARIABLE: url}, (SECRET,) if urlsplit(url).username else (), ())
     if plan.path != "store" or plan.orchestrator == "client" or len(plan.wraps) == 1:
         return Needs({}, (), ())
     require_store(plan.path, url)
@@ -77,4 +80,11 @@ def require_store(path: PathKind, url: str) -> None:
     """Raise ``no-store`` where objects are to go by a store, and none is named."""
     if path == "store" and not url:
         message = f"with the path store, say which one with --store: {_FORMS}"
+        raise ChironError("no-store", message, path="store")
+
+
+def require_redis(url: str) -> None:
+    """Raise ``no-store`` where buckets are to be durable, and no Redis is named."""
+    if urlsplit(url).scheme not in ("redis", "rediss"):
+        message = f"durable buckets are kept in Redis: say which one with --store: {_FORMS}"
         raise ChironError("no-store", message, path="store")

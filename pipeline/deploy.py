@@ -13,7 +13,7 @@ from deployment.measure import Checked, Measurement, checked_payloads, measure
 from generator.annotations import ASKED, SOURCE
 from generator.fingerprint import digest, source_of
 from generator.generate import Sources, generate
-from generator.stores import require_store
+from generator.stores import require_redis, require_store
 from profiler.calibrate import calibrate
 from profiler.profile import profile as profile_functions
 from scheduler.choices import Choices
@@ -89,6 +89,9 @@ def deploy(
     request.folder.payloads()  # what is wrong there is better known before anything is measured
     sources = launcher.sources(request.folder)
     require_store(request.choices.path, sources.store)
+    buckets = request.folder.workflow.buckets
+    if buckets is not None and buckets["durable"]:
+        require_redis(sources.store)
     plan, profile = find_plan(request, launcher, out, progress)
     checked = request.checked(profile, progress)
     marks = request.marks(sources)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from predictor.mechanisms import MECHANISMS
 from predictor.predict import predict
@@ -97,7 +98,7 @@ def job_of(
         profile,
         platform,
         conflicts,
-        choices.limits,
+        choices.limits if workflow.buckets is None else replace(choices.limits, functions=1),
         choices.headroom,
         settings.secrets,
         choices.trigger,

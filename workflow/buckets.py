@@ -68,12 +68,15 @@ def parse_buckets(
 class _Reader:
     def __init__(self, document: dict[str, Any], names: FunctionNames) -> None:
         self._faults = Faults()
-        self._whole = Fields(document, (), self._faults, "name comment entry buckets functions")
+        self._whole = Fields(
+            document, (), self._faults, "name comment entry durable buckets functions"
+        )
         self._names = names
         self._buckets = self._whole.inner("buckets")
         self._functions = self._whole.inner("functions")
         self._starts: dict[str, list[str]] = {}
         self._gives: dict[str, list[Given]] = {}
+        self._durable = False
 
     def workflow(self, default_name: str) -> Workflow:
         """The workflow, or all that is wrong with it."""
@@ -93,6 +96,10 @@ class _Reader:
             if task not in functions:
                 with faults.noting():
                     functions[task] = self._name(task, task, f"buckets of {task}")
+        self._durable = self._whole.whole.get("durable", False)
+        with faults.noting():
+            if not isinstance(self._durable, bool):
+                raise ChironError("bad-field", "durable has to be true or false", path="durable")
         entry = list[str]()
         with faults.noting():
             entry = self._known(_texts(self._whole, "entry"), "entry")
@@ -130,7 +137,12 @@ class _Reader:
                 outside = (None,) * (bucket in entry)
                 declared[bucket] = self._declared(bucket, (*outside, *givers[bucket]))
         self._faults.raise_all()
-        buckets = {"entry": entry, "gives": self._gives, "buckets": declared}
+        buckets = {
+            "entry": entry,
+            "durable": self._durable,
+            "gives": self._gives,
+            "buckets": declared,
+        }
         return Workflow(found.name, found.tasks, found.output, buckets=buckets)
 
     def _bucket(self, name: str) -> Fields:

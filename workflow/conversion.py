@@ -15,9 +15,10 @@ from workflow.names import STATE_NAME_LIMIT, AsWritten, check_task_name, shown
 def as_plain(workflow: Workflow) -> dict[str, Any]:
     """The document of a plain DAG that is `workflow`.
 
-    Raises ``not-plain`` where none is: for a machine that decides, an end that fails, and lists of
-    one answer, as a Parallel of one branch makes them.
+    Raises ``not-plain`` where none is: for a machine that decides, buckets, an end that fails, and
+    lists of one answer, as a Parallel of one branch makes them.
     """
+    _refuse_buckets(workflow, "not-plain")
     if workflow.machine is not None:
         kinds = ("Choice", "Map", "Wait")
         named = [f"{k} {shown(n)}" for n, k in _states(workflow.machine) if k in kinds]
@@ -44,6 +45,12 @@ def as_plain(workflow: Workflow) -> dict[str, Any]:
     return document
 
 
+def _refuse_buckets(workflow: Workflow, code: str) -> None:
+    if workflow.buckets is not None:
+        message = "buckets outlive requests, and that no other form can say: keep it as it is"
+        raise ChironError(code, message, path="buckets")
+
+
 def _list_of_one(what: str, *tasks: str) -> ChironError:
     return ChironError(
         "not-plain",
@@ -66,8 +73,10 @@ def _states(scope: dict[str, Any]) -> list[tuple[str, str]]:
 def as_states(workflow: Workflow) -> dict[str, Any]:
     """The state machine that is the DAG `workflow`: the same tasks get the same data, as early.
 
-    Raises ``not-series-parallel`` where its tasks are no chains and parallel branches of chains.
+    Raises ``not-series-parallel`` where its tasks are no chains and parallel branches of chains;
+    ``not-states`` for buckets.
     """
+    _refuse_buckets(workflow, "not-states")
     if workflow.emitted:
         raise ChironError(
             "unsupported-field",

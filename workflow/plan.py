@@ -161,8 +161,9 @@ class Plan(Document):
         """Raise unless every task of `workflow` is in exactly one process.
 
         Those of one that decides while it runs may be in several, over which their instances go.
+        All of one of buckets are in one wrap, which has the buckets.
 
-        Raises ``unknown-task``, ``repeated-task`` or ``missing-task``.
+        Raises ``unknown-task``, ``repeated-task``, ``missing-task`` or ``several-wraps``.
         """
         known, seen = workflow.by_name, set[str]()
         for w, wrap in enumerate(self.wraps):
@@ -178,6 +179,14 @@ class Plan(Document):
                 f"the plan leaves out {', '.join(missing[:8])}",
                 path="wraps",
                 functions=missing,
+            )
+        if workflow.buckets is not None and (len(self.wraps) > 1 or self.orchestrator == "client"):
+            raise ChironError(
+                "several-wraps",
+                f"the functions of buckets have to be in one wrap, and planner {self.planner} puts "
+                "them in several or has the client call them: take another one, or keep nothing "
+                "apart in constraints.json",
+                path="wraps",
             )
 
 

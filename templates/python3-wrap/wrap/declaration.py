@@ -155,6 +155,12 @@ class Wrap:
         return found
 
     @property
+    def is_durable(self) -> bool:
+        """Whether what its buckets hold is to outlive its process."""
+        buckets = self.entry.buckets if self.entry is not None else None
+        return buckets is not None and bool(buckets["durable"])
+
+    @property
     def _remote_tasks(self) -> dict[int, str]:
         each = self.remotes.values()
         return {task: function for tasks in each for task, function in tasks.items()}

@@ -9,6 +9,7 @@ from typing import Any
 
 from wrap.errors import TaskError
 from wrap.execution import Outcome
+from wrap.keeper import Keeper
 from wrap.messages import Watch
 from wrap.metrics import StreamMetrics
 from wrap.objects import Object
@@ -25,11 +26,19 @@ class Events:
         As `Stream` has them.
     most_bytes
         What objects may take that wait or are worked on.
+    keeper
+        Where they are to outlive the process.
     """
 
     def __init__(
-        self, runtime: Runtime, declared: dict[str, Any], numbers: dict[str, int], most_bytes: int
+        self,
+        runtime: Runtime,
+        declared: dict[str, Any],
+        numbers: dict[str, int],
+        most_bytes: int,
+        keeper: Keeper | None = None,
     ) -> None:
+        self._keeper = keeper
         self._runtime = runtime
         self._declared = declared
         self._numbers = numbers
@@ -37,17 +46,21 @@ class Events:
         self._metrics = StreamMetrics()
         # The time of day, by which windows go; it does not jump.
         offset_s = time.time() - time.monotonic()
-        self._stream = Stream(runtime, declared, numbers, offset_s, metrics=self._metrics)
+        self._stream = Stream(
+            runtime, declared, numbers, offset_s, metrics=self._metrics, keeper=keeper
+        )
+        if keeper is not None:
+            self._stream.restore(keeper.load())
 
-    def take(self, given: Object) -> int:
-        """Hold the events of a request, which may be acknowledged then; how many they are.
-
-        Raises TaskError, ``full``, where there is no room for them.
-        """
+    def check_room(self, given: Object) -> None:
+        """Raise TaskError, ``full``, where there is no room for a request."""
         if self._stream.size + given.size > self._most_bytes:
             message = f"objects may have {self._most_bytes} bytes here, and do: send it again later"
             raise TaskError("full", message, status=503)
-        return self._stream.take(given)
+
+    def take(self, given: Object, then: Callable[[int], None]) -> None:
+        """Hold the events of a request; `then` is called with their number when they are."""
+        self._stream.take(given, then)
 
     def handle(
         self, given: Object, deadline: float, watch: Watch, reply: Callable[[Outcome, Object], None]
@@ -60,11 +73,16 @@ class Events:
         stream = Stream(
             self._runtime, self._declared, self._numbers, deadline=deadline, watch=watch
         )
-        stream.take(given)
+        stream.take(given, lambda _: None)
         stream.drain(lambda: reply(stream.error or stream.results, stream.answer()))
 
     def close(self, within_s: float) -> None:
-        """Have all that waits fire now; returns when it has ended."""
+        """Have all that waits fire now, or leave it where it is kept; returns when that is done."""
+        until = time.monotonic() + within_s
+        if self._keeper is not None:
+            self._stream.stop(until)
+            self._keeper.close(until)
+            return
         over = threading.Event()
         self._stream.drain(over.set)
         if not over.wait(within_s):

@@ -23,6 +23,7 @@ from wrap.direct import Direct
 from wrap.events import Events
 from wrap.exchange import Exchange
 from wrap.exits import contain
+from wrap.keeper import Keeper
 from wrap.lender import Lender
 from wrap.listener import Listener, own_host
 from wrap.loader import Function, load
@@ -39,6 +40,7 @@ from wrap.sink import TTL_S, Sink
 from wrap.spawner import Spawner
 from wrap.spill import Disk
 from wrap.stores import Store, store_of
+from wrap.stores.redis import Redis
 from wrap.storing import ByStore
 from wrap.threads import ThreadPool
 from wrap.transport import GRACE_S, Transport
@@ -81,6 +83,8 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         store = (
             store_of(settings.store_url, settings.store_password) if settings.store_url else None
         )
+        if wrap.is_durable and not isinstance(store, Redis):
+            raise ValueError("durable buckets are kept in Redis: chiron_store has to name one")
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     _serve(settings, wrap, functions, mechanism, store, sockets, image)
@@ -102,6 +106,9 @@ def _serve(
 
     command = [sys.executable, str(image / "index.py"), _ZYGOTE]
     longest = settings.memory_bytes // _SHARE
+    keeper = None
+    if wrap.is_durable and isinstance(store, Redis):
+        keeper, store = Keeper(store, wrap.workflow), None
     spawner = Spawner(be_zygote, command, longest)
     mechanism.start(spawner)
     route = Route(settings.route, settings.threads)
@@ -141,7 +148,7 @@ def _serve(
     drain_s = wrap.timeout_s + GRACE_S
     entry, events = wrap.entry, None
     if entry is not None and entry.buckets is not None:
-        events = Events(runtime, entry.buckets, entry.states, settings.sink_bytes)
+        events = Events(runtime, entry.buckets, entry.states, settings.sink_bytes, keeper)
 
     def ending() -> None:
         if listener is not None:

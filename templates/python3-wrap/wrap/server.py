@@ -211,9 +211,13 @@ def _events(
 ) -> Response:
     """Hold events, or handle them by themselves."""
     watch = _watch(runtime.trace_key)
-    if not watch.traced and _ALONE not in request.environ:
-        return Response(json.dumps({"held": events.take(given)}), 202, content_type=JSON)
+    alone = watch.traced or _ALONE in request.environ
+    if not alone:
+        events.check_room(given)
     later = request.environ[LATER]()
+
+    def held(number: int) -> None:
+        later(Response(json.dumps({"held": number}), 202, content_type=JSON))
 
     def reply(outcome: Outcome, output: Object) -> None:
         if isinstance(outcome, TaskError):
@@ -223,7 +227,10 @@ def _events(
         else:
             later(_uncopied([output.view()], JSON))
 
-    events.handle(given, deadline, watch, reply)
+    if alone:
+        events.handle(given, deadline, watch, reply)
+    else:
+        events.take(given, held)
     return Response()
 
 

@@ -19,6 +19,7 @@ from wrap.data import Data
 from wrap.engine import Engine
 from wrap.errors import TaskError
 from wrap.execution import Execution, Outcome
+from wrap.keeper import Keeper, Kept
 from wrap.loop import Timer
 from wrap.messages import UNWATCHED, Ident, Result, Watch
 from wrap.metrics import StreamMetrics
@@ -26,13 +27,16 @@ from wrap.objects import JSON, Object, quoted
 from wrap.runtime import Runtime
 from wrap.streams.contents import NOTHING_BYTES, field_of, is_nothing, items_of
 from wrap.streams.flow import Firing, Flow
-from wrap.streams.triggers import Item
+from wrap.streams.triggers import Item, Number
 from wrap.threads import own_run
 from wrap.triggers import MOST_AT_ONCE
 
 #: What an object takes in memory beside its bytes, about.
 _OBJECT_BYTES = 500
-_NUMBERS = count()
+#: How often is looked whether all has ended, in seconds.
+_LOOK_S = 0.01
+#: What requests are numbered with, in no two processes alike.
+_NUMBERS = count(time.time_ns())
 #: Has as `serves` the stream for which a thread takes what has fired.
 _own = threading.local()
 
@@ -78,6 +82,8 @@ class Stream:
         What `results` tell.
     metrics
         Where it is counted what becomes of events.
+    keeper
+        Keeps all until it has ended, where that is to outlive the process.
 
     Attributes
     ----------
@@ -96,6 +102,7 @@ class Stream:
         deadline: float = math.inf,
         watch: Watch = UNWATCHED,
         metrics: StreamMetrics | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         self.results: list[Result] = []
         self.error: TaskError | None = None
@@ -105,8 +112,10 @@ class Stream:
         self._deadline = deadline
         self._watch = watch
         self._metrics = metrics
+        self._keeper = keeper
+        self._stopped = False
         self._objects = _Objects()
-        self._flow = Flow[str, Object](declared, self._objects)
+        self._flow = Flow[str, Object](declared, self._objects, in_sessions=keeper is not None)
         self._lock = threading.Lock()
         self._ready = deque[Firing[str, Object]]()
         #: Executions that run, and threads that are about to take what has fired.
@@ -124,15 +133,40 @@ class Stream:
         with self._lock:
             return self._flow.size
 
-    def take(self, given: Object) -> int:
-        """Hold events: the items of a JSON list, or what is none as one; how many they are."""
-        events = self._objects.items(given)
+    def take(self, given: Object, then: Callable[[int], None]) -> None:
+        """Hold events: the items of a JSON list, or what is none as one.
+
+        `then` is called with their number when they are held.
+        """
+        events, number = self._objects.items(given), next(_NUMBERS)
+        held = partial(then, len(events))
         with self._lock:
-            self._fires(self._flow.take(next(_NUMBERS), events, self._now()))
+            fired = self._flow.take(number, events, self._now())
+            if self._keeper is not None:
+                self._keeper.request(number, given, held)
+            self._follow(fired)
         if self._metrics is not None:
             self._metrics.took(len(events))
+        if self._keeper is None:
+            held()
         self._have_worked()
-        return len(events)
+
+    def restore(self, kept: Kept) -> None:
+        """Go on with what a process before this one has left."""
+        with self._lock:
+            for bucket, items in kept.fired:
+                self._ready.extend(self._flow.fired_before(bucket, items, self._now()))
+            self._follow(self._flow.hold(kept.held, self._now()))
+            for number, given in kept.requests:
+                events = self._objects.items(given)
+                self._follow(self._flow.take(number, events, self._now()))
+        self._have_worked()
+
+    def stop(self, until: float) -> None:
+        """Begin nothing more; returns when what runs has ended, or at that monotonic time."""
+        self._stopped = True
+        while self._running and time.monotonic() < until:
+            time.sleep(_LOOK_S)
 
     def drain(self, then: Callable[[], None]) -> None:
         """Have all that waits fire as soon as nothing runs; call `then` when nothing is left."""
@@ -151,9 +185,12 @@ class Stream:
     def _now(self) -> float:
         return 0.0 if self._offset_s is None else time.monotonic() + self._offset_s
 
-    def _fires(self, fired: Sequence[Firing[str, Object]]) -> None:
+    def _follow(self, fired: Sequence[Firing[str, Object]]) -> None:
         """Have what has fired run, and be woken for what is due next; with the lock."""
-        self._ready.extend(fired)
+        if self._keeper is None:
+            self._ready.extend(fired)
+        else:
+            self._keep(self._keeper, fired)
         if self._offset_s is None:
             return
         due = self._flow.due_s
@@ -163,10 +200,32 @@ class Stream:
             self._due = due
             self._timer = self._runtime.loop.call_at(due - self._offset_s, self._passed)
 
+    def _keep(self, keeper: Keeper, fired: Sequence[Firing[str, Object]]) -> None:
+        """Have what begins a session run when that is kept, and what comes of one be held then."""
+        sessions: dict[Number, list[Firing[str, Object]]] = {}
+        for firing in fired:
+            if firing.begins_session:
+                sessions.setdefault(firing.session, []).append(firing)
+            else:
+                self._ready.append(firing)
+        for session, firings in sessions.items():
+            ready = partial(self._kept, self._ready.extend, firings)
+            keeper.fired(session, firings[0].bucket, firings[0].items, ready)
+        for settled in self._flow.settled():
+            keeper.settled(settled, partial(self._kept, self._commit, settled.given))
+
+    def _kept(self, then: Callable[[Any], None], what: Any) -> None:
+        with self._lock:
+            then(what)
+        self._have_worked()
+
+    def _commit(self, given: Sequence[tuple[str, Item[Object]]]) -> None:
+        self._follow(self._flow.commit(given, self._now()))
+
     def _passed(self) -> None:
         with self._lock:
             self._due, self._timer = math.inf, None
-            self._fires(self._flow.passed(self._now()))
+            self._follow(self._flow.passed(self._now()))
         self._have_worked()
 
     def _have_worked(self) -> None:
@@ -191,7 +250,7 @@ class Stream:
 
     def _next(self) -> _Attempt | None:
         with self._lock:
-            if not self._ready or self._running >= MOST_AT_ONCE:
+            if not self._ready or self._running >= MOST_AT_ONCE or self._stopped:
                 return None
             self._running += 1
             return _Attempt(self._ready.popleft())
@@ -224,7 +283,7 @@ class Stream:
             self._running -= 1
             now_s = self._now()
             if isinstance(outcome, TaskError):
-                self._fires(self._flow.failed(number, now_s))
+                self._follow(self._flow.failed(number, now_s))
                 given_up = not self._flow.runs(number)
                 if given_up:
                     self.error = self.error or outcome
@@ -250,14 +309,14 @@ class Stream:
         is_first = self._flow.runs(firing.number)
         if value is not None and is_first and firing.task in self._answers:
             self._answers[firing.task].append(Item(firing.number, value))
-        self._fires(self._flow.ended(firing.number, value, now_s))
+        self._follow(self._flow.ended(firing.number, value, now_s))
 
     def _go_on(self) -> None:
         """Run what is ready; fire what waits, where all is to end and nothing runs."""
         then = None
         with self._lock:
             if self._then is not None and self._flow.idle:
-                self._fires(self._flow.drain(self._now()))
+                self._follow(self._flow.drain(self._now()))
                 if self._flow.idle:
                     then, self._then = self._then, None
         if then is not None:

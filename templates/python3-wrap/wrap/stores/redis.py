@@ -1,6 +1,6 @@
 """Redis as a store.
 
-It speaks the protocol itself (RESP 2), of which it needs four commands: the library copies a large
+It speaks the protocol itself (RESP 2), of which it needs few commands: the library copies a large
 value three times on its way in, which takes as long again as the way.
 """
 
@@ -11,7 +11,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 from urllib.parse import SplitResult
 
 from wrap.stores import CONNECT_S, KEPT_S, failed, late, shown
@@ -24,6 +24,8 @@ _AT_ONCE = 1000
 #: The longest line that a server answers with, in bytes.
 _LINE = 1 << 16
 Found = TypeVar("Found")
+#: Of a server: a value, what it says, or several of these; None where there is no value.
+Answer: TypeAlias = "bytes | list[Answer] | None"
 
 
 class RefusedError(Exception):
@@ -61,12 +63,8 @@ class Redis:
     def get(self, name: str, deadline: float) -> bytes:
         """As `wrap.stores.Store.get` says."""
 
-        def get(connection: _Connection) -> bytes | None:
-            connection.send(b"GET", name.encode())
-            return connection.answer()
-
-        found = self._done(get, deadline)
-        if found is None:
+        (found,) = self.run([(b"GET", name.encode())], deadline)
+        if not isinstance(found, bytes):
             raise failed(self.place, f"{name} is gone: it has expired, or was evicted")
         return found
 
@@ -80,6 +78,18 @@ class Redis:
                 connection.answer()
 
             self._done(delete, deadline)
+
+    def run(
+        self, commands: Sequence[Sequence[bytes | memoryview]], deadline: float
+    ) -> list[Answer]:
+        """What the server answers to commands that can be sent twice, which go to it at once."""
+
+        def run(connection: _Connection) -> list[Answer]:
+            for command in commands:
+                connection.send(*command)
+            return [connection.answer() for _ in commands]
+
+        return self._done(run, deadline)
 
     def _done(self, command: Callable[[_Connection], Found], deadline: float) -> Found:
         """What a command gives; over a new connection where the first one breaks.
@@ -158,8 +168,8 @@ class _Connection:
             waiting += b"\r\n"
         self._channel.sendall(waiting)
 
-    def answer(self) -> bytes | None:
-        """What the server answers: a value, or what it says; None where there is no value.
+    def answer(self) -> Answer:
+        """What the server answers.
 
         Raises RefusedError with what it says of a failure; EOFError where the connection ends.
         """
@@ -171,6 +181,8 @@ class _Connection:
             raise RefusedError(said.decode(errors="replace"))
         if kind in b"+:":
             return said
+        if kind == b"*":
+            return [self.answer() for _ in range(int(said))]
         if kind != b"$":
             raise ValueError("what answers is no Redis")
         length = int(said)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from .triggers import TRIGGERS, Batch, Item, Number, StreamTrigger, Value
@@ -42,6 +42,21 @@ class Firing(NamedTuple, Generic[Task, Value]):
     session: Number
     due_s: float
     bucket: str
+
+    @property
+    def begins_session(self) -> bool:
+        """Whether it is of a session of its own, with others of the same objects."""
+        return self.session == self.number[:-1]
+
+
+class Settled(NamedTuple, Generic[Value]):
+    """A session of which nothing runs any more, and what came of it for buckets that begin others.
+
+    Until `Flow.commit` takes it these do not have it: so all of a session can be done again.
+    """
+
+    session: Number
+    given: Sequence[tuple[str, Item[Value]]]
 
 
 class _Bucket(Generic[Task, Value]):
@@ -78,11 +93,19 @@ class Flow(Generic[Task, Value]):
         ``entry``: the buckets that events go to. ``gives``: task -> pairs of a bucket and whether
         each item of a list is an object there. ``buckets``: name -> ``trigger`` and its
         ``options``, the tasks that it ``starts``, ``attempts``; each bucket after those whose
-        tasks give to it. ``workflow.buckets`` makes it of a document.
+        tasks give to it. ``workflow.buckets`` makes it of a document. ``durable`` is for wraps.
+    in_sessions
+        Whether what comes of a session is held back until `settled` has said and `commit` is told
+        that it has ended.
     """
 
-    def __init__(self, declared: Mapping[str, Any], values: Values[Value]) -> None:
+    def __init__(
+        self, declared: Mapping[str, Any], values: Values[Value], *, in_sessions: bool = False
+    ) -> None:
         self._values = values
+        self._in_sessions = in_sessions
+        self._given: dict[Number, list[tuple[str, Item[Value]]]] = {}
+        self._settled: list[Settled[Value]] = []
         self._entry: Sequence[str] = declared["entry"]
         self._gives: Mapping[Task, Sequence[tuple[str, bool]]] = declared["gives"]
         self._buckets: dict[str, _Bucket[Task, Value]] = {
@@ -137,6 +160,37 @@ class Flow(Generic[Task, Value]):
         self._end_sources(session, now_s, fired)
         return fired
 
+    def settled(self) -> list[Settled[Value]]:
+        """The sessions that have ended since this was asked last."""
+        found, self._settled = self._settled, []
+        return found
+
+    def commit(
+        self, given: Sequence[tuple[str, Item[Value]]], now_s: float
+    ) -> list[Firing[Task, Value]]:
+        """Have buckets hold what came of a session that has ended; what fires."""
+        self._running_size -= sum(item.size for _, item in given)
+        return self.hold(given, now_s)
+
+    def hold(
+        self, given: Iterable[tuple[str, Item[Value]]], now_s: float
+    ) -> list[Firing[Task, Value]]:
+        """Have buckets hold objects, each in one; what fires."""
+        fired = list[Firing[Task, Value]]()
+        for name, item in given:
+            bucket = self._buckets[name]
+            self._fire(bucket, bucket.trigger.on_object(item, now_s), now_s, fired)
+        return fired
+
+    def fired_before(
+        self, bucket: str, items: Iterable[Item[Value]], now_s: float
+    ) -> list[Firing[Task, Value]]:
+        """What a bucket has fired with `items`, in whatever order, before this flow began."""
+        fired = list[Firing[Task, Value]]()
+        batch = Batch(sorted(items, key=lambda item: item.number), now_s)
+        self._fire(self._buckets[bucket], [batch], now_s, fired)
+        return fired
+
     def ended(self, number: Number, value: Value | None, now_s: float) -> list[Firing[Task, Value]]:
         """Take in what a run has given, which may be nothing; what fires.
 
@@ -150,7 +204,7 @@ class Flow(Generic[Task, Value]):
         self._running_size -= _size(firing)
         if value is not None:
             self._give(firing, value, now_s, fired)
-        if self._waiting:
+        if self._waiting or self._in_sessions:
             live = self._live[firing.session]
             live[firing.task] -= 1
             if not live[firing.task]:
@@ -206,6 +260,10 @@ class Flow(Generic[Task, Value]):
         name = values.field(value, bucket.name_from) if bucket.name_from else giver
         group = values.field(value, bucket.group_from) if bucket.group_from else ""
         item = Item(number, value, session, name, group, values.size(value))
+        if self._in_sessions and not bucket.trigger.keeps_session:
+            self._given.setdefault(session, []).append((bucket.name, item))
+            self._running_size += item.size
+            return
         batches = bucket.trigger.on_object(item, now_s)
         if batches:
             self._fire(bucket, batches, now_s, fired)
@@ -227,7 +285,7 @@ class Flow(Generic[Task, Value]):
                 )
                 self._runs[firing.number] = _Run(firing, bucket.attempts)
                 self._running_size += _size(firing)
-                if self._waiting:
+                if self._waiting or self._in_sessions:
                     self._live.setdefault(session, Counter())[task] += 1
                 self._note_start(firing, now_s)
                 fired.append(firing)
@@ -263,6 +321,8 @@ class Flow(Generic[Task, Value]):
                 self._fire(bucket, found, now_s, fired)
         if not self._live.get(session):
             self._live.pop(session, None)
+            if self._in_sessions:
+                self._settled.append(Settled(session, self._given.pop(session, ())))
 
 
 def _size(firing: Firing[Any, Any]) -> int:
