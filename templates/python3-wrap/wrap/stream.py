@@ -24,6 +24,7 @@ from wrap.loop import Timer
 from wrap.messages import UNWATCHED, Ident, Result, Watch
 from wrap.metrics import StreamMetrics
 from wrap.objects import JSON, Object, quoted
+from wrap.parallelism import Parallelism
 from wrap.runtime import Runtime
 from wrap.streams.contents import NOTHING_BYTES, field_of, is_nothing, items_of
 from wrap.streams.flow import Firing, Flow
@@ -120,6 +121,7 @@ class Stream:
         self._ready = deque[Firing[str, Object]]()
         #: Executions that run, and threads that are about to take what has fired.
         self._running = self._coming = 0
+        self._parallelism = Parallelism(MOST_AT_ONCE)
         self._answers: dict[str, list[Item[Object]]] = {
             task: [] for task in numbers if offset_s is None and self._flow.answers(task)
         }
@@ -179,7 +181,7 @@ class Stream:
         fields = []
         for name, items in self._answers.items():
             listed = _listed(sorted(items, key=lambda item: item.number))
-            fields.append(f"{quoted(name)}:{listed.text()}")
+            fields.append(f"{''.join(quoted(name))}:{listed.text()}")
         return Object("{" + ",".join(fields) + "}", JSON)
 
     def _now(self) -> float:
@@ -232,7 +234,7 @@ class Stream:
         """Have threads take what is ready; one that does that already goes on itself."""
         own = getattr(_own, "serves", None) is self
         with self._lock:
-            room = min(len(self._ready), MOST_AT_ONCE - self._running) - self._coming
+            room = min(len(self._ready), self._parallelism.most - self._running) - self._coming
             new = max(0, room - own)
             self._coming += new
         for _ in range(new):
@@ -250,7 +252,8 @@ class Stream:
 
     def _next(self) -> _Attempt | None:
         with self._lock:
-            if not self._ready or self._running >= MOST_AT_ONCE or self._stopped:
+            self._parallelism.look()
+            if not self._ready or self._running >= self._parallelism.most or self._stopped:
                 return None
             self._running += 1
             return _Attempt(self._ready.popleft())
