@@ -234,6 +234,24 @@ _NESTED = {
         },
     ],
 }
+_BUCKETS = {
+    "name": "ads",
+    "entry": ["in"],
+    "durable": False,
+    "buckets": {
+        "in": {"trigger": "by-name", "names": ["a"], "name_from": "type", "functions": ["f", "g"]},
+        "both": {"trigger": "by-set", "function": "h", "attempts": 3},
+        "some": {"trigger": "redundant", "k": 1, "n": 2, "function": "i", "rerun_after_ms": 5},
+        "many": {"trigger": "by-batch-size", "size": 3, "wait_ms": 2, "function": "j"},
+        "last": {"trigger": "dynamic-group", "group_from": "key", "function": "k"},
+    },
+    "functions": {
+        "f": {"gives": ["both", "some"]},
+        "g": {"function": "f", "gives": "both"},
+        "h": {"gives": {"each": ["many"]}},
+        "j": {"gives": ["last", {"each": "last"}]},
+    },
+}
 _DATAFLOWS = {
     "workflow_name": "w",
     "global_inputs": {"$USER.x": {"type": "NORMAL", "dest": {"a": {"block": {"x": None}}}}},
@@ -283,6 +301,7 @@ PARSERS: dict[str, tuple[Parser, bytes]] = {
     "flat": (parse_workflow_bytes, _json(_FLAT)),
     "nested": (parse_workflow_bytes, _json(_NESTED)),
     "dataflows": (parse_workflow_bytes, _json(_DATAFLOWS)),
+    "buckets": (parse_workflow_bytes, _json(_BUCKETS)),
     "yaml": (parse_workflow_yaml, yaml.safe_dump(_NESTED).encode()),
     "profile": (parse_profile, _json(_PROFILE)),
     "plan": (parse_plan, _json(_PLAN)),

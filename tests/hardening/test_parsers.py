@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 PARSERS = [
-    *("asl", "machine", "dag", "flat", "nested", "dataflows", "yaml"),
+    *("asl", "machine", "dag", "flat", "nested", "dataflows", "buckets", "yaml"),
     *("profile", "plan", "stack", "requirements", "strace"),
 ]
 #: Inputs of a soak: of all parsers together more than a million.

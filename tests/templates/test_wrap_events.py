@@ -89,7 +89,7 @@ def test_events_are_acknowledged_and_their_window_fires_once(compose, start, tmp
     found = [item for batch in lines(last) for item in batch]
     assert sorted(found, key=str) == sorted(events, key=str)
     assert metric(server, "chiron_events_total") == 6
-    fired = metric(server, 'chiron_firings_total{bucket="held"}')
+    fired = metric(server, 'chiron_firing_delay_seconds_count{bucket="held"}')
     assert fired == len(lines(last)) >= 2
     assert metric(server, "chiron_held_bytes") == 0
 
@@ -155,6 +155,31 @@ def test_a_request_that_is_alone_fails_with_the_first_error(compose, start, tmp_
     image = compose(window({"trigger": "by-time", "window_ms": 1000}, attempts=1), handlers)
     answer = start(image).request(body="1", X_Chiron_Alone="1")
     assert (answer.status, answer.json["code"]) == (500, "raised")
+
+
+def test_two_of_three_do_not_wait_for_the_third(compose, start):
+    asks = {f"ask-{n}": {"function": "ask", "gives": "answers"} for n in range(3)}
+    document = {
+        "entry": "questions",
+        "buckets": {
+            "questions": {"trigger": "immediate", "functions": list(asks)},
+            "answers": {"trigger": "redundant", "k": 2, "n": 3, "function": "merge"},
+        },
+        "functions": asks,
+    }
+    ask = """
+        import threading, time
+        slow = threading.Lock()
+
+        def handle(req):
+            if slow.acquire(blocking=False):
+                time.sleep(600)
+            return req
+    """
+    handlers = {"ask": ask, "merge": "def handle(req):\n    return req\n"}
+    server = start(compose(document, handlers))
+    answer = server.request(body="7", X_Chiron_Alone="1")
+    assert (answer.status, answer.json) == (200, {"merge": [[7, 7]]})
 
 
 def test_more_than_there_is_room_for_is_refused_and_nothing_of_it_is_held(compose, start, tmp_path):

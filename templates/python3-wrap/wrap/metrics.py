@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 #: The content type of the text format.
@@ -19,10 +19,9 @@ class StreamMetrics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._events = 0
-        self._fired: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
-        self._delays = [0] * (len(_BOUNDS_S) + 1)
-        self._delay_s = 0.0
+        self._delays = defaultdict[str, list[int]](lambda: [0] * (len(_BOUNDS_S) + 1))
+        self._delay_s = defaultdict[str, float](float)
 
     def took(self, events: int) -> None:
         """Events are held."""
@@ -32,9 +31,8 @@ class StreamMetrics:
     def ended(self, bucket: str, delay_s: float) -> None:
         """What a bucket has fired has ended, so long after it was due."""
         with self._lock:
-            self._fired[bucket] += 1
-            self._delays[bisect_left(_BOUNDS_S, delay_s)] += 1
-            self._delay_s += delay_s
+            self._delays[bucket][bisect_left(_BOUNDS_S, delay_s)] += 1
+            self._delay_s[bucket] += delay_s
 
     def failed(self, bucket: str) -> None:
         """A run of what a bucket has fired has failed."""
@@ -47,24 +45,27 @@ class StreamMetrics:
             lines = [
                 *_metric("chiron_events_total", "counter", {"": self._events}),
                 *_metric("chiron_held_bytes", "gauge", {"": held_bytes}),
-                *_metric("chiron_firings_total", "counter", _by_bucket(self._fired)),
-                *_metric("chiron_firing_failures_total", "counter", _by_bucket(self._failures)),
+                *_metric(
+                    "chiron_firing_failures_total",
+                    "counter",
+                    {f"{{{_label(name)}}}": count for name, count in self._failures.items()},
+                ),
             ]
-            counts, below = dict[str, float](), 0
-            for bound, count in zip((*map(str, _BOUNDS_S), "+Inf"), self._delays, strict=True):
-                below += count
-                counts[f'_bucket{{le="{bound}"}}'] = below
-            counts |= {"_sum": round(self._delay_s, 6), "_count": below}
-        lines += _metric("chiron_firing_delay_seconds", "histogram", counts)
+            values = dict[str, float]()
+            for name, counts in self._delays.items():
+                label, below = _label(name), 0
+                for bound, count in zip((*map(str, _BOUNDS_S), "+Inf"), counts, strict=True):
+                    below += count
+                    values[f'_bucket{{{label},le="{bound}"}}'] = below
+                values[f"_sum{{{label}}}"] = round(self._delay_s[name], 6)
+                values[f"_count{{{label}}}"] = below
+        lines += _metric("chiron_firing_delay_seconds", "histogram", values)
         return "\n".join(lines) + "\n"
 
 
-def _by_bucket(counts: Mapping[str, float]) -> dict[str, float]:
-    return {f'{{bucket="{_escaped(name)}"}}': count for name, count in counts.items()}
-
-
-def _escaped(name: str) -> str:
-    return name.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+def _label(bucket: str) -> str:
+    escaped = bucket.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return f'bucket="{escaped}"'
 
 
 def _metric(name: str, kind: str, values: Mapping[str, float]) -> list[str]:

@@ -143,8 +143,12 @@ class Flow(Generic[Task, Value]):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing runs."""
-        return not self._runs
+        """Whether nothing runs whose objects can change anything."""
+        return not any(self._is_wanted(run.firing) for run in self._runs.values())
+
+    def _is_wanted(self, firing: Firing[Task, Value]) -> bool:
+        takers = [self._buckets[name].trigger for name, _ in self._gives.get(firing.task, ())]
+        return not takers or any(taker.wants(firing.session) for taker in takers)
 
     def answers(self, task: Task) -> bool:
         """Whether no bucket takes what a task gives."""

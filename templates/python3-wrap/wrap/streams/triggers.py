@@ -111,6 +111,10 @@ class StreamTrigger(ABC, Generic[Value]):
         """What fires because a time has passed."""
         return ()
 
+    def wants(self, session: Number) -> bool:
+        """Whether further objects of a session can change anything."""
+        return True
+
     def on_sources_ended(self, session: Number, now_s: float) -> Sequence[Batch[Value]]:
         """What fires because nothing more comes of a session; nothing is kept of it then."""
         return ()
@@ -227,7 +231,7 @@ class _InSession(StreamTrigger[Value]):
 
     def on_object(self, item: Item[Value], now_s: float) -> Sequence[Batch[Value]]:
         session = item.session
-        if session in self._fired or session in self._ended:
+        if not self.wants(session):
             return ()
         items = self._sessions.setdefault(session, {})
         if item.number in items:
@@ -240,6 +244,9 @@ class _InSession(StreamTrigger[Value]):
         self._fired.add(session)
         self._forget(session)
         return (Batch(found, now_s),)
+
+    def wants(self, session: Number) -> bool:
+        return session not in self._fired and session not in self._ended
 
     def _forget(self, session: Number) -> Iterable[Item[Value]]:
         items = self._sessions.pop(session, {}).values()
