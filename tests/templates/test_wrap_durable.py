@@ -166,3 +166,17 @@ def test_whenever_it_is_killed_nothing_acknowledged_is_lost_or_counted_twice(
     items = [item for batch in fired(tmp_path) for item in batch]
     assert len(items) == len(set(items)), f"seed {seed}"
     assert len(known) > 0
+
+
+def test_without_redis_a_durable_wrap_says_so_and_ends(store, wrap_image, run_to_end, free_port):
+    document = {
+        "entry": "held",
+        "durable": True,
+        "buckets": {"held": {"trigger": "by-time", "window_ms": 50, "function": "last"}},
+    }
+    entry = {"output": None, "states": {"last": 0}, "buckets": parse_buckets(document, "t").buckets}
+    image = wrap_image({"last": SAME}, entry=entry)
+    status, said = run_to_end(image)
+    assert status == 1 and "chiron_store" in said
+    status, said = run_to_end(image, chiron_store=f"redis://127.0.0.1:{free_port}")
+    assert status == 1 and f"store: the store redis://127.0.0.1:{free_port}" in said

@@ -20,6 +20,7 @@ from typing import NoReturn
 from wrap import child, log, memory, sandbox, serving, task
 from wrap.declaration import Wrap
 from wrap.direct import Direct
+from wrap.errors import TaskError
 from wrap.events import Events
 from wrap.exchange import Exchange
 from wrap.exits import contain
@@ -148,7 +149,10 @@ def _serve(
     drain_s = wrap.timeout_s + GRACE_S
     entry, events = wrap.entry, None
     if entry is not None and entry.buckets is not None:
-        events = Events(runtime, entry.buckets, entry.states, settings.sink_bytes, keeper)
+        try:
+            events = Events(runtime, entry.buckets, entry.states, settings.sink_bytes, keeper)
+        except TaskError as error:
+            sys.exit(f"{error.code}: {error}")
 
     def ending() -> None:
         if listener is not None:
