@@ -2,7 +2,9 @@
 
 import importlib
 import itertools
+import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -51,7 +53,12 @@ def run(folder: Path, text: str) -> str:
     stack = yaml.safe_load((folder / "stack.yaml").read_text())
 
     def answer(function: str, given: str) -> str:
-        return call(folder / stack["functions"][function]["handler"], given)
+        entry = stack["functions"][function]
+        if entry["lang"] == "command":
+            words = shlex.split(entry["fprocess"])
+            place = folder / entry["handler"]
+            return subprocess.check_output(words, input=given, cwd=place, text=True)
+        return call(folder / entry["handler"], given)
 
     if workflow.machine is not None:
         output = execute(workflow, text.encode(), answer).output
@@ -146,6 +153,15 @@ def redis_url() -> Iterator[str]:
         finally:
             process.kill()
             process.wait()
+
+
+@pytest.fixture(autouse=True)
+def _programs_if_marked(request: pytest.FixtureRequest) -> None:
+    """Skip tests marked `ffmpeg` where a program is missing."""
+    if request.node.get_closest_marker("ffmpeg"):
+        missing = [name for name in ("ffmpeg", "jq") if shutil.which(name) is None]
+        if missing:
+            pytest.skip(f"missing: apt-get install {' '.join(missing)}")
 
 
 @pytest.fixture(autouse=True)

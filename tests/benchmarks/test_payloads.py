@@ -15,7 +15,13 @@ NAMES = [
     "movie-review",
     "illegal-recognizer",
     "orders",
+    "wordcount",
+    "svd",
+    "recognition",
+    "video",
 ]
+#: Their requests say how much their first functions make.
+MAKING = {"slapp", "slapp-v", "wordcount", "svd", "recognition", "video"}
 SIZES = ["test", "small", "large"]
 
 
@@ -45,10 +51,17 @@ def test_a_size_is_the_same_bytes_under_any_hash_seed(name: str, benchmarks: Pat
     )
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("slapp")])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in MAKING])
 def test_sizes_grow(name: str, benchmarks: Path) -> None:
     lengths = [len(made(benchmarks, name, size).stdout) for size in SIZES]
     assert 0 < 2 * lengths[0] < lengths[1] < lengths[2] / 2
+
+
+@pytest.mark.parametrize("name", NAMES[-4:])
+def test_a_larger_size_is_more_megabytes_in_more_parts(name: str, benchmarks: Path) -> None:
+    sizes = [json.loads(made(benchmarks, name, size).stdout) for size in SIZES]
+    for field in ("megabytes", "parts"):
+        assert sizes[0][field] < sizes[1][field] < sizes[2][field]
 
 
 def test_every_function_of_slapp_does_more_in_a_larger_size(benchmarks: Path) -> None:

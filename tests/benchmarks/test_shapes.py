@@ -32,6 +32,8 @@ FUNCTIONS = {
         "upload", "adult-detector", "violence-detector", "extract", "translate", "word-censor",
         "mosaic", "mosaic-words",
     },
+    "wordcount": {"wordcount-start", "wordcount-count", "wordcount-merge"},
+    "svd": {"svd-start", "svd-compute", "svd-merge"},
 }  # fmt: skip
 
 

@@ -1,0 +1,28 @@
+"""Makes pictures of handwritten digits, those that scikit-learn ships, and sheets of them."""
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+CELL = 8  # pixels of a picture, 64 x 64, to one of a digit, 8 x 8
+DIGITS = load_digits().images / 16
+
+
+def pictures(count: int, noise: int) -> np.ndarray:
+    """Return `count` grey pictures, one a row; what each cell is lighter or darker by is noise."""
+    random = np.random.Generator(np.random.PCG64(count))
+    digits = DIGITS[random.integers(len(DIGITS), size=count)] * 255
+    cells = digits + random.integers(-noise, noise + 1, size=digits.shape)
+    return np.kron(cells.clip(0, 255).astype(np.uint8), np.ones((1, CELL, CELL), np.uint8))
+
+
+def handle(event: Any, context: Any) -> dict[str, Any]:
+    """Answer so many `megabytes` of pictures in `parts` many `sheets`, in base64."""
+    request = json.loads(event.body)
+    count = round(request["megabytes"] * 1e6 / (CELL * CELL * DIGITS[0].size))
+    sheets = np.array_split(pictures(count, request["noise"]), request["parts"])
+    body = {"sheets": [b64encode(sheet.tobytes()).decode() for sheet in sheets]}
+    return {"statusCode": 200, "body": json.dumps(body)}

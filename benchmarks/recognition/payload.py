@@ -1,0 +1,12 @@
+"""Makes the request of the workflow: how many pictures, on how many sheets, and how clear."""
+
+from typing import Any
+
+SIZES = {"test": (0.1, 2), "small": (1, 4), "large": (16, 16)}
+NOISE = 60  # that a cell may be lighter or darker by, of 255
+
+
+def payload(size: str) -> dict[str, Any]:
+    """Return the request of that size: test, small or large."""
+    megabytes, parts = SIZES[size]
+    return {"megabytes": megabytes, "parts": parts, "noise": NOISE}

@@ -1,0 +1,26 @@
+"""Makes a tall matrix of the size that is asked for, and cuts it into blocks of rows."""
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import numpy as np
+
+COLUMNS, RANK = 64, 16
+NOISE = 1e-3  # beside what is of rank RANK
+
+
+def matrix(rows: int) -> np.ndarray:
+    """Return a matrix of shape (rows, COLUMNS), of nearly the rank RANK: always the same one."""
+    random = np.random.Generator(np.random.PCG64(rows))
+    low = random.standard_normal((rows, RANK)) @ random.standard_normal((RANK, COLUMNS))
+    return low + NOISE * random.standard_normal((rows, COLUMNS))
+
+
+def handle(event: Any, context: Any) -> dict[str, Any]:
+    """Answer a matrix of so many `megabytes` in `parts` many `blocks`: doubles in base64."""
+    request = json.loads(event.body)
+    rows = round(request["megabytes"] * 1e6 / (8 * COLUMNS))
+    blocks = np.array_split(matrix(rows), request["parts"])
+    body = {"blocks": [b64encode(block.tobytes()).decode() for block in blocks]}
+    return {"statusCode": 200, "body": json.dumps(body)}

@@ -1,0 +1,11 @@
+"""Makes the request of the workflow: how large a video is, and how many parts it has."""
+
+from typing import Any
+
+SIZES = {"test": (0.1, 2), "small": (1, 4), "large": (16, 16)}
+
+
+def payload(size: str) -> dict[str, Any]:
+    """Return the request of that size: test, small or large."""
+    megabytes, parts = SIZES[size]
+    return {"megabytes": megabytes, "parts": parts}
