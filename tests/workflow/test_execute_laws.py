@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 from random import Random
 from typing import Any
@@ -15,7 +16,7 @@ from workflow.asl import parse_states
 from workflow.execute import Execution, execute
 from workflow.model import Workflow
 from workflow.states.errors import StatesError
-from workflow.states.machine import Begin, Delay, Machine, Step
+from workflow.states.machine import Begin, Delay, Machine, Step, _Visit
 from workflow.states.values import dump, parse
 from workflow.trace import task_of, unrolled
 
@@ -114,6 +115,21 @@ def test_in_whatever_order_tasks_end_a_machine_answers_the_same(
     workflow = parse_states(document, "demo")
     expected = outcome_of(execute(workflow, request.encode(), run))
     assert Play(workflow, order).run(request) == expected
+
+
+@settings(max_examples=30)
+@given(state_machines, st.randoms(use_true_random=False))
+def test_states_that_were_left_are_gone_without_a_collection(drawn: Given, order: Random) -> None:
+    document, request = drawn
+    workflow = parse_states(document, "demo")
+    gc.collect()
+    gc.disable()
+    try:
+        Play(workflow, order).run(request)
+        left = [each.name for each in gc.get_objects() if isinstance(each, _Visit)]
+    finally:
+        gc.enable()
+    assert not left
 
 
 @given(state_machines)

@@ -57,7 +57,11 @@ class Step(NamedTuple):
 
 
 class _Scope:
-    """One run through the states of a machine, of a branch, or of an item of a Map."""
+    """One run through the states of a machine, of a branch, or of an item of a Map.
+
+    It and its visit know each other, but not after its end: what states hand on may be megabytes,
+    and would stay until Python looks for cycles.
+    """
 
     __slots__ = ("index", "item", "parent", "states", "visit")
 
@@ -136,6 +140,7 @@ class Machine:
         self._context: Mapping[str, Any] = {}
         self._numbers = count()
         self._awaited: dict[int, _Visit | None] = {}
+        self._whole: _Scope
         self._now = 0.0
         self._step = Step([], [], [])
 
@@ -147,7 +152,7 @@ class Machine:
         def begin() -> None:
             if seconds := self._definition.get("TimeoutSeconds"):
                 self._delay(None, seconds, frozenset())
-            scope = _Scope(self._definition, None, 0, None)
+            self._whole = scope = _Scope(self._definition, None, 0, None)
             self._go(scope, self._definition["StartAt"], given, frozenset())
 
         return self._event(now, begin)
@@ -208,6 +213,7 @@ class Machine:
 
     def _over(self, outcome: Any) -> None:
         self.over, self.outcome = True, outcome
+        self._drop(self._whole)
 
     # From state to state
 
@@ -263,6 +269,7 @@ class Machine:
 
     def _end(self, scope: _Scope, value: Any, after: After) -> None:
         """A scope has come to its end."""
+        scope.visit = None
         visit = scope.parent
         if visit is None:
             self._over(value)
@@ -275,6 +282,7 @@ class Machine:
         self._fill(visit, after)
 
     def _fail_scope(self, scope: _Scope, error: StatesError, after: After) -> None:
+        scope.visit = None
         visit = scope.parent
         if visit is None:
             self._over(error)
@@ -287,7 +295,7 @@ class Machine:
 
     def _drop(self, scope: _Scope) -> None:
         """Await nothing of a scope any more."""
-        visit = scope.visit
+        visit, scope.visit = scope.visit, None
         if visit is None:
             return
         if visit.number is not None:
@@ -295,6 +303,7 @@ class Machine:
             self._step.dropped.append(visit.number)
         for child in visit.children.values():
             self._drop(child)
+        visit.children = {}
         visit.left = -1
 
     # Input and output
@@ -474,7 +483,7 @@ class Machine:
                 try:
                     output = visit.raw if path is None else put(path, visit.raw, found)
                 except StatesError as unfit:
-                    error = unfit
+                    error = _at(visit, unfit)
                     break
                 return catcher["Next"], output
         self._fail_scope(visit.scope, error, after)
@@ -528,11 +537,10 @@ def _covers(patterns: Iterable[str], names: set[str]) -> bool:
 
 
 def _at(visit: _Visit, error: StatesError) -> StatesError:
-    """What has failed in a state, with its name."""
+    """What has failed in a state, with its name; without a traceback, whose frames have it all."""
     name = f"{visit.name!a}"
-    if name in error.cause:
-        return error
-    return StatesError(error.name, f"state {name}: {error.cause}")
+    cause = error.cause if name in error.cause else f"state {name}: {error.cause}"
+    return StatesError(error.name, cause)
 
 
 def _seconds(value: Any, visit: _Visit, least: int) -> float:
