@@ -36,10 +36,11 @@ WRAP = Wrap(
     remotes={"second": {REMOTE: "f"}},
 )
 IDENT = Ident()
+OUTPUT = Object("done")
 
 
 def result(task: int) -> Result:
-    return Result(IDENT.number, task, "f", "first", 0, time.monotonic(), time.monotonic(), "done")
+    return Result(IDENT.number, task, "f", "first", 0, time.monotonic(), time.monotonic(), OUTPUT)
 
 
 class Transport:
