@@ -23,6 +23,8 @@ from workflow.platform import Platform
 from workflow.profile import Profile
 
 ProfileOf = Callable[[Workflow], Profile]
+#: What functions need that the profile, which is made up, has too little of.
+MEMORY_MIB = {"video": 200.0}
 STORES = {"social-network", "movie-review"}
 
 
@@ -42,6 +44,12 @@ def plan_of(profile_of: ProfileOf, platform: Platform) -> Callable[..., Plan]:
     def make(folder: WorkflowFolder, planner: str, mechanism: str) -> Plan:
         workflow = folder.workflow
         profile = profile_of(workflow)
+        if memory_mib := MEMORY_MIB.get(workflow.name):
+            functions = {
+                name: each.model_copy(update={"memory_mib": memory_mib})
+                for name, each in profile.functions.items()
+            }
+            profile = profile.model_copy(update={"functions": functions})
         return schedule(
             workflow, profile, platform, 12.0, Choices(planner=planner, mechanism=mechanism)
         )
