@@ -249,5 +249,10 @@ def _keep_given(folders: Sequence[WorkflowFolder], wanted: Wanted) -> None:
 
 
 def command_line() -> str:
-    """The command as it was typed, to be stored with its results."""
-    return shlex.join(["chiron", *sys.argv[1:]])
+    """The command as it was typed, to be stored with its results: wherever these are written."""
+    words = sys.argv[1:]
+    for flag in ("-o", "--output"):
+        if flag in words:
+            at = words.index(flag)
+            del words[at : at + 2]
+    return shlex.join(["chiron", *words])

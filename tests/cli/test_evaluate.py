@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from cli.evaluate_all import find_workflows
+from cli.evaluate_options import command_line
 from workflow.documents import dump
 from workflow.errors import ChironError
 
@@ -158,3 +159,9 @@ def test_workflows_are_found_by_folder_or_by_name(tmp_path, write_folder):
     assert list(map(str, find_workflows("mine, two", tmp_path))) == ["mine", "benchmarks/two"]
     with pytest.raises(ChironError, match="no workflow folder"):
         find_workflows("three", tmp_path)
+
+
+def test_the_stored_command_does_not_say_where_results_were_written(monkeypatch):
+    typed = ["chiron", "evaluate", "runtime", "-o", "/home/me/out", "--part", "no ops"]
+    monkeypatch.setattr(sys, "argv", typed)
+    assert command_line() == "chiron evaluate runtime --part 'no ops'"

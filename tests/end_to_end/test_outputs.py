@@ -75,6 +75,17 @@ def plans(folder, profile_of, platform, mechanism: str) -> list[Plan]:
     return found
 
 
+def all_answer_right(
+    place, folder: WorkflowFolder, chosen: list[Plan], requests: list[bytes]
+) -> None:
+    """Deployed as each of the plans, it answers every request as the reference executor does."""
+    with place.deployed(folder, chosen) as deployments:
+        for request in requests:
+            expected = Sources.read(folder).reference(request, place.gateway.url).output
+            answers = [deployment.invoke(request).output for deployment in deployments]
+            assert [answer == expected for answer in answers] == [True] * len(chosen)
+
+
 #: That every planner's plan for pools answers right, a benchmark shows.
 @pytest.fixture(
     scope="module",
@@ -107,11 +118,8 @@ def test_every_planner_of_a_benchmark_answers_as_the_reference_does(
     name, mechanism, place, profile_of, platform
 ):
     folder = WorkflowFolder.open(BENCHMARKS / name)
-    body = folder.payloads()[0].content
-    with place.deployed(folder, plans(folder, profile_of, platform, mechanism)) as deployments:
-        expected = Sources.read(folder).reference(body, place.gateway.url).output
-        answers = [deployment.invoke(body).output for deployment in deployments]
-    assert [answer == expected for answer in answers] == [True] * len(PLANNERS)
+    chosen = plans(folder, profile_of, platform, mechanism)
+    all_answer_right(place, folder, chosen, [folder.payloads()[0].content])
 
 
 REQUESTS = {
@@ -174,12 +182,8 @@ def test_outputs_that_are_no_text_are_outputs_like_any_other(
 ):
     """Also where a handler of python3-flask gets them as text."""
     folder = write_folder(tmp_path, BINARY_WORKFLOW, BINARY_FUNCTIONS, {})
-    chosen = plans(folder, profile_of, platform, mechanism)
-    with place.deployed(folder, chosen) as deployments:
-        for request in (bytes(range(256)), random.Random(1).randbytes(2 * MEGABYTE)):
-            expected = Sources.read(folder).reference(request, place.gateway.url)
-            answers = [deployment.invoke(request).output for deployment in deployments]
-            assert [answer == expected.output for answer in answers] == [True] * len(PLANNERS)
+    requests = [bytes(range(256)), random.Random(1).randbytes(2 * MEGABYTE)]
+    all_answer_right(place, folder, plans(folder, profile_of, platform, mechanism), requests)
 
 
 EMITTING_WORKFLOW = {
@@ -221,12 +225,8 @@ def test_what_is_emitted_is_an_output_like_any_other(
     mechanism, place, write_folder, profile_of, platform, tmp_path
 ):
     folder = write_folder(tmp_path, EMITTING_WORKFLOW, EMITTING_FUNCTIONS, {})
-    chosen = plans(folder, profile_of, platform, mechanism)
-    with place.deployed(folder, chosen) as deployments:
-        for request in (b"ab", b"x" * (MEGABYTE // 2) + b"yz" * (MEGABYTE // 4)):
-            expected = Sources.read(folder).reference(request, place.gateway.url)
-            answers = [deployment.invoke(request).output for deployment in deployments]
-            assert [answer == expected.output for answer in answers] == [True] * len(PLANNERS)
+    requests = [b"ab", b"x" * (MEGABYTE // 2) + b"yz" * (MEGABYTE // 4)]
+    all_answer_right(place, folder, plans(folder, profile_of, platform, mechanism), requests)
 
 
 COMMANDS = {"sort": "sort -r", "zip": "gzip -nc {in}", "unzip": "sh unzip.sh", "count": "wc -c"}
@@ -246,13 +246,8 @@ def test_commands_are_tasks_like_any_other(
         {"unzip": {"unzip.sh": "gzip -d"}},
         {name: {"lang": "command", "fprocess": command} for name, command in COMMANDS.items()},
     )
-    chosen = plans(folder, profile_of, platform, mechanism)
-    with place.deployed(folder, chosen) as deployments:
-        for size in (3, MEGABYTE):
-            request = "\n".join(map(str, range(size // 7))).encode()
-            expected = Sources.read(folder).reference(request, place.gateway.url)
-            answers = [deployment.invoke(request).output for deployment in deployments]
-            assert [answer == expected.output for answer in answers] == [True] * len(PLANNERS)
+    requests = ["\n".join(map(str, range(size // 7))).encode() for size in (3, MEGABYTE)]
+    all_answer_right(place, folder, plans(folder, profile_of, platform, mechanism), requests)
 
 
 @pytest.mark.parametrize("planner", PLANNERS)

@@ -52,8 +52,9 @@ class Data:
         self._objects.pop(key, None)
         if key in self.large:
             self.large.remove(key)
-            with self._joining:
-                self._joined = {of: each for of, each in self._joined.items() if key not in of}
+            for of in list(self._joined):  # beside what is being joined, which is not waited for
+                if key in of:
+                    del self._joined[of]
             if self._sink is not None:
                 self._sink.release(self, key)
 

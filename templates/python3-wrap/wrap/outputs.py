@@ -31,6 +31,7 @@ class Outputs:
     def __init__(self, awaited: Mapping[str, int], result: Result, emitted: Emitted) -> None:
         self._awaited = awaited
         self._left = dict(awaited)
+        self._others = set[str]()
         self._result = result
         self._emitted = emitted
 
@@ -40,6 +41,7 @@ class Outputs:
         Raises TaskError as `styles.output` does.
         """
         if name not in self._awaited:
+            self._others.add(str(name))
             return
         if name not in self._left:
             raise ValueError(f"{name} was emitted before")
@@ -48,8 +50,14 @@ class Outputs:
     def check(self) -> None:
         """The task has ended well. Raises TaskError where others wait for more of it."""
         if self._left:
-            names = ", ".join(self._left)
-            raise TaskError("not-emitted", f"the handler has ended without emitting {names}")
+            others = ", ".join(sorted(self._others))
+            hint = (
+                f"it has emitted {others}, which nothing takes"
+                if others
+                else "in threads that it starts, emit does nothing"
+            )
+            message = f"the handler has ended without emitting {', '.join(self._left)}: {hint}"
+            raise TaskError("not-emitted", message)
 
     def fail(self, error: dict[str, Any]) -> None:
         """The task has failed, and so does what it has not emitted."""
