@@ -58,7 +58,9 @@ def test_lang_in_stack_yaml_is_the_style_of_the_handler(
     stack = yaml.safe_load((benchmarks / name / "stack.yaml").read_text())
     styles = {1: "python3-flask", 2: "python3-http"}
     langs = {function: entry["lang"] for function, entry in stack["functions"].items()}
-    if set(langs.values()) == {"command"}:
+    if set(langs.values()) == {"command"}:  # each of a script that is there
+        for entry in stack["functions"].values():
+            assert (benchmarks / name / entry["handler"] / entry["fprocess"].split()[-1]).is_file()
         return
     found = {
         function: styles[
