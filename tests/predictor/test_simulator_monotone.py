@@ -29,6 +29,9 @@ several = settings(deadline=None, max_examples=150)
 times = st.integers(0, 40).map(float) | st.floats(0.0, 40.0).map(lambda time: round(time, 3))
 periods = st.tuples(st.sampled_from(["cpu", "native", "block"]), times)
 works = st.lists(periods, max_size=4).map(tuple)
+computing_periods = st.tuples(st.sampled_from(["cpu", "native"]), times)
+computing = st.lists(computing_periods, max_size=4).map(tuple)
+ONE: Work = (("cpu", 1.0),)
 processes = st.lists(
     st.builds(Process, times, st.lists(works, max_size=4).map(tuple)), min_size=1, max_size=4
 )
@@ -88,17 +91,47 @@ def test_fewer_cores_end_no_earlier_than_the_handovers_explain(processes, k, int
         assert after >= before - least
 
 
+def alone(works: st.SearchStrategy[Work]) -> st.SearchStrategy[list[Process]]:
+    """Processes of one thread each."""
+    return st.lists(st.builds(Process, times, st.tuples(works)), min_size=1, max_size=5)
+
+
+def with_longer(
+    data: st.DataObject, made: Sequence[Process], periods: st.SearchStrategy[tuple[str, float]]
+) -> tuple[int, int, list[Process]]:
+    """So many cores, and `made` where the process of that index has a further period."""
+    cores, index = data.draw(st.integers(1, 3)), data.draw(st.integers(0, len(made) - 1))
+    (work,) = made[index].threads
+    longer = Process(made[index].start_ms, ((*work, data.draw(periods)),))
+    return cores, index, [*made[:index], longer, *made[index + 1 :]]
+
+
 @several
-@given(st.data(), st.lists(st.builds(Process, times, st.tuples(works)), min_size=1, max_size=5))
-def test_more_work_never_ends_earlier_where_no_thread_waits_for_a_gil(data, processes):
+@given(st.data(), alone(computing))
+def test_more_work_never_ends_earlier_where_no_thread_waits(data, processes):
     """However few the cores are: what runs longer takes its share of them for longer."""
-    k = data.draw(st.integers(1, 3))
-    index = data.draw(st.integers(0, len(processes) - 1))
-    (work,) = processes[index].threads
-    longer = Process(processes[index].start_ms, ((*work, data.draw(periods)),))
-    more = simulate([*processes[:index], longer, *processes[index + 1 :]], k, FREE)
-    for before, after in zip(simulate(processes, k, FREE), more, strict=True):
+    k, _, more = with_longer(data, processes, computing_periods)
+    for before, after in zip(simulate(processes, k, FREE), simulate(more, k, FREE), strict=True):
         assert after >= before - 1e-6
+
+
+@several
+@given(st.data(), alone(works))
+def test_what_has_more_work_never_ends_earlier_itself(data, processes):
+    k, index, more = with_longer(data, processes, periods)
+    assert simulate(more, k, FREE)[index] >= simulate(processes, k, FREE)[index] - 1e-6
+
+
+def test_more_work_may_let_another_one_end_earlier_that_then_waits_at_another_time():
+    """A true anomaly, on one core: the third has it alone from 3 to 4 as the fourth waits then."""
+    waits: Work = (("cpu", 1.0), ("block", 1.0), ("cpu", 1.0))
+
+    def ends_ms(work: Work) -> list[float]:
+        threads = [(0.0, ONE), (0.0, work), (3.0, ONE), (0.0, waits)]
+        return simulate([Process(start_ms, (each,)) for start_ms, each in threads], 1, FREE)
+
+    assert ends_ms(()) == [2.0, 0.0, 5.0, 5.0]
+    assert ends_ms(ONE) == [3.0, 3.0, 4.0, 5.0]
 
 
 def test_more_work_may_end_earlier_since_the_gil_is_asked_for_in_another_order():
