@@ -30,7 +30,7 @@ from openfaas.client import Gateway
 from openfaas.objects import FunctionStatus
 from workflow.data import text_of
 from workflow.errors import ChironError
-from workflow.model import Source
+from workflow.model import Source, Stream, Task
 from workflow.tracing import KEY_ANNOTATION, Row, Traced, trace_header
 
 #: The roles of functions that clients call.
@@ -182,9 +182,12 @@ def _annotated(workflow: str, functions: Sequence[FunctionStatus]) -> Route:
     stages = [
         [
             Call(
-                name,
-                str(flow.task),
-                _named(flow.source),
+                Task(
+                    str(flow.task),
+                    name,
+                    _named(flow.source),
+                    tuple(Stream(each, str(number)) for each, number in flow.streams.items()),
+                ),
                 {each: str(number) for each, number in flow.emits.items()},
             )
             for flow, name in stage

@@ -9,12 +9,12 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from deployment.function_error import FunctionFailedError
-from workflow.data import bytes_of, outputs_in, resolve, text_of
+from workflow.data import bytes_of, given_to, outputs_in, resolve, text_of
 from workflow.errors import ChironError
 from workflow.model import Source, Task, Workflow, output_name
 from workflow.plan import Plan
@@ -26,14 +26,12 @@ from workflow.triggers import MOST_AT_ONCE
 
 
 class Call(NamedTuple):
-    """One call of a function: its body is what `source` stands for, its answer `task`'s output.
+    """A call of a task's function, whose answer is the task's output.
 
     ``emits`` has the outputs that it tells of too, by what the function calls them.
     """
 
-    function: str
-    task: str
-    source: Source
+    task: Task
     emits: Mapping[str, str] = MappingProxyType({})
 
 
@@ -93,13 +91,13 @@ class Stages(Route):
         text, outputs = text_of(request), dict[str, str]()
         for stage in self.stages:
             begun = {
-                begin(Asked(call.function, bytes_of(resolve(call.source, text, outputs)))): call
+                begin(Asked(call.task.function, bytes_of(given_to(call.task, text, outputs)))): call
                 for call in stage
             }
             while begun:
                 for ended in (yield begun.keys(), None):
                     call = begun.pop(ended)
-                    outputs |= outputs_in(ended.result(), call.task, call.emits)
+                    outputs |= outputs_in(ended.result(), call.task.name, call.emits)
         if self.fail is not None:
             raise ChironError("workflow-failed", ": ".join(self.fail), status=500)
         return resolve(self.output, text, outputs)
@@ -160,9 +158,7 @@ def route_of(plan: Plan, workflow: Workflow) -> Route:
     stages = [
         [
             Call(
-                wrap_of[task],
-                task,
-                workflow.by_name[task].source,
+                replace(workflow.by_name[task], function=wrap_of[task]),
                 {output_name(name): name for name in workflow.emitted.get(task, ())},
             )
             for task in stage
@@ -181,4 +177,4 @@ def deciding(name: str, machine: dict[str, Any], function_of: Mapping[str, str])
 
 def through(entry: str) -> Route:
     """The route through the wrap that runs all of the workflow."""
-    return Stages([[Call(entry, entry, None)]], entry)
+    return Stages([[Call(Task(entry, entry, None))]], entry)

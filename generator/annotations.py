@@ -45,7 +45,7 @@ class TaskFlow:
     """The place of a task that the client calls: its stage, its input, the workflow's output.
 
     ``fail`` is error and cause where the workflow ends in a Fail state, ``emits`` has the numbers
-    of the outputs that it emits.
+    of the outputs that it emits, ``streams`` those of the outputs that it reads as streams.
     """
 
     task: int
@@ -54,6 +54,7 @@ class TaskFlow:
     output: NumberedSource
     fail: list[str] | None = None
     emits: dict[str, int] = field(default_factory=dict)
+    streams: dict[str, int] = field(default_factory=dict)
 
 
 class DeployedPrediction(PredictedRange):
@@ -88,6 +89,7 @@ def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
             "emits": {
                 output_name(name): numbers[name] for name in workflow.emitted.get(task.name, ())
             },
+            "streams": {name: numbers[each] for name, each in task.streams if each is not None},
         }
         annotations |= {ROLE: "task", FLOW: json.dumps(flow)}
         if index == 0 and workflow.machine is not None:

@@ -5,7 +5,7 @@ Task names are free text, so they are numbers here: in the order of the workflow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from typing import Any
 from workflow.model import Source, Task, Workflow, giver_of, names_in, output_name
 from workflow.plan import PathKind, Plan, Wrap
 from workflow.reference import HandlerStyle
+from workflow.streaming import begins_with, live_in
 from workflow.triggers import Bucket, buckets
 
 #: A source with numbers for names: the runtime's form.
@@ -54,6 +55,10 @@ class WrapDeclaration:
     attempts: int = 1
     commands: dict[str, list[str]] = field(default_factory=dict)
     emits: dict[int, tuple[int, str]] = field(default_factory=dict)
+    streams: dict[int, dict[str, int]] = field(default_factory=dict)
+    live: dict[int, list[int]] = field(default_factory=dict)
+    passing: list[int] = field(default_factory=list)
+    live_buckets: list[tuple[list[int], list[int]]] = field(default_factory=list)
 
 
 def task_numbers(workflow: Workflow) -> dict[str, int]:
@@ -124,6 +129,10 @@ def declare(
             if each.name != wrap.name
         }
     waiting = [] if deciding else buckets_of(plan, workflow)
+    live = live_in(plan, workflow)
+    kept = {*names_in(workflow.output)}
+    for task in workflow.tasks:
+        kept |= {*task.needs} - {each for each, readers in live.items() if task.name in readers}
     return WrapDeclaration(
         workflow=workflow.name,
         name=wrap.name,
@@ -134,11 +143,7 @@ def declare(
             [numbers[name] for name in _given_by(process, workflow)] for process in wrap.processes
         ],
         inputs={} if deciding else {numbers[t]: source for t, source in sources.items()},
-        buckets=[
-            ([numbers[t] for t in awaits if t in known], [numbers[t] for t in starts if t in known])
-            for awaits, starts in waiting
-            if not known.isdisjoint(starts)
-        ],
+        buckets=_numbered_buckets(waiting, known, numbers),
         timeout_s=timeout_s,
         entry=entry,
         timeouts_s={name: timeouts_s[name] for name in functions if name in timeouts_s},
@@ -148,21 +153,45 @@ def declare(
         attempts=plan.attempts,
         commands={name: list(commands[name]) for name in functions if name in commands},
         emits=emits,
+        streams={
+            numbers[task]: {
+                name: -place if by_client or output is None else numbers[output]
+                for place, (name, output) in enumerate(workflow.by_name[task].streams, start=1)
+            }
+            for task in wrap.tasks
+            if workflow.by_name[task].streams
+        },
+        live={numbers[output]: [numbers[t] for t in readers] for output, readers in live.items()},
+        passing=[numbers[output] for output in live if output not in kept],
+        live_buckets=_numbered_buckets(buckets_of(plan, workflow, live), known, numbers)
+        if live
+        else [],
     )
 
 
-def buckets_of(plan: Plan, workflow: Workflow) -> list[Bucket[str]]:
-    """What the tasks of a workflow wait for, with the plan's trigger.
+def _numbered_buckets(
+    found: Iterable[Bucket[str]], known: Collection[str], numbers: Mapping[str, int]
+) -> list[tuple[list[int], list[int]]]:
+    return [
+        ([numbers[t] for t in awaits if t in known], [numbers[t] for t in starts if t in known])
+        for awaits, starts in found
+        if any(task in known for task in starts)
+    ]
+
+
+def buckets_of(
+    plan: Plan, workflow: Workflow, live: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+) -> list[Bucket[str]]:
+    """What the tasks of a workflow wait for, with the plan's trigger, where streams are `live`.
 
     An output that a task emits is one more task to the runtime: it starts with the one that emits
     it, and ends earlier.
     """
     if workflow.buckets is not None:
         return [Bucket((), tuple(workflow.by_name))]
+    begins = begins_with(workflow, live)
     needs = {
-        name: names_in(task.source)
-        for task in workflow.tasks
-        for name in _given_by([task.name], workflow)
+        name: begins[task] for task in workflow.by_name for name in _given_by([task], workflow)
     }
     stages = [_given_by(stage, workflow) for stage in workflow.stages]
     return buckets(needs, stages, plan.trigger)

@@ -10,13 +10,14 @@ from workflow.errors import ChironError
 
 #: The lang of functions that are a command.
 COMMAND = "command"
-_NAMED = re.compile(r"\{(?:in|out):[^{}]*\}")
+_NAMELESS = re.compile(r"\{(?:in|out):\}")
 
 
 def command_of(name: str, function: StackFunction) -> tuple[str, ...]:
     """The program of `function`, called `name`, and its arguments.
 
-    ``{in}`` and ``{out}`` in them stand for files in place of stdin and stdout.
+    ``{in}`` and ``{out}`` in them stand for files in place of stdin and stdout, ``{in:a}`` for one
+    with the stream of that name, ``{out:left}`` for one that becomes the output of that name.
 
     Raises ``no-command`` or ``bad-command``, with the function's name.
     """
@@ -34,7 +35,7 @@ def command_of(name: str, function: StackFunction) -> tuple[str, ...]:
         raise fault("no-command", "it has no fprocess: write its command there, such as sort -r")
     if "\0" in function.fprocess:
         raise fault("bad-command", "fprocess has a NUL in it, which no argument can have")
-    if named := _NAMED.search(function.fprocess):
-        message = f"{named[0]} is none: a task has one input and one output, {{in}} and {{out}}"
+    if found := _NAMELESS.search(function.fprocess):
+        message = f"{found[0]} lacks the name of a stream or an output: {{in:a}}, {{out:left}}"
         raise fault("bad-command", message)
     return words

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from predictor.simulator import Work, WorkKind
 from workflow.errors import ChironError
-from workflow.model import Source, Task, Workflow, giver_of, output_name
+from workflow.model import Source, Stream, Task, Workflow, giver_of, output_name
 from workflow.plan import Plan
 from workflow.profile import FunctionProfile, Profile
 
@@ -72,9 +72,14 @@ def expanded(plan: Plan, workflow: Workflow, profile: Profile) -> tuple[Plan, Wo
                 message = f"the profile does not say when {task.function} emits {name}"
                 raise ChironError("no-emission", f"{message}: profile again", path="functions")
         source = _renamed(task.source)
+        streams = tuple(
+            Stream(name, None if output is None else _of(output)) for name, output in task.streams
+        )
         function = emitting(task.function) if known else task.function
-        tasks.append(Task(task.name, function, source))
-        tasks += [Task(_beside(task.name, n), _beside(task.function, n), source) for n in known]
+        tasks.append(Task(task.name, function, source, streams))
+        tasks += [
+            Task(_beside(task.name, n), _beside(task.function, n), source, streams) for n in known
+        ]
         behind[task.name] = [task.name, *(_beside(task.name, name) for name in known)]
     wraps = tuple(
         wrap.model_copy(

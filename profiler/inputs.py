@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from deployment.function_error import FunctionFailedError
-from workflow.data import bytes_of, resolve, text_of
+from workflow.data import bytes_of, given_to, resolve, text_of
 from workflow.errors import ChironError
 from workflow.execute import execute
 from workflow.flowing import run_buckets
@@ -69,7 +69,7 @@ def run_alone(
             )
             failures[task.function] = ChironError("no-input", message, functions=[task.function])
             continue
-        done.inputs[task.name] = resolve(task.source, text, done.outputs)
+        done.inputs[task.name] = given_to(task, text, done.outputs)
         try:
             outputs, _ = run(task.function, done.inputs[task.name])
         except ChironError as error:

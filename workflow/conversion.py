@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from workflow.dag import parse_dag
+from workflow.dag import STREAM, parse_dag
 from workflow.errors import ChironError
 from workflow.model import Source, Workflow, names_in
 from workflow.names import STATE_NAME_LIMIT, AsWritten, check_task_name, shown
@@ -34,7 +34,10 @@ def as_plain(workflow: Workflow) -> dict[str, Any]:
         raise ChironError("not-plain", f"{message}answers: take the Fail out")
     document = {
         "tasks": {task.name: task.function for task in workflow.tasks},
-        "edges": [[given, task.name] for task in workflow.tasks for given in names_in(task.source)],
+        "edges": [
+            *([given, task.name] for task in workflow.tasks for given in names_in(task.source)),
+            *([given, task.name, STREAM] for task in workflow.tasks for _, given in task.streams),
+        ],
     }
     again = parse_dag(document, workflow.name, AsWritten())
     for name in workflow.by_name:
@@ -77,6 +80,9 @@ def as_states(workflow: Workflow) -> dict[str, Any]:
     ``not-states`` for buckets.
     """
     _refuse_buckets(workflow, "not-states")
+    if workflow.streaming:
+        message = "a state gets what others have given, and no streams: keep it as a plain DAG"
+        raise ChironError("unsupported-field", message, path="edges", functions=workflow.streaming)
     if workflow.emitted:
         raise ChironError(
             "unsupported-field",

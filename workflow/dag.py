@@ -1,11 +1,14 @@
-"""Workflows written as a plain DAG: ``{"tasks": {name: function}, "edges": [[from, to]]}``."""
+"""Workflows written as a plain DAG: ``{"tasks": {name: function}, "edges": [[from, to]]}``.
+
+An edge ``[from, to, "stream"]`` is read while it is written.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from workflow.errors import ChironError, Faults
-from workflow.model import Source, Task, Workflow, giver_of, output_name
+from workflow.model import Source, Stream, Task, Workflow, giver_of, output_name
 from workflow.names import (
     OUTPUT_NAME,
     TASK_NAME_LIMIT,
@@ -17,6 +20,8 @@ from workflow.names import (
 )
 
 _FIELDS = {"name", "comment", "tasks", "edges"}
+#: The third of an edge whose output is read as a stream.
+STREAM = "stream"
 
 
 def parse_dag(
@@ -26,7 +31,8 @@ def parse_dag(
 
     A task with one edge into it gets that output, with several the JSON list of them in the
     order of the edges. An edge from ``a#left`` has what a emits as ``left``, in place of what it
-    answers. The workflow answers what its last task answers, or the list of all tasks
+    answers. An edge ``["a", "b", "stream"]`` is none of these: b opens it by its name, ``a`` or
+    ``a#left``. The workflow answers what its last task answers, or the list of all tasks
     with no edge out of them in the order of ``tasks``.
 
     Raises all faults, each with its path: ``unknown-field``, ``bad-field``, ``unknown-task``,
@@ -49,8 +55,12 @@ def parse_dag(
     functions = _functions(document.get("tasks"), names or FunctionNames({}), faults)
     edges = _edges(document.get("edges", []), functions, faults)
     sources: dict[str, list[str]] = {name: [] for name in functions}
-    for before, after in edges:
-        sources[after].append(before)
+    streams: dict[str, list[Stream]] = {name: [] for name in functions}
+    for (before, after), streamed in edges.items():
+        if streamed:
+            streams[after].append(Stream(before, before))
+        else:
+            sources[after].append(before)
     starts = {giver_of(before) for before, _ in edges}
     name = document.get("name", default_name)
     with faults.noting():
@@ -58,7 +68,15 @@ def parse_dag(
     faults.raise_all()
     return Workflow(
         name=name,
-        tasks=tuple(Task(name, functions[name], _source(sources[name])) for name in functions),
+        tasks=tuple(
+            Task(
+                name,
+                functions[name],
+                () if streams[name] and not sources[name] else _source(sources[name]),
+                tuple(streams[name]),
+            )
+            for name in functions
+        ),
         output=_source([name for name in functions if name not in starts]),
     )
 
@@ -85,30 +103,34 @@ def _functions(tasks: Any, names: FunctionNames, faults: Faults) -> dict[str, st
     return functions
 
 
-def _edges(edges: Any, functions: dict[str, str], faults: Faults) -> list[tuple[str, str]]:
+def _edges(edges: Any, functions: dict[str, str], faults: Faults) -> dict[tuple[str, str], bool]:
+    """From and to -> whether it is a stream."""
     if not isinstance(edges, list):
         raise ChironError("bad-field", 'edges has to be a list of ["from", "to"]', path="edges")
-    result: dict[tuple[str, str], None] = {}
+    result: dict[tuple[str, str], bool] = {}
     for index, edge in enumerate(edges):
         with faults.noting():
-            pair = _edge(edge, functions, f"edges[{index}]")
-            if pair in result:
+            before, after, streamed = _edge(edge, functions, f"edges[{index}]")
+            if (pair := (before, after)) in result:
                 raise ChironError(
                     "duplicate-edge",
                     "the edge is there twice",
                     path=f"edges[{index}]",
                     functions=pair,
                 )
-            result[pair] = None
-    return list(result)
+            result[pair] = streamed
+    return result
 
 
-def _edge(edge: Any, functions: dict[str, str], path: str) -> tuple[str, str]:
+def _edge(edge: Any, functions: dict[str, str], path: str) -> tuple[str, str, bool]:
     if not (
-        isinstance(edge, list) and len(edge) == 2 and all(isinstance(end, str) for end in edge)
+        isinstance(edge, list)
+        and all(isinstance(end, str) for end in edge)
+        and (len(edge) == 2 or edge[2:] == [STREAM])
     ):
-        raise ChironError("bad-field", 'an edge has to be ["from", "to"]', path=path)
-    before, after = edge
+        what = 'an edge has to be ["from", "to"], or ["from", "to", "stream"]'
+        raise ChironError("bad-field", what, path=path)
+    before, after, *streamed = edge
     task = giver_of(before)
     for end in (task, after):
         if end not in functions:
@@ -118,7 +140,7 @@ def _edge(edge: Any, functions: dict[str, str], path: str) -> tuple[str, str]:
     if task != before and not OUTPUT_NAME.fullmatch(output_name(before)):
         what = "letters, digits, _ and -, a letter first, other than output"
         raise ChironError("bad-name", f"the output in {shown(before)} has to be {what}", path=path)
-    return before, after
+    return before, after, bool(streamed)
 
 
 def _source(names: list[str]) -> Source:

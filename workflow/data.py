@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 
 from workflow.errors import ChironError
-from workflow.model import Source
+from workflow.model import Source, Task
 
 
 def text_of(content: bytes) -> str:
@@ -50,7 +50,24 @@ def resolve(source: Source, request: str, outputs: Mapping[str, str]) -> str:
         return request
     if isinstance(source, str):
         return outputs[source]
+    if not source:
+        return ""
     return "[" + ",".join(_fragment(outputs[name]) for name in source) + "]"
+
+
+def given_to(task: Task, request: str, outputs: Mapping[str, str]) -> str:
+    """What a task that is called by itself gets as its request, given the outputs so far.
+
+    Of one that reads streams it is a JSON object: its ``input``, and its ``streams`` by the names
+    that it opens them by.
+
+    Raises as `resolve` does.
+    """
+    given = resolve(task.source, request, outputs)
+    if not task.streams:
+        return given
+    streams = {name: outputs[output] for name, output in task.streams if output is not None}
+    return json.dumps({"input": given, "streams": streams})
 
 
 def outputs_in(answer: str, task: str, emits: Mapping[str, str]) -> dict[str, str]:

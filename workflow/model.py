@@ -6,15 +6,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from workflow.errors import ChironError
 
 #: Where data comes from: None is the workflow's request, a name is that task's output, or
-#: TASK#OUTPUT one that it emits, and a tuple of names is the JSON list of those in that order.
+#: TASK#OUTPUT one that it emits, and a tuple of names is the JSON list of those in that order; the
+#: empty one is nothing, for a task that gets all that it needs as streams.
 Source = None | str | tuple[str, ...]
 #: The name of the output that a function answers.
 ANSWER = "output"
+
+
+class Stream(NamedTuple):
+    """An output that a task reads as a stream, by the name that the handler opens it by.
+
+    Where ``output`` is None it comes with the request.
+    """
+
+    name: str
+    output: str | None
 
 
 @dataclass(frozen=True)
@@ -24,11 +35,18 @@ class Task:
     name: str
     function: str
     source: Source
+    streams: tuple[Stream, ...] = ()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The outputs that this task needs."""
+        streams = (each.output for each in self.streams if each.output is not None)
+        return (*names_in(self.source), *streams)
 
     @property
     def predecessors(self) -> tuple[str, ...]:
         """The tasks whose outputs this task needs."""
-        return givers(self.source)
+        return tuple(dict.fromkeys(map(giver_of, self.needs)))
 
 
 @dataclass(frozen=True)
@@ -100,12 +118,17 @@ class Workflow:
     @cached_property
     def emitted(self) -> dict[str, tuple[str, ...]]:
         """For the tasks that emit some, the outputs that others need, as TASK#OUTPUT."""
-        sources = chain(*(names_in(task.source) for task in self.tasks), names_in(self.output))
+        sources = chain(*(task.needs for task in self.tasks), names_in(self.output))
         found: dict[str, dict[str, None]] = {}
         for name in sources:
             if (task := giver_of(name)) != name:
                 found.setdefault(task, {})[name] = None
         return {task: tuple(names) for task, names in found.items()}
+
+    @cached_property
+    def streaming(self) -> frozenset[str]:
+        """The functions that read streams."""
+        return frozenset(task.function for task in self.tasks if task.streams)
 
     @cached_property
     def functions(self) -> tuple[str, ...]:
@@ -131,11 +154,6 @@ def names_in(source: Source) -> tuple[str, ...]:
     if source is None:
         return ()
     return (source,) if isinstance(source, str) else source
-
-
-def givers(source: Source) -> tuple[str, ...]:
-    """The tasks whose outputs `source` refers to."""
-    return tuple(dict.fromkeys(map(giver_of, names_in(source))))
 
 
 def giver_of(output: str) -> str:

@@ -84,6 +84,7 @@ def run_reference(
                 "function": t.function,
                 "source": t.source,
                 "emits": workflow.emitted.get(t.name, ()),
+                "streams": dict(t.streams),
             }
             for stage in workflow.stages
             for t in map(workflow.by_name.__getitem__, stage)

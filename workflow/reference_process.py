@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -14,17 +16,20 @@ from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import GeneratorType, ModuleType, SimpleNamespace
+from typing import IO, Any
 
 from flask import Flask
 
-from workflow.data import bytes_of, resolve, text_of
+from workflow.data import bytes_of, given_to, resolve, text_of
 from workflow.errors import ChironError
 from workflow.execute import execute
 from workflow.flowing import run_buckets
-from workflow.model import Source, Task, Workflow, output_name
+from workflow.model import ANSWER, Source, Stream, Task, Workflow, output_name
 from workflow.states.errors import StatesError
+
+#: What in a command stands for the path of a stream that it reads, or of an output that it writes.
+_NAMED = re.compile(r"(\{(in|out):([^{}]+)\})")
 
 
 class StatusError(Exception):
@@ -40,11 +45,16 @@ class ExitedError(StatusError):
 
 
 class Emitted(ModuleType):
-    """What handlers import as ``chiron_io``; keeps what the last one has emitted."""
+    """What handlers import as ``chiron_io``; keeps what the last one has emitted, and written."""
 
     def __init__(self) -> None:
         super().__init__("chiron_io")
         self.values: dict[str, Any] = {}
+        self.streams: dict[str, str] = {}
+
+    def begin(self, streams: dict[str, str]) -> None:
+        """A handler begins that may open `streams`."""
+        self.values, self.streams = {}, streams
 
     def emit(self, name: str, value: Any) -> None:
         """Keep the first of that name."""
@@ -52,30 +62,68 @@ class Emitted(ModuleType):
             raise ValueError(f"{name} was emitted before")
         self.values[name] = value
 
+    def open_input(self, name: str | None = None) -> IO[bytes]:
+        """All of a stream; without a name the only one."""
+        (text,) = self.streams.values() if name is None else (self.streams[name],)
+        return io.BytesIO(bytes_of(text))
+
+    def open_output(self, name: str = ANSWER) -> IO[bytes]:
+        """Keep what is written."""
+        written = _Written()
+        self.emit(name, written)
+        return written
+
+    def answered(self, value: Any) -> Any:
+        """What a handler has answered that returned `value`."""
+        value = self.values.pop(ANSWER, value)
+        if isinstance(value, GeneratorType):
+            return b"".join(bytes_of(each) if isinstance(each, str) else each for each in value)
+        return value.getvalue() if isinstance(value, _Written) else value
+
     def of(self, app: Flask, task: str, awaited: list[str]) -> dict[str, str]:
         """Those outputs of `task` that are `awaited`; the next one has none."""
         values, self.values = self.values, {}
         missing = [name for name in awaited if output_name(name) not in values]
         if missing:
             raise ValueError(f"the handler has ended without emitting {', '.join(missing)}")
-        return {name: _flask_answer(app, values[output_name(name)]) for name in awaited}
+        return {
+            name: _flask_answer(app, self.answered(values[output_name(name)])) for name in awaited
+        }
+
+
+class _Written(io.BytesIO):
+    """What a handler writes, which is there when it has closed it too."""
+
+    def close(self) -> None:
+        """Keep it."""
 
 
 class Command:
     """A command in the place of a handler; what it reads and writes are pipes, or files on disk."""
 
-    def __init__(self, folder: str, environment: dict[str, str], words: list[str]) -> None:
+    def __init__(
+        self, folder: str, environment: dict[str, str], words: list[str], emitted: Emitted
+    ) -> None:
         self._folder = folder
         self._environment = {**os.environ, **environment}
         self._words = words
+        self._emitted = emitted
 
     def __call__(self, _app: Flask, body: str) -> str:
-        """What it answers to `body`."""
+        """What it answers to `body`; the only stream that it does not name is its stdin."""
         with tempfile.TemporaryDirectory() as scratch:
             given, answer = Path(scratch, "in"), Path(scratch, "out")
-            given.write_bytes(bytes_of(body))
-            answer.touch()
             whole = "\0".join(self._words)
+            streams = dict(self._emitted.streams)
+            outputs = dict[str, Path]()
+            for number, (place, kind, name) in enumerate(_NAMED.findall(whole)):
+                path = Path(scratch, str(number))
+                path.write_bytes(bytes_of(streams.pop(name)) if kind == "in" else b"")
+                whole = whole.replace(place, str(path))
+                if kind == "out":
+                    outputs[name] = path
+            given.write_bytes(bytes_of("".join(streams.values()) or body))
+            answer.touch()
             words = whole.replace("{in}", str(given)).replace("{out}", str(answer)).split("\0")
             with Path(os.devnull if "{in}" in whole else given).open("rb") as stdin:
                 done = subprocess.run(
@@ -89,6 +137,8 @@ class Command:
             if done.returncode:
                 said = done.stderr.decode(errors="replace").strip()
                 raise ExitedError(f"{self._words[0]} ended with {done.returncode}: {said}")
+            for name, path in outputs.items():
+                self._emitted.emit(name, path.read_bytes())
             return text_of(answer.read_bytes() if "{out}" in whole else done.stdout)
 
 
@@ -100,8 +150,11 @@ class Function:
     that is needed.
     """
 
-    def __init__(self, folder: str, style: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self, folder: str, style: str, environment: dict[str, str], emitted: Emitted
+    ) -> None:
         self._folder = folder
+        self._emitted = emitted
         self._style = style
         self._environment = {**os.environ, **environment}
         self._modules: dict[str, ModuleType] = {}
@@ -116,11 +169,10 @@ class Function:
             if self._style == "http":
                 event = SimpleNamespace(body=content, headers={}, method="POST", query={}, path="/")
                 context = SimpleNamespace(hostname=socket.gethostname())
-                return _http_answer(app, self._handle(event, context))
+                return _http_answer(app, self._emitted.answered(self._handle(event, context)))
             raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
-            return _flask_answer(
-                app, self._handle(content if raw else content.decode(errors="replace"))
-            )
+            given = content if raw else content.decode(errors="replace")
+            return _flask_answer(app, self._emitted.answered(self._handle(given)))
 
     @contextmanager
     def _in_place(self) -> Iterator[None]:
@@ -145,11 +197,11 @@ class Function:
 
 
 def _function(
-    folder: str, style: str, environment: dict[str, str], command: list[str]
+    emitted: Emitted, folder: str, style: str, environment: dict[str, str], command: list[str]
 ) -> Function | Command:
     if style == "command":
-        return Command(folder, environment, command)
-    return Function(folder, style, environment)
+        return Command(folder, environment, command, emitted)
+    return Function(folder, style, environment, emitted)
 
 
 def _import_package(folder: str) -> None:
@@ -181,6 +233,8 @@ def _flask_answer(app: Flask, value: Any) -> str:
 def _http_answer(app: Flask, value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, bytes):
+        return text_of(value)
     if not isinstance(value, dict):
         raise TypeError(f"returned {type(value).__name__}, not statusCode, body and headers")
     body = value.get("body", "")
@@ -233,12 +287,12 @@ class _Functions:
         self._handlers = job["handlers"]
         self._made: dict[str, Function | Command] = {}
 
-    def __call__(self, name: str, text: str) -> str:
-        """What one answers to `text`."""
-        self._emitted.values = {}
+    def __call__(self, name: str, text: str, streams: dict[str, str] | None = None) -> str:
+        """What one answers to `text`, and to `streams` by their names."""
+        self._emitted.begin(streams or {})
         try:
             if name not in self._made:
-                self._made[name] = _function(**self._handlers[name])
+                self._made[name] = _function(self._emitted, **self._handlers[name])
             return self._made[name](self._app, text)
         except BaseException as error:  # sys.exit() in a handler is that function's failure
             raise _FailedError(name, error) from error
@@ -268,10 +322,13 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
     inputs: dict[str, str] = {}
     outputs: dict[str, str] = {}
     for task in job["tasks"]:
-        name, function = task["name"], task["function"]
-        inputs[name] = resolve(_source(task["source"]), job["request"], outputs)
-        outputs[name] = run(function, inputs[name])
+        name, function, source = task["name"], task["function"], _source(task["source"])
+        given = resolve(source, job["request"], outputs)
+        streams = {each: outputs[output] for each, output in task["streams"].items()}
+        outputs[name] = run(function, given, streams)
         outputs |= run.emitted(function, name, task["emits"])
+        reads = tuple(Stream(*each) for each in task["streams"].items())
+        inputs[name] = given_to(Task(name, function, source, reads), job["request"], outputs)
     output = resolve(_source(job["output"]), job["request"], outputs)
     return {"output": output, "inputs": inputs, "outputs": outputs}
 

@@ -13,14 +13,18 @@ from deployment.route import Call, Stages
 from generator.annotations import annotate, read_flow
 from openfaas.objects import FunctionStatus
 from workflow.errors import ChironError
+from workflow.model import Task
 from workflow.tracing import KEY_ANNOTATION
 
 #: Two tasks at once, then one that gets both, then the workflow's answer: a list of two.
 ROUTE = Stages(
-    [[Call("left", "0", None), Call("right", "1", None)], [Call("both", "2", ("1", "0"))]],
+    [
+        [Call(Task("0", "left", None)), Call(Task("1", "right", None))],
+        [Call(Task("2", "both", ("1", "0")))],
+    ],
     ("2", "0"),
 )
-ENTRY = Stages([[Call("entry", "entry", None)]], "entry")
+ENTRY = Stages([[Call(Task("entry", "entry", None))]], "entry")
 
 
 @pytest.fixture
@@ -73,7 +77,7 @@ def test_a_failing_function_ends_the_workflow(answering):
 
 def test_a_workflow_that_ends_in_fail_fails_after_its_tasks_ran(answering):
     behind = answering(only="1")
-    route = Stages([[Call("only", "0", None)]], "0", ["Sunk", "ice"])
+    route = Stages([[Call(Task("0", "only", None))]], "0", ["Sunk", "ice"])
     with Invoker(behind.url, route) as invoker, pytest.raises(ChironError) as failed:
         invoker.invoke(b"{}")
     assert (failed.value.code, failed.value.message) == ("workflow-failed", "Sunk: ice")
@@ -129,7 +133,7 @@ def test_an_error_body_becomes_the_error_it_tells_of(
     status, body, code, function, message, told, behind
 ):
     behind.functions["w"] = lambda _: (status, body)
-    route = Stages([[Call("w", "w", None)]], "w")
+    route = Stages([[Call(Task("w", "w", None))]], "w")
     with Invoker(behind.url, route) as invoker, pytest.raises(ChironError) as failed:
         invoker.invoke(b"{}")
     assert failed.value.code == code

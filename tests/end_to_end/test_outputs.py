@@ -229,6 +229,76 @@ def test_what_is_emitted_is_an_output_like_any_other(
     all_answer_right(place, folder, plans(folder, profile_of, platform, mechanism), requests)
 
 
+STREAMING_WORKFLOW = {
+    "name": "streaming",
+    "tasks": {
+        name: name for name in ("read", "upper", "count", "pair", "sort", "tag", "join", "whole")
+    },
+    "edges": [
+        ["read", "upper", "stream"],
+        ["read#numbers", "count", "stream"],
+        ["upper", "pair", "stream"],
+        ["count", "pair", "stream"],
+        ["upper", "sort", "stream"],
+        ["sort", "join", "stream"],
+        ["tag", "join"],
+        ["pair", "join"],
+        ["read", "whole"],
+    ],
+}
+STREAMING_FUNCTIONS = {
+    "read": """
+from chiron_io import open_output
+def handle(req):
+    with open_output() as words, open_output("numbers") as numbers:
+        for number, word in enumerate(req.split(",")):
+            words.write(word.encode() + b"\\n")
+            numbers.write(b"%d\\n" % number)
+""",
+    "upper": """
+from chiron_io import open_input
+def handle(req):
+    assert req == ""
+    for line in open_input("read"):
+        yield line.upper()
+""",
+    "count": """
+from chiron_io import open_input, open_output
+def handle(event, context):
+    assert event.body == b""
+    with open_input() as numbers, open_output() as out:
+        while data := numbers.read(1000):
+            out.write(data[::-1])
+    return {"body": "not this"}
+""",
+    # All of one before the other, which is the order that needs more than the pipes hold.
+    "pair": """
+from chiron_io import open_input
+def handle(req):
+    return open_input("count").read()[-40:] + open_input("upper").read()[:40]
+""",
+    "tag": "def handle(req):\n    return str(len(req))\n",
+    "join": """
+from chiron_io import open_input
+def handle(req):
+    return req + open_input("sort").readline().decode()
+""",
+    "sort": "",
+    "whole": "def handle(req):\n    return req[::-1]\n",
+}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_what_is_read_while_it_is_written_is_an_output_like_any_other(
+    mechanism, place, write_folder, profile_of, platform, tmp_path
+):
+    """A diamond of streams, a command among them, and readers that leave some of it."""
+    commands = {"sort": {"lang": "command", "fprocess": "sort {in:upper}"}}
+    folder = write_folder(tmp_path, STREAMING_WORKFLOW, STREAMING_FUNCTIONS, {}, commands)
+    requests = [b"ab", b"", b",".join(b"%d" % each for each in range(MEGABYTE // 10))]
+    all_answer_right(place, folder, plans(folder, profile_of, platform, mechanism), requests)
+
+
 COMMANDS = {"sort": "sort -r", "zip": "gzip -nc {in}", "unzip": "sh unzip.sh", "count": "wc -c"}
 
 

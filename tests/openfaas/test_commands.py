@@ -37,7 +37,7 @@ def test_fprocess_is_split_into_words(write, tmp_path, fprocess, words):
         ("'' x", "no-command", "has no fprocess"),
         ("sort 'x", "bad-command", "close what is quoted"),
         ("sort \0", "bad-command", "NUL"),
-        ("cat {in:audio}", "bad-command", r"\{in:audio\} is none: a task has one input"),
+        ("cat {in:}", "bad-command", r"\{in:\} lacks the name of a stream"),
         ("cp {in} {out:picture.png}", "bad-command", "is none"),
     ],
 )

@@ -22,13 +22,14 @@ from wrap.declaration import Wrap
 from wrap.engine import MAIN, Engine, Key, Part, given_to, keys, users_among
 from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
-from wrap.outputs import Emitted
 from wrap.shared import Shared
+from wrap.switchboard import ask
+from wrap.task_io import Access, Emitted
 from wrap.threads import ThreadPool
 
-#: Runs a task, with what gives its input, for an execution in the process of that number, and what
-#: takes its outputs.
-RunTask = Callable[[int, Callable[[], Object], Ident, int, Emitted], Result]
+#: Runs a task, with what gives its input, for an execution in the process of that number, with what
+#: takes its outputs, and how it gets at streams.
+RunTask = Callable[[int, Callable[[], Object], Ident, int, Emitted, Access], Result]
 #: What has no more bytes leaves the process even where nobody else needs it: if the process is
 #: lost, the task need not run again.
 _KEPT = 1 << 12
@@ -97,7 +98,7 @@ class _Child:
             self._waiting.extend((group, task) for task in tasks)
             self._call()
             return
-        engine = Engine(self._part(tasks)) if len(tasks) > 1 else None
+        engine = Engine(self._part(tasks, request.live)) if len(tasks) > 1 else None
         group = _Group(request, self._data, engine)
         begins = engine.start(self._data).begins if engine else [*tasks]
         first, *others = self._wrap.run_for(begins)
@@ -133,8 +134,9 @@ class _Child:
             self._call()
             self._work(group, task)
 
-    def _part_of(self, tasks: tuple[int, ...]) -> Part:
-        return self._graph.part(dict.fromkeys(tasks, MAIN), ())
+    def _part_of(self, tasks: tuple[int, ...], live: bool) -> Part:
+        graph = self._wrap.live_graph if live else self._graph
+        return graph.part(dict.fromkeys(tasks, MAIN), ())
 
     def _work(self, group: _Group, first: int) -> None:
         """Run a task in this thread, and then, one after another, the first that its end begins."""
@@ -146,7 +148,8 @@ class _Child:
                 self._threads.start(partial(self._work, group, other))
             given = partial(data.resolve, self._graph.source_of(task))
             emitted = partial(self._emitted, group)
-            result = self._run_task(task, given, request.ident, request.process, emitted)
+            access = Access(request.ident.number, ask if request.live else None, data.resolve)
+            result = self._run_task(task, given, request.ident, request.process, emitted, access)
             following = self._answer(group, result)
 
     def _emitted(self, group: _Group, result: Result) -> None:

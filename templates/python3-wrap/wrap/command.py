@@ -1,8 +1,9 @@
 """A command in the place of a handler: its input on stdin, its output what it writes to stdout.
 
 Both are files in memory, no pipes: the program reads and writes as much as it likes in any order,
-nothing waits for anything but its end, and it may seek in them, as what writes an MP4 does. A
-thread waits for it without the GIL, and passes on to the log what it says on stderr.
+nothing waits for anything but its end, and it may seek in them, as what writes an MP4 does. Only
+what is a stream is a pipe, which a thread fills or empties meanwhile. Another one waits for the
+program without the GIL, and passes on to the log what it says on stderr.
 """
 
 from __future__ import annotations
@@ -15,16 +16,28 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from chiron_io import OUTPUT
 
 from wrap import log
+from wrap.ends import BUFFER, Reader
 from wrap.errors import TaskError
+from wrap.objects import Object
 from wrap.zygote import ending
 
-#: What in a word of a command stands for a file's path, in place of stdin or stdout.
+if TYPE_CHECKING:
+    from wrap.task_io import TaskIO
+
+#: What in a word of a command stands for a file's path: in place of stdin or stdout, or of a stream
+#: or another output by its name.
 _IN, _OUT = "{in}", "{out}"
-_PLACES = re.compile("|".join(map(re.escape, (_IN, _OUT))))
+_PLACES = re.compile(r"\{(in|out)(?::([^{}]+))?\}")
 #: How long a command may go on after its thread was cancelled, in milliseconds.
 _LOOK_MS = 250
 #: What a pipe holds, and so the most that is left to be read of a program that has ended.
@@ -62,17 +75,19 @@ class Command:
         self._function = function
         self._words = words
         self._folder = folder
-        self._takes_file, self._gives_file = (
-            any(place in word for word in words) for place in (_IN, _OUT)
-        )
+        places = [found.groups() for word in words for found in _PLACES.finditer(word)]
+        self._places = dict.fromkeys(places)
+        self._takes_file, self._gives_file = (("in", None) in places, ("out", None) in places)
         # A further process has its own group, which is killed with all in it; the server has not.
         self._server = os.getpid()
 
-    def __call__(self, given: bytes | memoryview) -> bytes:
+    def __call__(self, given: Object, task_io: TaskIO | None) -> bytes:
         """What it answers to `given`. Raises TaskError, ``exited``, where it fails."""
-        with _file(given) as source, _file() as target:
-            paths = {_IN: _path(source), _OUT: _path(target)}
-            words = [_PLACES.sub(lambda found: paths[found[0]], word) for word in self._words]
+        with _Files(task_io) as files:
+            paths = {place: files.path(*place) for place in self._places if place[1]}
+            source, target = files.source(self._on_stdin(given, task_io)), files.target(OUTPUT)
+            paths |= {("in", None): _path(source), ("out", None): _path(target)}
+            words = [_PLACES.sub(lambda found: paths[found.groups()], word) for word in self._words]
             said = _Said(self._function)
             with subprocess.Popen(
                 words,
@@ -82,16 +97,23 @@ class Command:
                 stderr=subprocess.STDOUT if self._gives_file else subprocess.PIPE,
                 process_group=0 if os.getpid() == self._server else None,
             ) as process:
+                files.flow(process.kill)
                 try:
                     said.follow(process)
                 finally:
                     self._end(process)
+            files.finish()
             if process.returncode:
                 how = f"{shlex.join(self._words)} {ending(process.returncode)}"
                 raise TaskError("exited", f"{how}: {said.last or 'it said nothing on stderr'}")
-            with open(target, "rb", buffering=0, closefd=False) as output:
-                output.seek(0)
-                return output.read()
+            return files.answer()
+
+    def _on_stdin(self, given: Object, task_io: TaskIO | None) -> Object | Reader:
+        """The stream that it does not name; else its input."""
+        for name in task_io.inputs if task_io is not None else ():
+            if ("in", name) not in self._places and task_io is not None:
+                return task_io.given(name)
+        return given
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         """Kill it unless it has ended, and what it started, while its id cannot be another's."""
@@ -145,24 +167,118 @@ class _Said:
         return " | ".join(list(filter(None, lines))[-_LINES_SHOWN:])[-_SHOWN:]
 
 
+class _Files:
+    """What a program reads and writes, by descriptors: files in memory, or pipes of streams."""
+
+    def __init__(self, task_io: TaskIO | None) -> None:
+        self._io = task_io
+        self._own, self._pipes = ExitStack(), ExitStack()
+        self._outputs = dict[str, int]()
+        self._pumps = list[Callable[[], None]]()
+        self._threads = list[threading.Thread]()
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> _Files:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pipes.close()
+        self._own.close()
+
+    def path(self, kind: str, name: str) -> str:
+        """Where a stream is that it reads, or an output that it writes, by its name."""
+        if kind == "out":
+            return _path(self.target(name))
+        if self._io is None or name not in self._io.inputs:
+            raise TaskError("no-stream", f"no stream is called {name}")
+        return _path(self.source(self._io.given(name)))
+
+    def source(self, given: Object | Reader) -> int:
+        """What it reads `given` from."""
+        if isinstance(given, Object):
+            return self._file(given.view())
+        theirs, ours = os.pipe()
+        self._pipes.callback(os.close, theirs)
+        self._pumps.append(partial(_pour, given, ours))
+        return theirs
+
+    def target(self, name: str) -> int:
+        """What it writes an output to."""
+        if self._io is None or not self._io.is_read(name):
+            self._outputs[name] = self._file()
+            return self._outputs[name]
+        ours, theirs = os.pipe()
+        self._own.callback(os.close, ours)
+        self._pipes.callback(os.close, theirs)
+        self._pumps.append(partial(_draw, ours, self._io.open_output(name)))
+        return theirs
+
+    def flow(self, failed: Callable[[], None]) -> None:
+        """Fill and empty its pipes from now on; where that fails, `failed` is called."""
+        for pump in self._pumps:
+            thread = threading.Thread(target=self._pump, args=(pump, failed), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def finish(self) -> None:
+        """It has ended: wait for what is left in its pipes. Raises what went wrong with them."""
+        self._pipes.close()
+        for thread in self._threads:
+            thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def answer(self) -> bytes:
+        """What it has answered; its other outputs are emitted."""
+        outputs = dict(self._outputs)
+        answer = outputs.pop(OUTPUT, None)
+        for name, descriptor in outputs.items():
+            if self._io is not None:
+                self._io.emit(name, _content(descriptor))
+        return b"" if answer is None else _content(answer)
+
+    def _file(self, content: bytes | memoryview = b"") -> int:
+        descriptor = os.memfd_create("chiron-command")
+        self._own.callback(os.close, descriptor)
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(content)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return descriptor
+
+    def _pump(self, pump: Callable[[], None], failed: Callable[[], None]) -> None:
+        try:
+            pump()
+        except BaseException as error:
+            self._error = error
+            failed()
+
+
+def _pour(given: Reader, pipe: int) -> None:
+    """Fill a pipe with a stream, as far as its reader wants it."""
+    with contextlib.suppress(BrokenPipeError), open(pipe, "wb", buffering=0) as file:
+        shutil.copyfileobj(given, file, BUFFER)
+
+
+def _draw(pipe: int, file: IO[bytes]) -> None:
+    """Empty a pipe into an output, which ends with the task."""
+    while data := os.read(pipe, BUFFER):
+        file.write(data)
+
+
+def _content(descriptor: int) -> bytes:
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:
+        file.seek(0)
+        return file.read()
+
+
+def _path(descriptor: int) -> str:
+    """By what any process of this user opens it, also one that a script starts."""
+    return f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
 @contextlib.contextmanager
 def _closing(descriptor: int) -> Iterator[int]:
     try:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _file(content: bytes | memoryview = b"") -> Iterator[int]:
-    """The descriptor of a file in memory, at its beginning."""
-    with _closing(os.memfd_create("chiron-command")) as descriptor:
-        with open(descriptor, "wb", closefd=False) as file:
-            file.write(content)
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        yield descriptor
-
-
-def _path(descriptor: int) -> str:
-    """By what any process of this user opens it, also one that a script starts."""
-    return f"/proc/{os.getpid()}/fd/{descriptor}"

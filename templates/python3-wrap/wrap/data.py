@@ -86,6 +86,8 @@ class Data:
         """
         if not isinstance(source, list):
             return self._objects[source]
+        if not source:
+            return Object("")
         key = tuple(source)
         with self._joining:  # what takes the same list begins at once
             if key not in self._joined:

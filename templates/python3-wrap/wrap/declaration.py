@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from wrap.engine import Graph, Key, Part, Place, Source, keys
+from wrap.engine import Graph, Key, Part, Place, Source, Streamed, keys
 
 COMMAND = "command"
 STYLES = ("flask", "http", COMMAND)
@@ -93,6 +93,16 @@ class Wrap:
     emits
         What its tasks emit before their ends: a number like a task's, which begins with the task
         that emits it -> that one, and the output's name there.
+    streams
+        Task -> the outputs that it reads as streams, by the names that it opens them by, and no
+        part of its input. What comes with the request has numbers below 0.
+    live
+        Output -> the tasks that read it while it is written, where all of an execution is here or
+        wraps have direct connections; else they begin when it has been written.
+    passing
+        Those of the outputs in `live` that nobody needs as a whole.
+    live_buckets
+        What tasks wait for then.
 
     Raises
     ------
@@ -117,6 +127,10 @@ class Wrap:
     attempts: int = 1
     commands: dict[str, list[str]] = field(default_factory=dict)
     emits: dict[int, tuple[int, str]] = field(default_factory=dict)
+    streams: dict[int, dict[str, int]] = field(default_factory=dict)
+    live: dict[int, list[int]] = field(default_factory=dict)
+    passing: list[int] = field(default_factory=list)
+    live_buckets: list[tuple[list[int], list[int]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
@@ -154,6 +168,20 @@ class Wrap:
             found.setdefault(task, {})[name] = number
         return found
 
+    def giver_of(self, output: int) -> int:
+        """The task that gives the output of that number."""
+        return self.emits.get(output, (output,))[0]
+
+    def has_io(self, task: int) -> bool:
+        """Whether a task gives outputs before its end, or has streams."""
+        return task in self.outputs_of or task in self.streams or task in self.live
+
+    @property
+    def with_request(self) -> dict[str, int]:
+        """The streams that come with the request of a task that is called by itself."""
+        streams = (each for its in self.streams.values() for each in its.items())
+        return {name: number for name, number in streams if number < 0}
+
     @property
     def is_durable(self) -> bool:
         """Whether what its buckets hold is to outlive its process."""
@@ -167,8 +195,22 @@ class Wrap:
 
     @cached_property
     def graph(self) -> Graph:
-        """The tasks that it knows."""
-        return Graph(self.buckets, self.inputs, self.instances)
+        """The tasks that it knows, each after those whose outputs it needs."""
+        return Graph(self.buckets, self._sources({}), self.instances)
+
+    @cached_property
+    def live_graph(self) -> Graph:
+        """The same, where streams are read while they are written."""
+        if not self.live:
+            return self.graph
+        return Graph(self.live_buckets, self._sources(self.live), live=True)
+
+    def _sources(self, live: Mapping[int, Collection[int]]) -> Mapping[int, Source | Streamed]:
+        found: dict[int, Source | Streamed] = dict(self.inputs)
+        for task, streams in self.streams.items():
+            awaited = tuple(each for each in streams.values() if task not in live.get(each, ()))
+            found[task] = Streamed(self.inputs[task], awaited)
+        return found
 
     @cached_property
     def part_of(self) -> Callable[[tuple[int, ...], frozenset[int]], Part]:
@@ -190,7 +232,7 @@ class Wrap:
         @lru_cache(_PARTS)
         def share(tasks: frozenset[int], wanted: frozenset[int]) -> Part:
             gives = {task for task in tasks if any(self.takers[task].values())} | wanted
-            return self.graph.share({task: self.process_of[task] for task in tasks}, gives)
+            return self.live_graph.share({task: self.process_of[task] for task in tasks}, gives)
 
         return share
 
@@ -216,9 +258,10 @@ class Wrap:
     def takers(self) -> dict[int, dict[str, bool]]:
         """Task -> the other wraps that wait for its end, each with whether it needs the object."""
         found: dict[int, dict[str, bool]] = {task: {} for task in self.wrap_of}
-        for awaits, starts in self.buckets:
+        sources = self.live_graph.sources
+        for awaits, starts in self.live_buckets or self.buckets:
             for task in starts:
-                taker, needed = self.wrap_of[task], keys(self.inputs[task])
+                taker, needed = self.wrap_of[task], keys(sources[task])
                 for key in {*awaits, *needed}:
                     if key is not None and self.wrap_of[key] != taker:
                         found[key][taker] = found[key].get(taker, False) or key in needed
@@ -227,7 +270,7 @@ class Wrap:
     @cached_property
     def needed(self) -> set[Key]:
         """The tasks whose objects are needed here: by its own tasks, or for the output."""
-        sources = [self.inputs[task] for task in self.tasks]
+        sources = [self.graph.sources[task] for task in self.tasks]
         sources += [self.entry.output] if self.entry is not None else []
         return {key for source in sources for key in keys(source)}
 
@@ -307,9 +350,9 @@ def _source_problems(wrap: Wrap, entry: Entry) -> Iterator[str]:
     for awaits, starts in wrap.buckets:
         known = set(awaits).union(*(before.get(task, ()) for task in awaits))
         before |= dict.fromkeys(starts, known)
-    for task, source in wrap.inputs.items():
+    for task, source in wrap.graph.sources.items():
         for needed in keys(source):
-            if needed is not None and needed not in before.get(task, ()):
+            if needed is not None and needed >= 0 and needed not in before.get(task, ()):
                 yield f"task {task} needs task {needed}, which it does not await"
     for needed in keys(entry.output):
         if needed is not None and needed not in wrap.inputs:

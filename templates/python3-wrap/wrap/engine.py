@@ -16,9 +16,18 @@ from wrap.triggers import Bucket, Group, groups
 if TYPE_CHECKING:
     from wrap.data import Data
     from wrap.objects import Object
-
-#: Where an input comes from: the request, one task's object, or a JSON list of several.
+#: Where an input comes from: the request, one task's object, or a JSON list of several; of none, an
+#: empty text.
 Source = int | list[int] | None
+
+
+class Streamed(NamedTuple):
+    """The input of a task that reads streams, and the outputs that have to be there to be read."""
+
+    source: Source
+    streams: tuple[int, ...]
+
+
 #: An object by the task that gives it; None is the request.
 Key = int | None
 #: A process of this wrap by its number, 0 for the main one; or another wrap by its name.
@@ -75,15 +84,19 @@ class Graph:
         For every task that a bucket starts, where its input comes from.
     instances
         How many tasks the workflow has, where there are numbers of instances in place of tasks.
+    live
+        Whether some tasks read what others write at the same time.
     """
 
     def __init__(
         self,
         buckets: Iterable[tuple[Iterable[int], Iterable[int]]],
-        sources: Mapping[int, Source],
+        sources: Mapping[int, Source | Streamed],
         instances: int = 0,
+        live: bool = False,
     ) -> None:
         self.instances = instances
+        self.live = live
         self._buckets = [Bucket(tuple(awaits), tuple(starts)) for awaits, starts in buckets]
         self._bucket_of = {
             task: index for index, bucket in enumerate(self._buckets) for task in bucket.starts
@@ -92,7 +105,8 @@ class Graph:
 
     def source_of(self, task: int) -> Source:
         """Where the input of a task comes from, or that of an instance."""
-        return given_to(task) if self.instances else self.sources[task]
+        source = given_to(task) if self.instances else self.sources[task]
+        return source.source if isinstance(source, Streamed) else source
 
     def part(
         self,
@@ -112,7 +126,7 @@ class Graph:
             )
             for index in self._indices(place_of)
         ]
-        return Part(mine, self._buckets, self.sources, place_of, frozenset(gives))
+        return Part(mine, self._buckets, self.sources, place_of, frozenset(gives), self.live)
 
     def share(self, place_of: Mapping[int, Place], gives: Collection[int]) -> Part:
         """As `part`, but what these need from other tasks comes while they run.
@@ -127,7 +141,7 @@ class Graph:
             keyed = (key for task in starts for key in keys(self.sources[task]))
             needed = (key for key in keyed if key is not None)
             mine.append(Bucket(tuple(dict.fromkeys([*bucket.awaits, *needed])), starts))
-        return Part(mine, self._buckets, self.sources, place_of, frozenset(gives))
+        return Part(mine, self._buckets, self.sources, place_of, frozenset(gives), self.live)
 
     def needs(self, task: int) -> set[int]:
         """The tasks that have to end before a task begins."""
@@ -153,11 +167,13 @@ class Part:
         self,
         buckets: Sequence[Bucket[int]],
         order: Sequence[Bucket[int]],
-        sources: Mapping[int, Source],
+        sources: Mapping[int, Source | Streamed],
         place_of: Mapping[int, Place],
         gives: frozenset[int],
+        live: bool = False,
     ) -> None:
         self.buckets = buckets
+        self.live = live
         self._order = order
         self.place_of = place_of
         self.gives = gives
@@ -329,7 +345,9 @@ class Engine:
         step.calls.extend(self.part.calls.get(bucket, ()))
 
 
-def users_among(tasks: Iterable[int], sources: Mapping[int, Source]) -> dict[Key, list[int]]:
+def users_among(
+    tasks: Iterable[int], sources: Mapping[int, Source | Streamed]
+) -> dict[Key, list[int]]:
     """Which of `tasks` need an object."""
     users: dict[Key, list[int]] = {}
     for task in tasks:
@@ -338,8 +356,10 @@ def users_among(tasks: Iterable[int], sources: Mapping[int, Source]) -> dict[Key
     return users
 
 
-def keys(source: Source) -> Sequence[Key]:
+def keys(source: Source | Streamed) -> Sequence[Key]:
     """The objects that `source` is made of."""
+    if isinstance(source, Streamed):
+        return (*keys(source.source), *source.streams)
     return source if isinstance(source, list) else (source,)
 
 

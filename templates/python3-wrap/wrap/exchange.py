@@ -7,6 +7,7 @@ have ended. What comes twice changes nothing, so what may have been lost is sent
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from wrap.declaration import Wrap
 from wrap.direct import Direct
+from wrap.ends import lost
 from wrap.frames import Frame, Unsent
 from wrap.line import Message, Received
 from wrap.loop import Loop, Timer
 from wrap.objects import Object, received
 from wrap.shared import Shared
+from wrap.switchboard import STREAM, Which
 from wrap.transport import GRACE_S
 
 if TYPE_CHECKING:
@@ -81,6 +84,17 @@ class Exchange:
                 return None
             found[name] = address or ""
         return found
+
+    def connect(self, name: str, which: Which) -> socket.socket:
+        """A connection to another wrap that is a stream from now on. Raises TaskError."""
+        execution = self.get(which.execution)
+        if execution is None or execution.peers is None:
+            raise lost("the execution is over")
+        try:
+            address = execution.peers.routes[name]
+            return self.direct.lines.stream(address, Message(STREAM, which))
+        except (OSError, ValueError) as error:
+            raise lost(f"no stream to wrap {name}: {error}") from error
 
     def get(self, number: int) -> Execution | None:
         """The execution of that number, while it runs here."""

@@ -24,6 +24,7 @@ from typing import Any
 from wrap import storing
 from wrap import task as tasks
 from wrap.data import Data
+from wrap.ends import LOST
 from wrap.engine import MAIN, Call, Engine, Key, Step, keys
 from wrap.errors import TaskError
 from wrap.exchange import Given, Peers
@@ -33,6 +34,7 @@ from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
 from wrap.process import Process, ProcessDiedError
 from wrap.runtime import Runtime
+from wrap.task_io import Access
 from wrap.threads import Run
 from wrap.transport import GRACE_S
 
@@ -47,6 +49,9 @@ _MOMENT_MS = 1
 #: How long an execution waits for processes before it looks whether all others wait, in seconds;
 #: then twice as long, and so on.
 _BLOCKED_S = 0.02
+
+#: How long the cause of a stream's breaking off may take to be known, in seconds.
+_CAUSE_S = 0.5
 
 #: Bytes of all objects of an execution whose answer is made in a moment.
 _SMALL = 1 << 16
@@ -140,6 +145,7 @@ class Execution:
         self._reply = reply
         self._engine = engine
         self._part = engine.part
+        self._switchboard = runtime.switchboard if engine.part.live else None
         self._lock = threading.RLock()
         self._results: list[Result] = []
         #: Tasks that have ended and need not run again, once there are large objects.
@@ -176,6 +182,8 @@ class Execution:
 
     def _start(self, turn: Run | None = None) -> None:
         self.event(self._wake_at, self._deadline)
+        if self._switchboard is not None:
+            self._switchboard.begin(self.ident.number)
         if self._part.processes:
             self._runtime.mechanism.admit(self)
             self._lend_later()
@@ -186,6 +194,11 @@ class Execution:
             own = _Turn(turn)
             self.event(lambda: self._go_on(own, self._first()))
             self._run_in_turn(own)
+
+    @property
+    def live(self) -> bool:
+        """Whether streams are read while they are written."""
+        return self._switchboard is not None
 
     @property
     def complete(self) -> bool:
@@ -282,6 +295,8 @@ class Execution:
         """Have another replica run all of it, if it waits for too long."""
         lender, part = self._runtime.lender, self._part
         if lender is None or isinstance(part, Instances) or self._admitted or not part.is_whole:
+            return
+        if self.live:  # another replica's tasks would begin one after another
             return
         given: dict[Key, Object] = {None: self.data[None]} if None in self.data else {}
         request = Request(self.ident, sorted(part.place_of), given, part.gives)
@@ -412,6 +427,8 @@ class Execution:
                 run.cancel()
             else:
                 self._runtime.loop.call_at(self._limits[number], run.cancel)
+        if self._switchboard is not None:
+            self._switchboard.end(self.ident.number)
         if self._admitted:
             self._runtime.mechanism.leave(self)
 
@@ -583,6 +600,8 @@ class Execution:
         self.event(handle)
 
     def _may_begin_again(self, number: int) -> bool:
+        if self.live:  # what it reads or writes cannot be read again: all is, by the home
+            return False
         return self._begun_again.get(number, 0) + 1 < self._runtime.wrap.attempts
 
     def _note_again(self, numbers: Iterable[int]) -> None:
@@ -625,6 +644,9 @@ class Execution:
                 result.output = None
             if result.error is not None:
                 error = TaskError.from_dict(result.error, status=500)
+                if error.code == LOST and self.live:
+                    self._fail_later(error)
+                    continue
                 steps.append(self._noted(self._engine.failed(result.task, error)))
                 continue
             if output is not None and not self._engine.goes_on:
@@ -636,6 +658,11 @@ class Execution:
         if self.peers is not None:
             self.peers.gave(self, given, last=not self._engine.left)
         return self._do(self._engine.together(steps)) if steps else []
+
+    def _fail_later(self, error: TaskError) -> None:
+        """A task's stream broke off: what happened at its other end is about to be known."""
+        when = time.monotonic() + _CAUSE_S
+        self._runtime.loop.call_at(when, partial(self.event, _raise, error))
 
     def _release(self, ended: int) -> None:
         """Keep no longer what only tasks need that have ended, and never run again.
@@ -700,7 +727,10 @@ class Execution:
         process = taken.process
         alone = not taken.rest or number in self._part.in_order
         process.post(
-            Request(self.ident, call.tasks, objects, call.gives, taken.rest, alone, number)
+            Request(
+                *(self.ident, call.tasks, objects, call.gives, taken.rest, alone, number),
+                live=self.live,
+            )
         )
         if taken.watched:
             self._runtime.loop.renew(process)
@@ -806,7 +836,9 @@ class Execution:
         wrap, functions = self._runtime.wrap, self._runtime.functions
         given = partial(self.data.resolve, wrap.graph.source_of(number))
         emitted = partial(self.event, self._emitted)
-        result = tasks.run(number, given, self.ident, MAIN, emitted, wrap, functions)
+        opens = None if self._switchboard is None else self._switchboard.open
+        access = Access(self.ident.number, opens, self.data.resolve)
+        result = tasks.run(number, given, self.ident, MAIN, emitted, access, wrap, functions)
         turn.following = None
         self.event(partial(self._ended_here, turn, result))
 

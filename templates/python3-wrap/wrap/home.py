@@ -141,7 +141,13 @@ class Home(Peers):
         self._execution.took(results)
 
     def _lose(self, name: str, find: Callable[[], None]) -> None:
-        """Go on without a wrap until there is one in its place."""
+        """Go on without a wrap until there is one in its place.
+
+        Raises TaskError where what it was to read or write cannot be read again.
+        """
+        if self._execution.live:
+            self.exchange.direct.replicas(name).forget(self.routes[name])
+            raise TaskError("remote", f"wrap {name} ended while it ran").located(None, name)
         del self._open[name]
         self._losing.add(name)
         self._threads.start(find)

@@ -40,6 +40,7 @@ class Instances(ABC):
     """
 
     goes_on = True
+    live = False
     in_order: frozenset[int] = frozenset()
 
     def __init__(self, wrap: Wrap, gives: Collection[int] = ()) -> None:

@@ -40,6 +40,10 @@ class Message(NamedTuple):
     fields: Sequence[Any] = ()
     content: Sequence[Unsent | Shared] = ()
 
+    def frames(self) -> list[Unsent | Shared]:
+        """As it is sent."""
+        return [_encode((self.kind, len(self.content), self.fields)), *self.content]
+
 
 class Received(NamedTuple):
     """A message that has come."""
@@ -105,18 +109,25 @@ class Line:
 
     def send(self, message: Message) -> bool:
         """Send a message; whether the connection is there, as far as that is known."""
-        header = _encode((message.kind, len(message.content), message.fields))
+        frames = message.frames()
         with self._lock:
             if not self._open:
                 return False
             was_sending = self.sending
-            self._outflow.push([header, *message.content])
+            self._outflow.push(frames)
             if not was_sending:
                 if not self._flush():
                     return False  # ``gone`` will tell
                 if self._outflow:
                     self._loop.renew(self)
             return True
+
+    def detached(self) -> socket.socket:
+        """The socket, which is another's from now on."""
+        with self._lock:
+            self._open = False
+            self._loop.forget(self)
+            return self._channel
 
     def close(self) -> None:
         """Be done with it; nothing is told any more."""

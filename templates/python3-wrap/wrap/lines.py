@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from queue import Empty, SimpleQueue
 
+from wrap import frames
 from wrap.connection import CONNECT_S, introduce
 from wrap.line import Line, Message, Received
 from wrap.loop import Loop
@@ -134,7 +135,28 @@ class Lines:
             self._drop(address)
             self._threads.start(partial(asked.answer, None))
 
+    def stream(self, address: str, message: Message) -> socket.socket:
+        """A connection that is a stream after `message`, when the other side has taken that.
+
+        Raises as `reach` does.
+        """
+        channel = self._introduced(address)
+        try:
+            frames.write(channel, message.frames())
+            channel.settimeout(CONNECT_S)
+            if not channel.recv(1):
+                raise ConnectionError("it takes no streams any more")
+        except BaseException:
+            channel.close()
+            raise
+        return channel
+
     def _connected(self, address: str) -> Line:
+        channel = self._introduced(address)
+        answered = partial(self._answered, address)
+        return Line(channel, self._loop, self._longest, answered, partial(self._gone, address))
+
+    def _introduced(self, address: str) -> socket.socket:
         host, _, port = address.partition(" ")
         channel = socket.create_connection((host, int(port)), CONNECT_S)
         try:
@@ -144,8 +166,7 @@ class Lines:
             if isinstance(error, TimeoutError):  # it is there, and busy
                 raise ConnectionError("it did not say in time who it is") from error
             raise
-        answered = partial(self._answered, address)
-        return Line(channel, self._loop, self._longest, answered, partial(self._gone, address))
+        return channel
 
     def _answered(self, address: str, line: Line, message: Received) -> None:
         asked = self._asked.pop(line, None)

@@ -43,6 +43,7 @@ from wrap.spill import Disk
 from wrap.stores import Store, store_of
 from wrap.stores.redis import Redis
 from wrap.storing import ByStore
+from wrap.switchboard import Switchboard, announce
 from wrap.threads import ThreadPool
 from wrap.transport import GRACE_S, Transport
 from wrap.zygote import Zygote
@@ -110,6 +111,8 @@ def _serve(
     keeper = None
     if wrap.is_durable and isinstance(store, Redis):
         keeper, store = Keeper(store, wrap.workflow), None
+    if wrap.live:
+        announce()
     spawner = Spawner(be_zygote, command, longest)
     mechanism.start(spawner)
     route = Route(settings.route, settings.threads)
@@ -117,7 +120,7 @@ def _serve(
     loop, threads = Loop(), ThreadPool(max(_LOST, 2 * wrap.threads))
     sink = _sink(settings, loop, threads)
     transport: Transport = gateway
-    exchange = lender = listener = None
+    exchange = lender = listener = switchboard = None
     if settings.direct_key and wrap.path != "gateway":
         listener = _listener(settings, wrap, longest, loop, threads, sink)
         transport = direct = Direct(gateway, settings.direct_key, longest, loop, threads)
@@ -127,6 +130,10 @@ def _serve(
             if wrap.path == "auto":
                 after_s = settings.lend_after_s
                 lender = Lender(direct, wrap.name, listener.address, after_s, threads)
+    if wrap.live:
+        connect = None if exchange is None else exchange.connect
+        switchboard = Switchboard(wrap, threads, loop, connect)
+        switchboard.serve()
     if store is not None:
         transport = ByStore(wrap, transport, store)
     runtime = Runtime(
@@ -143,6 +150,7 @@ def _serve(
         lender,
         sink,
         store,
+        switchboard,
     )
     if listener is not None:
         listener.serve(Member(runtime, exchange))

@@ -22,6 +22,7 @@ from wrap.line import Line, Message, Received
 from wrap.messages import Request
 from wrap.remote import OK, answer
 from wrap.runtime import Runtime
+from wrap.switchboard import STREAM, Which
 from wrap.threads import own_run
 
 #: How long an execution goes on whose home's connection broke, in seconds: it may make another.
@@ -45,6 +46,7 @@ class Member:
         self._does: dict[str, Callable[[Line, Received], None]] = {
             CALL: self._called,
             ROOM: self._asked_for_room,
+            STREAM: self._streamed,
         }
         if exchange is not None:
             more = {BEGIN: self._begun, OBJECTS: self._given, MOVED: self._moved}
@@ -101,6 +103,15 @@ class Member:
     def _asked_for_room(self, line: Line, _: Received) -> None:
         room = 0 if self.draining else self._runtime.mechanism.room
         line.send(Message(ANSWER, [room]))
+
+    def _streamed(self, line: Line, message: Received) -> None:
+        """The connection is a stream from now on, of a task that is to be read here."""
+        which = Which(*map(int, message.fields))
+        if self._runtime.switchboard is None:
+            raise ValueError("a stream that nothing reads here")
+        channel = line.detached()
+        channel.send(b"1")
+        self._runtime.switchboard.arrived(which, channel)
 
     def _run(self, line: Line, asked: Request, seconds: float) -> None:
         """Run what another wrap asks for, and give all of it back."""

@@ -77,6 +77,8 @@ class Request:
         Whether nothing else can run there meanwhile.
     process
         The number of the process.
+    live
+        Whether streams are read while they are written.
     """
 
     ident: Ident
@@ -86,6 +88,7 @@ class Request:
     rest: int = 0
     alone: bool = False
     process: int = 0
+    live: bool = False
 
     def frames(self) -> list[Unsent]:
         """A header, then every distinct object once, as another wrap gets them."""
@@ -102,7 +105,7 @@ class Request:
         return _encode(
             (
                 *(self.ident.watch, self.ident.mark, self.ident.number, self.tasks, objects),
-                *(list(self.gives), self.rest, self.alone, self.process),
+                *(list(self.gives), self.rest, self.alone, self.process, self.live),
             )
         )
 
@@ -110,7 +113,8 @@ class Request:
     def read(cls, frames: Iterator[Frame | Shared]) -> Request | None:
         """The next one of a stream of frames; None at its end, or where it breaks off."""
         try:
-            watch, mark, number, tasks, named, gives, rest, alone, process = _decoded(next(frames))
+            watch, mark, number, tasks, named, *more = _decoded(next(frames))
+            gives, rest, alone, process, live = more
             objects = {
                 None if key is None else int(key): received(next(frames), described)
                 for key, *described in named
@@ -125,6 +129,7 @@ class Request:
             int(rest),
             bool(alone),
             int(process),
+            bool(live),
         )
 
 

@@ -55,7 +55,7 @@ class Namespace(MetaPathFinder):
 
     def __init__(self, name: str, folder: Path) -> None:
         self.package = _PREFIX + name.replace("-", "_")
-        self.uses_flask = False
+        self.uses_flask = self.uses_io = False
         self._folder = folder
         self._open_file: Callable[..., IO[Any]] = builtins.open
         own = {"__import__": self._import, "open": self._open}
@@ -141,6 +141,8 @@ class Namespace(MetaPathFinder):
             return sys.modules[self.package if top == _PACKAGE else f"{self.package}.{top}"]
         if name == "flask" or name.startswith("flask."):
             self.uses_flask = True
+        elif name == "chiron_io":
+            self.uses_io = True
         module = builtins.__import__(name, globals, locals, fromlist or (), level)
         return self._importlib if module is importlib else module
 

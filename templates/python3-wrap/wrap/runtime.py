@@ -14,6 +14,7 @@ from wrap.route import Route
 from wrap.sandbox import MemoryKills
 from wrap.sink import Sink
 from wrap.stores import Store
+from wrap.switchboard import Switchboard
 from wrap.threads import ThreadPool
 from wrap.transport import Transport
 
@@ -25,6 +26,7 @@ class Runtime:
     ``most_request`` is how many bytes a request may have; None where all that came may be run.
     ``exchange`` is None where wraps do not take part in each other's executions, ``lender`` where
     no other replica of the wrap may run what waits here.
+    ``switchboard`` is None where no stream is read while it is written.
     ``store`` is by what objects get to and from other wraps, None where that is by messages.
     """
 
@@ -41,4 +43,5 @@ class Runtime:
     lender: Lender | None = None
     sink: Sink | None = None
     store: Store | None = None
+    switchboard: Switchboard | None = None
     memory_kills: MemoryKills = field(default_factory=MemoryKills)

@@ -16,7 +16,8 @@ from uuid import uuid4
 from flask import Flask, Response, request
 
 from wrap import frames, storing
-from wrap.declaration import Entry
+from wrap.declaration import Entry, Wrap
+from wrap.ends import LOST
 from wrap.engine import Engine, Key, Part, keys
 from wrap.errors import TaskError
 from wrap.events import Events
@@ -54,6 +55,10 @@ _CALL, _TIMEOUT, _TRACE, _CALL_ID = (
 )
 #: The header of events that are handled by themselves, and answered when they have been.
 _ALONE = "HTTP_X_CHIRON_ALONE"
+#: How often is looked whether a wrap that was lost is there again, in seconds.
+_LOOK_S = 0.05
+#: The codes of errors of executions that were lost with something that took part in them.
+_LOST = ("process-died", "remote", LOST)
 #: The headers of a request that another wrap answers in this one's place.
 _PASSED_ON = ("Content-Type", TRACE_HEADER, _ID_HEADER, "X-Chiron-Alone")
 #: Characters of an id that log lines have: of random ones, enough to tell those of a log apart.
@@ -71,7 +76,9 @@ def create_app(runtime: Runtime, address: str = "", events: Events | None = None
     whole = None
     if entry is not None and entry.machine is None:
         gives = {key for key in keys(entry.output) if key is not None}.union(entry.emits.values())
-        whole = runtime.wrap.graph.part(runtime.wrap.place_of, gives)
+        wrap = runtime.wrap
+        graph = wrap.graph if wrap.remotes else wrap.live_graph
+        whole = graph.part(wrap.place_of, gives)
 
     @app.get(PROBES[0])
     def health() -> str:
@@ -139,11 +146,19 @@ def _execute(
     arrived: float,
     deadline: float,
     respond: Callable[[Execution, list[Result]], Response],
+    later: Callable[[Response], None],
     home: Home | None = None,
-) -> Response:
-    """Begin an execution, whose answer `respond` makes when it has ended."""
+    again: Callable[[], None] | None = None,
+) -> None:
+    """Begin an execution, whose answer, for `later`, `respond` makes when it has ended.
+
+    Where it was lost, it begins once more by `again`, if that is given.
+    """
 
     def reply(execution: Execution, outcome: Outcome) -> None:
+        if again is not None and isinstance(outcome, TaskError) and outcome.code in _LOST:
+            runtime.threads.start(again)
+            return
         try:
             if isinstance(outcome, TaskError):
                 raise outcome
@@ -162,12 +177,10 @@ def _execute(
     crossing = list[str]()
     if home is not None and runtime.store is not None:
         crossing = [storing.name_of(ident.number, key) for key in runtime.wrap.crossing]
-    later = request.environ[LATER]()
     execution = Execution(runtime, engine, objects, ident, deadline, reply, home)
     if home is not None:
         home.exchange.add(execution)
     execution.start()
-    return Response()
 
 
 def _delete_later(runtime: Runtime, store: Store, names: list[str], when: float) -> None:
@@ -191,19 +204,68 @@ def _workflow(
     if events is not None:
         return _events(runtime, events, given, arrived, deadline)
     called = request.environ.get(_CALL_ID, "")
-    ident = Ident(_watch(runtime.trace_key), _mark(called))
-    home = None
-    if whole is None:
-        engine: Engine | Instances = Deciding(runtime.wrap, entry, called or str(uuid4()))
-    elif home := _home(runtime, whole.gives, ident, deadline):
-        tasks = frozenset(runtime.wrap.tasks)
-        engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))
-    else:
-        engine = Engine(whole)
-    if home is not None and runtime.store is not None and None in runtime.wrap.crossing:
-        storing.put(runtime.store, ident.number, {None: given}, deadline)
+    objects = _given(runtime.wrap, given)
     respond = partial(_answer, runtime, entry, arrived)
-    return _execute(runtime, engine, {None: given}, ident, arrived, deadline, respond, home)
+    watch, mark = _watch(runtime.trace_key), _mark(called)
+
+    def prepared() -> tuple[Ident, Engine | Instances, Home | None]:
+        ident, home = Ident(watch, mark), None
+        if whole is None:
+            engine: Engine | Instances = Deciding(runtime.wrap, entry, called or str(uuid4()))
+        elif home := _home(runtime, whole.gives, ident, deadline):
+            tasks = frozenset(runtime.wrap.tasks)
+            engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))
+        else:
+            engine = Engine(whole)
+        if home is not None and runtime.store is not None and None in runtime.wrap.crossing:
+            storing.put(runtime.store, ident.number, {None: given}, deadline)
+        return ident, engine, home
+
+    def begin(attempts: int, ident: Ident, engine: Engine | Instances, home: Home | None) -> None:
+        again = partial(begin_again, attempts - 1) if attempts > 1 and engine.part.live else None
+        _execute(runtime, engine, objects, ident, arrived, deadline, respond, later, home, again)
+
+    def begin_again(attempts: int) -> None:
+        _wait_for_wraps(runtime, deadline)
+        try:
+            begin(attempts, *prepared())
+        except TaskError as error:
+            later(_failed(runtime, error, arrived))
+
+    first = prepared()
+    later = request.environ[LATER]()
+    begin(runtime.wrap.attempts, *first)
+    return Response()
+
+
+def _wait_for_wraps(runtime: Runtime, deadline: float) -> None:
+    """Wait until there is another replica where one was lost."""
+    exchange = runtime.exchange
+    while exchange is not None and time.monotonic() < deadline:
+        routes = exchange.routes(Ident().number)
+        if routes and all(routes.values()):
+            return
+        time.sleep(_LOOK_S)
+
+
+def _given(wrap: Wrap, request: Object) -> dict[Key, Object]:
+    """The objects that come with a request: of a task that is called by itself, its streams too."""
+    if not wrap.with_request:
+        return {None: request}
+    try:
+        told = json.loads(request.text())
+        found: dict[Key, Object] = {None: Object(_untold(told["input"]))}
+        streams = {name: Object(_untold(told["streams"][name])) for name in wrap.with_request}
+    except (ValueError, TypeError, LookupError, AttributeError):
+        names = ", ".join(wrap.with_request)
+        message = f'the request has to be {{"input": ..., "streams": ...}} with {names}, as texts'
+        raise TaskError("bad-request", message, status=400) from None
+    return found | {wrap.with_request[name]: each for name, each in streams.items()}
+
+
+def _untold(text: str) -> bytes:
+    """The bytes of what `_text` has made a text of."""
+    return text.encode(errors="surrogateescape")
 
 
 def _events(
@@ -307,7 +369,9 @@ def _call(runtime: Runtime, arrived: float, deadline: float) -> Response:
         return _uncopied(list(frames.pieces(answer(results, arrived))), CONTENT_TYPE)
 
     engine = engine_of(runtime, asked)
-    return _execute(runtime, engine, asked.objects, ident, arrived, deadline, respond)
+    later = request.environ[LATER]()
+    _execute(runtime, engine, asked.objects, ident, arrived, deadline, respond, later)
+    return Response()
 
 
 def _body() -> bytes | bytearray:

@@ -10,7 +10,7 @@ import os
 import socket
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask, Response
 from werkzeug.datastructures import Headers, MultiDict
@@ -20,6 +20,9 @@ from wrap.errors import TaskError
 from wrap.loader import Function
 from wrap.objects import Object
 from wrap.redaction import redacted
+
+if TYPE_CHECKING:
+    from wrap.task_io import TaskIO
 
 _FLASK = Flask("function")
 _HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
@@ -46,10 +49,10 @@ class Context:
     hostname: str = _HOSTNAME
 
 
-def arguments(function: Function, given: Object) -> tuple[Any, ...]:
-    """What the handler is called with for the input `given`."""
+def arguments(function: Function, given: Object, task_io: TaskIO | None) -> tuple[Any, ...]:
+    """What the handler is called with for the input `given`; a command with its streams too."""
     if function.style == "command":
-        return (given.view(),)
+        return given, task_io
     if function.style == "http":
         headers = Headers([("Content-Type", given.content_type)] if given.content_type else [])
         return Event(given.data(), headers), Context()

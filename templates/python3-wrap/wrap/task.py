@@ -7,22 +7,24 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from inspect import isgenerator
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
-from chiron_io import taken_by
+from chiron_io import attached_to
 
 from wrap import cpu_speed, log, styles
 from wrap.declaration import Wrap
+from wrap.ends import Flusher
 from wrap.errors import TaskError
 from wrap.exits import Ended
 from wrap.loader import Function
 from wrap.messages import Ident, Result, Watch
 from wrap.objects import Object
-from wrap.outputs import Emitted, Outputs
 from wrap.probe import Probe
 from wrap.redaction import redacted
 from wrap.serving import OneProcess
+from wrap.task_io import Access, Emitted, TaskIO
 from wrap.threads import Cancelled
 
 #: Characters of an error that the answer has; the log has all.
@@ -35,51 +37,65 @@ def run(
     ident: Ident,
     process: int,
     emitted: Emitted,
+    access: Access,
     wrap: Wrap,
     functions: dict[str, Function],
 ) -> Result:
     """Run task number `task` in this thread, in process number `process`, on what `given` returns.
 
-    What it emits is `emitted` before it ends. Never raises but for `Cancelled`: that the task was
-    given up is no answer to anybody.
+    What it emits is `emitted` before it ends, and `access` is to its streams. Never raises but for
+    `Cancelled`: that the task was given up is no answer to anybody.
     """
     function = functions[wrap.function_of(task)]
     log.mark(ident.mark)
     begun = time.monotonic()
     result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)
-    outputs = None
-    if awaited := wrap.outputs_of.get(task):
-        outputs = Outputs(awaited, result, emitted)
+    task_io = None
+    if wrap.has_io(task) or function.namespace.uses_io:
+        task_io = TaskIO(wrap, result, emitted, access)
     try:
-        with taken_by(outputs.emit) if outputs else nullcontext():
-            result.output = _call(function, given(), ident.watch, result)
-        if outputs:
-            outputs.check()
+        with attached_to(task_io) if task_io else nullcontext():
+            output = _call(function, given(), ident.watch, result, task_io)
+        if task_io:
+            output = task_io.ended(output)
+            result.ended = time.monotonic()
+        result.output = output
     except Cancelled:
         raise
     except BaseException as error:
         failure = _failure(error, function.name)
         result.error = failure.located(function.name, wrap.name).as_dict()
-        if outputs:
-            outputs.fail(result.error)
+        if task_io:
+            task_io.fail(result.error)
     finally:
+        if task_io:
+            task_io.close()
         log.end_lines()
     if not result.ended:
         result.ended = time.monotonic()
     return result
 
 
-def _call(function: Function, given: Object, watch: Watch, result: Result) -> Object:
-    arguments = styles.arguments(function, given)
+def _call(
+    function: Function, given: Object, watch: Watch, result: Result, task_io: TaskIO | None
+) -> Object:
+    arguments = styles.arguments(function, given, task_io)
     with OneProcess(), styles.surroundings(function, given):
         if watch.traced:
-            value = _watched(function, arguments, watch, result)
+            value = _watched(function, arguments, watch, result, task_io)
         else:
-            value = _timed(function, arguments, result)
-        return styles.output(function.style, value)
+            value = _timed(function, arguments, result, task_io)
+        written = task_io is not None and task_io.has_written
+        return Object("") if written else styles.output(function.style, value)
 
 
-def _watched(function: Function, arguments: tuple[Any, ...], watch: Watch, result: Result) -> Any:
+def _watched(
+    function: Function,
+    arguments: tuple[Any, ...],
+    watch: Watch,
+    result: Result,
+    task_io: TaskIO | None,
+) -> Any:
     """What the handler answers; `result` also has what else `watch` wants to know of it.
 
     Nothing but the handler runs under the probe, which would see it let go of the GIL.
@@ -89,9 +105,9 @@ def _watched(function: Function, arguments: tuple[Any, ...], watch: Watch, resul
     try:
         if not watch.probed:
             with _marked(result.task):
-                return _timed(function, arguments, result)
+                return _timed(function, arguments, result, task_io)
         with Probe() as probe:
-            value = _timed(function, arguments, result)
+            value = _timed(function, arguments, result, task_io)
         result.ticks = probe.ticks
         return value
     finally:
@@ -118,13 +134,28 @@ def _marked(task: int) -> Iterator[None]:
         os.access(f"/chiron/end/{task}", os.F_OK)
 
 
-def _timed(function: Function, arguments: tuple[Any, ...], result: Result) -> Any:
+def _timed(
+    function: Function, arguments: tuple[Any, ...], result: Result, task_io: TaskIO | None
+) -> Any:
     """What the handler answers; `result` has the times of its begin and end."""
     result.started = time.monotonic()
     try:
-        return function.handle(*arguments)
+        value = function.handle(*arguments)
+        return _written(value, task_io) if isgenerator(value) else value
     finally:
         result.ended = time.monotonic()
+
+
+def _written(chunks: Iterator[Any], task_io: TaskIO | None) -> bytes:
+    """Write what a handler yields when it does; what it answers where nobody takes that before."""
+    encoded = (each.encode() if isinstance(each, str) else each for each in chunks)
+    if task_io is None:
+        return b"".join(encoded)
+    with task_io.open_output() as file, Flusher(file) as flusher:
+        for chunk in encoded:
+            file.write(chunk)
+            flusher.wrote()
+    return b""
 
 
 def _failure(error: BaseException, function: str) -> TaskError:

@@ -1,0 +1,232 @@
+"""What is behind `chiron_io` in one run of a task: outputs before its end, and streams."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import IO, Any, NamedTuple
+
+from chiron_io import OUTPUT
+
+from wrap import styles
+from wrap.declaration import Wrap
+from wrap.ends import BUFFER, Outlet, Outlets, Reader, Writer
+from wrap.errors import TaskError
+from wrap.messages import Result
+from wrap.objects import Object
+from wrap.switchboard import Open, Which
+
+#: What is emitted is as what a handler of this style answers, whatever the handler's is.
+_STYLE = "flask"
+#: Takes the result of an output.
+Emitted = Callable[[Result], None]
+
+
+class Access(NamedTuple):
+    """How a task gets at streams.
+
+    Attributes
+    ----------
+    execution
+        Its number.
+    open
+        Gives their ends; None where none is read while it is written.
+    given
+        The object of that number: of a stream that has been written before.
+    """
+
+    execution: int
+    open: Open | None
+    given: Callable[[int], Object]
+
+
+class TaskIO:
+    """One run of a task, by its `result` as it begins.
+
+    Attributes
+    ----------
+    inputs
+        The numbers of the outputs that it reads as streams, by their names.
+    """
+
+    def __init__(self, wrap: Wrap, result: Result, emitted: Emitted, access: Access) -> None:
+        self.inputs: Mapping[str, int] = wrap.streams.get(result.task, {})
+        self._wrap = wrap
+        self._result = result
+        self._emitted = emitted
+        self._access = access
+        self._awaited: Mapping[str, int] = wrap.outputs_of.get(result.task, {})
+        self._left = dict(self._awaited)
+        self._others = set[str]()
+        self._readers = dict[str, Reader]()
+        self._outlets = Outlets()
+        self._files = dict[str, _Output]()
+
+    @property
+    def has_written(self) -> bool:
+        """Whether the handler has written what it answers."""
+        return OUTPUT in self._files
+
+    def emit(self, name: str, value: Any) -> None:
+        """As `chiron_io.emit`: what nobody needs goes nowhere.
+
+        Raises TaskError as `styles.output` does.
+        """
+        if name not in self._awaited:
+            self._others.add(str(name))
+            return
+        self._check_new(name)
+        output = styles.output(_STYLE, value)
+        if self.is_read(name):
+            with self.open_output(name) as file:
+                file.write(output.view())
+        else:
+            self._give(name, output=output)
+
+    def open_input(self, name: str | None = None) -> IO[bytes]:
+        """As `chiron_io.open_input`."""
+        if name is None and len(self.inputs) == 1:
+            (name,) = self.inputs
+        if name is None or name not in self.inputs:
+            known = ", ".join(self.inputs) or 'there are none (an edge has to end in "stream")'
+            raise ValueError(f"no stream is called {name}: {known}")
+        if name in self._readers:
+            raise ValueError(f"the stream {name} was opened before")
+        given = self.given(name)
+        if isinstance(given, Reader):
+            return io.BufferedReader(given, BUFFER)
+        return io.BytesIO(given.view())
+
+    def given(self, name: str) -> Object | Reader:
+        """The stream of that name: an object where all of it is there already."""
+        number, task = self.inputs[name], self._result.task
+        if self._access.open is None or task not in self._wrap.live.get(number, ()):
+            return self._access.given(number)
+        if name not in self._readers:
+            end = self._access.open(Which(self._access.execution, number, task), False)
+            self._readers[name] = Reader(end, self._wrap.names([self._wrap.giver_of(number)]))
+        return self._readers[name]
+
+    def open_output(self, name: str = OUTPUT) -> IO[bytes]:
+        """As `chiron_io.open_output`."""
+        if name == OUTPUT or name in self._awaited:
+            self._check_new(name)
+        else:
+            self._others.add(str(name))
+        outlets = list[Outlet]()
+        number = self._number(name)
+        if self._access.open is not None and number is not None:
+            for reader in self._wrap.live.get(number, ()):
+                end = self._access.open(Which(self._access.execution, number, reader), True)
+                outlets.append(Outlet(end, self._wrap.names([reader])))
+                self._outlets.add(outlets[-1])
+        writer = Writer(outlets, self._outlets, self._is_kept(name))
+        file = _Output(writer, lambda: self._written(name, writer))
+        self._files[name] = file
+        return file
+
+    def is_read(self, name: str) -> bool:
+        """Whether other tasks read an output while it is written."""
+        return self._access.open is not None and self._number(name) in self._wrap.live
+
+    def ended(self, value: Object) -> Object:
+        """The handler has ended well with `value`; what the task answers.
+
+        Waits until what it has written is taken, and for the ends of what it has not read to its
+        end. Raises TaskError where others wait for more of it, or are gone.
+        """
+        if self.has_written:
+            value = self._files[OUTPUT].content
+        elif self.is_read(OUTPUT):
+            with self.open_output() as file:
+                file.write(value.view())
+            value = value if self._is_kept(OUTPUT) else Object("")
+        for each in list(self._files.values()):
+            each.close()
+        self._check()
+        self._outlets.finish()
+        for name in self.inputs:
+            if isinstance(given := self.given(name), Reader):
+                given.drain()
+        return value
+
+    def fail(self, error: dict[str, Any]) -> None:
+        """The task has failed, and so does what it has not given."""
+        for file in self._files.values():
+            file.abandon()
+        self._outlets.close(TaskError.from_dict(error, status=500))
+        for name in [*self._left]:
+            self._give(name, error=error)
+
+    def close(self) -> None:
+        """Let go of all streams."""
+        self._outlets.close()
+        for reader in self._readers.values():
+            reader.let_go()
+
+    def _check(self) -> None:
+        if self._left:
+            others = ", ".join(sorted(self._others))
+            hint = (
+                f"it has emitted {others}, which nothing takes"
+                if others
+                else "in threads that it starts, emit does nothing"
+            )
+            message = f"the handler has ended without emitting {', '.join(self._left)}: {hint}"
+            raise TaskError("not-emitted", message)
+
+    def _check_new(self, name: str) -> None:
+        if name in self._files or (name != OUTPUT and name not in self._left):
+            raise ValueError(f"{name} was emitted before")
+
+    def _written(self, name: str, writer: Writer) -> None:
+        if name in self._left:
+            self._give(name, output=Object(writer.whole))
+
+    def _give(self, name: str, **how: Any) -> None:
+        number = self._left.pop(name)
+        now = time.monotonic()
+        self._emitted(replace(self._result, task=number, ended=now, emitted=name, **how))
+
+    def _number(self, name: str) -> int | None:
+        return self._result.task if name == OUTPUT else self._awaited.get(name)
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether an output is needed as a whole too."""
+        number = self._number(name)
+        return number is not None and (
+            self._access.open is None or number not in self._wrap.passing
+        )
+
+
+class _Output(io.BufferedWriter):
+    """A file whose content is given on when it is closed, unless its writer has failed."""
+
+    def __init__(self, writer: Writer, written: Callable[[], None]) -> None:
+        super().__init__(writer, BUFFER)
+        self._writer = writer
+        self._written = written
+
+    @property
+    def content(self) -> Object:
+        """What was written, if that is kept."""
+        self.close()
+        return Object(self._writer.whole)
+
+    def abandon(self) -> None:
+        """End it as what is no whole."""
+        self._writer.abandon()
+
+    def close(self) -> None:
+        """End it."""
+        if not self.closed:
+            super().close()
+            if not self._writer.abandoned:
+                self._written()
+
+    def __exit__(self, *raised: Any) -> None:
+        if raised[0] is not None:
+            self.abandon()
+        self.close()

@@ -1,0 +1,82 @@
+"""Which streams are read while they are written, so that writer and reader run at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from workflow.model import Workflow, giver_of, names_in
+from workflow.plan import Plan
+
+
+def live_in(plan: Plan, workflow: Workflow) -> dict[str, tuple[str, ...]]:
+    """The streams that are read while they are written, where `plan` lets tasks run so."""
+    connected = len(plan.wraps) == 1 or plan.path == "auto"
+    if plan.orchestrator == "wrap" and plan.trigger == "data" and connected:
+        return live_streams(workflow)
+    return {}
+
+
+def live_streams(workflow: Workflow) -> dict[str, tuple[str, ...]]:
+    """Output -> the tasks that read it while it is written.
+
+    All streams that a task reads are, or none. Tasks that are connected so wait for each other:
+    with all of them, none may wait for the end of one of them, if only through others, or it would
+    never begin. Tasks are looked at from first to last, and what would lead to that is not live.
+
+    Examples
+    --------
+    c reads what a and b write, but b begins with the end of a:
+
+    >>> from workflow.dag import parse_dag
+    >>> tasks = {"a": "f", "b": "g", "c": "h"}
+    >>> edges = [["a", "b"], ["a", "c", "stream"], ["b", "c", "stream"]]
+    >>> live_streams(parse_dag({"tasks": tasks, "edges": edges}, "demo"))
+    {}
+    >>> edges[0].append("stream")
+    >>> live_streams(parse_dag({"tasks": tasks, "edges": edges}, "demo"))
+    {'a': ('b', 'c'), 'b': ('c',)}
+    """
+    found = dict[str, list[str]]()
+    together = {task: {task} for task in workflow.by_name}
+    awaits = {task.name: {giver_of(each) for each in task.needs} for task in workflow.tasks}
+    for name in (name for stage in workflow.stages for name in stage):
+        task = workflow.by_name[name]
+        outputs = [each.output for each in task.streams if each.output is not None]
+        if not outputs:
+            continue
+        waiting = {name: {giver_of(each) for each in names_in(task.source)}}
+        members = set[str]().union({name}, *(together[giver_of(each)] for each in outputs))
+        if _may_run_together(workflow, members, awaits | waiting):
+            awaits |= waiting
+            together |= dict.fromkeys(members, members)
+            for each in outputs:
+                found.setdefault(each, []).append(name)
+    return {output: tuple(readers) for output, readers in found.items()}
+
+
+def begins_with(
+    workflow: Workflow, live: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """For every task the outputs that have to be there when it begins, where streams are `live`.
+
+    What reads a stream begins when that can be written.
+    """
+    found = dict[str, tuple[str, ...]]()
+    for name in (name for stage in workflow.stages for name in stage):
+        task = workflow.by_name[name]
+        needed = [*names_in(task.source)]
+        for _, output in task.streams:
+            if output is not None:
+                is_live = name in live.get(output, ())
+                needed += found[giver_of(output)] if is_live else [output]
+        found[name] = tuple(dict.fromkeys(needed))
+    return found
+
+
+def _may_run_together(
+    workflow: Workflow, members: set[str], awaits: Mapping[str, set[str]]
+) -> bool:
+    awaited = set[str]().union(*(awaits[each] for each in members))
+    return all(
+        each not in members and members.isdisjoint(workflow.ancestors[each]) for each in awaited
+    )
