@@ -122,12 +122,13 @@ def test_it_is_read_while_it_is_written(
     seen = tmp_path / "seen"
     reader = CHECKED_READER.replace("PATH", repr(str(seen)))
     server = serve(CHECKED_WRITER, reader, LAYOUTS[layout], mechanism, styles={"reader": "http"})
-    for number in range(20):
+    descriptors = []
+    for _ in range(20):
         answer = server.request(body=str(seen))
         assert (answer.status, answer.text) == (200, "first second")
         seen.unlink()
-        before = server.descriptors() if number == 2 else before if number else 0
-    assert eventually(lambda: server.descriptors() <= before)
+        descriptors.append(server.descriptors())
+    assert eventually(lambda: server.descriptors() <= descriptors[2])
 
 
 @in_each_layout
