@@ -74,3 +74,26 @@ def test_nobody_waits_for_who_looks_whether_one_is_silent_still(network: Network
     assert known.of(0) is None
     go_on.set()
     looking.join()
+
+
+def test_where_there_is_a_new_one_others_are_soon_asked_for(network: Network) -> None:
+    addresses = [f"10.0.0.{number} 4000" for number in range(1, 9)]
+    there, asked = addresses[:1], 0
+
+    def ask() -> str:
+        nonlocal asked
+        asked += 1
+        return there[asked % len(there)]
+
+    known = Replicas(ask, network.reach)
+
+    def seconds_pass(seconds: float) -> None:
+        for _ in range(int(10 * seconds)):
+            known.of(0)
+            network.now += 0.1
+
+    seconds_pass(60)
+    assert asked < 20
+    there = addresses
+    seconds_pass(7)
+    assert known.known() == tuple(addresses)

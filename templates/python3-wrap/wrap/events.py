@@ -88,6 +88,11 @@ class Events:
         if not over.wait(within_s):
             print(f"objects of {self._stream.size} bytes are lost: functions take too long")
 
-    def told(self) -> str:
-        """The metrics, as Prometheus reads them."""
-        return self._metrics.text(self._stream.size)
+    @property
+    def size(self) -> int:
+        """Bytes of the objects that wait or are worked on."""
+        return self._stream.size
+
+    def metrics(self) -> list[str]:
+        """Lines of metrics."""
+        return self._metrics.lines()

@@ -22,7 +22,9 @@ from wrap.frames import Frame, Unsent
 from wrap.line import Message, Received
 from wrap.loop import Loop, Timer
 from wrap.objects import Object, received
+from wrap.pressure import Pressure
 from wrap.shared import Shared
+from wrap.sink import HELD_FROM
 from wrap.switchboard import STREAM, Which
 from wrap.transport import GRACE_S
 
@@ -53,12 +55,18 @@ class Exchange:
     ----------
     address
         Where this replica takes messages.
+
+    Attributes
+    ----------
+    pressure
+        Says which tasks may begin that give something for other wraps.
     """
 
     def __init__(self, wrap: Wrap, direct: Direct, loop: Loop, address: str) -> None:
         self.wrap = wrap
         self.direct = direct
         self.address = address
+        self.pressure = Pressure(loop)
         self._loop = loop
         self._running: dict[int, Execution] = {}
         self._early: dict[int, tuple[list[Given], Timer]] = {}
@@ -194,6 +202,13 @@ class Peers:
         """Whether the object of a task of another wrap is needed here, or only its end."""
         return self._wrap.takers[task].get(self._wrap.name, False)
 
+    def gives(self, task: int) -> bool:
+        """Whether another wrap needs the object of a task of this one."""
+        takers = self._wrap.takers[task]
+        return any(needed and to != self._wrap.name for to, needed in takers.items()) or (
+            task in self.wanted and self.home != self._wrap.name
+        )
+
     def late(self) -> TaskError | None:
         """What hangs in others, if that is known."""
         return None
@@ -227,6 +242,9 @@ class Peers:
                     result.output = output if needed else None
                 elif to != self._wrap.name:
                     given.setdefault(to, {})[result.task] = output if needed else None
+        size = sum(each.size for each in crossing.values())
+        if size >= HELD_FROM:
+            self.exchange.pressure.gave(size, max(each.ended - each.started for each in results))
         self._storing += 1
         execution.stored(crossing, partial(self._send_all, execution, given))
 
@@ -256,11 +274,17 @@ class Peers:
         """Send objects to another wrap, as often as is needed, and by the home if it has to be."""
         key = object()
         self._sending[key] = to
+        pressure, size = self.exchange.pressure, bytes_of(given.values())
+        pressure.leaves(size)
 
         def done() -> None:
+            pressure.left(size)
+            execution.event(forget)
+
+        def forget() -> None:
             self._sending.pop(key, None)
 
-        self._send(execution.ident.number, to, given, 0, partial(execution.event, done))
+        self._send(execution.ident.number, to, given, 0, done)
 
     def _send(
         self, number: int, to: str, given: Given, tries: int, done: Callable[[], None]
@@ -285,6 +309,12 @@ class Peers:
                 done()
 
         self.exchange.direct.lines.ask(self.routes[by], message, sent)
+
+
+def bytes_of(objects: Iterable[Object | None]) -> int:
+    """The bytes that go with a message of these, where they are many; a store's do not."""
+    size = sum(each.size for each in objects if each is not None and not each.stored)
+    return size if size >= HELD_FROM else 0
 
 
 def given_in(named: Sequence[Any], content: Sequence[Frame | Shared]) -> dict[int, Object | None]:

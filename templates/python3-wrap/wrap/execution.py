@@ -252,12 +252,18 @@ class Execution:
             then()
 
     def _store(self, objects: Mapping[Key, Object], then: Callable[[], None]) -> None:
+        exchange, size = self._runtime.exchange, sum(each.size for each in objects.values())
+        if exchange is not None:
+            exchange.pressure.leaves(size)
         try:
             storing.put(self._runtime.store, self.ident.number, objects, self._deadline)
         except TaskError as error:
             self.event(_raise, error)
         else:
             then()
+        finally:
+            if exchange is not None:
+                exchange.pressure.left(size)
 
     def moved(self, name: str, address: str) -> list[int] | None:
         """Another wrap is elsewhere now; what is here, or None where it is over."""
@@ -475,6 +481,20 @@ class Execution:
         self.event(lambda: self._start_here(self._follow_here(step)))
 
     def _follow_here(self, step: Step) -> list[int]:
+        peers = self.peers
+        if peers is not None and peers.exchange.pressure.matters and step.begins:
+            gives = sum(map(peers.gives, step.begins))
+            begin = partial(self.event, self._begin_held, step)
+            if gives and not peers.exchange.pressure.lets(gives, begin, lambda: self.over):
+                self._limits.update(dict.fromkeys(step.begins, self._deadline))
+                return []
+        return self._do_here(step)
+
+    def _begin_held(self, step: Step) -> None:
+        """Have tasks begin that were held back: their own times run from now on."""
+        self._start_here(self._do_here(self._noted(step)))
+
+    def _do_here(self, step: Step) -> list[int]:
         for call in step.calls:
             if isinstance(call.place, int) and call.place != MAIN:
                 self._call_process(call.place, call)

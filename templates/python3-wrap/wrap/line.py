@@ -88,6 +88,7 @@ class Line:
         self._header: tuple[str, int, list[Any]] | None = None
         self._sink = sink
         self._receiving = True
+        self._sent: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._open = True
         _LINES.add(self)
@@ -107,20 +108,24 @@ class Line:
         """Whether there is room for what comes."""
         return self._receiving
 
-    def send(self, message: Message) -> bool:
-        """Send a message; whether the connection is there, as far as that is known."""
+    def send(self, message: Message, sent: Callable[[], None] | None = None) -> bool:
+        """Send a message; whether the connection is there, as far as that is known.
+
+        `sent` is called once, by any thread, when all of it has gone, or the connection has.
+        """
         frames = message.frames()
         with self._lock:
-            if not self._open:
-                return False
-            was_sending = self.sending
-            self._outflow.push(frames)
-            if not was_sending:
-                if not self._flush():
-                    return False  # ``gone`` will tell
-                if self._outflow:
-                    self._loop.renew(self)
-            return True
+            there = self._open
+            self._sent = sent or self._sent
+            if there:
+                was_sending = self.sending
+                self._outflow.push(frames)
+                if not was_sending:
+                    there = self._flush()  # else ``gone`` will tell
+                    if self._outflow:
+                        self._loop.renew(self)
+            self._tell_sent()
+            return there
 
     def detached(self) -> socket.socket:
         """The socket, which is another's from now on."""
@@ -136,6 +141,8 @@ class Line:
                 self._open = False
                 self._loop.forget(self)
                 self._channel.close()
+                self._outflow = Outflow()
+                self._tell_sent()
 
     def let_go(self) -> None:
         """In a process that a handler has forked: keep nothing of it."""
@@ -150,12 +157,18 @@ class Line:
             return False
         return True
 
+    def _tell_sent(self) -> None:
+        if self._sent is not None and not self._outflow:
+            sent, self._sent = self._sent, None
+            sent()
+
     def _ready(self, writable: bool, readable: bool) -> None:
         if writable:
             with self._lock:
                 if self._open:
                     self._flush()
                     self._loop.renew(self)
+                    self._tell_sent()
         if readable:
             self._read()
 

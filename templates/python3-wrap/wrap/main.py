@@ -152,8 +152,9 @@ def _serve(
         store,
         switchboard,
     )
+    member = Member(runtime, exchange)
     if listener is not None:
-        listener.serve(Member(runtime, exchange))
+        listener.serve(member)
     drain_s = wrap.timeout_s + GRACE_S
     entry, events = wrap.entry, None
     if entry is not None and entry.buckets is not None:
@@ -174,7 +175,7 @@ def _serve(
         spawner.close()
 
     serving.serve(
-        create_app(runtime, listener.address if listener is not None else "", events),
+        create_app(runtime, listener.address if listener is not None else "", events, member),
         sockets,
         lambda: route.threads,
         settings.memory_bytes,

@@ -12,7 +12,7 @@ from wrap import storing
 from wrap.direct import ANSWER, CALL
 from wrap.engine import Engine, Key, given_to
 from wrap.errors import TaskError
-from wrap.exchange import BEGIN, MOVED, OBJECTS, Exchange, Peers, given_in
+from wrap.exchange import BEGIN, MOVED, OBJECTS, Exchange, Peers, bytes_of, given_in
 from wrap.execution import CANCELLED, Execution, Outcome
 from wrap.frames import Unsent, unsent
 from wrap.home import ENDED, ENDING, UNKNOWN, Home
@@ -22,6 +22,7 @@ from wrap.line import Line, Message, Received
 from wrap.messages import Request
 from wrap.remote import OK, answer
 from wrap.runtime import Runtime
+from wrap.storing import outputs
 from wrap.switchboard import STREAM, Which
 from wrap.threads import own_run
 
@@ -61,6 +62,11 @@ class Member:
     def awaits(self, line: Line) -> bool:
         """Whether an answer is to go over a connection."""
         return line in self._answering or line in list(self._homes.values())
+
+    @property
+    def in_hand(self) -> int:
+        """How many executions of others it runs, or takes part in."""
+        return len(self._answering) + len(self._homes)
 
     @property
     def busy(self) -> bool:
@@ -161,8 +167,10 @@ class Member:
             if outcome is CANCELLED:  # where its home has come back, it begins again
                 home.send(Message(ANSWER, [UNKNOWN]))
                 return
-            answer = self._answer(outcome, arrived)
-            if not home.send(answer):
+            answer, pressure = self._answer(outcome, arrived), exchange.pressure
+            size = 0 if isinstance(outcome, TaskError) else bytes_of(outputs(outcome).values())
+            pressure.leaves(size)
+            if not home.send(answer, partial(pressure.left, size)):
                 self._unsent[number] = answer
                 forget = partial(self._forget, number)
                 self._runtime.loop.call_at(time.monotonic() + _UNASKED_S, forget)

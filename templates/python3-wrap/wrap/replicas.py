@@ -9,7 +9,9 @@ from collections.abc import Callable
 from wrap.errors import TaskError
 
 #: How long what the gateway said of addresses holds, in seconds: then there may be other replicas.
-_KNOWN_S = 5.0
+#: Where it has just told a new one there may be more: it is asked again soon, and then twice as
+#: late each time that it tells none.
+_KNOWN_S, _MORE_S = 5.0, 0.1
 #: The same where one gives no sign, as behind a network policy: each look costs who looks the time
 #: that it takes to see that.
 _SILENT_S = 60.0
@@ -36,6 +38,7 @@ class Replicas:
         self._reach = reach
         self._known: tuple[str, ...] = ()
         self._asked = -_KNOWN_S
+        self._holds_s = _KNOWN_S
         self._asking = threading.Lock()
         self._silent = False
         self.lost = False
@@ -59,6 +62,7 @@ class Replicas:
             except (OSError, ValueError, TaskError) as error:
                 self.lost = isinstance(error, TaskError)
                 self._silent = isinstance(error, TimeoutError) and not self._known
+                self._holds_s = _KNOWN_S
                 print(f"no address of a wrap: {error}")
             finally:
                 self._asked = time.monotonic()
@@ -66,13 +70,18 @@ class Replicas:
         return tuple(each for each in self._known if each != but)
 
     def _is_old(self, within_s: float) -> bool:
-        holds_s = _SILENT_S if self._silent and within_s == _KNOWN_S else within_s
+        holds_s = within_s
+        if within_s == _KNOWN_S:
+            holds_s = _SILENT_S if self._silent else self._holds_s
         return time.monotonic() >= self._asked + holds_s
 
     def _learn(self, told: str | None) -> None:
         if told is not None and told not in self._known:
             self._reach(told)
             self._known = tuple(sorted((*self._known, told)))
+            self._holds_s = _MORE_S
+        else:
+            self._holds_s = min(_KNOWN_S, 2 * self._holds_s)
 
     def forget(self, address: str) -> None:
         """It has ended, or does not answer: it is asked anew where there are others."""

@@ -24,9 +24,9 @@ from wrap.events import Events
 from wrap.execution import Execution, Outcome
 from wrap.home import Home
 from wrap.instances import Deciding, Instances
-from wrap.member import engine_of, told
+from wrap.member import Member, engine_of, told
 from wrap.messages import UNWATCHED, Ident, Request, Result, Watch
-from wrap.metrics import PROMETHEUS
+from wrap.metrics import PROMETHEUS, page, replica_metrics
 from wrap.objects import JSON, Object
 from wrap.remote import (
     ADDRESS,
@@ -37,7 +37,7 @@ from wrap.remote import (
     answer,
 )
 from wrap.runtime import Runtime
-from wrap.serving import ARRIVED, LATER, LargeBody
+from wrap.serving import ARRIVED, LATER, TURNS, LargeBody
 from wrap.stores import Store
 from wrap.timeline import timeline
 from wrap.transport import GRACE_S
@@ -45,8 +45,8 @@ from wrap.transport import GRACE_S
 #: What the header of a trace may ask for behind the key: a probe beside each handler, whose ticks
 #: are in the timeline; the CPU-speed probe before and after each, whose times are.
 _PROBE, _CPU_SPEED = "probe", "cpu-speed"
-#: What tells whether the wrap serves, and which one it is.
-PROBES = ("/_/health", "/_/wrap", ADDRESS)
+#: What tells whether the wrap serves, which one it is, and what it has to do; also a busy one.
+PROBES = ("/_/health", "/_/wrap", ADDRESS, "/metrics")
 _ID_HEADER = "X-Call-Id"
 #: Where a WSGI environment has the headers; to look there takes a fifth of the time of Flask's way.
 _CALL, _TIMEOUT, _TRACE, _CALL_ID = (
@@ -65,12 +65,18 @@ _PASSED_ON = ("Content-Type", TRACE_HEADER, _ID_HEADER, "X-Chiron-Alone")
 _SHOWN_OF_ID = 8
 
 
-def create_app(runtime: Runtime, address: str = "", events: Events | None = None) -> Flask:
+def create_app(
+    runtime: Runtime,
+    address: str = "",
+    events: Events | None = None,
+    member: Member | None = None,
+) -> Flask:
     """The application of a wrap that is ready to run, and takes calls directly at `address`.
 
-    With `events` its requests are those of buckets.
+    With `events` its requests are those of buckets. `member` is what takes those calls.
     """
     app = Flask("wrap")
+    replica = uuid4().hex
 
     entry = runtime.wrap.entry
     whole = None
@@ -92,11 +98,14 @@ def create_app(runtime: Runtime, address: str = "", events: Events | None = None
     def direct() -> Response:
         return Response(address, 200 if address else 404)
 
-    if events is not None:
-
-        @app.get("/metrics")
-        def metrics() -> Response:
-            return Response(events.told(), content_type=PROMETHEUS)
+    @app.get(PROBES[3])
+    def metrics() -> Response:
+        taken, queued = request.environ[TURNS]()
+        taken += member.in_hand if member is not None else 0
+        held = events.size if events is not None else runtime.sink.held if runtime.sink else 0
+        lines = replica_metrics(runtime, replica, taken, queued, held)
+        lines += events.metrics() if events is not None else []
+        return Response(page(lines), content_type=PROMETHEUS)
 
     @app.post("/_/route")
     def route() -> Response:

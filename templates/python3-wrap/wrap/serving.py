@@ -44,6 +44,8 @@ ARRIVED = "chiron.arrived"
 #: Where it has what an application calls that answers later, by any thread: no thread waits for it.
 #: It gets a function that takes the answer, a WSGI application; what it returns itself is dropped.
 LATER = "chiron.later"
+#: Where it has what says how many requests are in hand, and how many wait for their turn.
+TURNS = "chiron.turns"
 _REQUEST_OF = "chiron.request"
 #: How long requests in flight may take after SIGTERM, where the caller does not say.
 _DRAIN_S = 5.0
@@ -457,6 +459,11 @@ class _Turns:
             self._most = count
             self._begin()
 
+    def count(self) -> tuple[int, int]:
+        """How many requests are in hand, and how many wait."""
+        with self.lock:
+            return self.active_count, len(self.queue)
+
     def add_task(self, channel: _Channel) -> None:
         """Have the first request of `channel` served when its turn comes."""
         with self.lock:
@@ -484,11 +491,12 @@ class _Turns:
 
 class _Task(WSGITask):  # type: ignore[misc]
     def get_environment(self) -> dict[str, Any]:
-        """WSGI's, and when the request arrived, and what it can be answered with later."""
+        """WSGI's, and when the request arrived, with what it can be answered later, and turns."""
         environment: dict[str, Any] = super().get_environment()
         environment[ARRIVED] = self.channel.arrived
         environment[_REQUEST_OF] = self.request
         environment[LATER] = self.channel.answer_later
+        environment[TURNS] = self.channel.server.task_dispatcher.count
         return environment
 
     def build_response_header(self) -> bytes:

@@ -51,6 +51,14 @@ class Mechanism(Protocol):
     def room(self) -> int:
         """How many more executions could begin at once."""
 
+    @property
+    def most(self) -> float:
+        """How many executions may be here at once; infinite where as many as come."""
+
+    @property
+    def waiting(self) -> int:
+        """How many have not been admitted yet."""
+
     def leave(self, guest: Guest) -> None:
         """Note that `guest`, which was admitted, takes no more processes."""
 

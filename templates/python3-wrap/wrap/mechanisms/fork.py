@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ class Fork:
 
     kind = "fork"
     lasting = 0
+    most = math.inf
+    waiting = 0
     full = "it was not begun in time"
 
     def __init__(self, slots: int, environment: Mapping[str, str]) -> None:

@@ -82,6 +82,16 @@ class Pool:
         """For how many more executions there is a worker of each slot."""
         return max(0, self._limit - len(self._guests))
 
+    @property
+    def most(self) -> int:
+        """As many as each slot may have workers."""
+        return self._limit
+
+    @property
+    def waiting(self) -> int:
+        """Those that wait for workers."""
+        return len(self._waiting)
+
     def leave(self, guest: Guest) -> None:
         """Admit the next execution that still wants to begin."""
         leaving: Guest | None = guest

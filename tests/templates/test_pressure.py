@@ -1,0 +1,265 @@
+"""Tasks are held back while what those before gave leaves more slowly than it is made."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from wrap.loop import Timer
+from wrap.pressure import Pressure
+
+SIZE = 1_000_000
+NAMES = ("test-home", "test-far")
+
+
+class Times:
+    """Virtual time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+
+    def call_at(self, when: float, action: Callable[[], None]) -> Timer:
+        heapq.heappush(self._due, (when, next(self._numbers), action))
+        return Timer(action, lambda: None)
+
+    def run(self, until: float) -> None:
+        while self._due and self._due[0][0] <= until:
+            when, _, action = heapq.heappop(self._due)
+            self.now = max(self.now, when)
+            action()
+        self.now = until
+
+
+class Replica:
+    """Tasks that each give `SIZE` bytes, which leave one after another."""
+
+    def __init__(self, computing_s: float, sending_s: float) -> None:
+        self.times = Times()
+        self.pressure = Pressure(self.times, lambda: self.times.now)
+        self._computing_s, self._sending_s = computing_s, sending_s
+        self._free = 0.0
+        self.unsent = self.most_unsent = self.sent = 0
+        self.begun: list[int] = []
+        self.over: set[int] = set()
+
+    def ask(self, number: int = 0) -> None:
+        def begin() -> None:
+            self.begun.append(number)
+            self.times.call_at(self.times.now + self._computing_s, self._give)
+
+        if self.pressure.lets(1, begin, lambda: number in self.over):
+            begin()
+
+    def _give(self) -> None:
+        self.pressure.gave(SIZE, self._computing_s)
+        self.pressure.leaves(SIZE)
+        self.unsent += 1
+        self.most_unsent = max(self.most_unsent, self.unsent)
+        self._free = max(self._free, self.times.now) + self._sending_s
+        self.times.call_at(self._free, self._send)
+
+    def _send(self) -> None:
+        self.unsent -= 1
+        self.sent += 1
+        self.pressure.left(SIZE)
+
+    def warm_up(self) -> None:
+        for second in range(1, 6):
+            self.ask()
+            self.times.run(float(second))
+
+
+@pytest.fixture(name="slow")
+def _slow() -> Replica:
+    replica = Replica(computing_s=0.01, sending_s=0.1)
+    replica.warm_up()
+    return replica
+
+
+def test_what_leaves_sooner_than_it_is_made_holds_nothing_back() -> None:
+    replica = Replica(computing_s=0.1, sending_s=0.01)
+    replica.warm_up()
+    for number in range(50):
+        replica.times.call_at(6 + number / 20, replica.ask)
+    replica.times.run(20.0)
+    assert (len(replica.begun), replica.sent) == (55, 55)
+    assert replica.pressure.held_s == 0
+
+
+def test_no_more_is_made_than_leaves_and_nothing_is_lost(slow: Replica) -> None:
+    slow.most_unsent = 0
+    for number in range(50):
+        slow.ask(number)
+    slow.times.run(5.0 + 50 * 0.1 + 0.5)
+    assert slow.begun[5:] == list(range(50))
+    assert slow.sent == 55
+    assert slow.most_unsent <= 2
+    assert slow.pressure.leaving == slow.pressure.held == 0
+
+
+def test_what_sends_is_never_without_something_to_send(slow: Replica) -> None:
+    for number in range(50):
+        slow.ask(number)
+    slow.times.run(5.0 + 50 * 0.1 + 0.05)
+    assert slow.sent >= 54
+
+
+def test_the_seconds_in_which_tasks_wait_are_counted(slow: Replica) -> None:
+    for number in range(11):
+        slow.ask(number)
+    assert slow.pressure.held > 0
+    slow.times.run(100.0)
+    # The last but one begins when there is something to send for no longer than it runs.
+    assert slow.pressure.held_s == pytest.approx(11 * 0.1, abs=0.25)
+
+
+def test_those_that_nobody_waits_for_any_more_do_not_begin(slow: Replica) -> None:
+    for number in range(10):
+        slow.ask(number)
+    slow.over = set(range(3, 9))
+    slow.times.run(100.0)
+    assert slow.begun[5:] == [0, 1, 2, 9]
+
+
+def test_tasks_that_give_nothing_hold_others_back_for_no_longer_than_they_would_run(
+    slow: Replica,
+) -> None:
+    """Their inputs may not have come."""
+    began: list[float] = []
+    for _ in range(4):
+        if slow.pressure.lets(1, lambda: began.append(slow.times.now), lambda: False):
+            began.append(slow.times.now)
+    slow.times.run(6.0)
+    assert len(began) == 4
+
+
+class Link:
+    """Passes bytes on to an address, so many a second."""
+
+    def __init__(self, address: str, bytes_per_s: float) -> None:
+        self.bytes_per_s = bytes_per_s
+        host, _, port = address.partition(" ")
+        self._to = (host, int(port))
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1 {self._server.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                ours, _ = self._server.accept()
+            except OSError:
+                return
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            theirs = socket.create_connection(self._to)
+            for pair in ((ours, theirs, self.bytes_per_s), (theirs, ours, 1e9)):
+                threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, to: socket.socket, bytes_per_s: float) -> None:
+        while piece := source.recv(1 << 14):
+            to.sendall(piece)
+            time.sleep(len(piece) / bytes_per_s)
+        to.close()
+
+
+@pytest.fixture
+def behind_a_slow_link(
+    wrap_image: Any, start: Any, gateway: Any, tmp_path: Any
+) -> Iterator[Callable[..., tuple[Any, Any]]]:
+    """Two wraps, of which the first gives the second a megabyte, over a link."""
+    links: list[Link] = []
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "chiron-direct").write_text("a secret")
+    home, far = NAMES
+    sources = {"make": f"def handle(req):\n    return 'x' * {SIZE}\n"}
+    sources["take"] = "def handle(req):\n    return str(len(req))\n"
+
+    def begin(bytes_per_s: float) -> tuple[Any, Any]:
+        images = {
+            name: wrap_image(
+                {function: sources[function]},
+                tasks={task: function},
+                name=name,
+                inputs={0: None, 1: 0},
+                remotes={other: {1 - task: other_function}},
+                entry={"output": 1} if task == 0 else None,
+            )
+            for task, name, function, other, other_function in (
+                (0, home, "make", far, "take"),
+                (1, far, "take", home, "make"),
+            )
+        }
+        settings = {"secrets_dir": str(secrets), "chiron_trace_key": "key"}
+        servers = {
+            name: start(images[name], gateway_url=gateway.url, WAITRESS_THREADS="16", **settings)
+            for name in NAMES
+        }
+        gateway.ports |= {name: server.port for name, server in servers.items()}
+        address = servers[far].request("GET", "/_/address").text
+        links.append(Link(address, bytes_per_s))
+        gateway.addresses[far] = links[-1].address
+        return servers[home], servers[far]
+
+    yield begin
+    for link in links:
+        link.close()
+
+
+def metrics(server: Any) -> dict[str, float]:
+    text = server.request("GET", "/metrics").text
+    pairs = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    return {name.partition("{")[0]: float(value) for name, value in pairs}
+
+
+def test_a_wrap_holds_tasks_back_while_its_link_is_slow_and_all_are_answered(
+    behind_a_slow_link: Any, in_background: Any, eventually: Callable[..., bool]
+) -> None:
+    home, far = behind_a_slow_link(bytes_per_s=5e6)
+    for _ in range(3):
+        assert home.request(body="x").text == str(SIZE)
+    asked = [in_background(home.request, body="x") for _ in range(12)]
+    assert eventually(lambda: metrics(home)["chiron_tasks_held_back"] > 0)
+    pressed = metrics(home)
+    assert pressed["chiron_leaving_bytes"] < 8 * SIZE
+    assert pressed["chiron_requests_in_hand"] == 12
+    assert {each.result().text for each in asked} == {str(SIZE)}
+    after = metrics(home)
+    assert after["chiron_pressure_seconds_total"] > 0.1
+    assert (after["chiron_leaving_bytes"], after["chiron_tasks_held_back"]) == (0, 0)
+    assert metrics(far)["chiron_pressure_seconds_total"] == 0
+
+
+def test_a_busy_wrap_says_what_it_has_to_do(
+    wrap_image: Any, start: Any, in_background: Any, tmp_path: Any, eventually: Callable[..., bool]
+) -> None:
+    gate = tmp_path / "gate"
+    waits = f"""
+        import pathlib, time
+
+        def handle(req):
+            while not pathlib.Path({str(gate)!r}).exists():
+                time.sleep(0.01)
+            return req
+    """
+    settings = {"WAITRESS_THREADS": "3", "pool_concurrency": "2"}
+    image = wrap_image({"f": waits}, [[], [0]], mechanism="pool", entry={"output": 0})
+    server = start(image, **settings)
+    asked = [in_background(server.request, body="x") for _ in range(5)]
+    names = [f"chiron_requests_{name}" for name in ("in_hand", "waiting", "at_once")]
+    # Two have a worker, one waits for one, two wait for their turn.
+    assert eventually(lambda: [metrics(server)[name] for name in names] == [2, 3, 2])
+    gate.touch()
+    assert {each.result().text for each in asked} == {"x"}
+    assert [metrics(server)[name] for name in names] == [0, 0, 2]
