@@ -10,8 +10,10 @@ from pathlib import Path
 import click
 
 from adaptation.events import Event
-from adaptation.latency import Probes, find_latencies
+from adaptation.latency import Probes, Wait, find_latencies
+from adaptation.replicas import Scaler
 from adaptation.rules import Rules
+from adaptation.version import serving
 from adaptation.watch import Watcher
 from cli import options
 from cli.artefacts import read_platform
@@ -20,6 +22,7 @@ from cli.output import progress
 from cli.place import Place, place
 from deployment.launcher import Launcher
 from deployment.local_launcher import LocalLauncher
+from openfaas.objects import FunctionStatus
 from pipeline.deploy import DeploymentRequest
 from profiler.profile import profile
 from scheduler.choices import Choices
@@ -63,6 +66,11 @@ _RULES = Rules()
     is_flag=True,
     help="Deploy the entry again to switch, even where nothing answers meanwhile (faasd).",
 )
+@click.option(
+    "--scale",
+    is_flag=True,
+    help="Raise and lower replicas, within the labels com.openfaas.scale.min and max.",
+)
 @click.option("--once", is_flag=True, help="End with the first verdict, as suits cron.")
 @click.option(
     "--local-launcher", is_flag=True, help="Profile here, without the gateway and strace."
@@ -84,6 +92,7 @@ def command(
     tolerance: float,
     best_effort: bool,
     allow_outage: bool,
+    scale: bool,
     once: bool,
     local_launcher: bool,
     platform: Path | None,
@@ -99,8 +108,9 @@ def command(
     Where its latency leaves the predicted range, or --every has passed, it is profiled and
     planned anew. A plan that brings something is deployed beside the one that serves, checked,
     and switched to; then the old one drains and is removed. Where any of that fails, or no plan
-    meets the SLO (but for --best-effort), the old one goes on serving. With --json every event is
-    a line of JSON on stdout.
+    meets the SLO (but for --best-effort), the old one goes on serving. With --scale it has the
+    gateway run as many replicas as their requests need, and as can send what their tasks give.
+    With --json every event is a line of JSON on stdout.
 
     \b
     Example:
@@ -131,8 +141,11 @@ def command(
             LocalLauncher(progress, launcher.gateway) if local_launcher else launcher
         )
         name = opened.workflow.name
+        wait: Wait = time.sleep
+        if scale:
+            wait = Scaler(launcher.gateway, partial(_wraps, launcher, name, choices), tell).wait
         probes = Probes(
-            launcher.gateway, name, choices.planner, opened.payloads(), time.sleep, rules.fewest
+            launcher.gateway, name, choices.planner, opened.payloads(), wait, rules.fewest
         )
         latencies = find_latencies(
             launcher.gateway, metrics, probes, verify_tls=not place.tls_no_verify
@@ -145,11 +158,17 @@ def command(
             latencies=latencies,
             profile=partial(profile, opened, here, progress=progress, probe_alone=local_launcher),
             rules=rules,
-            wait=time.sleep,
+            wait=wait,
             tell=tell,
             out=output,
         )
         watcher.run(once=once)
+
+
+def _wraps(launcher: Launcher, workflow: str, choices: Choices) -> tuple[FunctionStatus, ...]:
+    """The wraps of the workflow that serve."""
+    current = serving(launcher.gateway, workflow, choices.planner)
+    return current.wraps if current else ()
 
 
 def _as_line(event: Event) -> None:

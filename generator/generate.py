@@ -27,6 +27,7 @@ from generator.settings import (
 from generator.stores import Needs, needs_of
 from openfaas.handler_folder import STYLES
 from openfaas.handlers import Handler, find_handler, there
+from openfaas.objects import MAX_LABEL, MIN_LABEL
 from openfaas.stack import (
     StackFile,
     StackFunction,
@@ -54,8 +55,6 @@ _STACK = "stack.yaml"
 _FPROCESS = "python index.py"
 #: The build argument of OpenFaaS's templates, and of ours, for Debian packages.
 _PACKAGES = "ADDITIONAL_PACKAGE"
-#: Of a wrap that has buckets in its memory.
-_ONE_REPLICA = {"com.openfaas.scale.min": "1", "com.openfaas.scale.max": "1"}
 _SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
 
 
@@ -310,12 +309,28 @@ def _stack_function(
                 [*(s for n in names for s in sources.stack.functions[n].secrets), *needs.secrets]
             )
         ),
-        labels=_ONE_REPLICA if sources.folder.workflow.buckets is not None else {},
+        labels=_labels(sources, names),
         annotations={**annotate(plan, index, sources.folder.workflow), **marks},
         limits=limits,
         requests=requests,
         build_args=_packages(sources.stack.functions[name] for name in names),
     )
+
+
+def _labels(sources: Sources, names: Iterable[str]) -> dict[str, str]:
+    """How many replicas a wrap may have that satisfies the labels of all its functions.
+
+    Where one wants more than another one may have, it gets those.
+    """
+    if sources.folder.workflow.buckets is not None:
+        return dict.fromkeys((MIN_LABEL, MAX_LABEL), "1")
+    labels = [sources.stack.functions[name].labels for name in names]
+    least, most = (
+        [int(its[label]) for its in labels if its.get(label, "").isdecimal()]
+        for label in (MIN_LABEL, MAX_LABEL)
+    )
+    found = {MIN_LABEL: str(max(least))} if least else {}
+    return found | ({MAX_LABEL: str(max([*least, min(most)]))} if most else {})
 
 
 def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:

@@ -132,6 +132,12 @@ class Gateway:
                 raise ChironError("not-removed", message, functions=(name,), status=504)
             time.sleep(_INTERVAL_S)
 
+    def scale(self, name: str, replicas: int) -> None:
+        """Have `replicas` of the function `name`, or as near to that as the gateway allows."""
+        body = {"serviceName": name, "replicas": replicas}
+        path = f"/system/scale-function/{quote(name, safe='')}"
+        self._system("POST", path, what=f"function {name}", json=body)
+
     def ensure_secret(self, name: str, namespace: str = "", value: str = "") -> None:
         """Have the gateway keep `value` as the secret `name`; a random one, where there is none."""
         within = {"namespace": namespace} if namespace else {}

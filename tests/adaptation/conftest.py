@@ -264,3 +264,9 @@ def load(place) -> Load:
     """Four clients, for the length of a ``with`` block."""
     place.load = Load(place.gateway.url)
     return place.load
+
+
+@pytest.fixture
+def one_client(place) -> Load:
+    """A client, for the length of a ``with`` block."""
+    return Load(place.gateway.url, clients=1)

@@ -137,6 +137,26 @@ def test_no_value_is_expanded_by_faas_cli(write_folder, plan_of, tmp_path):
     assert "expanded" not in str(stack)
 
 
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([{}, {}], {}),
+        ([{"min": "2", "max": "9"}, {"min": "3", "max": "5"}], {"min": "3", "max": "5"}),
+        ([{"min": "6"}, {"max": "5"}], {"min": "6", "max": "6"}),
+        ([{"max": "4"}, {}], {"max": "4"}),
+    ],
+)
+def test_a_wrap_has_the_replicas_that_all_its_functions_may_have(
+    write_folder, plan_of, tmp_path, labels, expected
+):
+    named = [{f"com.openfaas.scale.{k}": v for k, v in its.items()} for its in (*labels, expected)]
+    fields = {name: {"labels": its} for name, its in zip(("wave", "join"), named, strict=False)}
+    folder = write_folder(tmp_path / "small", fields=fields)
+    stack_file = generate(plan_of(folder.workflow), Sources.read(folder), tmp_path / "build")
+    (wrap,) = read_stack(stack_file, {}).functions.values()
+    assert wrap.labels == named[-1]
+
+
 def test_functions_that_are_no_task_come_along_as_they_are(with_helper, plan_of, tmp_path):
     folder = with_helper(environment={"DELAY": "5"}, labels={"a": "b"})
     stack_file = generate(plan_of(folder.workflow), Sources.read(folder), tmp_path / "build")

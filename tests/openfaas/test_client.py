@@ -262,6 +262,17 @@ def test_get_asks_a_function_for_a_path_and_returns_any_answer(client, gateway):
     assert "authorization" not in gateway.calls[0].headers
 
 
+def test_scale_asks_for_so_many_replicas(client, gateway):
+    gateway.answer("POST /system/scale-function/side", (200, b""), (404, b"no such function"))
+
+    client.scale("side", 3)
+    with pytest.raises(ChironError, match="no such function"):
+        client.scale("side", 3)
+
+    assert gateway.calls[0].json == {"serviceName": "side", "replicas": 3}
+    assert "authorization" in gateway.calls[0].headers
+
+
 def test_only_the_gateways_own_api_sees_credentials(client, gateway, monkeypatch, tmp_path: Path):
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login other password secret\n")

@@ -1,0 +1,156 @@
+"""Raises and lowers the replicas of what serves, by what these say of their load."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from adaptation.events import Event, Tell
+from adaptation.latency import Wait
+from adaptation.scaling import Bounds, Load, Record
+from openfaas.client import Gateway
+from openfaas.objects import FunctionStatus
+from workflow.errors import ChironError
+
+#: How long between two looks, in seconds.
+EVERY_S = 2.0
+#: So many times for each replica is asked, as the gateway picks who answers.
+_ASKED = 3
+_TIMEOUT_S = 2.0
+_METRICS = "/metrics"
+_IN_HAND, _WAITING, _AT_ONCE, _PRESSURE, _INFO = (
+    f"chiron_{name}"
+    for name in (
+        *("requests_in_hand", "requests_waiting", "requests_at_once"),
+        *("pressure_seconds_total", "replica_info"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a replica said, by its metrics, and when, in seconds of the monotonic clock."""
+
+    replica: str
+    at: float
+    values: dict[str, float]
+
+    @classmethod
+    def read(cls, text: str, at: float) -> Said | None:
+        """None where these are not the metrics of a wrap."""
+        try:
+            families = list(text_string_to_metric_families(text))
+        except ValueError:
+            return None
+        samples = {sample.name: sample for family in families for sample in family.samples}
+        if not samples.keys() >= {_IN_HAND, _WAITING, _AT_ONCE, _PRESSURE, _INFO}:
+            return None
+        replica = samples[_INFO].labels.get("replica", "")
+        return cls(replica, at, {name: sample.value for name, sample in samples.items()})
+
+    @property
+    def requests(self) -> float:
+        """Those that it has in hand, and that wait there."""
+        return self.values[_IN_HAND] + self.values[_WAITING]
+
+    def pressure_since(self, before: Said) -> float:
+        """The share of the time since `before` in which tasks were held back."""
+        seconds = self.values[_PRESSURE] - before.values[_PRESSURE]
+        return min(1.0, max(0.0, seconds / (self.at - before.at)))
+
+
+@dataclass
+class Scaler:
+    """Looks at the load of functions, and has the gateway run more or fewer replicas of them.
+
+    Attributes
+    ----------
+    functions
+        Says which, at each look.
+    by_pressure
+        Whether it minds that tasks are held back, or only what is in hand and waits.
+    """
+
+    gateway: Gateway
+    functions: Callable[[], Iterable[FunctionStatus]]
+    tell: Tell
+    sleep: Wait = time.sleep
+    by_pressure: bool = True
+    _records: dict[str, Record] = field(init=False, default_factory=dict)
+    _said: dict[str, dict[str, Said]] = field(init=False, default_factory=dict)
+    #: How many replicas were asked for last, and how many there were then.
+    _asked: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
+
+    def wait(self, seconds: float) -> None:
+        """Let so much time pass, and scale meanwhile."""
+        until = time.monotonic() + seconds
+        while (left_s := until - time.monotonic()) > 0:
+            try:
+                self.look()
+            except ChironError as error:
+                self.tell(Event("failed", f"{error}; replicas stay as they are"))
+            self.sleep(min(left_s, EVERY_S))
+
+    def look(self) -> None:
+        """Ask each function for its load, and for other replicas where it should have them.
+
+        Raises what the gateway does.
+        """
+        for function in self.functions():
+            status = self.gateway.describe(function.name)
+            load = self._load(status) if status.replicas else None
+            if load is not None:
+                self._scale(status, load)
+
+    def _load(self, status: FunctionStatus) -> Load | None:
+        """What the replicas that answer say: with many of them, a sample; None where none does."""
+        replicas = status.available_replicas or status.replicas
+        before, found = self._said.get(status.name, {}), dict[str, Said]()
+        for _ in range(_ASKED * replicas):
+            said = self._ask(status.name)
+            if said is not None:
+                found[said.replica] = said
+            if said is None or len(found) >= replicas:
+                break
+        self._said[status.name] = found
+        if not found:
+            return None
+        pairs = [(said, before[name]) for name, said in found.items() if name in before]
+        shares = [said.pressure_since(earlier) for said, earlier in pairs if self.by_pressure]
+        return Load(
+            replicas,
+            fmean(said.requests for said in found.values()),
+            fmean(said.values[_AT_ONCE] for said in found.values()),
+            fmean(shares) if shares else 0.0,
+        )
+
+    def _ask(self, name: str) -> Said | None:
+        try:
+            answer = self.gateway.get(name, _METRICS, _TIMEOUT_S)
+        except ChironError:
+            return None
+        return Said.read(answer.text, time.monotonic()) if answer.ok else None
+
+    def _scale(self, status: FunctionStatus, load: Load) -> None:
+        name, current = status.name, status.replicas
+        record = self._records[name] = self._records.get(name, Record()).seen(load)
+        wanted = record.wanted(current, Bounds.of(status.labels))
+        if wanted == current:
+            self._asked.pop(name, None)
+            return
+        if (wanted, current) == self._asked.get(name):
+            return  # the gateway does not allow it
+        self._asked[name] = wanted, current
+        self.gateway.scale(name, wanted)
+        held = f", tasks held back {load.pressure:.0%} of the time" if load.is_pressed else ""
+        message = (
+            f"{name}: {current} -> {wanted} replicas, as each has {load.requests:.1f} requests, "
+            f"of which it works on {load.at_once:g} at once{held}"
+        )
+        figures = {"function": name, "replicas": wanted, "of": current}
+        figures |= {"requests": round(load.requests, 2), "pressure": round(load.pressure, 3)}
+        self.tell(Event("scaled", message, figures))

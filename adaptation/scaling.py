@@ -1,0 +1,113 @@
+"""How many replicas a wrap should have: pure functions of what its replicas say.
+
+References
+----------
+DataFlower (ASPLOS'23), section 4.2: a function of which nothing is held back needs no more
+containers for its outputs; one that is blocked for a share p of the time makes them 1 / (1 - p)
+times as fast as they leave, and would need so many times the containers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from openfaas.objects import MAX_LABEL, MIN_LABEL
+
+#: OpenFaaS's own, where labels say nothing.
+_DEFAULT_MIN, _DEFAULT_MAX = 1, 20
+#: Share of the requests at once that replicas have in hand where there are enough of them.
+TARGET = 0.7
+#: Share of the time in which tasks are held back from which on that is pressure.
+PRESSED = 0.1
+#: So many times as many replicas are wanted at one look at most.
+STEEPEST = 2
+#: For so many looks fewer replicas have to suffice before there are fewer. Where tasks were held
+#: back before with so few of them, this is doubled each time, so many times at most.
+CALM, _DOUBLINGS = 15, 4
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The fewest and the most replicas that a function may have."""
+
+    least: int = _DEFAULT_MIN
+    most: int = _DEFAULT_MAX
+
+    @classmethod
+    def of(cls, labels: Mapping[str, str]) -> Bounds:
+        """As the labels say; what is no number above 0 there says nothing."""
+        least = _number(labels.get(MIN_LABEL, ""), _DEFAULT_MIN)
+        return cls(least, max(least, _number(labels.get(MAX_LABEL, ""), _DEFAULT_MAX)))
+
+    def within(self, replicas: float) -> int:
+        """The next number that there may be, which is no less than `replicas` where it can be."""
+        return max(self.least, math.ceil(round(min(replicas, self.most), 6)))
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a wrap's replicas have to do.
+
+    ``requests`` are those in hand and waiting at a replica, on average; a replica works on
+    ``at_once`` of them. ``pressure`` is the share of the time in which tasks were held back.
+    """
+
+    replicas: int
+    requests: float
+    at_once: float
+    pressure: float = 0.0
+
+    @property
+    def is_pressed(self) -> bool:
+        """Whether outputs leave more slowly than they are made."""
+        return self.pressure >= PRESSED
+
+    @property
+    def needs(self) -> float:
+        """So many replicas would have no more than their share of requests, and no pressure."""
+        by_queue = self.replicas * self.requests / (TARGET * self.at_once)
+        held = min(self.pressure, 1 - 1 / STEEPEST)
+        return max(by_queue, self.replicas / (1 - held) if self.is_pressed else 0.0)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the looks so far come to.
+
+    ``needs`` are those of the last looks. ``floor`` are the most that were needed when tasks were
+    last held back; for so many looks, ``holds``, there are no fewer replicas. How many looks that
+    are has been doubled ``doublings`` times.
+    """
+
+    needs: tuple[float, ...] = ()
+    floor: float = 0.0
+    holds: int = 0
+    doublings: int = 0
+
+    def seen(self, load: Load) -> Record:
+        """The record after one more look."""
+        needs = (*self.needs, load.needs)[-CALM:]
+        if not load.is_pressed:
+            return Record(needs, self.floor, max(0, self.holds - 1), self.doublings)
+        if self.holds:
+            floor, doublings = max(self.floor, load.needs), self.doublings
+        else:
+            again = load.replicas < self.floor
+            floor, doublings = load.needs, min(_DOUBLINGS, self.doublings + again)
+        return Record(needs, floor, CALM << doublings, doublings)
+
+    def wanted(self, current: int, bounds: Bounds) -> int:
+        """How many replicas there should be in place of the `current` ones."""
+        now = self.needs[-1] if self.needs else 0.0
+        if now > current:
+            return bounds.within(min(now, STEEPEST * current))
+        if len(self.needs) < CALM:
+            return bounds.within(current)
+        floor = self.floor if self.holds else 0.0
+        return bounds.within(min(current, max(floor, *self.needs)))
+
+
+def _number(text: str, default: int) -> int:
+    return int(text) if text.isdecimal() and int(text) > 0 else default

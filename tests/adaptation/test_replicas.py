@@ -1,0 +1,136 @@
+"""The replicas of what serves follow its load, and no request is lost by that."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from adaptation.replicas import Scaler
+from adaptation.scaling import CALM
+from adaptation.version import serving
+from openfaas.client import Gateway
+from openfaas.objects import FunctionStatus
+from workflow.errors import ChironError
+
+NAME = "pair-wrap1"
+
+
+class Wrap:
+    """A gateway with one wrap, whose replicas answer in turn."""
+
+    def __init__(self, allows: int = 20, labels: dict[str, str] | None = None) -> None:
+        self.replicas, self.allows, self.labels = 1, allows, labels or {}
+        self.asked: list[int] = []
+        self.answers = 0
+        self.requests = 0.0
+        self.pressed_s = 0.0
+        self.is_there = True
+
+    def describe(self, name: str) -> FunctionStatus:
+        fields = {"replicas": self.replicas, "available_replicas": self.replicas}
+        return FunctionStatus(name=name, labels=self.labels, **fields)
+
+    def scale(self, name: str, replicas: int) -> None:
+        self.asked.append(replicas)
+        self.replicas = min(self.allows, replicas)
+
+    def get(self, name: str, path: str, timeout_s: float) -> Any:
+        if not self.is_there:
+            raise ChironError("timeout", "late")
+        self.answers += 1
+        metrics = {
+            f'replica_info{{replica="{self.answers % self.replicas}"}}': 1,
+            "requests_in_hand": self.requests / self.replicas,
+            "requests_waiting": 0,
+            "requests_at_once": 4,
+            "pressure_seconds_total": self.pressed_s,
+        }
+        return SimpleNamespace(
+            ok=path == "/metrics",
+            text="".join(f"chiron_{key} {value}\n" for key, value in metrics.items()),
+        )
+
+
+def scaler(wrap: Wrap, **others: Any) -> Scaler:
+    function = FunctionStatus(name=NAME)
+    return Scaler(cast(Gateway, wrap), lambda: [function], lambda _: None, **others)
+
+
+def test_a_gateway_that_does_not_allow_it_is_asked_once() -> None:
+    wrap = Wrap(allows=1)
+    wrap.requests = 40.0
+    looking = scaler(wrap)
+    for _ in range(5):
+        looking.look()
+    assert wrap.asked == [2]
+
+
+def test_what_was_deployed_again_is_scaled_again() -> None:
+    wrap = Wrap()
+    wrap.requests = 5.0
+    looking = scaler(wrap)
+    for _ in range(2):
+        looking.look()
+        looking.look()
+        wrap.replicas = 1
+    assert wrap.asked == [2, 2]
+
+
+def test_every_replica_is_heard_and_a_label_is_the_end() -> None:
+    wrap = Wrap(labels={"com.openfaas.scale.max": "3"})
+    wrap.requests = 40.0
+    looking = scaler(wrap)
+    for _ in range(3):
+        looking.look()
+    assert wrap.asked == [2, 3]
+    wrap.answers = 0
+    looking.look()
+    assert wrap.answers == 3
+
+
+@pytest.mark.parametrize(("by_pressure", "asked"), [(True, [2]), (False, [])])
+def test_pressure_counts_where_it_is_to(by_pressure: bool, asked: list[int]) -> None:
+    wrap = Wrap()
+    looking = scaler(wrap, by_pressure=by_pressure)
+    looking.look()
+    wrap.pressed_s += 100.0
+    looking.look()
+    assert wrap.asked == asked
+
+
+def test_what_says_nothing_stays_as_it_is() -> None:
+    wrap = Wrap()
+    wrap.requests, wrap.is_there = 40.0, False
+    looking = scaler(wrap)
+    looking.look()
+    wrap.is_there, wrap.replicas = True, 0
+    looking.look()
+    assert (wrap.asked, wrap.answers) == ([], 0)
+
+
+def test_replicas_follow_the_load_and_nothing_is_lost(watcher, place, knob, load, one_client):
+    watcher().run(once=True)
+
+    def wraps() -> tuple[FunctionStatus, ...]:
+        current = serving(place.gateway, "pair", "pgp")
+        return current.wraps if current else ()
+
+    looking = Scaler(place.gateway, wraps, place.events.append)
+    knob.turn(0.2)
+    with load:
+        end = time.monotonic() + 60
+        while place.gateway.describe(NAME).available_replicas < 2:
+            assert time.monotonic() < end
+            looking.look()
+        load.await_each()
+    with one_client:
+        for _ in range(CALM):
+            looking.look()
+            one_client.await_each(1)
+        assert {each.replicas for each in wraps()} == {1}
+        one_client.await_each()
+    assert {status for status, _ in load.answers | one_client.answers} == {200}
+    assert {event.kind for event in place.events[-2:]} == {"scaled"}

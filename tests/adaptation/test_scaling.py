@@ -1,0 +1,115 @@
+"""How many replicas there should be: laws of a pure function of the load."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptation.scaling import CALM, PRESSED, TARGET, Bounds, Load, Record
+from openfaas.objects import MAX_LABEL, MIN_LABEL
+
+AT_ONCE = 4
+bounds = st.tuples(st.integers(1, 30), st.integers(1, 30)).map(lambda b: Bounds(min(b), max(b)))
+loads = st.builds(
+    Load, st.integers(1, 30), st.floats(0, 1000), st.integers(1, 64), st.floats(0.0, 1.0)
+)
+demands = st.lists(st.floats(0, 200), max_size=80)
+
+
+def scaled(demand: list[float], limits: Bounds, pressed_below: float = 0.0) -> list[int]:
+    """Replicas after each look, where so many requests in all are there at each.
+
+    With fewer than so many for each request, tasks are held back for a share of the time.
+    """
+    replicas, record, found = limits.least, Record(), []
+    for requests in demand:
+        needed = pressed_below * requests
+        pressure = 1 - replicas / needed if replicas < needed else 0.0
+        record = record.seen(Load(replicas, requests / replicas, AT_ONCE, pressure))
+        replicas = record.wanted(replicas, limits)
+        found.append(replicas)
+    return found
+
+
+@given(st.lists(loads, max_size=50), st.integers(1, 30), bounds)
+def test_there_are_never_fewer_or_more_than_the_labels_say(seen, current, limits):
+    record = reduce(Record.seen, seen, Record())
+    assert limits.least <= record.wanted(current, limits) <= limits.most
+
+
+@given(st.lists(loads, max_size=50), loads, st.floats(0, 100), st.floats(0, 1), bounds)
+def test_with_more_to_do_there_are_no_fewer(seen, load, requests, pressure, limits):
+    more = Load(
+        load.replicas,
+        load.requests + requests,
+        load.at_once,
+        min(1.0, load.pressure + pressure),
+    )
+    record = reduce(Record.seen, seen, Record())
+    less, greater = (record.seen(each).wanted(each.replicas, limits) for each in (load, more))
+    assert less <= greater
+
+
+@given(demands, bounds, st.floats(0, 1))
+def test_there_are_not_fewer_again_until_it_has_been_calm(demand, limits, pressed_below):
+    found = scaled(demand, limits, pressed_below)
+    raised = -CALM
+    for look, (before, after) in enumerate(pairwise([limits.least, *found])):
+        if after > before:
+            raised = look
+        if after < before:
+            assert look - raised >= CALM
+
+
+@given(st.floats(0, 200), st.floats(0, 0.5))
+def test_a_load_that_stays_gets_replicas_that_stay(requests, pressed_below):
+    found = scaled([requests] * 400, Bounds(1, 100), pressed_below)
+    changes = [look for look, (a, b) in enumerate(pairwise(found)) if a != b]
+    # It tries once in a while whether fewer would do now, ever more rarely.
+    assert len([look for look in changes if look > 10]) <= 15
+    assert found[-1] >= requests / AT_ONCE
+
+
+@given(st.integers(1, 200))
+def test_without_pressure_each_replica_gets_its_share_within_looks_of_doubling(requests):
+    found = scaled([float(requests)] * 8, Bounds(1, 200))
+    share = requests / found[-1] / AT_ONCE
+    assert share <= TARGET + 1e-6
+    assert found[-1] == 1 or requests / (found[-1] - 1) / AT_ONCE > TARGET
+
+
+def test_pressure_alone_raises_and_keeps_what_it_needs():
+    held = Load(replicas=2, requests=1.0, at_once=AT_ONCE, pressure=0.5)
+    record = Record().seen(held)
+    assert record.wanted(2, Bounds(1, 10)) == 4
+    calm = Load(replicas=4, requests=0.5, at_once=AT_ONCE)
+    for _ in range(CALM):
+        assert record.wanted(4, Bounds(1, 10)) == 4
+        record = record.seen(calm)
+    assert Record().seen(Load(2, 1.0, AT_ONCE, PRESSED - 0.01)).wanted(2, Bounds(1, 10)) == 2
+
+
+def test_what_was_pressed_before_is_tried_ever_more_rarely():
+    """As with a sender that needs three replicas, whose requests alone would need one."""
+    found = scaled([2.0] * 1500, Bounds(1, 10), pressed_below=1.5)
+    lowered = [look for look, (a, b) in enumerate(pairwise(found)) if b < a]
+    gaps = [later - earlier for earlier, later in pairwise(lowered)]
+    assert len(gaps) >= 4
+    assert gaps[0] < gaps[1] < gaps[2]
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({}, Bounds(1, 20)),
+        ({MIN_LABEL: "2", MAX_LABEL: "5"}, Bounds(2, 5)),
+        ({MIN_LABEL: "0", MAX_LABEL: "five"}, Bounds(1, 20)),
+        ({MIN_LABEL: "30"}, Bounds(30, 30)),
+    ],
+)
+def test_bounds_are_those_of_the_labels_or_openfaas_s_own(labels, expected):
+    assert Bounds.of(labels) == expected
