@@ -20,7 +20,8 @@ from workflow.errors import ChironError
 EVERY_S = 2.0
 #: So many times for each replica is asked, as the gateway picks who answers.
 _ASKED = 3
-_TIMEOUT_S = 2.0
+#: How long one may take to answer, in seconds, and how many may not until no more are asked.
+_TIMEOUT_S, _SILENT = 0.5, 3
 _METRICS = "/metrics"
 _IN_HAND, _WAITING, _AT_ONCE, _PRESSURE, _INFO = (
     f"chiron_{name}"
@@ -82,6 +83,7 @@ class Scaler:
     by_pressure: bool = True
     _records: dict[str, Record] = field(init=False, default_factory=dict)
     _said: dict[str, dict[str, Said]] = field(init=False, default_factory=dict)
+    _loads: dict[str, Load] = field(init=False, default_factory=dict)
     #: How many replicas were asked for last, and how many there were then.
     _asked: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
 
@@ -107,26 +109,35 @@ class Scaler:
                 self._scale(status, load)
 
     def _load(self, status: FunctionStatus) -> Load | None:
-        """What the replicas that answer say: with many of them, a sample; None where none does."""
+        """What the replicas that answer say: with many of them, a sample.
+
+        One that does not has as much to do as that which has most. Where none answers it is what
+        it was; None where none ever did.
+        """
         replicas = status.available_replicas or status.replicas
         before, found = self._said.get(status.name, {}), dict[str, Said]()
+        silent = 0
         for _ in range(_ASKED * replicas):
             said = self._ask(status.name)
-            if said is not None:
+            if said is None:
+                silent += 1
+            else:
                 found[said.replica] = said
-            if said is None or len(found) >= replicas:
+            if len(found) + silent >= replicas or silent >= _SILENT:
                 break
-        self._said[status.name] = found
         if not found:
-            return None
+            return self._loads.get(status.name)
+        self._said[status.name] = found
+        requests = [said.requests for said in found.values()]
         pairs = [(said, before[name]) for name, said in found.items() if name in before]
         shares = [said.pressure_since(earlier) for said, earlier in pairs if self.by_pressure]
-        return Load(
+        load = self._loads[status.name] = Load(
             replicas,
-            fmean(said.requests for said in found.values()),
+            fmean([*requests, *[max(requests)] * silent]),
             fmean(said.values[_AT_ONCE] for said in found.values()),
             fmean(shares) if shares else 0.0,
         )
+        return load
 
     def _ask(self, name: str) -> Said | None:
         try:

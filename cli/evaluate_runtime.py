@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
 
+from adaptation.events import Event
+from adaptation.replicas import EVERY_S, Scaler
 from cli import options
 from cli.evaluate_options import command_line, say_what_is_left_out
 from cli.output import emit, progress, table
 from cli.place import embedded_gateway, launcher_on
 from evaluation.bench.machine import this_machine
 from evaluation.runtime.costs import PARTS, QUICK_ROUNDS, ROUNDS, measure_runtime
+from evaluation.runtime.load_step import cases, measure_load_step
 from evaluation.runtime.reruns import measure_reruns
 from evaluation.runtime.rounds import Figure, RuntimeReport
 from openfaas.client import Gateway
+from openfaas.objects import FunctionStatus
 
 _COLUMNS = ["what", "median", "p25", "p75", "unit"]
-_OTHERS, _RERUNS, _PATHS = "others", "reruns", "paths"
+_OTHERS, _RERUNS, _PATHS, _STEP = "others", "reruns", "paths", "step"
+#: Rounds of load steps, which take minutes each.
+_STEPS, _QUICK_STEPS = 5, 2
 
 
 @click.command("runtime")
@@ -26,11 +35,11 @@ _OTHERS, _RERUNS, _PATHS = "others", "reruns", "paths"
 @click.option(
     "--part",
     "chosen",
-    type=click.Choice([*(part.name for part in PARTS), _PATHS, _RERUNS, _OTHERS]),
+    type=click.Choice([*(part.name for part in PARTS), _PATHS, _RERUNS, _STEP, _OTHERS]),
     multiple=True,
     help=f"Measure this part only; may be repeated. {_PATHS} sends objects from wrap to wrap "
     f"directly, through the gateway and by stores, {_OTHERS} compares with Ray and Dask, "
-    f"{_RERUNS} has functions crash.",
+    f"{_RERUNS} has functions crash, {_STEP} has ten times the load all at once.",
 )
 @options.output("out")
 @options.as_json
@@ -59,9 +68,37 @@ def command(quick: bool, chosen: tuple[str, ...], output: Path, as_json: bool) -
         found = measure_runtime(launcher_on(gateway), rounds, progress, parts)
         if _RERUNS in chosen:
             found += measure_reruns(launcher_on(gateway), rounds, progress)
+        if _STEP in chosen:
+            steps = _QUICK_STEPS if quick else _STEPS
+            scaling = partial(_scaling, gateway)
+            found += measure_load_step(launcher_on(gateway), steps, progress, scaling, cases())
     report = RuntimeReport(machine=this_machine(), command=command_line(), figures=found)
     emit(report, output / f"{'-'.join(['runtime', *chosen])}.json", as_json)
     _show(report)
+
+
+@contextmanager
+def _scaling(gateway: Gateway, names: Sequence[str], by_pressure: bool) -> Iterator[None]:
+    """Has the functions of these names scaled for the length of the block."""
+    functions = [FunctionStatus(name=name) for name in names]
+    scaler = Scaler(gateway, lambda: functions, _tell, by_pressure=by_pressure)
+    over = threading.Event()
+
+    def scale() -> None:
+        while not over.is_set():
+            scaler.wait(EVERY_S)
+
+    thread = threading.Thread(target=scale)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _tell(event: Event) -> None:
+    progress(event.message)
 
 
 def _show(report: RuntimeReport) -> None:
@@ -71,7 +108,7 @@ def _show(report: RuntimeReport) -> None:
     compared = [figure for figure in report.figures if figure.system]
     if compared:
         systems = list(dict.fromkeys(figure.system for figure in compared))
-        title = f"{_title(compared)} (quartiles), ms"
+        title = f"{_title(compared)} (quartiles)"
         table(title, ["what", *systems], _rows_of_systems(compared, systems))
 
 
@@ -82,9 +119,10 @@ def _title(figures: Sequence[Figure]) -> str:
 def _rows_of_systems(figures: Sequence[Figure], systems: Sequence[str]) -> Iterator[list[str]]:
     """A row for each figure, with what every system has of it."""
     found = {(figure.name, figure.system): figure for figure in figures}
-    for name in dict.fromkeys(figure.name for figure in figures):
+    for name, unit in dict.fromkeys((figure.name, figure.unit) for figure in figures):
         cells = (found.get((name, system)) for system in systems)
-        yield [name, *(f"{f.median:.2f} ({f.low:.2f}-{f.high:.2f})" if f else "" for f in cells)]
+        of_each = (f"{f.median:.2f} ({f.low:.2f}-{f.high:.2f})" if f else "" for f in cells)
+        yield [f"{name}, {unit}" if unit else name, *of_each]
 
 
 def _row(figure: Figure) -> list[str]:

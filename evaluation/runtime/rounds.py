@@ -15,7 +15,7 @@ from workflow.documents import Document
 Round = Mapping[str, float]
 #: Measures once: column -> milliseconds.
 Probe = Callable[[], Round]
-Unit = Literal["ms", "us", "x"]
+Unit = Literal["ms", "us", "s", "x", ""]
 _WARM_UP = 10
 
 

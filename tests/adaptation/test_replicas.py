@@ -101,7 +101,18 @@ def test_pressure_counts_where_it_is_to(by_pressure: bool, asked: list[int]) -> 
     assert wrap.asked == asked
 
 
-def test_what_says_nothing_stays_as_it_is() -> None:
+def test_what_is_too_busy_to_answer_has_as_much_to_do_as_before() -> None:
+    wrap = Wrap()
+    wrap.requests = 14.0
+    looking = scaler(wrap)
+    looking.look()
+    wrap.requests, wrap.is_there = 400.0, False
+    for _ in range(2 * CALM):
+        looking.look()
+    assert (wrap.asked, wrap.replicas) == ([2, 4, 5], 5)
+
+
+def test_what_never_said_anything_stays_as_it_is() -> None:
     wrap = Wrap()
     wrap.requests, wrap.is_there = 40.0, False
     looking = scaler(wrap)

@@ -34,5 +34,5 @@ def test_systems_are_shown_beside_each_other(capsys):
     lines = [line.split() for line in capsys.readouterr().err.splitlines()]
     cell = ["2.00", "(1.50-3.25)"]
     assert ["what", "wrap", "Ray"] in lines
-    assert ["a", "no-op", *cell, *cell] in lines
-    assert ["an", "array", *cell] in lines
+    assert ["a", "no-op,", "ms", *cell, *cell] in lines
+    assert ["an", "array,", "ms", *cell] in lines

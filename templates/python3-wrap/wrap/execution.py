@@ -282,6 +282,11 @@ class Execution:
         return True
 
     @property
+    def is_idle(self) -> bool:
+        """Whether no task of it is to run here now: what they need has not come from elsewhere."""
+        return self._begun and not self._limits
+
+    @property
     def waits(self) -> bool:
         """As `wrap.mechanisms.Guest` says."""
         busy = self._runs or any(taken.process.owed for taken in list(self._taken.values()))

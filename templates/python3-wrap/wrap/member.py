@@ -65,8 +65,8 @@ class Member:
 
     @property
     def in_hand(self) -> int:
-        """How many executions of others it runs, or takes part in."""
-        return len(self._answering) + len(self._homes)
+        """For how many executions of others it has something to do."""
+        return len(self._answering) + sum(not each.is_idle for each in list(self._homes))
 
     @property
     def busy(self) -> bool:

@@ -1,0 +1,60 @@
+"""Makes a megabyte in 10 ms, or counts one, in a sandbox whose network takes 10 MB/s.
+
+Small containers have no more of a network. Nothing bounds what a process of this machine may send,
+so that the handler does it, for the process that imports it: a stand-in for the container's bound.
+"""
+
+import socket
+import threading
+import time
+
+SIZE, BYTES_PER_S = 1_000_000, 10e6
+#: What is smaller goes at once, and counts.
+_SMALL = 1 << 14
+#: What has not been sent is made up for no longer, in seconds; and a pause until there is room.
+_BURST_S, _PAUSE_S = 0.05, 0.002
+_MADE = "x" * SIZE
+_send = socket.socket.send
+
+
+class _Link:
+    """How many bytes may be sent now."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._room, self._since = 0.0, time.monotonic()
+
+    def take(self, size: int) -> int:
+        """So many of `size` bytes that go now."""
+        with self._lock:
+            now = time.monotonic()
+            earned = BYTES_PER_S * (now - self._since)
+            self._room = min(BYTES_PER_S * _BURST_S, self._room + earned)
+            self._since = now
+            taken = size if size <= _SMALL else min(size, max(0, int(self._room)))
+            self._room -= taken
+            return taken
+
+
+_link = _Link()
+
+
+def _bounded(channel: socket.socket, data: bytes, *flags: int) -> int:
+    if channel.family != socket.AF_INET:
+        return _send(channel, data, *flags)
+    taken = _link.take(len(data))
+    if not taken:
+        time.sleep(_PAUSE_S)
+        raise BlockingIOError
+    return _send(channel, memoryview(data)[:taken], *flags)
+
+
+socket.socket.send = _bounded  # type: ignore[method-assign,assignment]
+
+
+def handle(req: str) -> str:
+    """A megabyte: its size. Anything else: a megabyte."""
+    if len(req) == SIZE:
+        return str(SIZE)
+    time.sleep(0.01)
+    return _MADE

@@ -1,0 +1,9 @@
+"""Waits for 400 ms, as for another service."""
+
+import time
+
+
+def handle(req: str) -> str:
+    """Hand `req` on."""
+    time.sleep(0.4)
+    return req

@@ -1,0 +1,201 @@
+"""What a step of the load does to latencies where replicas follow it, and where they do not.
+
+References
+----------
+DataFlower (ASPLOS'23), section 8.3: pressure-aware scaling beside DataFlower-Non-aware, which does
+not mind that outputs leave too slowly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from types import ModuleType
+from typing import NamedTuple
+
+import aiohttp
+
+from deployment.launcher import Launcher
+from evaluation.runtime.deployed import REMOTE, THREAD, Shape, shape, workflows
+from evaluation.runtime.handlers import linked, waiting
+from evaluation.runtime.rounds import Figure, Unit
+from workflow.plan import Demand, Prediction
+
+#: The load grows by this factor.
+STEP = 10
+#: How long it is low, and then high, in seconds.
+_LOW_S, _HIGH_S = 10.0, 30.0
+#: p95 is that of the requests that were due within so many seconds. It is back where it stays below
+#: so many times what it was before the step.
+_WINDOW_S, _BACK = 4.0, 1.5
+_LATE_S = 60.0
+#: What is predicted at most. A request may take ten times that: what waits is late, and not lost.
+_HIGHEST_MS = 6000.0
+_REQUEST = b"{}"
+
+#: Scales functions of these names for the length of a block, by pressure too or not.
+Scaling = Callable[[Sequence[str], bool], AbstractContextManager[None]]
+
+
+class Case(NamedTuple):
+    """A workflow, its function, and how many requests/s there are before the step."""
+
+    name: str
+    shape: Shape
+    source: ModuleType
+    per_s: float
+
+
+class _Way(NamedTuple):
+    name: str
+    scales: bool = True
+    by_pressure: bool = True
+
+
+_WAYS = (
+    _Way("no scaling", scales=False),
+    _Way("by the queue", by_pressure=False),
+    _Way("by the queue and pressure"),
+)
+
+
+class Sent(NamedTuple):
+    """A request: when it was due, and what it took, in seconds; None where it was lost."""
+
+    due_s: float
+    took_s: float | None
+
+
+def cases() -> list[Case]:
+    """A function that waits, and outputs that leave slowly, each with room for 2.5 times the load.
+
+    Both have the plan of functions that take little CPU, which has many requests at once.
+    """
+    one = shape("step-waiting", _function(waiting), [THREAD])
+    two = shape("step-linked", _function(linked), [THREAD, REMOTE])
+    return [
+        Case("a function waits", _planned(one, cpu_ms=200.0, latency_ms=400.0), waiting, 6.0),
+        Case("outputs leave slowly", _planned(two, cpu_ms=4.0, latency_ms=120.0), linked, 4.0),
+    ]
+
+
+def _planned(made: Shape, cpu_ms: float, latency_ms: float) -> Shape:
+    demand = Demand(cpu_ms=cpu_ms, memory_mib=4.0)
+    wraps = [each.model_copy(update={"demand": demand}) for each in made.plan.wraps]
+    predicted = Prediction(latency_ms=latency_ms, low_ms=latency_ms, high_ms=_HIGHEST_MS)
+    update = {"wraps": tuple(wraps), "predicted": predicted}
+    return made._replace(plan=made.plan.model_copy(update=update))
+
+
+def _function(source: ModuleType) -> str:
+    return f"chiron-evaluate-{source.__name__.rpartition('.')[2]}"
+
+
+def measure_load_step(
+    launcher: Launcher,
+    rounds: int,
+    progress: Callable[[str], None],
+    scaling: Scaling,
+    measured: Sequence[Case],
+) -> tuple[Figure, ...]:
+    """The figures of every case and way, of so many rounds (at least two) in turn."""
+    taken: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for number in range(rounds):
+        for case in measured:
+            for turn in range(len(_WAYS)):
+                way = _WAYS[(number + turn) % len(_WAYS)]
+                progress(f"round {number + 1} of {rounds}: {case.name}, {way.name}")
+                taken.setdefault((case.name, way.name), []).append(
+                    _run(launcher, case, way, scaling)
+                )
+    return tuple(
+        _figure(f"{case}: {name}", way, unit, [found[name] for found in its])
+        for (case, way), its in taken.items()
+        for name, unit in _UNITS.items()
+    )
+
+
+def _run(launcher: Launcher, case: Case, way: _Way, scaling: Scaling) -> dict[str, float]:
+    sources = {_function(case.source): case.source}
+    with workflows(launcher, [case.shape], sources) as deployed:
+        names = [wrap.name for wrap in case.shape.plan.wraps]
+        url = f"{launcher.gateway.url}/function/{names[0]}"
+        expected = deployed[case.shape.name].expected(_REQUEST)
+        with scaling(names, way.by_pressure) if way.scales else nullcontext():
+            sent = asyncio.run(_load(url, expected, case.per_s))
+        replicas = sum(launcher.gateway.describe(name).replicas for name in names)
+    return _found(sent, _LOW_S) | {"replicas in the end": float(replicas)}
+
+
+async def _load(url: str, expected: bytes, per_s: float) -> list[Sent]:
+    """Requests at a constant rate, and then at a higher one, whatever is answered."""
+    low, high = round(per_s * _LOW_S), round(STEP * per_s * _HIGH_S)
+    dues = [number / per_s for number in range(low)]
+    dues += [_LOW_S + number / (STEP * per_s) for number in range(high)]
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(_LATE_S)
+    ) as session:
+        begin = time.perf_counter()
+
+        async def one(due: float) -> Sent:
+            await asyncio.sleep(begin + due - time.perf_counter())
+            try:
+                async with session.post(url, data=_REQUEST) as response:
+                    right = response.status == 200 and await response.read() == expected
+            except (aiohttp.ClientError, TimeoutError):
+                right = False
+            return Sent(due, time.perf_counter() - begin - due if right else None)
+
+        return await asyncio.gather(*map(one, dues))
+
+
+_UNITS: dict[str, Unit] = {
+    "until p95 is back": "s",
+    "p95 before the step": "ms",
+    "highest p95 after it": "ms",
+    "requests lost": "",
+    "replicas in the end": "",
+}
+
+
+def _found(sent: Sequence[Sent], step_s: float) -> dict[str, float]:
+    """The figures of a run; a p95 that does not come back takes as long as the load was high."""
+    before = p95_s([each for each in sent if each.due_s < step_s])
+    ends = [step_s + _WINDOW_S + number for number in range(int(_HIGH_S - _WINDOW_S) + 1)]
+    windows = {
+        end: p95_s([each for each in sent if end - _WINDOW_S <= each.due_s < end]) for end in ends
+    }
+    return {
+        "until p95 is back": back_s(windows, _BACK * before, step_s, step_s + _HIGH_S) - step_s,
+        "p95 before the step": 1000 * before,
+        "highest p95 after it": 1000 * max(windows.values()),
+        "requests lost": float(sum(each.took_s is None for each in sent)),
+    }
+
+
+def p95_s(sent: Sequence[Sent]) -> float:
+    """The 95th percentile of what requests took, in seconds; what was lost took the longest."""
+    taken = [_LATE_S if each.took_s is None else each.took_s for each in sent]
+    return statistics.quantiles(taken, n=20, method="inclusive")[18]
+
+
+def back_s(windows: dict[float, float], most_s: float, begin_s: float, end_s: float) -> float:
+    """When the first window begins from which on none has a p95 above `most_s`; else `end_s`.
+
+    `windows` are p95s by the ends of windows, in their order.
+    """
+    found = end_s
+    for end, p95 in reversed(windows.items()):
+        if p95 > most_s:
+            break
+        found = max(begin_s, end - _WINDOW_S)
+    return found
+
+
+def _figure(name: str, way: str, unit: Unit, values: Sequence[float]) -> Figure:
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    rounded = {"median": round(median, 3), "low": round(low, 3), "high": round(high, 3)}
+    return Figure(name=name, system=way, unit=unit, samples=len(values), **rounded)
