@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,9 +19,13 @@ from cli.output import emit, progress, table
 from cli.place import embedded_gateway, launcher_on
 from evaluation.bench.machine import this_machine
 from evaluation.runtime.costs import PARTS, QUICK_ROUNDS, ROUNDS, measure_runtime
+from evaluation.runtime.events import measure_events
 from evaluation.runtime.load_step import cases, measure_load_step
+from evaluation.runtime.query import query
+from evaluation.runtime.redundant import measure_redundant
 from evaluation.runtime.reruns import measure_reruns
 from evaluation.runtime.rounds import Figure, RuntimeReport
+from evaluation.runtime.servers import redis
 from openfaas.client import Gateway
 from openfaas.objects import FunctionStatus
 
@@ -28,6 +33,8 @@ _COLUMNS = ["what", "median", "p25", "p75", "unit"]
 _OTHERS, _RERUNS, _PATHS, _STEP = "others", "reruns", "paths", "step"
 #: Rounds of load steps, which take minutes each.
 _STEPS, _QUICK_STEPS = 5, 2
+_QUERY, _REDUNDANT, _EVENTS, _DURABLE = "query", "redundant", "events", "events-durable"
+_OF_BUCKETS = (_QUERY, _REDUNDANT, _EVENTS, _DURABLE)
 
 
 @click.command("runtime")
@@ -35,15 +42,29 @@ _STEPS, _QUICK_STEPS = 5, 2
 @click.option(
     "--part",
     "chosen",
-    type=click.Choice([*(part.name for part in PARTS), _PATHS, _RERUNS, _STEP, _OTHERS]),
+    type=click.Choice(
+        [*(part.name for part in PARTS), _PATHS, _RERUNS, _STEP, _OTHERS, *_OF_BUCKETS]
+    ),
     multiple=True,
     help=f"Measure this part only; may be repeated. {_PATHS} sends objects from wrap to wrap "
     f"directly, through the gateway and by stores, {_OTHERS} compares with Ray and Dask, "
-    f"{_RERUNS} has functions crash, {_STEP} has ten times the load all at once.",
+    f"{_RERUNS} has functions crash, {_STEP} has ten times the load all at once. "
+    f"Of workflows of buckets, {_QUERY} is a chain of three, "
+    f"{_REDUNDANT} takes two of three answers, {_EVENTS} looks for the most events a second of "
+    f"which windows are counted in time, and {_DURABLE} does with Redis and kills.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=4),
+    default=20.0,
+    show_default=True,
+    help=f"How long {_EVENTS} and {_DURABLE} hold their rate.",
 )
 @options.output("out")
 @options.as_json
-def command(quick: bool, chosen: tuple[str, ...], output: Path, as_json: bool) -> None:
+def command(
+    quick: bool, chosen: tuple[str, ...], seconds: float, output: Path, as_json: bool
+) -> None:
     """Measure what a wrap, its threads, workers, processes and remote wraps cost on this machine.
 
     \b
@@ -63,6 +84,8 @@ def command(quick: bool, chosen: tuple[str, ...], output: Path, as_json: bool) -
         for line in filter(None, map(missing, SERVERS)):
             progress(f"left out: {line}")
         parts.append(paths())
+    if _QUERY in chosen:
+        parts.append(query())
     with embedded_gateway() as url, Gateway(url) as gateway:
         rounds = QUICK_ROUNDS if quick else ROUNDS
         found = measure_runtime(launcher_on(gateway), rounds, progress, parts)
@@ -72,6 +95,14 @@ def command(quick: bool, chosen: tuple[str, ...], output: Path, as_json: bool) -
             steps = _QUICK_STEPS if quick else _STEPS
             scaling = partial(_scaling, gateway)
             found += measure_load_step(launcher_on(gateway), steps, progress, scaling, cases())
+        if _REDUNDANT in chosen:
+            found += measure_redundant(launcher_on(gateway), rounds, progress)
+        if _EVENTS in chosen:
+            found += measure_events(launcher_on(gateway), seconds, progress)
+        if _DURABLE in chosen:
+            with redis() as store:
+                durable = replace(launcher_on(gateway), store=store)
+                found += measure_events(durable, seconds, progress, durable=True)
     report = RuntimeReport(machine=this_machine(), command=command_line(), figures=found)
     emit(report, output / f"{'-'.join(['runtime', *chosen])}.json", as_json)
     _show(report)

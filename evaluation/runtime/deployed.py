@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +12,12 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
-from typing import NamedTuple
+from types import MappingProxyType, ModuleType
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import psutil
+import yaml
 
 from deployment.deploy import deploy_stack, remove_all, removed_on_failure
 from deployment.launcher import Launcher
@@ -27,6 +29,7 @@ from workflow.asl import parse_states
 from workflow.documents import write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
+from workflow.forms import WORKFLOW_FILE
 from workflow.model import Source, Task, Workflow
 from workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PATH, PathKind, Plan, Processes, Wrap
 from workflow.tracing import Row, Traced, trace_header
@@ -37,6 +40,11 @@ Sizes = Sequence[Sequence[int]]
 THREAD: Sizes = ((1,),)
 PROCESS: Sizes = ((0, 1),)
 REMOTE: Sizes = ((), (1,))
+
+#: Where benchmarks are, in the repository.
+BENCHMARKS = Path("benchmarks")
+#: The header of events that are answered when they have been handled.
+ALONE = MappingProxyType({"X-Chiron-Alone": "1"})
 
 _CPUS, _MEMORY_MIB = 2, 512
 _TEMPLATE = "python3-flask"
@@ -83,7 +91,7 @@ def shape(
                 parts.setdefault(index, []).append(placed)
     workflow = Workflow(workflow_name, tuple(tasks), source)
     wraps = {index: over_stages(parts[index]) for index in sorted(parts)}
-    return Shape(name, workflow, _plan(workflow, wraps, mechanism, memory_mib, path, attempts))
+    return Shape(name, workflow, plan_of(workflow, wraps, mechanism, memory_mib, path, attempts))
 
 
 def map_shape(name: str, function: str, processes: int, mechanism: str) -> Shape:
@@ -93,10 +101,10 @@ def map_shape(name: str, function: str, processes: int, mechanism: str) -> Shape
     states = {"map": {"Type": "Map", "ItemProcessor": each, "End": True}}
     workflow = parse_states({"StartAt": "map", "States": states}, f"chiron-evaluate-{name}")
     placed = ((), *[("item",)] * processes)
-    return Shape(name, workflow, _plan(workflow, {0: placed}, mechanism))
+    return Shape(name, workflow, plan_of(workflow, {0: placed}, mechanism))
 
 
-def _plan(
+def plan_of(
     workflow: Workflow,
     wraps: Mapping[int, Processes],
     mechanism: str,
@@ -104,6 +112,7 @@ def _plan(
     path: PathKind = DEFAULT_PATH,
     attempts: int = DEFAULT_ATTEMPTS,
 ) -> Plan:
+    """The plan of wraps by their numbers, the first of which is the entry."""
     made = tuple(
         Wrap(
             name=f"{workflow.name}-wrap{index + 1}",
@@ -147,6 +156,46 @@ class DeployedWorkflow(NamedTuple):
     def expected(self, request: bytes) -> bytes:
         """What the reference executor answers to `request`."""
         return self.sources.reference(request, _NOTHING).output.encode()
+
+
+@contextmanager
+def buckets(
+    launcher: Launcher,
+    benchmark: str,
+    processes: Processes,
+    mechanism: str = "fork",
+    memory_mib: int = _MEMORY_MIB,
+    changes: Mapping[str, Any] = MappingProxyType({}),
+    code: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[DeployedWorkflow]:
+    """A benchmark of buckets, deployed as one wrap.
+
+    Parameters
+    ----------
+    changes
+        Fields of its workflow.json that are others.
+    code
+        Files that its functions have beside or instead of their own, by function.
+    variables
+        What all functions find in their environment.
+    """
+    with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
+        folder = Path(shutil.copytree(BENCHMARKS / benchmark, Path(scratch) / benchmark))
+        document = json.loads((folder / WORKFLOW_FILE).read_text(encoding="utf-8"))
+        write_atomically(folder / WORKFLOW_FILE, json.dumps(document | dict(changes)))
+        for function, files in code.items():
+            for file, text in files.items():
+                write_atomically(folder / "functions" / function / file, text)
+        stack = yaml.safe_load((folder / "stack.yaml").read_text(encoding="utf-8"))
+        for entry in stack["functions"].values():
+            entry["environment"] = dict(variables)
+        write_atomically(folder / "stack.yaml", json.dumps(stack))
+        opened = WorkflowFolder.open(folder)
+        plan = plan_of(opened.workflow, {0: processes}, mechanism, memory_mib)
+        with launcher.launch(opened.workflow, opened, plan) as launched:
+            sources = Sources.read(opened, {})
+            yield DeployedWorkflow(plan.wraps[0].name, launched.trace_key, sources)
 
 
 @contextmanager

@@ -9,10 +9,8 @@ when 800 ms are over; here an error tells it at once. Both are measured.
 
 from __future__ import annotations
 
-import random
-import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import NamedTuple
@@ -20,14 +18,13 @@ from typing import NamedTuple
 from deployment.launcher import Launcher
 from evaluation.runtime.deployed import PROCESS, Client, direct, shape, workflows
 from evaluation.runtime.handlers import crashing
-from evaluation.runtime.rounds import Figure
+from evaluation.runtime.rounds import Figure, resampled
 from workflow.errors import ChironError
 
 _CRASHING = "chiron-evaluate-crashing"
 _CHAIN, _CLIENTS, _REQUESTS_A_ROUND = 4, 8, 20
 #: When the paper's client asks again, in seconds.
 _PATIENCE_S = 0.8
-_RESAMPLED = 200
 _REQUEST = b"{}"
 
 
@@ -51,7 +48,7 @@ def measure_reruns(
 ) -> tuple[Figure, ...]:
     """The 99th percentiles of `rounds` times 20 requests each way, in turn, and their ratios.
 
-    The quartiles are those of percentiles of samples drawn anew. Raises what `Client.post` does.
+    Raises what `Client.post` does.
     """
     shapes = [
         shape(f"attempts-{attempts}", _CRASHING, [PROCESS] * _CHAIN, attempts=attempts)
@@ -91,29 +88,9 @@ def _latency_ms(client: Client, way: _Way) -> float:
 
 def _figures(taken: dict[str, list[float]]) -> list[Figure]:
     names = [way.name for way in _WAYS]
-    found = [_figure(f"p99, {n}", [taken[n]], lambda p99: p99[0], "ms") for n in names]
+    found = [resampled(f"p99, {n}", [taken[n]], lambda p99: p99[0]) for n in names]
     first, *others = names
     for name in others:
         pair = [taken[first], taken[name]]
-        found.append(_figure(f"p99, {first} / {name}", pair, lambda p99: p99[0] / p99[1], "x"))
+        found.append(resampled(f"p99, {first} / {name}", pair, lambda p99: p99[0] / p99[1], "x"))
     return found
-
-
-def _figure(
-    name: str,
-    samples: Sequence[Sequence[float]],
-    of: Callable[[list[float]], float],
-    unit: str,
-) -> Figure:
-    draw = random.Random(0)  # noqa: S311
-    drawn = [
-        of([_p99(draw.choices(each, k=len(each))) for each in samples]) for _ in range(_RESAMPLED)
-    ]
-    low, _, high = statistics.quantiles(drawn, n=4)
-    fields = {"median": of([_p99(each) for each in samples]), "low": low, "high": high}
-    rounded = {key: round(value, 3) for key, value in fields.items()}
-    return Figure(name=name, unit=unit, samples=len(samples[0]), **rounded)  # type: ignore[arg-type]
-
-
-def _p99(values: Sequence[float]) -> float:
-    return statistics.quantiles(values, n=100, method="inclusive")[98]

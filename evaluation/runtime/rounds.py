@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -15,8 +16,9 @@ from workflow.documents import Document
 Round = Mapping[str, float]
 #: Measures once: column -> milliseconds.
 Probe = Callable[[], Round]
-Unit = Literal["ms", "us", "s", "x", ""]
+Unit = Literal["ms", "us", "s", "x", "1/s", "events", "windows", "times", ""]
 _WARM_UP = 10
+_RESAMPLED = 200
 
 
 class Figure(Document):
@@ -79,6 +81,37 @@ class Part(NamedTuple):
     quantities: Sequence[Quantity]
     probes: Callable[[Launcher], AbstractContextManager[list[Probe]]]
     slower: int = 1
+
+
+def resampled(
+    name: str,
+    samples: Sequence[Sequence[float]],
+    of: Callable[[list[float]], float],
+    unit: Unit = "ms",
+    system: str = "",
+) -> Figure:
+    """A figure of the 99th percentiles of some samples.
+
+    The quartiles are those of percentiles of samples drawn anew.
+    """
+    draw = random.Random(0)  # noqa: S311
+    drawn = [of([p99(draw.choices(each, k=len(each))) for each in samples])
+             for _ in range(_RESAMPLED)]  # fmt: skip
+    low, _, high = statistics.quantiles(drawn, n=4)
+    return Figure(
+        name=name,
+        system=system,
+        unit=unit,
+        median=round(of([p99(each) for each in samples]), 3),
+        low=round(low, 3),
+        high=round(high, 3),
+        samples=len(samples[0]),
+    )
+
+
+def p99(values: Sequence[float]) -> float:
+    """The 99th percentile of at least two values."""
+    return statistics.quantiles(values, n=100, method="inclusive")[98]
 
 
 def interleaved(probes: Sequence[Probe], rounds: int) -> list[Round]:

@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from workflow.execute import execute
+from workflow.flowing import run_buckets
 from workflow.folder import WorkflowFolder
 from workflow.model import Source
 
@@ -64,6 +65,8 @@ def run(folder: Path, text: str) -> str:
         output = execute(workflow, text.encode(), answer).output
         assert output is not None
         return output
+    if workflow.buckets is not None:
+        return run_buckets(workflow, text.encode(), answer).output
     outputs: dict[str, str] = {}
 
     def read(source: Source) -> str:

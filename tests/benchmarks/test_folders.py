@@ -25,6 +25,11 @@ WORKFLOWS = [
     "svd",
     "recognition",
     pytest.param("video", marks=pytest.mark.ffmpeg),
+    "advertising",
+    "query",
+    "redundant",
+    "mapreduce-sort",
+    "mapreduce-count",
 ]
 #: The function beside those of the tasks.
 SERVICES = {

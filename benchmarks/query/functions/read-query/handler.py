@@ -1,0 +1,14 @@
+"""Reads what a question asks for."""
+
+import json
+import re
+
+QUESTION = re.compile(r"quantity (\d+) at station (\d+)")
+
+
+def handle(req: str) -> str:
+    """Answer the station and the quantity; ValueError where the question names none."""
+    found = QUESTION.search(json.loads(req))
+    if found is None:
+        raise ValueError("a question names a quantity and a station")
+    return json.dumps({"station": int(found[2]), "quantity": int(found[1])})

@@ -1,0 +1,13 @@
+"""Merges what two replicas have answered."""
+
+import json
+from typing import Any
+
+
+def handle(event: Any, context: Any) -> dict[str, Any]:
+    """Answer the most that one of them has said of each word."""
+    merged: dict[str, int] = {}
+    for answer in json.loads(event.body):
+        for word, count in answer.items():
+            merged[word] = max(count, merged.get(word, 0))
+    return {"statusCode": 200, "body": json.dumps(merged, sort_keys=True)}

@@ -1,0 +1,190 @@
+"""The events of benchmarks/advertising, sent at a rate, and what their windows made of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aiohttp
+
+from evaluation.runtime.deployed import BENCHMARKS
+from workflow.errors import ChironError
+
+NAME = "advertising"
+#: Requests a second; each has the events that are due since the one before.
+_REQUESTS_PER_S = 50
+#: Requests under way from which on the wrap does not keep up, and nothing more is sent.
+_MOST_UNDER_WAY = 500
+_TIMEOUT_S = 30.0
+_HELD = 202
+
+
+class Events:
+    """Events by their numbers, as those of payload.json over and over, and what becomes of each."""
+
+    def __init__(self, folder: Path = BENCHMARKS / NAME) -> None:
+        given = json.loads((folder / "payload.json").read_text(encoding="utf-8"))
+        keeps, finds = (_handler(folder, name) for name in ("filter-views", "find-campaign"))
+        self._rest, self._campaigns = list[str](), list[str | None]()
+        for event in given:
+            kept = keeps.handle(json.dumps(event))
+            found = None if kept == "null" else json.loads(finds.handle(kept))["campaign"]
+            self._campaigns.append(found)
+            rest = {name: value for name, value in event.items() if name not in ("event", "time")}
+            self._rest.append(json.dumps(rest)[1:])
+
+    def body(self, numbers: range, time_ms: int) -> bytes:
+        """A request of these events, all of one time."""
+        texts = (
+            f'{{"event":{number},"time":{time_ms},{self._rest[number % len(self._rest)]}'
+            for number in numbers
+        )
+        return f"[{','.join(texts)}]".encode()
+
+    def campaign(self, number: int) -> str | None:
+        """The campaign of a view; None for another event."""
+        return self._campaigns[number % len(self._campaigns)]
+
+
+def _handler(folder: Path, function: str) -> Any:
+    path = folder / "functions" / function / "handler.py"
+    spec = spec_from_file_location(function, path)
+    if spec is None or spec.loader is None:
+        raise ChironError("missing-file", f"{path} is not there: run this in the repository")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Window(NamedTuple):
+    """What `count-views` has said of one: times in seconds of the time of day."""
+
+    at: float
+    newest: float
+    events: tuple[tuple[int, int], ...]
+    campaigns: dict[str, int]
+
+    @classmethod
+    def read(cls, line: str) -> Window:
+        """What a line of its file says."""
+        said = json.loads(line)
+        ranges = tuple((first, last) for first, last in said["events"])
+        return cls(said["at"], said["newest"] / 1000, ranges, said["campaigns"])
+
+    @property
+    def delay_ms(self) -> float:
+        """From the end of the second in which its newest event was due until its result.
+
+        Where events take longer than a second to their window that is in it, too.
+        """
+        return (self.at - int(self.newest) - 1) * 1000
+
+    @property
+    def age_ms(self) -> float:
+        """From when its newest event was due until its result."""
+        return (self.at - self.newest) * 1000
+
+    @property
+    def numbers(self) -> Iterable[int]:
+        """Its events."""
+        return (n for first, last in self.events for n in range(first, last + 1))
+
+
+@dataclass
+class Sent:
+    """What was sent: the first event and the one after the last, and what was acknowledged of it.
+
+    ``kept_up`` is false where so many requests were under way that nothing more was sent.
+    """
+
+    numbers: range
+    acknowledged: list[range] = field(default_factory=list)
+    kept_up: bool = True
+    #: Of each request that was acknowledged: when it was due, and how long that took, in seconds.
+    held: list[tuple[float, float]] = field(default_factory=list)
+
+
+async def send(url: str, events: Events, first: int, rate: float, seconds: float) -> Sent:
+    """Send events from number `first` on, `rate` a second, whatever becomes of those before."""
+    sent, under_way = Sent(range(first, first)), set[asyncio.Task[None]]()
+    limit = aiohttp.ClientTimeout(total=_TIMEOUT_S)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(timeout=limit, connector=connector) as session:
+
+        async def post(numbers: range, due: float) -> None:
+            body = events.body(numbers, int(due * 1000))
+            try:
+                async with session.post(url, data=body) as response:
+                    await response.read()
+                    held = response.status == _HELD
+            except (aiohttp.ClientError, TimeoutError):
+                held = False
+            if held:
+                sent.acknowledged.append(numbers)
+                sent.held.append((due, time.time() - due))
+
+        begin = time.time()
+        for turn in range(1, round(seconds * _REQUESTS_PER_S) + 1):
+            due = begin + turn / _REQUESTS_PER_S
+            await asyncio.sleep(max(0.0, due - time.time()))
+            if len(under_way) >= _MOST_UNDER_WAY:
+                sent.kept_up = False
+                break
+            numbers = range(sent.numbers.stop, first + round(rate * turn / _REQUESTS_PER_S))
+            sent.numbers = range(first, numbers.stop)
+            task = asyncio.create_task(post(numbers, due))
+            under_way.add(task)
+            task.add_done_callback(under_way.discard)
+        await asyncio.gather(*under_way)
+    return sent
+
+
+class Account(NamedTuple):
+    """What became of events that were sent; numbers of views but for `events` and `windows`.
+
+    Of requests that were not acknowledged, views may be in a window or in none.
+    """
+
+    events: int
+    acknowledged: int
+    counted: int
+    lost: int
+    twice: int
+    wrong_windows: int
+
+
+def account(events: Events, sent: Sent, windows: Sequence[Window]) -> Account:
+    """Compare what `windows` have counted with what was sent."""
+    seen = bytearray(len(sent.numbers))
+    wrong = twice = 0
+    for window in windows:
+        found = Counter[str | None]()
+        for number in window.numbers:
+            place = number - sent.numbers.start
+            if not 0 <= place < len(seen):
+                continue
+            twice += seen[place]
+            seen[place] = 1
+            found[events.campaign(number)] += 1
+        wrong += found != window.campaigns
+    views = [n for numbers in sent.acknowledged for n in numbers if events.campaign(n)]
+    lost = sum(not seen[number - sent.numbers.start] for number in views)
+    acknowledged = sum(map(len, sent.acknowledged))
+    return Account(acknowledged, len(views), sum(seen), lost, twice, wrong)
+
+
+def windows_in(file: Path) -> list[Window]:
+    """The windows that a file has; each once, as one that was killed may have run again."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    found = dict[tuple[tuple[int, int], ...], Window]()
+    for line in lines:
+        window = Window.read(line)
+        found.setdefault(window.events, window)
+    return list(found.values())

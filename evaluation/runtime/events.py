@@ -1,0 +1,251 @@
+"""The most events a second of which windows are counted in time, and what holds at that rate.
+
+References
+----------
+Pheromone (NSDI'23), figure 18: events of advertisements, counted by campaign every second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from deployment.launcher import Launcher
+from evaluation.bench.usage import cpu_s
+from evaluation.runtime.advertising import (
+    NAME,
+    Account,
+    Events,
+    Sent,
+    Window,
+    account,
+    send,
+    windows_in,
+)
+from evaluation.runtime.deployed import DeployedWorkflow, buckets
+from evaluation.runtime.rounds import Figure, Unit, p99, resampled
+from profiler.sandbox import find_sandbox
+from workflow.errors import ChironError
+
+#: The 99th percentile of windows' delays that is to be kept, in milliseconds.
+BOUND_MS = 50.0
+#: The search doubles the rate as long as it is kept, then so often halves the step.
+_FIRST_PER_S, _MOST_PER_S, _HALVINGS = 1000.0, 64_000.0, 3
+#: How long each rate is tried, and what part of the highest one is held then: of a few windows the
+#: longest delay is looked at, and of many some meet what else the machine does.
+_TRY_S, _HELD = 8.0, 0.85
+#: Between two kills of the wrap; of a shorter run there is one, in its middle.
+_KILL_EVERY_S = 60.0
+#: Delays of the windows that end so soon after a kill are apart.
+_RECOVERY_S = 5.0
+#: Longest wait for the last windows, in seconds.
+_LAST_S = 15.0
+_PROCESSES = (("filter-views", "find-campaign", "count-views"),)
+
+
+class _Held(NamedTuple):
+    """What came of one rate: the wrap's CPU time in seconds, and when it was killed."""
+
+    rate: float
+    sent: Sent
+    windows: list[Window]
+    account: Account
+    cpu_s: float
+    kills: list[float]
+
+    @property
+    def timed(self) -> list[Window]:
+        """All windows but the last one: with no events after them, those before it may be alone
+        in that, and its end is not known by them."""
+        return sorted(self.windows, key=lambda window: window.newest)[:-1]
+
+    @property
+    def keeps(self) -> bool:
+        """Whether windows are counted in time, and the longest of them no later."""
+        delays = [window.delay_ms for window in self.timed]
+        return self.sent.kept_up and len(delays) > 1 and p99(delays) <= BOUND_MS
+
+
+@dataclass
+class _Wrap:
+    """The wrap that is sent events, and the file that has its windows."""
+
+    launcher: Launcher
+    deployed: DeployedWorkflow
+    file: Path
+    events: Events = field(default_factory=Events)
+    next_event: int = 0
+
+    @property
+    def url(self) -> str:
+        """Where it takes events."""
+        return f"{self.launcher.gateway.url}/function/{self.deployed.entry}"
+
+    @property
+    def pid(self) -> int:
+        """Its server process."""
+        return find_sandbox(self.deployed.entry, self.launcher.gateway.url).pid
+
+    def hold(self, rate: float, seconds: float, kill_every_s: float | None = None) -> _Held:
+        """Send events at a rate, and wait for their windows."""
+        used, kills = _Used(self), list[float]()
+
+        async def run() -> Sent:
+            sending = asyncio.create_task(
+                send(self.url, self.events, self.next_event, rate, seconds)
+            )
+            if kill_every_s is not None:
+                killing = asyncio.create_task(self._kill(kill_every_s, used, kills))
+                await asyncio.sleep(max(0.0, seconds - kill_every_s / 2))
+                killing.cancel()
+            return await sending
+
+        sent = asyncio.run(run())
+        self.next_event = sent.numbers.stop
+        until = time.monotonic() + _LAST_S
+        while True:
+            windows = [w for w in windows_in(self.file) if w.events[0][0] >= sent.numbers.start]
+            found = account(self.events, sent, windows)
+            if not found.lost or time.monotonic() > until:
+                return _Held(rate, sent, windows, found, used.until_now(), kills)
+            time.sleep(0.2)
+
+    async def _kill(self, every_s: float, used: _Used, kills: list[float]) -> None:
+        """Kill its process again and again; the gateway starts another one each time."""
+        while True:
+            await asyncio.sleep(every_s)
+            pid = await asyncio.to_thread(lambda: self.pid)
+            used.ends(pid)
+            kills.append(time.time())
+            os.kill(pid, signal.SIGKILL)
+
+
+class _Used:
+    """CPU time that a wrap's processes have used since this was made."""
+
+    def __init__(self, wrap: _Wrap) -> None:
+        self._wrap = wrap
+        self._before_s = -cpu_s([wrap.pid])
+
+    def ends(self, pid: int) -> None:
+        """Process `pid` is about to be killed."""
+        self._before_s += cpu_s([pid])
+
+    def until_now(self) -> float:
+        """Seconds."""
+        return self._before_s + cpu_s([self._wrap.pid])
+
+
+def measure_events(
+    launcher: Launcher, seconds: float, progress: Callable[[str], None], *, durable: bool = False
+) -> tuple[Figure, ...]:
+    """The figures of a rate that is held for so many `seconds`, in one process of one wrap.
+
+    With `durable` its buckets are kept in the Redis of `launcher`, and its process is killed once a
+    minute, or once in the middle of a shorter run.
+
+    Raises ``too-slow`` where no rate is kept.
+    """
+    with _deployed(launcher, durable) as wrap:
+        rate = _HELD * _highest(wrap, progress)
+        kill_every_s = min(_KILL_EVERY_S, seconds / 2) if durable else None
+        progress(f"{rate:.0f} events/s for {seconds:g} s")
+        held = wrap.hold(rate, seconds, kill_every_s)
+    return tuple(_figures(held))
+
+
+@contextmanager
+def _deployed(launcher: Launcher, durable: bool) -> Iterator[_Wrap]:
+    with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
+        file = Path(scratch) / "views"
+        changes = {"durable": durable}
+        variables = {"VIEWS_FILE": str(file)}
+        with buckets(launcher, NAME, _PROCESSES, changes=changes, variables=variables) as deployed:
+            yield _Wrap(launcher, deployed, file)
+
+
+def _highest(wrap: _Wrap, progress: Callable[[str], None]) -> float:
+    """The highest rate that was found to be kept."""
+
+    def keeps(rate: float) -> bool:
+        held = wrap.hold(rate, _TRY_S)
+        delays = [window.delay_ms for window in held.timed]
+        longest = f"{max(delays):.1f} ms" if delays else "none"
+        progress(f"{rate:.0f} events/s: longest delay {longest}")
+        return held.keeps
+
+    low, high = 0.0, _FIRST_PER_S
+    while keeps(high) and high < _MOST_PER_S:
+        low, high = high, 2 * high
+    if not low:
+        message = f"windows are late by more than {BOUND_MS:g} ms at {high:.0f} events/s"
+        raise ChironError("too-slow", message, status=500)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    return low
+
+
+def _figures(held: _Held) -> Iterator[Figure]:
+    calm = [w for w in held.timed if not _follows(w, held.kills)]
+    told, sent = held.account, held.sent
+    yield _figure("events a second that are held", [held.rate], "1/s")
+    yield from _delays("from a window's end to its result", [w.delay_ms for w in calm])
+    yield from _delays("from its newest event to its result", [w.age_ms for w in calm])
+    yield from _delays("until a request of events is acknowledged", _held_ms(held))
+    yield _figure("CPU of the wrap for an event", [held.cpu_s / len(sent.numbers) * 1e6], "us")
+    yield _figure("events sent", [len(sent.numbers)], "events")
+    yield _figure("events acknowledged", [told.events], "events")
+    yield _figure("views among these", [told.acknowledged], "events")
+    yield _figure("views counted", [told.counted], "events")
+    yield _figure("acknowledged views lost", [told.lost], "events")
+    yield _figure("views counted twice", [told.twice], "events")
+    yield _figure("windows", [len(held.windows)], "windows")
+    yield _figure("windows whose counts are wrong", [told.wrong_windows], "windows")
+    if held.kills:
+        yield _figure("kill -9 of the wrap's process", [len(held.kills)], "times")
+        again = list(_again_ms(held))
+        yield _figure("from a kill until events are acknowledged again", again, "ms")
+        late = [w.delay_ms for w in held.timed if _follows(w, held.kills)]
+        if late:
+            yield _figure(f"delay of windows within {_RECOVERY_S:g} s of a kill", late, "ms")
+
+
+def _follows(window: Window, kills: Sequence[float]) -> bool:
+    return any(0 <= window.at - kill < _RECOVERY_S for kill in kills)
+
+
+def _held_ms(held: _Held) -> list[float]:
+    return [
+        seconds * 1000
+        for due, seconds in held.sent.held
+        if not any(kill - 1 <= due < kill + _RECOVERY_S for kill in held.kills)
+    ]
+
+
+def _again_ms(held: _Held) -> Iterator[float]:
+    """How long after each kill the first request was acknowledged that was due after it."""
+    for kill in held.kills:
+        with suppress(ValueError):
+            yield min(due + took - kill for due, took in held.sent.held if due > kill) * 1000
+
+
+def _delays(name: str, delays_ms: Sequence[float]) -> Iterator[Figure]:
+    yield _figure(name, delays_ms, "ms")
+    yield resampled(f"p99, {name}", [delays_ms], lambda p: p[0])
+
+
+def _figure(name: str, values: Sequence[float], unit: Unit) -> Figure:
+    """The median of `values`, which may be one."""
+    quartiles = statistics.quantiles([*values, *values], n=4, method="inclusive")
+    low, median, high = (round(each, 3) for each in quartiles)
+    return Figure(name=name, unit=unit, median=median, low=low, high=high, samples=len(values))

@@ -1,0 +1,26 @@
+"""Says after its answer when the function beside it, `original`, began and ended, and those before.
+
+That takes a line of its own, of seconds, which the next function's copy of this takes away.
+"""
+
+import json
+import time
+from typing import Any
+
+import original  # type: ignore[import-not-found]
+
+
+def handle(*given: Any) -> Any:
+    """Answer what it does, in the style of either template."""
+    begun = time.perf_counter()
+    event = given[0]
+    is_text = isinstance(event, str)
+    text, _, before = (event if is_text else event.body.decode()).partition("\n")
+    if is_text:
+        answer = original.handle(text)
+    else:
+        event.body = text.encode()
+        answer = original.handle(*given)["body"]
+    times = [*json.loads(before or "[]"), begun, time.perf_counter()]
+    timed = f"{answer}\n{json.dumps(times)}"
+    return timed if is_text else {"statusCode": 200, "body": timed}

@@ -1,0 +1,69 @@
+"""What passes between the functions of a real-time query, a chain of three in buckets.
+
+References
+----------
+Pheromone (NSDI'23), figure 19: the interaction overhead is what a query takes beyond its functions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+
+from deployment.launcher import Launcher
+from evaluation.runtime.deployed import ALONE, BENCHMARKS, Client, buckets, direct
+from evaluation.runtime.rounds import Part, Probe, Quantity, Round
+from workflow.errors import ChironError
+
+_NAME = "query"
+_FUNCTIONS = ("read-query", "find-value", "format-answer")
+#: What tells when a function began and ended; no module here, since it imports what is beside it.
+_TIMING = Path(__file__).with_name("handlers") / "timing.py"
+_QUESTION = json.dumps("What is quantity 42 at station 7?").encode()
+_ANSWER = '"Quantity 42 at station 7 is 405.1."'
+
+_QUANTITIES = (
+    Quantity("query of three functions, the whole request", lambda r: r["request"]),
+    Quantity("its functions' own time", lambda r: r["own"]),
+    Quantity(
+        "between them: from the first's begin to the last's end, beyond", lambda r: r["between"]
+    ),
+)
+
+
+def query() -> Part:
+    """What is measured of it: requests one at a time, all functions in the wrap's main process."""
+    return Part(_NAME, _QUANTITIES, _probes)
+
+
+@contextmanager
+def _probes(launcher: Launcher) -> Iterator[list[Probe]]:
+    code = {name: _timing(BENCHMARKS / _NAME / "functions" / name) for name in _FUNCTIONS}
+    with (
+        buckets(launcher, _NAME, (_FUNCTIONS,), code=code) as deployed,
+        closing(direct(launcher.gateway.url, deployed.entry)) as client,
+    ):
+        yield [partial(_asked, client)]
+
+
+def _timing(function: Path) -> dict[str, str]:
+    """The files of a function that also says when it began and ended."""
+    original = (function / "handler.py").read_text(encoding="utf-8")
+    return {
+        "original.py": original,
+        "handler.py": _TIMING.read_text(encoding="utf-8"),
+    }
+
+
+def _asked(client: Client) -> Round:
+    content, latency_ms = client.post(_QUESTION, ALONE)
+    answer, _, times = json.loads(content)[_FUNCTIONS[-1]][0].partition("\n")
+    if answer != _ANSWER:
+        raise ChironError("wrong-output", f"a query was answered {answer}", status=500)
+    moments = json.loads(times)
+    own_s = sum(end - begin for begin, end in zip(moments[::2], moments[1::2], strict=True))
+    between_s = moments[-1] - moments[0] - own_s
+    return {"request": latency_ms, "own": own_s * 1000, "between": between_s * 1000}

@@ -1,0 +1,131 @@
+"""Streams of events, redundant requests and queries are measured on benchmarks of buckets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from evaluation.runtime import events as measuring
+from evaluation.runtime.advertising import Account, Events, Sent, Window, account, windows_in
+from evaluation.runtime.costs import measure_runtime
+from evaluation.runtime.deployed import BENCHMARKS
+from evaluation.runtime.query import query
+from evaluation.runtime.redundant import measure_redundant
+from evaluation.runtime.servers import redis
+from generator.generate import Sources
+from workflow.folder import WorkflowFolder
+
+
+@pytest.fixture
+def events() -> Events:
+    return Events()
+
+
+def window(events: Events, *ranges: tuple[int, int], **changes: int) -> Window:
+    """What `count-views` says of the views in these ranges, but for changes."""
+    numbers = [n for first, last in ranges for n in range(first, last + 1) if events.campaign(n)]
+    campaigns = dict[str, int]()
+    for number in numbers:
+        campaign = str(events.campaign(number))
+        campaigns[campaign] = campaigns.get(campaign, 0) + 1
+    return Window(10.0, 9.5, tuple((n, n) for n in numbers), campaigns | changes)
+
+
+def views(events: Events, numbers: range) -> int:
+    return sum(events.campaign(number) is not None for number in numbers)
+
+
+def test_the_events_are_those_that_the_functions_take(events):
+    numbers = range(290, 320)  # those of payload.json begin anew
+    sources = Sources.read(WorkflowFolder.open(BENCHMARKS / "advertising"), {})
+    answer = sources.reference(events.body(numbers, 5000), "http://127.0.0.1:9").output
+    (result,) = json.loads(answer)["count-views"]
+    counted = [n for first, last in result["events"] for n in range(first, last + 1)]
+    assert counted == [number for number in numbers if events.campaign(number)]
+    assert result["campaigns"] == window(events, (290, 319)).campaigns
+    assert result["newest"] == 5000
+
+
+def test_all_that_was_acknowledged_is_counted_once(events):
+    sent = Sent(range(100, 200), acknowledged=[range(100, 150), range(160, 200)])
+    windows = [window(events, (100, 149)), window(events, (160, 199))]
+    acknowledged = views(events, range(100, 150)) + views(events, range(160, 200))
+    assert account(events, sent, windows) == Account(90, acknowledged, acknowledged, 0, 0, 0)
+
+
+def test_what_was_not_acknowledged_may_be_counted_or_not(events):
+    sent = Sent(range(100, 200), acknowledged=[range(100, 150)])
+    found = account(events, sent, [window(events, (100, 179))])
+    assert found.counted == views(events, range(100, 180)) > found.acknowledged
+    assert (found.lost, found.twice, found.wrong_windows) == (0, 0, 0)
+
+
+def test_what_is_lost_or_counted_twice_or_wrong_is_found(events):
+    sent = Sent(range(0, 100), acknowledged=[range(0, 100)])
+    lost = account(events, sent, [window(events, (0, 89))])
+    assert lost.lost == views(events, range(90, 100)) > 0
+    twice = account(events, sent, [window(events, (0, 99)), window(events, (40, 59))])
+    assert twice.twice == views(events, range(40, 60)) > 0
+    campaign = next(filter(None, map(events.campaign, range(100))))
+    wrong = account(events, sent, [window(events, (0, 99), **{campaign: 99})])
+    assert (wrong.lost, wrong.wrong_windows) == (0, 1)
+
+
+def test_a_window_is_late_by_the_seconds_that_its_events_took_to_it_too():
+    ends = {"events": (), "campaigns": {}}
+    assert Window(at=10.01, newest=9.99, **ends).delay_ms == pytest.approx(10)
+    assert Window(at=11.01, newest=9.99, **ends).delay_ms == pytest.approx(1010)
+    assert Window(at=10.01, newest=9.99, **ends).age_ms == pytest.approx(20)
+
+
+def test_a_window_that_ran_twice_is_read_once_and_by_its_first_run(tmp_path):
+    said = {"campaigns": {"a": 2}, "events": [[1, 2]], "newest": 9000}
+    lines = [said | {"at": 9.5}, said | {"at": 12.0}, said | {"at": 13.0, "events": [[4, 5]]}]
+    (tmp_path / "views").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert [each.at for each in windows_in(tmp_path / "views")] == [9.5, 13.0]
+    assert windows_in(tmp_path / "none") == []
+
+
+def test_events_that_are_sent_at_a_rate_are_all_counted(launcher):
+    with measuring._deployed(launcher, durable=False) as wrap:
+        first, second = wrap.hold(200.0, 2.0), wrap.hold(400.0, 2.0)
+    assert len(first.sent.numbers) == first.account.events == 400
+    assert second.sent.numbers == range(400, 1200)
+    for held in (first, second):
+        told = held.account
+        assert told.counted == told.acknowledged == views(wrap.events, held.sent.numbers)
+        assert (told.lost, told.twice, told.wrong_windows) == (0, 0, 0)
+        assert held.timed and held.cpu_s > 0
+    assert launcher.gateway.functions() == []
+
+
+@pytest.mark.redis
+def test_nothing_is_lost_or_counted_twice_where_the_wrap_is_killed(launcher):
+    with (
+        redis() as store,
+        measuring._deployed(replace(launcher, store=store), durable=True) as wrap,
+    ):
+        held = wrap.hold(200.0, 6.0, kill_every_s=3.0)
+    names = [figure.name for figure in measuring._figures(held)]
+    assert len(held.kills) == 1
+    assert held.account.counted >= held.account.acknowledged > 0
+    assert (held.account.lost, held.account.twice, held.account.wrong_windows) == (0, 0, 0)
+    assert "from a kill until events are acknowledged again" in names
+
+
+def test_the_first_two_answers_are_compared_with_all(launcher):
+    figures = {f.name: f.median for f in measure_redundant(launcher, 1, lambda line: None)}
+    assert figures["p99, all three"] > 3 * figures["p99, first two of three"] > 0
+    assert launcher.gateway.functions() == []
+
+
+def test_what_passes_between_functions_of_a_query_is_within_the_request(launcher):
+    names, medians = zip(
+        *((f.name, f.median) for f in measure_runtime(launcher, 2, lambda line: None, [query()])),
+        strict=True,
+    )
+    assert list(names) == [each.name for each in query().quantities]
+    whole_ms, own_ms, between_ms = medians
+    assert whole_ms > own_ms + between_ms > between_ms > 0
