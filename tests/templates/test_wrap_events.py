@@ -94,6 +94,22 @@ def test_events_are_acknowledged_and_their_window_fires_once(compose, start, tmp
     assert metric(server, "chiron_held_bytes") == 0
 
 
+def test_a_long_list_is_made_when_there_is_a_process_for_it(compose, start, tmp_path, eventually):
+    last = tmp_path / "last"
+    handlers = {"first": "def handle(req):\n    return req\n", "last": noting(last)}
+    image = compose(
+        window({"trigger": "by-batch-size", "size": 3}),
+        handlers,
+        processes=[[0], [1]],
+        mechanism="pool",
+    )
+    server = start(image)
+    text = "x" * 300_000
+    assert server.request(body=json.dumps([text] * 60)).status == 202
+    assert eventually(lambda: len(lines(last)) == 20)
+    assert lines(last) == [[text] * 3] * 20
+
+
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 def test_functions_run_in_further_processes_too(compose, start, tmp_path, eventually, mechanism):
     last = tmp_path / "last"
@@ -132,6 +148,42 @@ def test_what_fails_is_run_again_up_to_its_attempts(
     name = 'chiron_firing_failures_total{bucket="events"}'
     assert eventually(lambda: metric(server, name) == fails and lines(last) == [7] * comes)
     assert "ValueError: not yet" in server.log.read_text() or not fails
+
+
+def test_what_takes_too_long_is_given_up_and_run_again(compose, start, tmp_path, eventually):
+    last, asleep = tmp_path / "last", tmp_path / "asleep"
+    sleeping = f"""
+import time
+from pathlib import Path
+
+def handle(req):
+    if req == "1" and not Path({str(asleep)!r}).exists():
+        Path({str(asleep)!r}).touch()
+        while True:
+            time.sleep(0.01)
+    return req
+"""
+    image = compose(
+        window({"trigger": "immediate"}), {"first": sleeping, "last": noting(last)}, timeout_s=0.5
+    )
+    server = start(image)
+    assert server.request(body="[1, 2]").status == 202
+    assert eventually(lambda: sorted(lines(last)) == [1, 2])
+    name = 'chiron_firing_failures_total{bucket="events"}'
+    assert metric(server, name) == 1
+    assert "first: timeout: first did not answer in time: another run" in server.log.read_text()
+    assert server.request(body=json.dumps([*range(3, 200)])).status == 202
+    assert eventually(lambda: sorted(lines(last)) == [*range(1, 200)])
+    assert metric(server, name) == 1
+
+
+def test_a_request_that_is_alone_ends_with_its_time(compose, start):
+    document = window({"trigger": "immediate"}, attempts=1)
+    sleeping = "import time\n\ndef handle(req):\n    time.sleep(20)\n    return req\n"
+    server = start(compose(document, {"first": sleeping, "last": "handle = str"}, timeout_s=0.5))
+    answer = server.request(body="1", X_Chiron_Alone="1")
+    assert (answer.status, answer.json["code"]) == (504, "timeout")
+    assert answer.json["function"] == "first"
 
 
 def test_a_request_can_have_buckets_of_its_own_and_what_comes_of_them(compose, start, tmp_path):

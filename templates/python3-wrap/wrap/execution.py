@@ -119,6 +119,9 @@ class Execution:
     peers
         The other wraps that take part in it, which get what its tasks give and give what these
         need; None where it begins with all that it needs, and only answers.
+    prepare
+        Gives further objects when it begins: what takes time and memory to be made, and may have
+        to wait until there are processes for it.
 
     Attributes
     ----------
@@ -135,6 +138,7 @@ class Execution:
         deadline: float,
         reply: Callable[[Execution, Outcome], None],
         peers: Peers | None = None,
+        prepare: Callable[[], Mapping[Key, Object]] | None = None,
     ) -> None:
         self.data = Data(objects, runtime.sink)
         self.here: set[int] = set()
@@ -143,6 +147,7 @@ class Execution:
         self.ident = ident
         self._deadline = deadline
         self._reply = reply
+        self._prepare = prepare
         self._engine = engine
         self._part = engine.part
         self._switchboard = runtime.switchboard if engine.part.live else None
@@ -353,6 +358,8 @@ class Execution:
     def _first(self) -> list[int]:
         """What begins in this process with the execution."""
         self._begun = True
+        if self._prepare is not None:
+            self.data.add(self._prepare())
         if self._engine.goes_on or self._part.tasks_at(MAIN):
             self._check_threads()
         steps = [self._noted(self._engine.start(self.data))]
@@ -536,10 +543,10 @@ class Execution:
         if late and now < self._deadline:
             self._give_up(late)
         elif own:
-            raise self._located(_late(self._names(own)), own)
+            raise self._located(too_late(self._names(own)), own)
         elif late:
             wraps = sorted({str(self._part.place_of[number]) for number in late})
-            raise _late(", ".join(wraps)).located(self._names(late) or None, wraps[0])
+            raise too_late(", ".join(wraps)).located(self._names(late) or None, wraps[0])
         last = self._deadline if self.peers is None else self._deadline + self.peers.grace_s
         if not limits and now >= last:
             raise self._waited_too_long()
@@ -558,7 +565,7 @@ class Execution:
 
     def _give_up(self, late: list[int]) -> None:
         """Fail tasks whose own time is over, and go on if the workflow does."""
-        error = self._located(_late(self._names(late)), late)
+        error = self._located(too_late(self._names(late)), late)
         given_up, in_processes = list[int](), dict[int, list[int]]()
         for number in late:
             place = self._part.place_of[number]
@@ -940,5 +947,6 @@ def _nothing() -> None:
     """Nobody waits until a call is on its way."""
 
 
-def _late(what: str) -> TaskError:
+def too_late(what: str) -> TaskError:
+    """What becomes of what takes too long."""
     return TaskError("timeout", f"{what} did not answer in time", status=504)

@@ -1,7 +1,8 @@
 """Buckets with what they hold, and what runs of them: performs what `wrap.streams.flow` says.
 
-Each firing is an execution of one task. Events that are held take no thread: as many as may run at
-once take what has fired, one after another.
+Each firing is a run of one task: by the thread that takes it, or, where that is in a further
+process, as an execution. Events that are held take no thread: as many as may run at once take what
+has fired, one after another.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
 
+from wrap import task as tasks
 from wrap.data import Data
-from wrap.engine import Engine
+from wrap.engine import MAIN, Engine, Key
 from wrap.errors import TaskError
-from wrap.execution import Execution, Outcome
+from wrap.execution import Execution, Outcome, too_late
 from wrap.keeper import Keeper, Kept
 from wrap.loop import Timer
 from wrap.messages import UNWATCHED, Ident, Result, Watch
@@ -29,13 +31,16 @@ from wrap.runtime import Runtime
 from wrap.streams.contents import NOTHING_BYTES, field_of, is_nothing, items_of
 from wrap.streams.flow import Firing, Flow
 from wrap.streams.triggers import Item, Number
-from wrap.threads import own_run
+from wrap.task_io import Access
+from wrap.threads import Run, own_run
 from wrap.triggers import MOST_AT_ONCE
 
 #: What an object takes in memory beside its bytes, about.
 _OBJECT_BYTES = 500
 #: How often is looked whether all has ended, in seconds.
 _LOOK_S = 0.01
+#: Functions of buckets have no streams.
+_NO_STREAMS = Access(0, None, Data({}).resolve)
 #: What requests are numbered with, in no two processes alike.
 _NUMBERS = count(time.time_ns())
 #: Has as `serves` the stream for which a thread takes what has fired.
@@ -57,11 +62,21 @@ class _Objects:
 
 
 class _Attempt:
-    """One run of a firing, which ends once."""
+    """One run of a firing, which ends once.
 
-    def __init__(self, firing: Firing[str, Object]) -> None:
+    Attributes
+    ----------
+    limit
+        Until when it may run, in seconds of the monotonic clock.
+    run
+        The thread's work where it runs in this process.
+    """
+
+    def __init__(self, firing: Firing[str, Object], limit: float) -> None:
         self.firing = firing
         self.over = False
+        self.limit = limit
+        self.run: Run | None = None
 
 
 class Stream:
@@ -122,6 +137,10 @@ class Stream:
         #: Executions that run, and threads that are about to take what has fired.
         self._running = self._coming = 0
         self._parallelism = Parallelism(MOST_AT_ONCE)
+        #: What runs in this process, and when is looked which of it takes too long.
+        self._here = set[_Attempt]()
+        self._look_at = math.inf
+        self._looks: Timer | None = None
         self._answers: dict[str, list[Item[Object]]] = {
             task: [] for task in numbers if offset_s is None and self._flow.answers(task)
         }
@@ -245,8 +264,8 @@ class Stream:
         try:
             with self._lock:
                 self._coming -= 1
-            while (attempt := self._next()) is not None:
-                self._run(attempt)
+            while (attempt := self._next()) is not None and self._run(attempt):
+                pass
         finally:
             _own.serves = None
 
@@ -256,33 +275,79 @@ class Stream:
             if not self._ready or self._running >= self._parallelism.most or self._stopped:
                 return None
             self._running += 1
-            return _Attempt(self._ready.popleft())
+            firing, wrap = self._ready.popleft(), self._runtime.wrap
+            own_s = wrap.timeouts_s.get(wrap.tasks[self._numbers[firing.task]], wrap.timeout_s)
+            now = time.monotonic()
+            return _Attempt(firing, min(self._deadline, now + min(own_s, wrap.timeout_s)))
 
-    def _run(self, attempt: _Attempt) -> None:
-        firing, runtime = attempt.firing, self._runtime
+    def _run(self, attempt: _Attempt) -> bool:
+        """Run it; whether this thread may take another one: it may be about to be cancelled."""
+        runtime = self._runtime
+        task, run = self._numbers[attempt.firing.task], own_run()
         try:
-            task = self._numbers[firing.task]
-            given = firing.items[0].value if firing.single else _listed(firing.items)
+            if runtime.wrap.process_of[task] == MAIN and not runtime.threads.too_many():
+                return self._run_here(attempt, task, run)
             part = runtime.wrap.part_of((task,), frozenset((task,)))
             deadline = min(self._deadline, time.monotonic() + runtime.wrap.timeout_s)
-            reply = partial(self._reply, attempt)
+            given, reply = partial(_objects, attempt.firing), partial(self._reply, attempt)
             ident = Ident(self._watch)
-            Execution(runtime, Engine(part), {None: given}, ident, deadline, reply).start(own_run())
+            execution = Execution(runtime, Engine(part), {}, ident, deadline, reply, prepare=given)
+            execution.start(run)
         except TaskError as error:
             self._ended(attempt, error)
         except BaseException as error:  # its thread is given up, say
             self._ended(attempt, TaskError("wrap-failed", f"{type(error).__name__}: {error}"))
             raise
+        return True
+
+    def _run_here(self, attempt: _Attempt, task: int, run: Run | None) -> bool:
+        """Run a task in this thread: an execution of its own would take as long again."""
+        with self._lock:
+            attempt.run = run
+            self._here.add(attempt)
+            self._look_later(attempt.limit)
+        runtime, given = self._runtime, partial(_input, attempt.firing)
+        result = tasks.run(
+            *(task, given, Ident(self._watch), MAIN, _not_awaited, _NO_STREAMS),
+            *(runtime.wrap, runtime.functions),
+        )
+        if result.error is None:
+            return self._ended(attempt, [result])
+        return self._ended(attempt, TaskError.from_dict(result.error, status=500))
+
+    def _look_later(self, when: float) -> None:
+        """Look then whether something takes too long, unless that is so before; with the lock."""
+        if when < self._look_at:
+            if self._looks is not None:
+                self._looks.cancel()
+            self._look_at = when
+            self._looks = self._runtime.loop.call_at(when, self._look)
+
+    def _look(self) -> None:
+        """Give up what runs in this process and takes too long."""
+        now, runtime = time.monotonic(), self._runtime
+        with self._lock:
+            self._look_at, self._looks = math.inf, None
+            overdue = [each for each in self._here if each.limit <= now]
+            self._look_later(min((e.limit for e in self._here if e.limit > now), default=math.inf))
+        for attempt in overdue:
+            function = runtime.wrap.tasks[self._numbers[attempt.firing.task]]
+            error = too_late(function).located(function, runtime.wrap.name)
+            if self._ended(attempt, error) and attempt.run is not None:
+                runtime.threads.give_up(attempt.run)
+                attempt.run.cancel()
 
     def _reply(self, attempt: _Attempt, _: Execution, outcome: Outcome) -> None:
         self._ended(attempt, outcome)
 
-    def _ended(self, attempt: _Attempt, outcome: Outcome) -> None:
+    def _ended(self, attempt: _Attempt, outcome: Outcome) -> bool:
+        """Take in how an attempt has ended; whether it had not before."""
         firing, number = attempt.firing, attempt.firing.number
         with self._lock:
             if attempt.over:
-                return
+                return False
             attempt.over = True
+            self._here.discard(attempt)
             self._running -= 1
             now_s = self._now()
             if isinstance(outcome, TaskError):
@@ -303,6 +368,7 @@ class Stream:
             else:
                 self._metrics.ended(firing.bucket, now_s - firing.due_s)
         self._go_on()
+        return True
 
     def _took(self, firing: Firing[str, Object], output: Object | None, now_s: float) -> None:
         """Take in what a run has given; with the lock."""
@@ -322,10 +388,27 @@ class Stream:
                 self._follow(self._flow.drain(self._now()))
                 if self._flow.idle:
                     then, self._then = self._then, None
+                    if self._looks is not None and not self._here:  # it would keep all objects
+                        self._looks.cancel()
+                        self._look_at, self._looks = math.inf, None
         if then is not None:
             then()
         else:
             self._have_worked()
+
+
+def _input(firing: Firing[str, Object]) -> Object:
+    """What a run is given."""
+    return firing.items[0].value if firing.single else _listed(firing.items)
+
+
+def _objects(firing: Firing[str, Object]) -> Mapping[Key, Object]:
+    """The same for an execution, as its request."""
+    return {None: _input(firing)}
+
+
+def _not_awaited(_: Result) -> None:
+    """Buckets take what a function returns, and nothing that it emits before."""
 
 
 def _listed(items: Sequence[Item[Object]]) -> Object:

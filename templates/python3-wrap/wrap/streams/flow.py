@@ -116,6 +116,8 @@ class Flow(Generic[Task, Value]):
         self._running_size = 0
         self._find_upstream()
         self._waiting = [each for each in self._buckets.values() if each.trigger.waits_for_end]
+        triggers = (bucket.trigger for bucket in self._buckets.values())
+        self._with_reruns = [each for each in triggers if each.rerun_after_s < math.inf]
         self._live: dict[Number, Counter[Task]] = {}
 
     def _find_upstream(self) -> None:
@@ -132,8 +134,8 @@ class Flow(Generic[Task, Value]):
     @property
     def due_s(self) -> float:
         """When `passed` is to be asked next; infinite where it need not be."""
-        triggers = [bucket.trigger for bucket in self._buckets.values()]
-        return min(min(each.due_s, each.rerun_due_s) for each in triggers)
+        due_s = min(bucket.trigger.due_s for bucket in self._buckets.values())
+        return min([due_s, *(trigger.rerun_due_s for trigger in self._with_reruns)])
 
     @property
     def size(self) -> int:
