@@ -21,6 +21,7 @@ from evaluation.bench.machine import this_machine
 from evaluation.runtime.costs import PARTS, QUICK_ROUNDS, ROUNDS, measure_runtime
 from evaluation.runtime.events import measure_events
 from evaluation.runtime.load_step import cases, measure_load_step
+from evaluation.runtime.mapreduce import measure_mapreduce
 from evaluation.runtime.query import query
 from evaluation.runtime.redundant import measure_redundant
 from evaluation.runtime.reruns import measure_reruns
@@ -34,7 +35,8 @@ _OTHERS, _RERUNS, _PATHS, _STEP = "others", "reruns", "paths", "step"
 #: Rounds of load steps, which take minutes each.
 _STEPS, _QUICK_STEPS = 5, 2
 _QUERY, _REDUNDANT, _EVENTS, _DURABLE = "query", "redundant", "events", "events-durable"
-_OF_BUCKETS = (_QUERY, _REDUNDANT, _EVENTS, _DURABLE)
+_MAPREDUCE = "mapreduce"
+_OF_BUCKETS = (_QUERY, _REDUNDANT, _MAPREDUCE, _EVENTS, _DURABLE)
 
 
 @click.command("runtime")
@@ -48,10 +50,10 @@ _OF_BUCKETS = (_QUERY, _REDUNDANT, _EVENTS, _DURABLE)
     multiple=True,
     help=f"Measure this part only; may be repeated. {_PATHS} sends objects from wrap to wrap "
     f"directly, through the gateway and by stores, {_OTHERS} compares with Ray and Dask, "
-    f"{_RERUNS} has functions crash, {_STEP} has ten times the load all at once. "
-    f"Of workflows of buckets, {_QUERY} is a chain of three, "
-    f"{_REDUNDANT} takes two of three answers, {_EVENTS} looks for the most events a second of "
-    f"which windows are counted in time, and {_DURABLE} does with Redis and kills.",
+    f"{_RERUNS} has functions crash, {_STEP} has ten times the load all at once. Of workflows of "
+    f"buckets, {_QUERY} is a chain of three, {_REDUNDANT} takes two of three answers, "
+    f"{_MAPREDUCE} sorts and counts words, {_EVENTS} looks for the most events a second of which "
+    f"windows are counted in time, and {_DURABLE} does with Redis, and kills the wrap.",
 )
 @click.option(
     "--seconds",
@@ -60,10 +62,22 @@ _OF_BUCKETS = (_QUERY, _REDUNDANT, _EVENTS, _DURABLE)
     show_default=True,
     help=f"How long {_EVENTS} and {_DURABLE} hold their rate.",
 )
+@click.option(
+    "--megabytes",
+    type=click.FloatRange(min=1),
+    default=64.0,
+    show_default=True,
+    help=f"What {_MAPREDUCE} sorts, and counts the words of.",
+)
 @options.output("out")
 @options.as_json
 def command(
-    quick: bool, chosen: tuple[str, ...], seconds: float, output: Path, as_json: bool
+    quick: bool,
+    chosen: tuple[str, ...],
+    seconds: float,
+    megabytes: float,
+    output: Path,
+    as_json: bool,
 ) -> None:
     """Measure what a wrap, its threads, workers, processes and remote wraps cost on this machine.
 
@@ -97,6 +111,8 @@ def command(
             found += measure_load_step(launcher_on(gateway), steps, progress, scaling, cases())
         if _REDUNDANT in chosen:
             found += measure_redundant(launcher_on(gateway), rounds, progress)
+        if _MAPREDUCE in chosen:
+            found += measure_mapreduce(launcher_on(gateway), megabytes, rounds, progress)
         if _EVENTS in chosen:
             found += measure_events(launcher_on(gateway), seconds, progress)
         if _DURABLE in chosen:

@@ -8,14 +8,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import aiohttp
 
-from evaluation.runtime.deployed import BENCHMARKS
-from workflow.errors import ChironError
+from evaluation.runtime.deployed import BENCHMARKS, handler
 
 NAME = "advertising"
 #: Requests a second; each has the events that are due since the one before.
@@ -29,9 +27,9 @@ _HELD = 202
 class Events:
     """Events by their numbers, as those of payload.json over and over, and what becomes of each."""
 
-    def __init__(self, folder: Path = BENCHMARKS / NAME) -> None:
-        given = json.loads((folder / "payload.json").read_text(encoding="utf-8"))
-        keeps, finds = (_handler(folder, name) for name in ("filter-views", "find-campaign"))
+    def __init__(self) -> None:
+        given = json.loads((BENCHMARKS / NAME / "payload.json").read_text(encoding="utf-8"))
+        keeps, finds = (handler(NAME, name) for name in ("filter-views", "find-campaign"))
         self._rest, self._campaigns = list[str](), list[str | None]()
         for event in given:
             kept = keeps.handle(json.dumps(event))
@@ -51,16 +49,6 @@ class Events:
     def campaign(self, number: int) -> str | None:
         """The campaign of a view; None for another event."""
         return self._campaigns[number % len(self._campaigns)]
-
-
-def _handler(folder: Path, function: str) -> Any:
-    path = folder / "functions" / function / "handler.py"
-    spec = spec_from_file_location(function, path)
-    if spec is None or spec.loader is None:
-        raise ChironError("missing-file", f"{path} is not there: run this in the repository")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class Window(NamedTuple):

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -224,6 +225,17 @@ def _code(sources: Mapping[str, ModuleType]) -> dict[str, dict[str, str]]:
     }
 
 
+def handler(benchmark: str, function: str) -> ModuleType:
+    """The handler of a benchmark's function, imported here."""
+    path = BENCHMARKS / benchmark / "functions" / function / "handler.py"
+    spec = spec_from_file_location(function, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ChironError("missing-file", f"{path} is not there: run this in the repository")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def write_stack(folder: Path, code: Mapping[str, Mapping[str, str]], prefix: str = "") -> Path:
     """A stack.yaml in `folder` of functions by their names and files, images with that prefix."""
     entries = {}
@@ -291,11 +303,14 @@ class Client:
             raise ChironError("wrong-output", message, status=500)
         return elapsed_ms
 
+    def traced(self, body: bytes, trace_key: str) -> tuple[Traced, float]:
+        """What is answered to a traced request, and its latency in ms."""
+        answer, elapsed_ms = self.post(body, trace_header(trace_key))
+        return json.loads(answer), elapsed_ms
+
     def timeline(self, body: bytes, trace_key: str) -> list[Row]:
         """The timeline of a traced request."""
-        answer, _ = self.post(body, trace_header(trace_key))
-        traced: Traced = json.loads(answer)
-        return traced["timeline"]
+        return self.traced(body, trace_key)[0]["timeline"]
 
     def close(self) -> None:
         """Close the connection."""

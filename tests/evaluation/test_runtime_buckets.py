@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from evaluation.runtime import events as measuring
+from evaluation.runtime import mapreduce
 from evaluation.runtime.advertising import Account, Events, Sent, Window, account, windows_in
 from evaluation.runtime.costs import measure_runtime
 from evaluation.runtime.deployed import BENCHMARKS
+from evaluation.runtime.mapreduce import measure_mapreduce
 from evaluation.runtime.query import query
 from evaluation.runtime.redundant import measure_redundant
-from evaluation.runtime.servers import redis
+from evaluation.runtime.servers import SERVERS, missing, redis
 from generator.generate import Sources
 from workflow.folder import WorkflowFolder
 
@@ -113,6 +116,53 @@ def test_nothing_is_lost_or_counted_twice_where_the_wrap_is_killed(launcher):
     assert held.account.counted >= held.account.acknowledged > 0
     assert (held.account.lost, held.account.twice, held.account.wrong_windows) == (0, 0, 0)
     assert "from a kill until events are acknowledged again" in names
+
+
+@pytest.fixture
+def without_stores(monkeypatch):
+    monkeypatch.setattr("evaluation.runtime.mapreduce.missing", lambda store: "make it")
+
+
+SHUFFLED = [
+    "from the last mapper's end to the first reducer's begin",
+    "from the last mapper's result to the first reducer's data",
+    "the whole request",
+]
+
+
+def test_what_is_shuffled_is_measured_where_the_answers_are_right(launcher, without_stores):
+    figures = measure_mapreduce(launcher, 17.0, 1, lambda line: None)
+    jobs = ("mapreduce-sort", "mapreduce-count")
+    assert [f.name for f in figures] == [f"{job}: {what}" for job in jobs for what in SHUFFLED]
+    for job in (figures[:3], figures[3:]):
+        begins, has, whole = (figure.median for figure in job)
+        assert 0 < begins < has < whole
+    assert launcher.gateway.functions() == []
+
+
+@pytest.mark.slow
+@pytest.mark.redis
+def test_it_is_measured_by_the_stores_that_are_here_too(launcher):
+    figures = measure_mapreduce(launcher, 17.0, 1, lambda line: None)
+    systems = ["dynamic-group", *(name for name in SERVERS if missing(name) is None)]
+    assert [f.system for f in figures] == systems * 6
+
+
+def test_answers_that_are_not_of_all_parts_are_wrong():
+    sort, count = mapreduce._JOBS
+    ranges = [
+        {"group": "0", "records": 2, "sum": 5, "first": "a", "last": "b"},
+        {"group": "1", "records": 0, "sum": 0},
+        {"group": "2", "records": 1, "sum": 2, "first": "c", "last": "c"},
+    ]
+    expected = Counter(records=3, sum=7)
+    assert sort.check(ranges, expected)
+    assert not sort.check(ranges[::-1], expected)
+    assert not sort.check(ranges[:2], expected)
+    shares = [{"group": "0", "counts": {"a": 1}}, {"group": "1", "counts": {"b": 2}}]
+    assert count.check(shares, Counter(a=1, b=2))
+    assert not count.check([*shares, shares[0]], Counter(a=1, b=2))
+    assert count.counts(["a b", "b", "a b"]) == Counter(a=2, b=3)
 
 
 def test_the_first_two_answers_are_compared_with_all(launcher):
