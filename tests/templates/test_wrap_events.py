@@ -96,18 +96,32 @@ def test_events_are_acknowledged_and_their_window_fires_once(compose, start, tmp
 
 def test_a_long_list_is_made_when_there_is_a_process_for_it(compose, start, tmp_path, eventually):
     last = tmp_path / "last"
-    handlers = {"first": "def handle(req):\n    return req\n", "last": noting(last)}
-    image = compose(
-        window({"trigger": "by-batch-size", "size": 3}),
-        handlers,
-        processes=[[0], [1]],
-        mechanism="pool",
+    length = (
+        f"def handle(req):\n    open({str(last)!r}, 'a').write(f'{{len(req)}}\\n')\n    return ''\n"
     )
-    server = start(image)
+    handlers = {"first": "def handle(req):\n    return req\n", "last": length}
+    document = window({"trigger": "by-batch-size", "size": 3})
+    server = start(compose(document, handlers, processes=[[0], [1]], mechanism="pool"))
     text = "x" * 300_000
     assert server.request(body=json.dumps([text] * 60)).status == 202
     assert eventually(lambda: len(lines(last)) == 20)
-    assert lines(last) == [[text] * 3] * 20
+    assert lines(last) == [len(json.dumps([text] * 3, separators=(",", ":")))] * 20
+
+
+def test_items_of_a_list_are_joined_as_they_stand_there(compose, start, tmp_path):
+    document = {
+        "entry": "events",
+        "buckets": {
+            "events": {"trigger": "immediate", "function": "first"},
+            "held": {"trigger": "dynamic-join", "function": "last"},
+        },
+        "functions": {"first": {"gives": {"each": "held"}}},
+    }
+    last = tmp_path / "last"
+    server = start(compose(document, {"first": "handle = str", "last": noting(last)}))
+    answer = server.request(body='[[1.50, "\\u00e4 ä"], [{ "a" : null }]]', X_Chiron_Alone="1")
+    assert last.read_text() == '[1.50,"\\u00e4 ä",{ "a" : null }]\n'
+    assert answer.json == {"last": [[1.5, "ä ä", {"a": None}]]}
 
 
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
