@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from evaluation.prediction.baselines.learning import BASELINES
 from evaluation.report.glance import averages_table
 from evaluation.report.page import write_report
 from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
 from workflow.forms import workflow_file, workflow_folders
 
 #: Where the workflows are that are measured if none is named.
@@ -111,16 +113,25 @@ def command(workflows: str | None, only_report: bool, wanted: Wanted) -> None:
 def find_workflows(text: str | None, here: Path) -> tuple[Path, ...]:
     """The workflow folders in a list with commas, or all of the benchmarks in the folder `here`.
 
+    Those of buckets are left out there: most planners cannot deploy them, and `runtime` measures
+    what they are for.
+
     Raises ``no-workflows`` where there is none, ``missing-file`` where one of those named is none.
     """
     benchmarks = here / _BENCHMARKS
     if text is None:
-        found = workflow_folders(benchmarks, "*/")
+        found = [f for f in workflow_folders(benchmarks, "*/") if not _has_buckets(f)]
         if not found:
             message = f"there are no workflows in {_BENCHMARKS}/: name folders with --workflows"
             raise ChironError("no-workflows", message)
         return tuple(each.relative_to(here) for each in found)
     return tuple(_folder(name.strip(), here) for name in text.split(",") if name.strip())
+
+
+def _has_buckets(folder: Path) -> bool:
+    with suppress(ChironError):  # what is wrong with it is said when it is to be measured
+        return WorkflowFolder.open(folder).workflow.buckets is not None
+    return False
 
 
 def _folder(name: str, here: Path) -> Path:

@@ -154,9 +154,12 @@ def test_workflows_are_found_by_folder_or_by_name(tmp_path, write_folder):
     write_folder(tmp_path / "benchmarks" / "one")
     write_folder(tmp_path / "benchmarks" / "two")
     write_folder(tmp_path / "mine")
+    held = {"trigger": "immediate", "function": "wave"}
+    write_folder(tmp_path / "benchmarks" / "streams", {"entry": "e", "buckets": {"e": held}})
     names = [str(folder) for folder in find_workflows(None, tmp_path)]
     assert names == ["benchmarks/one", "benchmarks/two"]
     assert list(map(str, find_workflows("mine, two", tmp_path))) == ["mine", "benchmarks/two"]
+    assert list(map(str, find_workflows("streams", tmp_path))) == ["benchmarks/streams"]
     with pytest.raises(ChironError, match="no workflow folder"):
         find_workflows("three", tmp_path)
 
