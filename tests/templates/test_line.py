@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import socket
+import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from typing import cast
 
 import pytest
 from wrap.connection import greet, introduce
 from wrap.line import Line, Message, Received
 from wrap.loop import Loop
+from wrap.sink import Sink
 
 KEY = b"key"
 _SO_ATTACH_FILTER = 26
@@ -33,7 +36,7 @@ def cut_off(channel: socket.socket) -> None:
 class Ends:
     """Both ends of a connection that was made as wraps make it; ours is a line."""
 
-    def __init__(self) -> None:
+    def __init__(self, sink: Sink | None = None) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             ours = socket.create_connection(listener.getsockname())
             self.theirs, _ = listener.accept()
@@ -43,7 +46,7 @@ class Ends:
         other.join()
         self.why: list[Exception | None] = []
         self._ended = threading.Event()
-        self.line = Line(ours, Loop(), 1 << 30, self._got, self._gone)
+        self.line = Line(ours, Loop(), 1 << 30, self._got, self._gone, sink)
 
     def _got(self, line: Line, message: Received) -> None:
         """Nothing comes."""
@@ -86,3 +89,27 @@ def test_an_other_side_that_reads_nothing_for_long_is_waited_for(ends: Ends) -> 
 
 def test_a_connection_on_which_nothing_is_said_stays(ends: Ends) -> None:
     assert not ends.ends_within(5)
+
+
+class FullSink:
+    """Has no room for as long as the test lasts."""
+
+    full = True
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def when_room(self, action: Callable[[], None]) -> None:
+        self.waiting.append(action)
+
+
+def test_that_the_other_side_has_gone_is_noticed_without_room_for_more() -> None:
+    sink = FullSink()
+    ends = Ends(cast(Sink, sink))
+    with closing(ends.theirs), closing(ends.line):
+        ends.theirs.sendall(b"there is no room for that")
+        assert not ends.ends_within(0.2)
+        ends.theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        ends.theirs.close()  # resets the connection
+        assert ends.ends_within(5)
+    assert len(sink.waiting) == 1

@@ -216,7 +216,8 @@ class Line:
 
     def _read(self) -> None:
         why: Exception | None
-        if self._sink is not None and self._sink.full:
+        # Where nothing more is to be read it has ended: it is read until then.
+        if self._receiving and self._sink is not None and self._sink.full:
             self._wait_for_room(self._sink)
             return
         try:
