@@ -26,12 +26,13 @@ from evaluation.runtime.query import query
 from evaluation.runtime.redundant import measure_redundant
 from evaluation.runtime.reruns import measure_reruns
 from evaluation.runtime.rounds import Figure, RuntimeReport
-from evaluation.runtime.servers import redis
+from evaluation.runtime.servers import SERVERS, missing, redis
+from evaluation.runtime.streams import measure_streams
 from openfaas.client import Gateway
 from openfaas.objects import FunctionStatus
 
 _COLUMNS = ["what", "median", "p25", "p75", "unit"]
-_OTHERS, _RERUNS, _PATHS, _STEP = "others", "reruns", "paths", "step"
+_OTHERS, _RERUNS, _PATHS, _STEP, _STREAMS = "others", "reruns", "paths", "step", "streams"
 #: Rounds of load steps, which take minutes each.
 _STEPS, _QUICK_STEPS = 5, 2
 _QUERY, _REDUNDANT, _EVENTS, _DURABLE = "query", "redundant", "events", "events-durable"
@@ -45,11 +46,12 @@ _OF_BUCKETS = (_QUERY, _REDUNDANT, _MAPREDUCE, _EVENTS, _DURABLE)
     "--part",
     "chosen",
     type=click.Choice(
-        [*(part.name for part in PARTS), _PATHS, _RERUNS, _STEP, _OTHERS, *_OF_BUCKETS]
+        [*(part.name for part in PARTS), _PATHS, _STREAMS, _RERUNS, _STEP, _OTHERS, *_OF_BUCKETS]
     ),
     multiple=True,
     help=f"Measure this part only; may be repeated. {_PATHS} sends objects from wrap to wrap "
-    f"directly, through the gateway and by stores, {_OTHERS} compares with Ray and Dask, "
+    f"directly, through the gateway and by stores, {_STREAMS} has some write what others read, "
+    f"{_OTHERS} compares with Ray and Dask, "
     f"{_RERUNS} has functions crash, {_STEP} has ten times the load all at once. Of workflows of "
     f"buckets, {_QUERY} is a chain of three, {_REDUNDANT} takes two of three answers, "
     f"{_MAPREDUCE} sorts and counts words, {_EVENTS} looks for the most events a second of which "
@@ -93,11 +95,12 @@ def command(
         parts.append(others())
     if _PATHS in chosen:
         from evaluation.runtime.paths import paths  # makes what it hands over, 100 MB
-        from evaluation.runtime.servers import SERVERS, missing
 
         for line in filter(None, map(missing, SERVERS)):
             progress(f"left out: {line}")
         parts.append(paths())
+    if _STREAMS in chosen and (lacking := missing("MinIO")):
+        progress(f"left out: {lacking}")
     if _QUERY in chosen:
         parts.append(query())
     with embedded_gateway() as url, Gateway(url) as gateway:
@@ -109,6 +112,8 @@ def command(
             steps = _QUICK_STEPS if quick else _STEPS
             scaling = partial(_scaling, gateway)
             found += measure_load_step(launcher_on(gateway), steps, progress, scaling, cases())
+        if _STREAMS in chosen:
+            found += measure_streams(launcher_on(gateway), rounds, quick, progress)
         if _REDUNDANT in chosen:
             found += measure_redundant(launcher_on(gateway), rounds, progress)
         if _MAPREDUCE in chosen:

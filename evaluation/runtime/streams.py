@@ -1,0 +1,244 @@
+"""What streams take between wraps, in patterns of writers and readers, beside the same by a store.
+
+References
+----------
+Floki (WoSC'21): one-to-one, fan-out, fan-in and all-to-all, 1 MB to 16 GB from each writer; the
+end-to-end time of equation (1) is from the first writer's begin until the last reader has read all.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from deployment.launcher import Launcher
+from evaluation.runtime.deployed import Client, Shape, direct, plan_of, workflows
+from evaluation.runtime.handlers import reading, writing
+from evaluation.runtime.pairs import tcp_pair
+from evaluation.runtime.rounds import Figure
+from evaluation.runtime.servers import SERVERS, missing
+from workflow.dag import parse_dag
+from workflow.errors import ChironError
+
+_WRITING, _READING = "chiron-evaluate-write", "chiron-evaluate-read"
+_STORE = "MinIO"
+_STREAM, _BARE = "stream", "bare socket"
+_PROGRAM = Path(__file__).with_name("stored.py")
+_GOOD = timedelta(hours=1)
+#: Bytes from each writer, by how they are called, and in how many rounds at most.
+_MB, _GB = 1_000_000, 1_000_000_000
+_QUICK = {_MB: "1 MB", 16 * _MB: "16 MB", 100 * _MB: "100 MB"}
+_ALL = _QUICK | {_GB: "1 GB"}
+_ALONE = {4 * _GB: "4 GB", 16 * _GB: "16 GB"}
+#: So many bytes are handed over in all the rounds of a size and pattern, or there are two rounds.
+_ENOUGH = 2 * _GB
+#: What a Python that reads needs to start, in seconds, and more.
+_STARTED_S = 0.3
+#: Reads from the socket of its argument until its end, then says so.
+_READER = """
+import socket, sys
+channel, buffer = socket.socket(fileno=int(sys.argv[1])), bytearray(1 << 16)
+left = int(sys.argv[2])
+while left:
+    left -= channel.recv_into(buffer)
+channel.send(b"!")
+"""
+
+
+class Pattern(NamedTuple):
+    """So many writers, of each of whom so many readers read all."""
+
+    writers: int
+    readers: int
+
+    @property
+    def name(self) -> str:
+        """As Floki calls it."""
+        if self == (1, 1):
+            return "one-to-one"
+        if self.writers == self.readers:
+            return f"all-to-all {self.writers}"
+        return f"fan-out {self.readers}" if self.writers == 1 else f"fan-in {self.writers}"
+
+
+ONE_TO_ONE = Pattern(1, 1)
+PATTERNS = (
+    ONE_TO_ONE,
+    *(Pattern(1, count) for count in (2, 4, 6)),
+    *(Pattern(count, 1) for count in (2, 4, 6)),
+    *(Pattern(count, count) for count in (2, 3)),
+)
+
+
+def measure_streams(
+    launcher: Launcher, rounds: int, quick: bool, progress: Callable[[str], None]
+) -> tuple[Figure, ...]:
+    """End-to-end times of every pattern and size by each way, in turn, and what part of the
+    store's time a stream takes.
+
+    Raises what `Client.post` does, and ``wrong-output`` where something has not come whole.
+    """
+    found = list[Figure]()
+    with ExitStack() as stack:
+        store = stack.enter_context(_Stored.started()) if missing(_STORE) is None else None
+        shapes = [_shape(pattern) for pattern in PATTERNS]
+        sources = {_WRITING: writing, _READING: reading}
+        deployed = stack.enter_context(workflows(launcher, shapes, sources))
+        for pattern in PATTERNS:
+            entry = deployed[pattern.name].entry
+            client = stack.enter_context(closing(direct(launcher.gateway.url, entry)))
+            sizes = dict(_QUICK if quick else _ALL)
+            sizes |= _ALONE if pattern == ONE_TO_ONE and not quick else {}
+            for size, name in sizes.items():
+                progress(f"{pattern.name}, {name}")
+                ways = _ways(pattern, size, client, store)
+                count = max(2, min(rounds, _ENOUGH // (size * pattern.writers * pattern.readers)))
+                found += _figures(f"{pattern.name}, {name}", ways, count)
+    return tuple(found)
+
+
+def _ways(
+    pattern: Pattern, size: int, client: Client, store: _Stored | None
+) -> dict[str, Callable[[], float]]:
+    ways = {_STREAM: lambda: _streamed_s(client, pattern, size)}
+    if pattern == ONE_TO_ONE:
+        ways[_BARE] = lambda: _bare_s(size)
+    if store is not None:
+        ways[_STORE] = lambda: store.handed_over_s(pattern, size)
+    return ways
+
+
+def _figures(name: str, ways: dict[str, Callable[[], float]], rounds: int) -> Iterator[Figure]:
+    taken: dict[str, list[float]] = {way: [] for way in ways}
+    for number in range(rounds + 1):
+        for turn in range(len(ways)):
+            way = list(ways)[(number + turn) % len(ways)]
+            taken[way].append(ways[way]() * 1000)
+    for way, values in taken.items():
+        low, median, high = statistics.quantiles(values[1:], n=4, method="inclusive")
+        rounded = {"low": round(low, 3), "median": round(median, 3), "high": round(high, 3)}
+        yield Figure(name=name, system=way, unit="ms", samples=rounds, **rounded)
+
+
+def _shape(pattern: Pattern) -> Shape:
+    """Writers in one wrap and readers in another, each in a process of its own."""
+    writers = [f"w{number}" for number in range(pattern.writers)]
+    readers = [f"r{number}" for number in range(pattern.readers)]
+    tasks = dict.fromkeys(writers, _WRITING) | dict.fromkeys(readers, _READING)
+    edges = [[writer, reader, "stream"] for reader in readers for writer in writers]
+    name = f"chiron-evaluate-{pattern.name.replace(' ', '-')}"
+    workflow = parse_dag({"tasks": tasks, "edges": edges}, name)
+    wraps = {
+        number: ((), *((task,) for task in each)) for number, each in enumerate((writers, readers))
+    }
+    return Shape(pattern.name, workflow, plan_of(workflow, wraps, "pool"))
+
+
+def _streamed_s(client: Client, pattern: Pattern, size: int) -> float:
+    answer, _ = client.post(str(size).encode())
+    told = json.loads(answer)
+    each = told if pattern.readers > 1 else [told]
+    for _, _, count in each:
+        _check(count, size * pattern.writers)
+    return float(max(end for _, end, _ in each) - min(begun for begun, _, _ in each))
+
+
+def _bare_s(size: int) -> float:
+    ours, theirs = tcp_pair()
+    command = [sys.executable, "-c", _READER, str(theirs.fileno()), str(size)]
+    piece = bytes(1 << 16)
+    with subprocess.Popen(command, pass_fds=[theirs.fileno()]), ours:
+        theirs.close()
+        ours.sendall(piece[:1])  # it may have to start first
+        time.sleep(_STARTED_S)
+        begun = time.monotonic()
+        left = size - 1
+        while left:
+            count = min(left, len(piece))
+            ours.sendall(piece[:count])
+            left -= count
+        ours.recv(1)
+        return time.monotonic() - begun
+
+
+class _Stored:
+    """Writers and readers that hand objects over by a store: first all write, then all read."""
+
+    def __init__(self, sign: Callable[[str, str], str], delete: Callable[[str], None]) -> None:
+        self._sign = sign
+        self._delete = delete
+        most = max(max(pattern) for pattern in PATTERNS)
+        self._programs = [
+            subprocess.Popen(
+                [sys.executable, str(_PROGRAM)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(most)
+        ]
+
+    @classmethod
+    @contextmanager
+    def started(cls) -> Iterator[_Stored]:
+        """With a store that is there for the length of the block."""
+        from minio import Minio
+
+        with SERVERS[_STORE].start() as place:
+            url = urlsplit(place.url)
+            client = Minio(
+                endpoint=f"{url.hostname}:{url.port}",
+                access_key=url.username,
+                secret_key=place.password,
+                secure=False,
+            )
+            bucket = url.path.strip("/")
+            stored = cls(
+                lambda method, name: client.get_presigned_url(method, bucket, name, _GOOD),
+                lambda name: client.remove_object(bucket, name),
+            )
+            try:
+                yield stored
+            finally:
+                stored.close()
+
+    def handed_over_s(self, pattern: Pattern, size: int) -> float:
+        """The end-to-end time."""
+        names = [f"w{number}" for number in range(pattern.writers)]
+        written = self._all([[("PUT", name)] for name in names], size)
+        read = self._all([[("GET", name) for name in names]] * pattern.readers, size)
+        for name in names:
+            self._delete(name)
+        return max(end for _, end in read) - min(begun for begun, _ in written)
+
+    def _all(self, asked: Sequence[Sequence[tuple[str, str]]], size: int) -> list[list[float]]:
+        for program, its in zip(self._programs, asked, strict=False):
+            lines = [f"{method} {size} {self._sign(method, name)}\n" for method, name in its]
+            program.stdin.write("".join(lines))  # type: ignore[union-attr]
+            program.stdin.flush()  # type: ignore[union-attr]
+        return [
+            json.loads(program.stdout.readline())  # type: ignore[union-attr]
+            for program, its in zip(self._programs, asked, strict=False)
+            for _ in its
+        ]
+
+    def close(self) -> None:
+        """End all programs."""
+        for program in self._programs:
+            with program:
+                program.stdin.close()  # type: ignore[union-attr]
+
+
+def _check(count: int, expected: int) -> None:
+    if count != expected:
+        message = f"{count} bytes have come of {expected}"
+        raise ChironError("wrong-output", message, status=500)
