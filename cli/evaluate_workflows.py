@@ -47,7 +47,7 @@ _share = click.FloatRange(min=0, max=1, min_open=True)
 
 
 @click.command("workflows")
-@click.argument("names", nargs=-1, type=click.Choice(NAMES))
+@click.argument("names", nargs=-1, metavar=f"[{'|'.join(NAMES)}|FOLDER]...")
 @click.option("--quick", is_flag=True, help="Few samples, wide intervals.")
 @click.option(
     "--part",
@@ -84,7 +84,8 @@ def command(
     """Measure cycles, epigenomics, genome and soykb, 50 tasks each, as planners deploy them.
 
     Their tasks take --time of the traced run times, --computing of it on a core, and give --size
-    of the traced sizes. A run that was stopped goes on where it was.
+    of the traced sizes. Any other workflow's folder is measured as it is. A run that was stopped
+    goes on where it was.
 
     \b
     Example:
@@ -93,7 +94,10 @@ def command(
     scaling = Scaling(time=time, size=size, computing=computing)
     run, parts = output / "workflows", chosen or get_args(Part)
     traced = [
-        write_folder(facts_of(name), scaling, run / name / "folder") for name in names or NAMES
+        write_folder(facts_of(name), scaling, run / name / "folder")
+        if name in NAMES
+        else WorkflowFolder.open(Path(name))
+        for name in names or NAMES
     ]
     beside = [WorkflowFolder.open(_BENCHMARKS / name) for name in _BESIDE * ("together" in parts)]
     require_profiles(run / each.workflow.name / PROFILE_FILE for each in (*traced, *beside))

@@ -14,6 +14,7 @@ from evaluation.bench.setup import PROFILE_FILE, Place, kept
 from evaluation.bench.traffic import gateway_bytes, store_bytes
 from evaluation.measurements.single import MEMORY
 from evaluation.scientific.variants import (
+    BASELINE,
     between_bytes,
     computing_ms,
     critical_path_ms,
@@ -21,6 +22,7 @@ from evaluation.scientific.variants import (
     unhindered_ms,
 )
 from generator.stores import NO_STORE, StorePlace
+from predictor.unrolling import run_of
 from profiler.profile import profile
 from workflow.documents import Document
 from workflow.folder import WorkflowFolder
@@ -77,13 +79,16 @@ def prepare(folder: WorkflowFolder, place: Place, out: Path, functions: Profile)
 
 
 def _plans(workflow: Workflow, functions: Profile, platform: Platform) -> Plans:
-    plans = plans_of(workflow, functions, platform)
-    between = {label: between_bytes(plan, workflow, functions) for label, plan in plans.items()}
+    plans, run = plans_of(workflow, functions, platform), run_of(workflow, functions)
+    between = {
+        label: between_bytes(*run.placed(plan), run.profile) for label, plan in plans.items()
+    }
+    _, done = run.placed(plans[BASELINE])
     return Plans(
-        stages=tuple(map(len, workflow.stages)),
-        critical_path_ms=critical_path_ms(workflow, functions),
-        computing_ms=computing_ms(workflow, functions),
-        unhindered_ms=unhindered_ms(workflow, functions, platform.cpus),
+        stages=tuple(map(len, done.stages)),
+        critical_path_ms=critical_path_ms(done, run.profile),
+        computing_ms=computing_ms(done, run.profile),
+        unhindered_ms=unhindered_ms(done, run.profile, platform.cpus),
         plans=plans,
         between_bytes=between,
     )

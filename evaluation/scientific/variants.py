@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from predictor.predict import predict
+from predictor.predict import Predictor, predict
 from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.model import Workflow
@@ -112,5 +112,5 @@ def unhindered_ms(workflow: Workflow, profile: Profile, cores: int) -> float:
         name="unhindered", cpus=cores, memory_mib=1, mechanism="pool", processes=((), *tasks)
     )
     plan = Plan(format=2, workflow=workflow.name, planner="unhindered", wraps=(wrap,), cpus=cores)
-    predicted = predict(plan, workflow, profile, _COSTS_NOTHING.model_copy(update={"cpus": cores}))
-    return round(predicted.latency_ms, 3)
+    costs_nothing = _COSTS_NOTHING.model_copy(update={"cpus": cores})
+    return round(Predictor(profile, costs_nothing).plan_ms(plan, workflow), 3)
