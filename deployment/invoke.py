@@ -30,7 +30,7 @@ from openfaas.client import Gateway
 from openfaas.objects import FunctionStatus
 from workflow.data import text_of
 from workflow.errors import ChironError
-from workflow.model import Source, Stream, Task
+from workflow.model import NOTHING, Source, Stream, Task
 from workflow.tracing import KEY_ANNOTATION, Row, Traced, trace_header
 
 #: The roles of functions that clients call.
@@ -237,7 +237,9 @@ def _named(source: NumberedSource) -> Source:
     """A numbered source in the form that `resolve` takes, with the numbers as names."""
     if source is None:
         return None
-    return str(source) if isinstance(source, int) else tuple(map(str, source))
+    if isinstance(source, int):
+        return str(source)
+    return tuple(map(str, source)) or NOTHING
 
 
 def _traced(function: str, text: str, begun_ms: float, reply: Reply) -> tuple[str, Timeline]:

@@ -11,7 +11,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
-from workflow.model import Source, Task, Workflow, giver_of, names_in, output_name
+from workflow.model import NOTHING, Source, Task, Workflow, giver_of, names_in, output_name
 from workflow.plan import PathKind, Plan, Wrap
 from workflow.reference import HandlerStyle
 from workflow.streaming import begins_with, live_in
@@ -68,9 +68,11 @@ def task_numbers(workflow: Workflow) -> dict[str, int]:
 
 
 def numbered(source: Source, numbers: Mapping[str, int]) -> NumberedSource:
-    """`source` in the runtime's form."""
+    """`source` in the runtime's form, in which nothing is an empty list."""
     if source is None:
         return None
+    if source == NOTHING:
+        return []
     return numbers[source] if isinstance(source, str) else [numbers[name] for name in source]
 
 

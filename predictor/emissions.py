@@ -131,7 +131,7 @@ def _interrupted(
 def _renamed(source: Source) -> Source:
     if isinstance(source, tuple):
         return tuple(map(_of, source))
-    return None if source is None else _of(source)
+    return _of(source) if source else source
 
 
 def _of(output: str) -> str:

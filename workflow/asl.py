@@ -45,7 +45,7 @@ def parse_states(
     --------
     >>> machine = {"StartAt": "A", "States": {"A": {"Type": "Task", "Resource": "f", "End": True}}}
     >>> parse_states(machine, "demo").tasks
-    (Task(name='A', function='f', source=None),)
+    (Task(name='A', function='f', source=None, streams=()),)
     """
     check_size(document, "the workflow")
     reading = Reading(names or FunctionNames({}))

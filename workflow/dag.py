@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from workflow.errors import ChironError, Faults
-from workflow.model import Source, Stream, Task, Workflow, giver_of, output_name
+from workflow.model import NOTHING, Source, Stream, Task, Workflow, giver_of, output_name
 from workflow.names import (
     OUTPUT_NAME,
     TASK_NAME_LIMIT,
@@ -72,7 +72,7 @@ def parse_dag(
             Task(
                 name,
                 functions[name],
-                () if streams[name] and not sources[name] else _source(sources[name]),
+                NOTHING if streams[name] and not sources[name] else _source(sources[name]),
                 tuple(streams[name]),
             )
             for name in functions

@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 
 from workflow.errors import ChironError
-from workflow.model import Source, Task
+from workflow.model import NOTHING, Source, Task
 
 
 def text_of(content: bytes) -> str:
@@ -48,10 +48,10 @@ def resolve(source: Source, request: str, outputs: Mapping[str, str]) -> str:
     """
     if source is None:
         return request
+    if source == NOTHING:
+        return ""
     if isinstance(source, str):
         return outputs[source]
-    if not source:
-        return ""
     return "[" + ",".join(_fragment(outputs[name]) for name in source) + "]"
 
 

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from workflow.errors import ChironError
 
 #: Where data comes from: None is the workflow's request, a name is that task's output, or
-#: TASK#OUTPUT one that it emits, and a tuple of names is the JSON list of those in that order; the
-#: empty one is nothing, for a task that gets all that it needs as streams.
+#: TASK#OUTPUT one that it emits, and a tuple of names is the JSON list of those in that order.
 Source = None | str | tuple[str, ...]
+#: The source of a task that gets all that it needs as streams: an empty input.
+NOTHING = ""
 #: The name of the output that a function answers.
 ANSWER = "output"
 
@@ -151,7 +152,7 @@ class Workflow:
 
 def names_in(source: Source) -> tuple[str, ...]:
     """The outputs that `source` refers to."""
-    if source is None:
+    if source is None or source == NOTHING:
         return ()
     return (source,) if isinstance(source, str) else source
 

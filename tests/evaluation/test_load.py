@@ -19,11 +19,12 @@ from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.asl import parse_states
 from workflow.errors import ChironError
+from workflow.model import Task
 from workflow.payloads import Payload
 
 Result = TypeVar("Result")
 Handler = Callable[[web.Request], Awaitable[web.Response]]
-ONE = Stages(((Call("f", "f", None),),), "f")
+ONE = Stages(((Call(Task("f", "f", None)),),), "f")
 
 
 def expecting(answer: str) -> Check:
@@ -154,8 +155,8 @@ def test_a_wrong_answer_fails():
 
 def test_a_route_passes_outputs_on():
     stages = (
-        (Call("first", "A", None), Call("second", "B", None)),
-        (Call("last", "C", ("A", "B")),),
+        (Call(Task("A", "first", None)), Call(Task("B", "second", None))),
+        (Call(Task("C", "last", ("A", "B"))),),
     )
 
     async def request(client: Client) -> None:
@@ -222,6 +223,6 @@ def test_one_to_one_is_called_task_by_task_and_every_other_planner_once(
         return route_of(plan, small.workflow)
 
     assert [len(stage) for stage in route("one-to-one").stages] == [1, 2, 2, 1]
-    tasks = {call.task for stage in route("one-to-one").stages for call in stage}
+    tasks = {call.task.name for stage in route("one-to-one").stages for call in stage}
     assert tasks == set(small.workflow.by_name)
     assert [len(stage) for stage in route("sand").stages] == [1]

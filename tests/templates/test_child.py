@@ -54,7 +54,7 @@ class Child:
         assert self._begun.wait(BOUND_S)
 
     def _run_task(
-        self, task: int, given: Callable[[], Object], ident: Ident, process: int, _: Any
+        self, task: int, given: Callable[[], Object], ident: Ident, process: int, *_: Any
     ) -> Result:
         if ident == SECOND:
             self._begun.set()
@@ -107,7 +107,7 @@ def test_instances_that_wait_for_each_other_all_run(at_once: int) -> None:
     all_there = threading.Barrier(40)
 
     def run_task(
-        task: int, given: Callable[[], Object], ident: Ident, process: int, _: Any
+        task: int, given: Callable[[], Object], ident: Ident, process: int, *_: Any
     ) -> Result:
         if task >= 100:
             all_there.wait(BOUND_S)

@@ -62,7 +62,7 @@ def call(**changes: Any) -> bytes:
 
     ident = {"watch": [True, True, True], "mark": "", "number": 1}
     fields = {"tasks": [0], "objects": [[None, ""]], "gives": [0], "rest": 0, "alone": True}
-    header = ident | fields | {"process": 0} | changes
+    header = ident | fields | {"process": 0, "live": False} | changes
     return b"".join(pieces([json.dumps(list(header.values())), "x"]))
 
 

@@ -46,6 +46,15 @@ def test_what_is_emitted_stays_so_and_is_no_state_machine():
     assert (refused.value.code, refused.value.functions) == ("unsupported-field", ("a",))
 
 
+def test_a_stream_stays_one_and_is_no_state_machine():
+    edges = [["a", "b", "stream"], ["a#left", "c", "stream"], ["a", "c"], ["b", "d"], ["c", "d"]]
+    workflow = parse_dag({"tasks": dict.fromkeys("abcd", "f"), "edges": edges}, "demo")
+    assert parse_dag(as_plain(workflow), "demo") == workflow
+    with pytest.raises(ChironError) as refused:
+        as_states(workflow)
+    assert (refused.value.code, refused.value.functions) == ("unsupported-field", ("f",))
+
+
 def test_a_join_has_its_list_in_its_own_order():
     document = as_states(dag("a-b a-c c-d b-d"))
     branches = document["States"]["Parallel 1"]["Branches"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workflow.dag import parse_dag
-from workflow.model import Task
+from workflow.model import Stream, Task
 
 
 def dag(tasks: str, *edges: str) -> dict[str, object]:
@@ -46,6 +46,17 @@ def test_an_edge_may_come_from_what_a_task_emits():
     assert workflow.output == ("b", "c")
 
 
+def test_an_edge_may_be_a_stream_which_is_no_part_of_the_input():
+    edges = [["a", "b", "stream"], ["a#left", "c", "stream"], ["b", "c"], ["b", "d", "stream"]]
+    workflow = parse_dag({"tasks": dict.fromkeys("abcd", "f"), "edges": edges}, "demo")
+    assert workflow.by_name["b"] == Task("b", "f", "", (Stream("a", "a"),))
+    assert workflow.by_name["c"] == Task("c", "f", "b", (Stream("a#left", "a#left"),))
+    assert workflow.by_name["c"].predecessors == ("b", "a")
+    assert workflow.emitted == {"a": ("a#left",)}
+    assert workflow.stages == (("a",), ("b",), ("c", "d"))
+    assert workflow.output == ("c", "d")
+
+
 def test_tasks_without_edges_are_one_stage():
     workflow = parse_dag({"tasks": {"a": "f", "b": "f"}}, "demo")
     assert workflow.stages == (("a", "b"),)
@@ -67,6 +78,16 @@ def test_its_own_name_wins_over_the_default():
             dag("ab") | {"edges": [["c#left", "b"]]},
             *("unknown-task", "edges[0]", ("c",)),
             id="emitted by nothing",
+        ),
+        pytest.param(
+            dag("ab") | {"edges": [["a", "b", "flow"]]},
+            *("bad-field", "edges[0]", ()),
+            id="neither an edge nor a stream",
+        ),
+        pytest.param(
+            dag("ab") | {"edges": [["a", "b"], ["a", "b", "stream"]]},
+            *("duplicate-edge", "edges[1]", ("a", "b")),
+            id="once as a stream",
         ),
         pytest.param(
             dag("ab") | {"edges": [["a", "b#left"]]},

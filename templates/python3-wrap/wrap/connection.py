@@ -13,10 +13,6 @@ import socket
 _NONCE, _PROOF = 16, 32
 #: How long to wait for the other side of a new connection, in seconds.
 CONNECT_S = 1.0
-#: What the kernel does where nothing is on its way: after so many seconds of silence it asks if
-#: the other side is there, again after so many, and so often before it takes that to be gone. faasd
-#: takes a wrap's network away before it ends it, as a node does that fails: then nobody says so.
-_KEEP_ALIVE = {socket.TCP_KEEPIDLE: 1, socket.TCP_KEEPINTVL: 1, socket.TCP_KEEPCNT: 2}
 
 
 def greet(channel: socket.socket, key: bytes) -> None:
@@ -40,9 +36,6 @@ def introduce(channel: socket.socket, key: bytes) -> None:
 def _prepare(channel: socket.socket) -> None:
     channel.settimeout(CONNECT_S)
     channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    channel.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in _KEEP_ALIVE.items():
-        channel.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _proof(key: bytes, side: bytes, nonces: bytes) -> bytes:

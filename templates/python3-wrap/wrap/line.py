@@ -10,9 +10,7 @@ import contextlib
 import json
 import os
 import socket
-import struct
 import threading
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,14 +21,6 @@ from wrap.loop import Loop
 from wrap.objects import SHARED_FROM
 from wrap.shared import Shared
 from wrap.sink import Sink
-
-#: How long after something was sent to look whether it has arrived, and between looks, in seconds.
-_LOOK_S = 1.0
-#: Sent so often again in vain, which takes the kernel 3 s, it will not arrive.
-_IN_VAIN = 4
-#: Of what Linux tells of a connection (tcp_info in <linux/tcp.h>): how often it has sent the same
-#: again, how often it has asked in vain whether there is room, and what has not arrived.
-_TCP_INFO = struct.Struct("=2x2B20xI")
 
 
 class Message(NamedTuple):
@@ -101,7 +91,6 @@ class Line:
         self._sent: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._open = True
-        self._looking = False
         _LINES.add(self)
         loop.watch(self, self._ready)
 
@@ -135,9 +124,6 @@ class Line:
                     there = self._flush()  # else ``gone`` will tell
                     if self._outflow:
                         self._loop.renew(self)
-                if not self._looking:
-                    self._looking = True
-                    self._loop.call_at(time.monotonic() + _LOOK_S, self._look)
             self._tell_sent()
             return there
 
@@ -176,24 +162,6 @@ class Line:
             sent, self._sent = self._sent, None
             sent()
 
-    def _look(self) -> None:
-        """End where the other side has confirmed nothing for long, as a network does that is gone.
-
-        The kernel's own limit (TCP_USER_TIMEOUT) would also end one that only has no room.
-        """
-        with self._lock:
-            self._looking = False
-            if not self._open:
-                return
-            told = self._channel.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-            again, asked, left = _TCP_INFO.unpack(told)
-            if max(again, asked) < _IN_VAIN:
-                if left or self._outflow:
-                    self._looking = True
-                    self._loop.call_at(time.monotonic() + _LOOK_S, self._look)
-                return
-        self._end(TimeoutError("it confirms nothing any more"))
-
     def _ready(self, writable: bool, readable: bool) -> None:
         if writable:
             with self._lock:
@@ -216,8 +184,7 @@ class Line:
 
     def _read(self) -> None:
         why: Exception | None
-        # Where nothing more is to be read it has ended: it is read until then.
-        if self._receiving and self._sink is not None and self._sink.full:
+        if self._sink is not None and self._sink.full:
             self._wait_for_room(self._sink)
             return
         try:
@@ -233,9 +200,6 @@ class Line:
             return
         except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
             why = error
-        self._end(why)
-
-    def _end(self, why: Exception | None) -> None:
         if self._open:
             self.close()
             self._gone(self, why)

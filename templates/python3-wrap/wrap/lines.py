@@ -16,6 +16,7 @@ from queue import Empty, SimpleQueue
 
 from wrap import frames
 from wrap.connection import CONNECT_S, introduce
+from wrap.ends import bounded
 from wrap.line import Line, Message, Received
 from wrap.loop import Loop
 from wrap.threads import ThreadPool
@@ -149,7 +150,7 @@ class Lines:
         except BaseException:
             channel.close()
             raise
-        return channel
+        return bounded(channel)
 
     def _connected(self, address: str) -> Line:
         channel = self._introduced(address)

@@ -10,6 +10,7 @@ from functools import partial
 
 from wrap import storing
 from wrap.direct import ANSWER, CALL
+from wrap.ends import bounded
 from wrap.engine import Engine, Key, given_to
 from wrap.errors import TaskError
 from wrap.exchange import BEGIN, MOVED, OBJECTS, Exchange, Peers, bytes_of, given_in
@@ -115,7 +116,7 @@ class Member:
         which = Which(*map(int, message.fields))
         if self._runtime.switchboard is None:
             raise ValueError("a stream that nothing reads here")
-        channel = line.detached()
+        channel = bounded(line.detached())
         channel.send(b"1")
         self._runtime.switchboard.arrived(which, channel)
 

@@ -8,7 +8,7 @@ import math
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 from uuid import uuid4
@@ -213,38 +213,74 @@ def _workflow(
     if events is not None:
         return _events(runtime, events, given, arrived, deadline)
     called = request.environ.get(_CALL_ID, "")
-    objects = _given(runtime.wrap, given)
-    respond = partial(_answer, runtime, entry, arrived)
-    watch, mark = _watch(runtime.trace_key), _mark(called)
+    asked = _Asked(
+        runtime=runtime,
+        entry=entry,
+        whole=whole,
+        called=called,
+        watch=_watch(runtime.trace_key),
+        objects=_given(runtime.wrap, given),
+        arrived=arrived,
+        deadline=deadline,
+    )
+    first = asked.prepared()
+    asked.begin(runtime.wrap.attempts, request.environ[LATER](), *first)
+    return Response()
 
-    def prepared() -> tuple[Ident, Engine | Instances, Home | None]:
-        ident, home = Ident(watch, mark), None
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request of the workflow's, which may have to begin anew."""
+
+    runtime: Runtime
+    entry: Entry
+    whole: Part | None
+    called: str
+    watch: Watch
+    objects: dict[Key, Object]
+    arrived: float
+    deadline: float
+
+    def prepared(self) -> tuple[Ident, Engine | Instances, Home | None]:
+        """An execution of it, with an id of its own. Raises TaskError."""
+        runtime, whole, deadline = self.runtime, self.whole, self.deadline
+        ident, home = Ident(self.watch, _mark(self.called)), None
         if whole is None:
-            engine: Engine | Instances = Deciding(runtime.wrap, entry, called or str(uuid4()))
+            engine: Engine | Instances
+            engine = Deciding(runtime.wrap, self.entry, self.called or str(uuid4()))
         elif home := _home(runtime, whole.gives, ident, deadline):
             tasks = frozenset(runtime.wrap.tasks)
             engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))
         else:
             engine = Engine(whole)
         if home is not None and runtime.store is not None and None in runtime.wrap.crossing:
-            storing.put(runtime.store, ident.number, {None: given}, deadline)
+            storing.put(runtime.store, ident.number, {None: self.objects[None]}, deadline)
         return ident, engine, home
 
-    def begin(attempts: int, ident: Ident, engine: Engine | Instances, home: Home | None) -> None:
-        again = partial(begin_again, attempts - 1) if attempts > 1 and engine.part.live else None
-        _execute(runtime, engine, objects, ident, arrived, deadline, respond, later, home, again)
+    def begin(
+        self,
+        attempts: int,
+        later: Callable[[Response], None],
+        ident: Ident,
+        engine: Engine | Instances,
+        home: Home | None,
+    ) -> None:
+        """Begin an execution; where it is lost, another one as long as there are attempts left."""
+        again = None
+        if attempts > 1 and engine.part.live:
+            again = partial(self._begin_again, attempts - 1, later)
+        respond = partial(_answer, self.runtime, self.entry, self.arrived)
+        _execute(
+            *(self.runtime, engine, self.objects, ident, self.arrived, self.deadline),
+            *(respond, later, home, again),
+        )
 
-    def begin_again(attempts: int) -> None:
-        _wait_for_wraps(runtime, deadline)
+    def _begin_again(self, attempts: int, later: Callable[[Response], None]) -> None:
+        _wait_for_wraps(self.runtime, self.deadline)
         try:
-            begin(attempts, *prepared())
+            self.begin(attempts, later, *self.prepared())
         except TaskError as error:
-            later(_failed(runtime, error, arrived))
-
-    first = prepared()
-    later = request.environ[LATER]()
-    begin(runtime.wrap.attempts, *first)
-    return Response()
+            later(_failed(self.runtime, error, self.arrived))
 
 
 def _wait_for_wraps(runtime: Runtime, deadline: float) -> None:

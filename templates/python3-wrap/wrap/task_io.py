@@ -6,7 +6,8 @@ import io
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import IO, Any, NamedTuple
+from functools import partial
+from typing import IO, Any, NamedTuple, cast
 
 from chiron_io import OUTPUT
 
@@ -62,7 +63,7 @@ class TaskIO:
         self._others = set[str]()
         self._readers = dict[str, Reader]()
         self._outlets = Outlets()
-        self._files = dict[str, _Output]()
+        self._files = dict[str, Writer]()
 
     @property
     def has_written(self) -> bool:
@@ -122,10 +123,9 @@ class TaskIO:
                 end = self._access.open(Which(self._access.execution, number, reader), True)
                 outlets.append(Outlet(end, self._wrap.names([reader])))
                 self._outlets.add(outlets[-1])
-        writer = Writer(outlets, self._outlets, self._is_kept(name))
-        file = _Output(writer, lambda: self._written(name, writer))
-        self._files[name] = file
-        return file
+        kept, written = self._is_kept(name), partial(self._written, name)
+        self._files[name] = file = Writer(outlets, self._outlets, kept, written)
+        return cast(IO[bytes], file)
 
     def is_read(self, name: str) -> bool:
         """Whether other tasks read an output while it is written."""
@@ -138,7 +138,8 @@ class TaskIO:
         end. Raises TaskError where others wait for more of it, or are gone.
         """
         if self.has_written:
-            value = self._files[OUTPUT].content
+            self._files[OUTPUT].close()
+            value = Object(self._files[OUTPUT].whole)
         elif self.is_read(OUTPUT):
             with self.open_output() as file:
                 file.write(value.view())
@@ -181,9 +182,9 @@ class TaskIO:
         if name in self._files or (name != OUTPUT and name not in self._left):
             raise ValueError(f"{name} was emitted before")
 
-    def _written(self, name: str, writer: Writer) -> None:
+    def _written(self, name: str) -> None:
         if name in self._left:
-            self._give(name, output=Object(writer.whole))
+            self._give(name, output=Object(self._files[name].whole))
 
     def _give(self, name: str, **how: Any) -> None:
         number = self._left.pop(name)
@@ -199,34 +200,3 @@ class TaskIO:
         return number is not None and (
             self._access.open is None or number not in self._wrap.passing
         )
-
-
-class _Output(io.BufferedWriter):
-    """A file whose content is given on when it is closed, unless its writer has failed."""
-
-    def __init__(self, writer: Writer, written: Callable[[], None]) -> None:
-        super().__init__(writer, BUFFER)
-        self._writer = writer
-        self._written = written
-
-    @property
-    def content(self) -> Object:
-        """What was written, if that is kept."""
-        self.close()
-        return Object(self._writer.whole)
-
-    def abandon(self) -> None:
-        """End it as what is no whole."""
-        self._writer.abandon()
-
-    def close(self) -> None:
-        """End it."""
-        if not self.closed:
-            super().close()
-            if not self._writer.abandoned:
-                self._written()
-
-    def __exit__(self, *raised: Any) -> None:
-        if raised[0] is not None:
-            self.abandon()
-        self.close()
