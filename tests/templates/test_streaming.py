@@ -325,21 +325,22 @@ class TwoWraps:
         (folder / "secrets").mkdir()
         (folder / "secrets" / "chiron-direct").write_text("a secret")
 
-    def begin(self, home: str, further: bool, secret: bool = True) -> None:
+    def begin(self, home: str, further: bool, secret: bool = True, **fields: Any) -> None:
         self._settings = {"secrets_dir": str(self._folder / "secrets")} if secret else {}
+        self._settings["pool_concurrency"] = "1"
         handlers = {"writer": LARGE_WRITER, "reader": LARGE_READER}
         for task, name in ((WRITER, "writer"), (READER, "reader")):
             other = {WRITER: READER, READER: WRITER}[task]
-            fields = declared(tasks={task: name}, remotes={})
-            fields["remotes"] = {f"test-{TASKS[other]}": {other: TASKS[other]}}
+            remotes = {f"test-{TASKS[other]}": {other: TASKS[other]}}
+            its = declared(tasks={task: name}, remotes=remotes) | fields
             if name != home:
-                fields["entry"] = None
+                its["entry"] = None
             self._images[name] = self._image(
                 {name: handlers[name]},
                 [[], [task]] if further else [[task]],
                 name=f"test-{name}",
                 attempts=2,
-                **fields,
+                **its,
             )
             self.start(name)
 
@@ -379,6 +380,18 @@ def test_between_wraps_it_goes_over_a_connection_of_its_own(
         assert two_wraps.servers[home].request(body="1").text == of(1)
     for name, server in two_wraps.servers.items():
         assert eventually(lambda s=server, n=name: s.descriptors() <= before[n])
+
+
+@pytest.mark.parametrize("home", ["writer", "reader"])
+def test_executions_do_not_wait_for_ends_of_each_other(
+    home: str, two_wraps: TwoWraps, in_background: Any
+) -> None:
+    """A wrap has a worker for one, and it need not be the same one that the other wrap runs."""
+    two_wraps.begin(home, further=True, mechanism="pool")
+    begun = time.monotonic()
+    answers = [in_background(two_wraps.servers[home].request, body="8") for _ in range(12)]
+    assert [answer.result().text for answer in answers] == [of(8)] * 12
+    assert time.monotonic() - begun < 15.0
 
 
 def test_without_connections_it_is_written_before_it_is_read(

@@ -53,6 +53,8 @@ _AHEAD = 1 << 12
 _LONGEST = 1 << 30
 #: For how long a reader takes nothing before what it is to get may go to disk, in seconds.
 _PATIENCE_S = 0.1
+#: How often is looked whether another reader has taken all meanwhile, in milliseconds.
+_STUCK_MS = 20
 #: How long what a handler yields may wait for more, in seconds.
 _MOMENT_S = 0.001
 #: How often a thread that waits looks whether it was cancelled, in milliseconds.
@@ -217,7 +219,8 @@ class Outlets:
         for number in by_number:
             poll.register(number, select.POLLOUT)
         patience_s = min(each.patience_s for each in waiting)
-        for number, _ in poll.poll(min(_LOOK_MS, 1 + 1000 * max(0.0, patience_s))):
+        wait_ms = 1 + 1000 * patience_s if patience_s > 0 else _STUCK_MS
+        for number, _ in poll.poll(min(_LOOK_MS, wait_ms)):
             by_number[number].flush()
         stuck = [each for each in waiting if each.held_up and each.patience_s <= 0]
         if stuck and any(each.starves for each in self._all):

@@ -294,6 +294,8 @@ class Execution:
     @property
     def waits(self) -> bool:
         """As `wrap.mechanisms.Guest` says."""
+        if self.live and self.peers is not None:  # what runs may wait for the other end of a stream
+            return True
         busy = self._runs or any(taken.process.owed for taken in list(self._taken.values()))
         return self.peers is not None and not busy and not self._held_back
 
