@@ -42,7 +42,7 @@ BOUND_MS = 50.0
 _FIRST_PER_S, _MOST_PER_S, _HALVINGS = 1000.0, 64_000.0, 3
 #: How long each rate is tried, and what part of the highest one is held then: of a few windows the
 #: longest delay is looked at, and of many some meet what else the machine does.
-_TRY_S, _HELD = 8.0, 0.85
+_TRY_S, _HELD = 8.0, 0.8
 #: Between two kills of the wrap; of a shorter run there is one, in its middle.
 _KILL_EVERY_S = 60.0
 #: Delays of the windows that end so soon after a kill are apart.

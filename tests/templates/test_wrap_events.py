@@ -94,6 +94,31 @@ def test_events_are_acknowledged_and_their_window_fires_once(compose, start, tmp
     assert metric(server, "chiron_held_bytes") == 0
 
 
+def test_a_window_does_not_wait_for_all_events_before_it(compose, start, tmp_path, eventually):
+    done, last = tmp_path / "done", tmp_path / "last"
+    first = f"""
+import time
+
+def handle(req):
+    time.sleep(0.02)
+    open({str(done)!r}, "a").write("x")
+    return req
+"""
+    looks = f"""
+from pathlib import Path
+
+def handle(req):
+    Path({str(last)!r}).open("a").write(f"{{len(Path({str(done)!r}).read_text())}}\\n")
+    return "null"
+"""
+    image = compose(
+        window({"trigger": "by-time", "window_ms": 100}), {"first": first, "last": looks}
+    )
+    assert start(image).request(body=json.dumps([*range(2000)])).status == 202
+    assert eventually(lambda: len(lines(last)) > 1)
+    assert lines(last)[0] < 1000
+
+
 def test_a_long_list_is_made_when_there_is_a_process_for_it(compose, start, tmp_path, eventually):
     last = tmp_path / "last"
     length = (

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
@@ -215,7 +215,7 @@ class Stream:
     def _follow(self, fired: Sequence[Firing[str, Object]]) -> None:
         """Have what has fired run, and be woken for what is due next; with the lock."""
         if self._keeper is None:
-            self._ready.extend(fired)
+            self._queue(fired)
         else:
             self._keep(self._keeper, fired)
         if self._offset_s is None:
@@ -227,6 +227,14 @@ class Stream:
             self._due = due
             self._timer = self._runtime.loop.call_at(due - self._offset_s, self._passed)
 
+    def _queue(self, fired: Iterable[Firing[str, Object]]) -> None:
+        """Have it run: windows and batches, which have waited, before what fires at once."""
+        for firing in fired:
+            if firing.begins_session:
+                self._ready.appendleft(firing)
+            else:
+                self._ready.append(firing)
+
     def _keep(self, keeper: Keeper, fired: Sequence[Firing[str, Object]]) -> None:
         """Have what begins a session run when that is kept, and what comes of one be held then."""
         sessions: dict[Number, list[Firing[str, Object]]] = {}
@@ -236,7 +244,7 @@ class Stream:
             else:
                 self._ready.append(firing)
         for session, firings in sessions.items():
-            ready = partial(self._kept, self._ready.extend, firings)
+            ready = partial(self._kept, self._queue, firings)
             keeper.fired(session, firings[0].bucket, firings[0].items, ready)
         for settled in self._flow.settled():
             keeper.settled(settled, partial(self._kept, self._commit, settled.given))
