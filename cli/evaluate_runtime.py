@@ -31,7 +31,7 @@ from evaluation.runtime.streams import measure_streams
 from openfaas.client import Gateway
 from openfaas.objects import FunctionStatus
 
-_COLUMNS = ["what", "median", "p25", "p75", "unit"]
+_COLUMNS = ["what", "median", "p25", "p75", "unit", "samples"]
 _OTHERS, _RERUNS, _PATHS, _STEP, _STREAMS = "others", "reruns", "paths", "step", "streams"
 #: Rounds of load steps, which take minutes each.
 _STEPS, _QUICK_STEPS = 5, 2
@@ -165,7 +165,8 @@ def _show(report: RuntimeReport) -> None:
 
 
 def _title(figures: Sequence[Figure]) -> str:
-    return f"medians of {figures[0].samples} rounds"
+    samples = {figure.samples for figure in figures}
+    return f"medians of {samples.pop()} rounds" if len(samples) == 1 else "medians"
 
 
 def _rows_of_systems(figures: Sequence[Figure], systems: Sequence[str]) -> Iterator[list[str]]:
@@ -179,4 +180,4 @@ def _rows_of_systems(figures: Sequence[Figure], systems: Sequence[str]) -> Itera
 
 def _row(figure: Figure) -> list[str]:
     found = (f"{value:.2f}" for value in (figure.median, figure.low, figure.high))
-    return [figure.name, *found, figure.unit]
+    return [figure.name, *found, figure.unit, str(figure.samples)]

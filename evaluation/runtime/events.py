@@ -40,9 +40,9 @@ from workflow.errors import ChironError
 BOUND_MS = 50.0
 #: The search doubles the rate as long as it is kept, then so often halves the step.
 _FIRST_PER_S, _MOST_PER_S, _HALVINGS = 1000.0, 64_000.0, 3
-#: How long each rate is tried, and what part of the highest one is held then: of a few windows the
-#: longest delay is looked at, and of many some meet what else the machine does.
-_TRY_S, _HELD = 8.0, 0.8
+#: How long each rate is tried, and what part of the highest one is held then: at a higher one, what
+#: comes while something else has the cores waits for seconds, since it is worked off too slowly.
+_TRY_S, _HELD = 8.0, 0.5
 #: Between two kills of the wrap; of a shorter run there is one, in its middle.
 _KILL_EVERY_S = 60.0
 #: Delays of the windows that end so soon after a kill are apart.
@@ -210,14 +210,16 @@ def _figures(held: _Held) -> Iterator[Figure]:
     yield _figure("acknowledged views lost", [told.lost], "events")
     yield _figure("views counted twice", [told.twice], "events")
     yield _figure("windows", [len(held.windows)], "windows")
+    late = sum(window.delay_ms > BOUND_MS for window in calm)
+    yield _figure(f"windows that are counted later than {BOUND_MS:g} ms", [late], "windows")
     yield _figure("windows whose counts are wrong", [told.wrong_windows], "windows")
     if held.kills:
         yield _figure("kill -9 of the wrap's process", [len(held.kills)], "times")
         again = list(_again_ms(held))
         yield _figure("from a kill until events are acknowledged again", again, "ms")
-        late = [w.delay_ms for w in held.timed if _follows(w, held.kills)]
-        if late:
-            yield _figure(f"delay of windows within {_RECOVERY_S:g} s of a kill", late, "ms")
+        disturbed = [w.delay_ms for w in held.timed if _follows(w, held.kills)]
+        if disturbed:
+            yield _figure(f"delay of windows within {_RECOVERY_S:g} s of a kill", disturbed, "ms")
 
 
 def _follows(window: Window, kills: Sequence[float]) -> bool:
