@@ -103,10 +103,6 @@ class StreamMetrics:
         return lines + _metric("chiron_firing_delay_seconds", "histogram", values)
 
 
-def _of(bucket: str) -> str:
-    return f"{{{_label('bucket', bucket)}}}"
-
-
 def _label(name: str, value: str) -> str:
     escaped = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     return f'{name}="{escaped}"'
