@@ -17,7 +17,7 @@ from openfaas.objects import FunctionStatus
 from workflow.errors import ChironError
 
 #: How long between two looks, in seconds.
-EVERY_S = 2.0
+EVERY_S = 1.0
 #: So many times for each replica is asked, as the gateway picks who answers.
 _ASKED = 3
 #: How long one may take to answer, in seconds, and how many may not until no more are asked.
@@ -114,7 +114,8 @@ class Scaler:
         One that does not has as much to do as that which has most. Where none answers it is what
         it was; None where none ever did.
         """
-        replicas = status.available_replicas or status.replicas
+        # Of those that are to go, none counts.
+        replicas = min(status.available_replicas or status.replicas, status.replicas)
         before, found = self._said.get(status.name, {}), dict[str, Said]()
         silent = 0
         for _ in range(_ASKED * replicas):

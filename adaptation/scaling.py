@@ -21,11 +21,11 @@ _DEFAULT_MIN, _DEFAULT_MAX = 1, 20
 TARGET = 0.7
 #: Share of the time in which tasks are held back from which on that is pressure.
 PRESSED = 0.1
-#: So many times as many replicas are wanted at one look at most.
+#: So many times as many replicas are wanted at once at most, or as few.
 STEEPEST = 2
 #: For so many looks fewer replicas have to suffice before there are fewer. Where tasks were held
 #: back before with so few of them, this is doubled each time, so many times at most.
-CALM, _DOUBLINGS = 15, 4
+CALM, _DOUBLINGS = 30, 4
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,12 @@ class Load:
 class Record:
     """What the looks so far come to.
 
-    ``needs`` are those of the last looks. ``floor`` are the most that were needed when tasks were
-    last held back; for so many looks, ``holds``, there are no fewer replicas. How many looks that
-    are has been doubled ``doublings`` times.
+    ``needs`` are those of the last looks, since the ``replicas`` became fewer. ``floor`` are the
+    most that were needed when tasks were last held back; for so many looks, ``holds``, there are no
+    fewer. How many looks that are has been doubled ``doublings`` times.
     """
 
+    replicas: int = 0
     needs: tuple[float, ...] = ()
     floor: float = 0.0
     holds: int = 0
@@ -88,15 +89,17 @@ class Record:
 
     def seen(self, load: Load) -> Record:
         """The record after one more look."""
-        needs = (*self.needs, load.needs)[-CALM:]
+        before = self.needs if load.replicas >= self.replicas else ()
+        needs = (*before, load.needs)[-CALM:]
         if not load.is_pressed:
-            return Record(needs, self.floor, max(0, self.holds - 1), self.doublings)
+            holds = max(0, self.holds - 1)
+            return Record(load.replicas, needs, self.floor, holds, self.doublings)
         if self.holds:
             floor, doublings = max(self.floor, load.needs), self.doublings
         else:
             again = load.replicas < self.floor
             floor, doublings = load.needs, min(_DOUBLINGS, self.doublings + again)
-        return Record(needs, floor, CALM << doublings, doublings)
+        return Record(load.replicas, needs, floor, CALM << doublings, doublings)
 
     def wanted(self, current: int, bounds: Bounds) -> int:
         """How many replicas there should be in place of the `current` ones."""
@@ -106,7 +109,7 @@ class Record:
         if len(self.needs) < CALM:
             return bounds.within(current)
         floor = self.floor if self.holds else 0.0
-        return bounds.within(min(current, max(floor, *self.needs)))
+        return bounds.within(min(current, max(current / STEEPEST, floor, *self.needs)))
 
 
 def _number(text: str, default: int) -> int:

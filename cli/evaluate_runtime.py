@@ -34,7 +34,7 @@ from openfaas.objects import FunctionStatus
 _COLUMNS = ["what", "median", "p25", "p75", "unit", "samples"]
 _OTHERS, _RERUNS, _PATHS, _STEP, _STREAMS = "others", "reruns", "paths", "step", "streams"
 #: Rounds of load steps, which take minutes each.
-_STEPS, _QUICK_STEPS = 5, 2
+_STEPS, _QUICK_STEPS = 3, 2
 _QUERY, _REDUNDANT, _EVENTS, _DURABLE = "query", "redundant", "events", "events-durable"
 _MAPREDUCE = "mapreduce"
 _OF_BUCKETS = (_QUERY, _REDUNDANT, _MAPREDUCE, _EVENTS, _DURABLE)

@@ -31,7 +31,8 @@ _LOW_S, _HIGH_S = 10.0, 30.0
 #: p95 is that of the requests that were due within so many seconds. It is back where it stays below
 #: so many times what it was before the step.
 _WINDOW_S, _BACK = 4.0, 1.5
-_LATE_S = 60.0
+#: A request that takes longer is lost, in seconds.
+_LATE_S = 30.0
 #: What is predicted at most. A request may take ten times that: what waits is late, and not lost.
 _HIGHEST_MS = 6000.0
 _REQUEST = b"{}"

@@ -17,7 +17,9 @@ bounds = st.tuples(st.integers(1, 30), st.integers(1, 30)).map(lambda b: Bounds(
 loads = st.builds(
     Load, st.integers(1, 30), st.floats(0, 1000), st.integers(1, 64), st.floats(0.0, 1.0)
 )
-demands = st.lists(st.floats(0, 200), max_size=80)
+demands = st.lists(st.floats(0, 200) | st.floats(0, 5), max_size=4).map(
+    lambda levels: [level for level in levels for _ in range(2 * CALM)]
+)
 
 
 def scaled(demand: list[float], limits: Bounds, pressed_below: float = 0.0) -> list[int]:
@@ -55,14 +57,17 @@ def test_with_more_to_do_there_are_no_fewer(seen, load, requests, pressure, limi
 
 
 @given(demands, bounds, st.floats(0, 1))
-def test_there_are_not_fewer_again_until_it_has_been_calm(demand, limits, pressed_below):
+def test_there_are_fewer_by_half_at_most_and_only_when_it_has_been_calm(
+    demand, limits, pressed_below
+):
     found = scaled(demand, limits, pressed_below)
-    raised = -CALM
+    changed = 0
     for look, (before, after) in enumerate(pairwise([limits.least, *found])):
-        if after > before:
-            raised = look
         if after < before:
-            assert look - raised >= CALM
+            assert look - changed >= CALM - 1
+            assert 2 * after >= before
+        if after != before:
+            changed = look
 
 
 @given(st.floats(0, 200), st.floats(0, 0.5))
@@ -70,7 +75,7 @@ def test_a_load_that_stays_gets_replicas_that_stay(requests, pressed_below):
     found = scaled([requests] * 400, Bounds(1, 100), pressed_below)
     changes = [look for look, (a, b) in enumerate(pairwise(found)) if a != b]
     # It tries once in a while whether fewer would do now, ever more rarely.
-    assert len([look for look in changes if look > 10]) <= 15
+    assert len([look for look in changes if look > 10]) <= 20
     assert found[-1] >= requests / AT_ONCE
 
 

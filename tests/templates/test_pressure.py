@@ -60,7 +60,7 @@ class Replica:
 
     def _give(self) -> None:
         self.pressure.gave(SIZE, self._computing_s)
-        self.pressure.leaves(SIZE)
+        self.pressure.leaves("far", SIZE)
         self.unsent += 1
         self.most_unsent = max(self.most_unsent, self.unsent)
         self._free = max(self._free, self.times.now) + self._sending_s
@@ -69,7 +69,7 @@ class Replica:
     def _send(self) -> None:
         self.unsent -= 1
         self.sent += 1
-        self.pressure.left(SIZE)
+        self.pressure.left("far", SIZE)
 
     def warm_up(self) -> None:
         for second in range(1, 6):
@@ -139,6 +139,21 @@ def test_tasks_that_give_nothing_hold_others_back_for_no_longer_than_they_would_
             began.append(slow.times.now)
     slow.times.run(6.0)
     assert len(began) == 4
+
+
+def test_what_is_stuck_elsewhere_is_waited_for_no_longer_than_it_could_take(slow: Replica) -> None:
+    slow.pressure.leaves("hung", 10 * SIZE)
+    for number in range(5):
+        slow.ask(number)
+    slow.times.run(5.5)
+    assert slow.begun[5:] == []
+    slow.times.run(10.0)
+    assert slow.begun[5:] == list(range(5))
+    slow.pressure.leaves("hung", 10 * SIZE)
+    for number in range(5, 10):
+        slow.ask(number)
+    slow.times.run(16.0)
+    assert slow.begun[5:] == list(range(10))
 
 
 class Link:

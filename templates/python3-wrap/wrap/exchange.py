@@ -275,10 +275,11 @@ class Peers:
         key = object()
         self._sending[key] = to
         pressure, size = self.exchange.pressure, bytes_of(given.values())
-        pressure.leaves(size)
+        place = self.routes[to]
+        pressure.leaves(place, size)
 
         def done() -> None:
-            pressure.left(size)
+            pressure.left(place, size)
             execution.event(forget)
 
         def forget() -> None:

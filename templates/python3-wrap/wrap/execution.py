@@ -259,7 +259,7 @@ class Execution:
     def _store(self, objects: Mapping[Key, Object], then: Callable[[], None]) -> None:
         exchange, size = self._runtime.exchange, sum(each.size for each in objects.values())
         if exchange is not None:
-            exchange.pressure.leaves(size)
+            exchange.pressure.leaves(exchange, size)
         try:
             storing.put(self._runtime.store, self.ident.number, objects, self._deadline)
         except TaskError as error:
@@ -268,7 +268,7 @@ class Execution:
             then()
         finally:
             if exchange is not None:
-                exchange.pressure.left(size)
+                exchange.pressure.left(exchange, size)
 
     def moved(self, name: str, address: str) -> list[int] | None:
         """Another wrap is elsewhere now; what is here, or None where it is over."""

@@ -170,8 +170,8 @@ class Member:
                 return
             answer, pressure = self._answer(outcome, arrived), exchange.pressure
             size = 0 if isinstance(outcome, TaskError) else bytes_of(outputs(outcome).values())
-            pressure.leaves(size)
-            if not home.send(answer, partial(pressure.left, size)):
+            pressure.leaves(home, size)
+            if not home.send(answer, partial(pressure.left, home, size)):
                 self._unsent[number] = answer
                 forget = partial(self._forget, number)
                 self._runtime.loop.call_at(time.monotonic() + _UNASKED_S, forget)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from wrap.loop import Timer
@@ -20,6 +21,9 @@ from wrap.loop import Timer
 _SLACK_S = 0.02
 #: How much of an average stays in it with each new value.
 _KEPT = 0.9
+#: Where nothing arrives for so many seconds longer than twice the time that it should take, nothing
+#: goes on.
+_STUCK_S = 1.0
 #: Longest and shortest time until the equation is looked at again, in seconds.
 _LONGEST_S, _SHORTEST_S = 0.1, 0.005
 
@@ -34,6 +38,14 @@ class _Held(NamedTuple):
     tasks: int
     begin: Callable[[], None]
     is_over: Callable[[], bool]
+
+
+@dataclass
+class _Way:
+    """Where bytes go: since when nothing has arrived there, and how many are on their way."""
+
+    moved: float
+    bytes: int = 0
 
 
 class _Ratio:
@@ -57,7 +69,8 @@ class Pressure:
     All of equation (1) is measured. Size is what is on its way, and what the tasks that have just
     begun will give, by the average. alpha / B_w are the seconds for each byte, of those in which
     anything was on its way, until the other side has said that it has it. T_FLU is for how long
-    tasks run that give something large. Any thread may call its methods.
+    tasks run that give something large. What goes where nothing arrives any more does not count:
+    tasks whose outputs go elsewhere are not to wait for that. Any thread may call its methods.
 
     Parameters
     ----------
@@ -68,8 +81,6 @@ class Pressure:
 
     Attributes
     ----------
-    leaving
-        Bytes on their way to other wraps.
     matters
         Whether tasks have given anything large.
     """
@@ -78,8 +89,9 @@ class Pressure:
         self._times = times
         self._clock = clock
         self._lock = threading.Lock()
-        self.leaving = 0
         self.matters = False
+        #: What is on its way, by where it goes.
+        self._ways: dict[object, _Way] = {}
         self._changed = 0.0
         self._s_per_byte, self._bytes_each, self._computing_s = _Ratio(), _Ratio(), _Ratio()
         #: When those tasks have begun that are about to give something.
@@ -87,6 +99,11 @@ class Pressure:
         self._held = deque[_Held]()
         self._held_since, self._held_s = 0.0, 0.0
         self._looks = False
+
+    @property
+    def leaving(self) -> int:
+        """Bytes on their way to other wraps."""
+        return sum(way.bytes for way in list(self._ways.values()))
 
     @property
     def held(self) -> int:
@@ -121,24 +138,24 @@ class Pressure:
             if self._begun:
                 self._begun.popleft()
 
-    def leaves(self, size: int) -> None:
-        """So many bytes are on their way now."""
+    def leaves(self, to: object, size: int) -> None:
+        """So many bytes are on their way to a place now."""
         if not size:
             return
         with self._lock:
-            if not self.leaving:
-                self._changed = self._clock()
-            self.leaving += size
+            self._ways.setdefault(to, _Way(self._clock())).bytes += size
 
-    def left(self, size: int) -> None:
+    def left(self, to: object, size: int) -> None:
         """So many of them are there, or lost."""
         if not size:
             return
         with self._lock:
-            now = self._clock()
-            self._s_per_byte.add(now - self._changed, size)
-            self._changed = now
-            self.leaving -= size
+            now, way = self._clock(), self._ways[to]
+            self._s_per_byte.add(now - max(self._changed, way.moved), size)
+            self._changed = way.moved = now
+            way.bytes -= size
+            if not way.bytes:
+                del self._ways[to]
             self._look(now)
 
     def _seconds(self, now: float) -> float:
@@ -147,9 +164,14 @@ class Pressure:
         while self._begun and self._begun[0] + computing_s < now:  # it waits for something else
             self._begun.popleft()
         each_s = self._bytes_each.value * self._s_per_byte.value
-        sending_s = self.leaving * self._s_per_byte.value + len(self._begun) * each_s
-        if self.leaving:  # of one of them a part may have left
-            sending_s -= min(now - self._changed, each_s)
+        sending_s = len(self._begun) * each_s
+        for way in self._ways.values():
+            its_s = way.bytes * self._s_per_byte.value
+            if now < way.moved + _STUCK_S + 2 * its_s:
+                sending_s += its_s
+        if self._ways:  # of one of them a part may have left
+            last = max(self._changed, min(way.moved for way in self._ways.values()))
+            sending_s -= min(now - last, each_s)
         return sending_s - computing_s
 
     def _look(self, now: float) -> None:
