@@ -57,6 +57,9 @@ def function_profile(samples: Samples, runtime: str, handler: Handler) -> Functi
         input_bytes=samples.input_bytes,
         output_bytes=samples.output_bytes,
         emits=dict(samples.emits),
+        writes_from=samples.writes_from,
+        reads_from=samples.reads and samples.reads[0],
+        reads_until=samples.reads and samples.reads[1],
         runtime=runtime,
         requirements=tuple(map(str, requirements)),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from deployment.function_error import FunctionFailedError
@@ -13,7 +13,7 @@ from workflow.data import bytes_of, given_to, resolve, text_of
 from workflow.errors import ChironError
 from workflow.execute import execute
 from workflow.flowing import run_buckets
-from workflow.model import ANSWER, Workflow, output_name
+from workflow.model import ANSWER, Stream, Task, Workflow, output_name
 from workflow.trace import Instance, task_of
 
 #: Runs a function, alone where it is deployed, on an input; its outputs by their names, and how
@@ -69,7 +69,7 @@ def run_alone(
             )
             failures[task.function] = ChironError("no-input", message, functions=[task.function])
             continue
-        done.inputs[task.name] = given_to(task, text, done.outputs)
+        done.inputs[task.name] = given_to(_as_alone(task, workflow), text, done.outputs)
         try:
             outputs, _ = run(task.function, done.inputs[task.name])
         except ChironError as error:
@@ -81,6 +81,12 @@ def run_alone(
     if workflow.by_name.keys() <= done.outputs.keys():
         done.output = resolve(workflow.output, text, done.outputs)
     return done
+
+
+def _as_alone(task: Task, workflow: Workflow) -> Task:
+    """`task` with the names that its streams have where its function is alone."""
+    names = (stream.name for stream in workflow.first_using(task.function).streams)
+    return replace(task, streams=tuple(map(Stream, names, (each.output for each in task.streams))))
 
 
 def _decided(

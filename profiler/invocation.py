@@ -24,10 +24,14 @@ _NO_SPEED = CpuSpeed(0.0, 0.0)
 
 
 class Emitted(NamedTuple):
-    """An output that a function emitted when the part `after` of its latency had passed."""
+    """An output that a function emitted when the part `after` of its latency had passed.
+
+    It had begun to write it when the part `writes_from` had.
+    """
 
     text: str
     after: float
+    writes_from: float
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,11 @@ class Invocation:
     ----------
     emitted
         What it emitted before its end, by name.
+    writes_from
+        After which part of its latency it began to write its answer; None where it gave that at
+        its end.
+    reads
+        From when to when it read its streams, as parts of its latency; None where it did not.
     latency_ms
         How long its handler took, without the time in which its thread had no core since other
         programs had them: that is the machine's, and no other run's.
@@ -64,6 +73,8 @@ class Invocation:
     probed: ProbeRun | None = None
     speed: CpuSpeed = _NO_SPEED
     emitted: Mapping[str, Emitted] = field(default_factory=dict)
+    writes_from: float | None = None
+    reads: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -117,8 +128,9 @@ class Solo:
             latency_ms = max(0.0, run_ms(run) - delayed_ms)
             beside = speed_of(run["cpu_probe_ms"]) if cpu_probed else _NO_SPEED
             cores = run["cpu_ms"] / latency_ms if latency_ms else 0.0
-            times = {each["output"]: each["start_ms"] for each in emissions(answer["timeline"])}
-            texts = outputs_in(str(answer["output"]), ANSWER, dict(zip(times, times, strict=True)))
+            rows = {each["output"]: each for each in emissions(answer["timeline"])}
+            texts = outputs_in(str(answer["output"]), ANSWER, dict(zip(rows, rows, strict=True)))
+            writes_ms, reads_ms = run.get("writes_ms"), run.get("reads_ms")
             return Invocation(
                 texts[ANSWER],
                 latency_ms,
@@ -127,7 +139,14 @@ class Solo:
                 run["processes_mib"],
                 seen,
                 beside,
-                {name: Emitted(texts[name], _after(ms, run)) for name, ms in times.items()},
+                {
+                    name: Emitted(
+                        texts[name], _after(row["end_ms"], run), _after(row["start_ms"], run)
+                    )
+                    for name, row in rows.items()
+                },
+                None if writes_ms is None else _after(writes_ms, run),
+                None if reads_ms is None else (_after(reads_ms[0], run), _after(reads_ms[1], run)),
             )
         except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None

@@ -11,7 +11,7 @@ took 10.4 ms and functions of half a millisecond a fifth less than in turn, wher
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from math import inf, sqrt
@@ -81,6 +81,8 @@ class Samples:
         The size of its requests and answers, typically.
     emits
         What it emits before its end.
+    writes_from, reads
+        As `profiler.invocation.Invocation` has them, typically.
     """
 
     untraced: tuple[Untraced, ...]
@@ -91,6 +93,8 @@ class Samples:
     input_bytes: int
     output_bytes: int
     emits: Mapping[str, Emission] = field(default_factory=dict)
+    writes_from: float | None = None
+    reads: tuple[float, float] | None = None
 
     @property
     def cpu_probe_ms(self) -> float:
@@ -175,6 +179,7 @@ def sample(
     untraced: list[Untraced] = []
     outputs: list[int] = []
     emitted: dict[str, list[Emitted]] = {}
+    writes_from, reads = list[float](), list[tuple[float, float]]()
     traced: list[HandlerRun] = []
     probed: list[ProbeRun | None] = []
 
@@ -184,6 +189,10 @@ def sample(
         outputs.append(len(bytes_of(run.output)))
         for name, each in run.emitted.items():
             emitted.setdefault(name, []).append(each)
+        if run.writes_from is not None:
+            writes_from.append(run.writes_from)
+        if run.reads is not None:
+            reads.append(run.reads)
         if beside:
             beside(solo, run)
 
@@ -214,14 +223,22 @@ def sample(
         input_bytes=median_low(map(len, solo.requests)),
         output_bytes=median_low(outputs),
         emits={name: _typical(each) for name, each in emitted.items()},
+        writes_from=_median(writes_from) if writes_from else None,
+        reads=(_median(r[0] for r in reads), _median(r[1] for r in reads)) if reads else None,
     )
 
 
 def _typical(emitted: Sequence[Emitted]) -> Emission:
+    after, begins = _median(e.after for e in emitted), _median(e.writes_from for e in emitted)
     return Emission(
-        after=round(median(each.after for each in emitted), 4),
+        after=after,
         bytes=median_low(len(bytes_of(each.text)) for each in emitted),
+        writes_from=begins if begins < after else None,
     )
+
+
+def _median(parts: Iterable[float]) -> float:
+    return round(median(parts), 4)
 
 
 def _kept_mib(idle_mib: float, fresh_mib: float | None) -> float:

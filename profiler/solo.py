@@ -19,7 +19,7 @@ from scheduler.layout import wrap_name
 from workflow.data import bytes_of
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
-from workflow.model import ANSWER, Task, Workflow
+from workflow.model import ANSWER, Stream, Task, Workflow
 from workflow.plan import Plan, Wrap
 
 Launch = Callable[[Workflow, WorkflowFolder, Plan], AbstractContextManager[Deployment | Running]]
@@ -125,10 +125,15 @@ def alone_under_strace(
 def solo_workflow(workflow: Workflow, without: Collection[str] = ()) -> Workflow:
     """Every function of `workflow` once, as tasks that need nothing of each other.
 
-    Those `without` which it goes are left out.
+    Those `without` which it goes are left out. Streams come with the request, as what the first
+    task that uses the function calls them.
     """
     names = tuple(name for name in workflow.functions if name not in without)
-    tasks = tuple(Task(name, name, None) for name in names)
+    streams = {name: workflow.first_using(name).streams for name in names}
+    tasks = tuple(
+        Task(name, name, None, tuple(Stream(each, None) for each, _ in streams[name]))
+        for name in names
+    )
     emitted = (f"{name}#{each}" for name in names for each in workflow.emits.get(name, ()))
     return Workflow(wrap_name(workflow.name, "profile"), tasks, (*names, *emitted))
 

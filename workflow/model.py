@@ -136,6 +136,10 @@ class Workflow:
         """The functions that the tasks use, each once, in the order of first use."""
         return tuple(dict.fromkeys(task.function for task in self.tasks))
 
+    def first_using(self, function: str) -> Task:
+        """The first task that uses `function`."""
+        return next(task for task in self.tasks if task.function == function)
+
     @cached_property
     def emits(self) -> dict[str, tuple[str, ...]]:
         """For the functions that emit some, the names of the outputs that others need."""

@@ -56,11 +56,19 @@ def in_a_row(periods: Sequence[Period], lengths_ms: Sequence[float]) -> tuple[Pe
     )
 
 
-class Emission(Document):
-    """An output that a function emits when the part `after` of its latency has passed."""
+#: A part of a function's latency.
+Part = Annotated[float, Field(ge=0, le=1)]
 
-    after: Annotated[float, Field(ge=0, le=1)]
+
+class Emission(Document):
+    """An output that a function emits when the part `after` of its latency has passed.
+
+    Where it writes it piece by piece, `writes_from` is the part after which it began to.
+    """
+
+    after: Part
     bytes: Annotated[int, Field(ge=0)]
+    writes_from: Part | None = None
 
 
 class FunctionProfile(Document):
@@ -92,6 +100,12 @@ class FunctionProfile(Document):
         The size of its request and of its answer; medians where it had several.
     emits
         What it emits before its end and others in the workflow need, by name.
+    writes_from
+        After which part of its latency it began to write its answer, piece by piece to its end.
+        None where it gave that at once.
+    reads_from, reads_until
+        After which parts of its latency it began to read its streams, and had got their last
+        pieces. None where it reads none, or that was not seen.
     """
 
     latency_ms: Milliseconds
@@ -110,6 +124,9 @@ class FunctionProfile(Document):
     input_bytes: Annotated[int, Field(ge=0)] | None = None
     output_bytes: Annotated[int, Field(ge=0)] = 0
     emits: dict[str, Emission] = Field(default_factory=dict)
+    writes_from: Part | None = None
+    reads_from: Part | None = None
+    reads_until: Part | None = None
     runtime: str = ""
     requirements: tuple[str, ...] = ()
 

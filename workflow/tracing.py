@@ -28,10 +28,12 @@ class Row(TypedDict):
     """What one process did for a task, or how it was started; the template writes it.
 
     ``kind`` is ``run`` for a task's handler, ``emit`` for an ``output`` that one gave before its
-    end, else what starting a process is called by its mechanism; only the first has a task. Times
-    are in milliseconds since the wrap had the request. ``delayed_ms`` is for how long the handler's
-    thread had no core, ``cpu_ms`` its process's CPU time, ``processes_mib`` the most memory that a
-    process which it started has had. ``ticks`` are those of the probe of the GIL (see
+    end, and maybe wrote for so long, else what starting a process is called by its mechanism; only
+    the first has a task. Times are in milliseconds since the wrap had the request. ``delayed_ms``
+    is for how long the handler's thread had no core, ``cpu_ms`` its process's CPU time,
+    ``processes_mib`` the most memory that a process which it started has had. ``writes_ms`` is when
+    it began to write what it answers, piece by piece, and ``reads_ms`` from when to when it read
+    streams that had been written. ``ticks`` are those of the probe of the GIL (see
     `profiler.probe_run.read_ticks`), and ``cpu_probe_ms`` what the CPU-speed probe took before and
     after, where they were asked for.
     """
@@ -47,6 +49,8 @@ class Row(TypedDict):
     delayed_ms: NotRequired[float]
     cpu_ms: NotRequired[float]
     processes_mib: NotRequired[float]
+    writes_ms: NotRequired[float]
+    reads_ms: NotRequired[list[float]]
     ticks: NotRequired[list[Sequence[Any]]]
     cpu_probe_ms: NotRequired[list[float]]
 

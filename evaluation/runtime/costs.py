@@ -238,7 +238,7 @@ def _emitted(place: str, client: Client, trace_key: str) -> Round:
     ((emitted,), (producer, consumer)) = emissions(rows), runs(rows)
     begin_ms = consumer["start_ms"]
     return {
-        f"{place}.begin": begin_ms - emitted["start_ms"],
+        f"{place}.begin": begin_ms - emitted["end_ms"],
         f"{place}.end": producer["end_ms"] - begin_ms,
     }
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from profiler.inputs import run_alone
 from profiler.solo import solo_plan, solo_workflow
-from workflow.model import Task, Workflow
+from workflow.model import NOTHING, Stream, Task, Workflow
 from workflow.names import NAME
 
 
@@ -21,6 +24,23 @@ def test_every_function_is_one_task_alone_in_one_wrap() -> None:
     assert plan.orchestrator == "client"
     assert [wrap.name for wrap in plan.wraps] == ["quotes-profile-fetch", "quotes-profile-sum"]
     assert [wrap.tasks for wrap in plan.wraps] == [("fetch",), ("sum",)]
+
+
+def test_streams_come_with_the_request_as_the_first_task_calls_them() -> None:
+    tasks = (
+        Task("a", "write", None),
+        Task("b", "read", NOTHING, (Stream("a", "a"),)),
+        Task("c", "read", NOTHING, (Stream("b", "b"),)),
+    )
+    connected = Workflow("streams", tasks, "c")
+    assert solo_workflow(connected).by_name["read"].streams == (Stream("a", None),)
+
+    def run(function: str, text: str) -> tuple[dict[str, str], float]:
+        return {"output": f"{function} {text}" if function == "write" else text}, 1.0
+
+    inputs = run_alone(connected, b"now", run, {}).inputs
+    assert json.loads(inputs["b"]) == {"input": "", "streams": {"a": "write now"}}
+    assert json.loads(inputs["c"]) == {"input": "", "streams": {"a": inputs["b"]}}
 
 
 def test_forked_functions_leave_the_main_process_of_their_wrap_empty() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import zlib
 from collections.abc import Callable
@@ -417,3 +418,97 @@ def test_a_wrap_that_is_killed_in_the_middle_costs_no_answer(
         two_wraps.servers[killed].process.wait()
         two_wraps.start(killed)
         assert answer.result().text == of(400)
+
+
+ALONE = {
+    "takes all and answers": """
+        import time
+        from chiron_io import open_input
+
+        def handle(req):
+            time.sleep(0.1)
+            found = open_input().read()
+            time.sleep(0.1)
+            return found
+    """,
+    "takes and gives piece by piece": """
+        import time
+        from chiron_io import open_input
+
+        def handle(req):
+            time.sleep(0.1)
+            with open_input() as stream:
+                while data := stream.read(1 << 16):
+                    time.sleep(0.1)
+                    yield data
+    """,
+    "takes and writes": """
+        import time
+        from chiron_io import open_input, open_output
+
+        def handle(req):
+            time.sleep(0.1)
+            with open_input() as stream, open_output() as out:
+                while data := stream.read(1 << 16):
+                    time.sleep(0.1)
+                    out.write(data)
+    """,
+}
+
+
+@pytest.mark.parametrize(
+    ("reader", "reads_ms", "writes_ms"),
+    [
+        ("takes all and answers", [100, 100], None),
+        ("takes and gives piece by piece", [100, 200], 200),
+        ("takes and writes", [100, 200], 300),  # when more is there than the file buffers
+    ],
+)
+def test_of_a_task_alone_the_timeline_says_when_it_reads_and_writes(
+    reader: str, reads_ms: list[float], writes_ms: float | None, start: Any, wrap_image: Any
+) -> None:
+    image = wrap_image(
+        {"reader": ALONE[reader]},
+        [[READER]],
+        tasks={READER: "reader"},
+        inputs={READER: None},
+        streams={READER: {"writer": -1}},
+        entry={"output": READER},
+    )
+    stream = "x" * 100_000  # of two pieces
+    answer = start(image, chiron_trace_key="key").request(
+        body=json.dumps({"input": "", "streams": {"writer": stream}}), X_Chiron_Trace="key"
+    )
+    assert answer.json["output"] == stream
+    (row,) = answer.json["timeline"]
+    found = [each - row["start_ms"] for each in row["reads_ms"]]
+    assert found == pytest.approx(reads_ms, abs=50)
+    if writes_ms is None:
+        assert "writes_ms" not in row
+    else:
+        assert row["writes_ms"] - row["start_ms"] == pytest.approx(writes_ms, abs=50)
+
+
+def test_of_a_command_alone_the_timeline_says_when_it_reads_and_writes(
+    start: Any, wrap_image: Any
+) -> None:
+    """It takes all but what fits into the pipe after 0.1 s, and answers 0.1 s later."""
+    image = wrap_image(
+        {"reader": {"run.sh": "#!/bin/sh\nsleep 0.1\nwc -c\nsleep 0.1\n"}},
+        [[READER]],
+        tasks={READER: "reader"},
+        inputs={READER: []},
+        streams={READER: {"writer": -1}},
+        styles={"reader": "command"},
+        commands={"reader": ["./run.sh"]},
+        entry={"output": READER},
+    )
+    (image / "function" / "functions" / "reader" / "run.sh").chmod(0o755)
+    stream = "x" * 300_000
+    answer = start(image, chiron_trace_key="key").request(
+        body=json.dumps({"input": "", "streams": {"writer": stream}}), X_Chiron_Trace="key"
+    )
+    assert answer.json["output"] == "300000\n"
+    (row,) = answer.json["timeline"]
+    times = [*row["reads_ms"], row["writes_ms"]]
+    assert [each - row["start_ms"] for each in times] == pytest.approx([0, 100, 100], abs=50)

@@ -17,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -26,7 +27,7 @@ from typing import IO, TYPE_CHECKING
 from chiron_io import OUTPUT
 
 from wrap import log
-from wrap.ends import BUFFER, Reader
+from wrap.ends import BUFFER, Reader, Whole
 from wrap.errors import TaskError
 from wrap.objects import Object
 from wrap.zygote import ending
@@ -99,7 +100,7 @@ class Command:
             ) as process:
                 files.flow(process.kill)
                 try:
-                    said.follow(process)
+                    said.follow(process, partial(files.has_answered, task_io))
                 finally:
                     self._end(process)
             files.finish()
@@ -108,7 +109,7 @@ class Command:
                 raise TaskError("exited", f"{how}: {said.last or 'it said nothing on stderr'}")
             return files.answer()
 
-    def _on_stdin(self, given: Object, task_io: TaskIO | None) -> Object | Reader:
+    def _on_stdin(self, given: Object, task_io: TaskIO | None) -> Object | Reader | Whole:
         """The stream that it does not name; else its input."""
         for name in task_io.inputs if task_io is not None else ():
             if ("in", name) not in self._places and task_io is not None:
@@ -132,8 +133,12 @@ class _Said:
         self._function = function
         self._tail = self._begun = b""
 
-    def follow(self, process: subprocess.Popen[bytes]) -> None:
-        """Take in what it says until it has ended."""
+    def follow(self, process: subprocess.Popen[bytes], looked: Callable[[], bool]) -> None:
+        """Take in what it says until it has ended; look now and then until `looked` for is there.
+
+        That is the rarer the longer it takes: a hundredth of the time is precise enough.
+        """
+        begun, found = time.monotonic(), False
         pipe = process.stderr or process.stdout
         assert pipe is not None  # noqa: S101 (one of them is a pipe)
         poll = select.poll()
@@ -142,7 +147,9 @@ class _Said:
             poll.register(ended, select.POLLIN)
             ready = dict[int, int]()
             while ended not in ready:
-                ready = dict(poll.poll(_LOOK_MS))
+                found = found or looked()
+                passed_ms = int(10 * (time.monotonic() - begun))
+                ready = dict(poll.poll(_LOOK_MS if found else min(_LOOK_MS, 1 + passed_ms)))
                 if pipe.fileno() in ready and not self._take(os.read(pipe.fileno(), _PIPE)):
                     poll.unregister(pipe)
         if self._begun:
@@ -193,7 +200,17 @@ class _Files:
             raise TaskError("no-stream", f"no stream is called {name}")
         return _path(self.source(self._io.given(name)))
 
-    def source(self, given: Object | Reader) -> int:
+    def has_answered(self, task_io: TaskIO | None) -> bool:
+        """Whether there is something of what it answers, or nobody wants to know."""
+        answer = self._outputs.get(OUTPUT)
+        if answer is None or task_io is None or not task_io.watched:
+            return True
+        if os.fstat(answer).st_size:
+            task_io.wrote()
+            return True
+        return False
+
+    def source(self, given: Object | Reader | Whole) -> int:
         """What it reads `given` from."""
         if isinstance(given, Object):
             return self._file(given.view())
@@ -253,7 +270,7 @@ class _Files:
             failed()
 
 
-def _pour(given: Reader, pipe: int) -> None:
+def _pour(given: Reader | Whole, pipe: int) -> None:
     """Fill a pipe with a stream, as far as its reader wants it."""
     with contextlib.suppress(BrokenPipeError), open(pipe, "wb", buffering=0) as file:
         shutil.copyfileobj(given, file, BUFFER)

@@ -239,6 +239,11 @@ class Writer(io.RawIOBase):
         Whether it is needed as a whole too.
     written
         Called when it has been closed, unless it was abandoned.
+
+    Attributes
+    ----------
+    begun
+        When there was something to send of it for the first time.
     """
 
     def __init__(
@@ -256,6 +261,7 @@ class Writer(io.RawIOBase):
         self._waiting = bytearray()
         self._abandoned = False
         self._lock = threading.RLock()
+        self.begun: float | None = None
 
     def writable(self) -> bool:
         """It is there to be written."""
@@ -270,6 +276,8 @@ class Writer(io.RawIOBase):
             if self._kept is not None:
                 self._kept += view
             if not self._outlets:
+                if len(self.whole) >= BUFFER:
+                    self._begin()
                 return len(view)
             if len(self._waiting) + len(view) < BUFFER:
                 self._waiting += view
@@ -282,6 +290,8 @@ class Writer(io.RawIOBase):
         with self._lock:
             if self._waiting:
                 self._send(memoryview(b""))
+            elif self.whole:
+                self._begin()
 
     def close(self) -> None:
         """End it."""
@@ -311,7 +321,12 @@ class Writer(io.RawIOBase):
         """All that was written, if that was kept."""
         return self._kept or bytearray()
 
+    def _begin(self) -> None:
+        if self.begun is None:
+            self.begun = time.monotonic()
+
     def _send(self, view: memoryview) -> None:
+        self._begin()
         waiting, self._waiting = self._waiting, bytearray()
         for start in range(0, len(view) or 1, _LONGEST):
             piece = view[start : start + _LONGEST]
@@ -356,6 +371,48 @@ class Flusher:
                 time.sleep(_MOMENT_S)
                 self._flushed = time.monotonic()
                 self._file.flush()
+
+
+class Whole(io.RawIOBase):
+    """A stream as a file that has been written before.
+
+    Attributes
+    ----------
+    read_from, read_until
+        When the first and the last piece of it were read, if they were.
+    """
+
+    def __init__(self, content: bytes | memoryview) -> None:
+        super().__init__()
+        self._left = memoryview(content)
+        self.read_from: float | None = None
+        self.read_until: float | None = None
+
+    def readable(self) -> bool:
+        """It is there to be read."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read some bytes; 0 at the end."""
+        room = memoryview(buffer).cast("B")
+        count = min(len(room), len(self._left))
+        room[:count] = self._left[:count]
+        self._took(count)
+        return count
+
+    def readall(self) -> bytes:
+        """Read the rest."""
+        rest = bytes(self._left)
+        self._took(len(rest))
+        return rest
+
+    def _took(self, count: int) -> None:
+        now = time.monotonic()
+        if self.read_from is None:
+            self.read_from = now
+        self._left = self._left[count:]
+        if not self._left and self.read_until is None:
+            self.read_until = now
 
 
 class Reader(io.RawIOBase):

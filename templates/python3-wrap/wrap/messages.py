@@ -144,8 +144,9 @@ class Result:
     seconds the handler's thread had no core, `cpu` the CPU time of its process and of those that it
     started and that ended, `processes_mib` the most memory that one of these ever had, `ticks` are
     those of the probe, and `cpu_probe` is what the CPU-speed probe took right before and right
-    after it; where these were asked for. `emitted` is the name of an output that the task gave
-    before its end.
+    after it; where these were asked for. `writes` is when it began to write what it answers, and
+    `reads` is from when to when it read its streams, where these were there before. `emitted` is
+    the name of an output that the task gave before its end, and wrote from `started` on.
     """
 
     number: int
@@ -165,6 +166,8 @@ class Result:
     ticks: list[Tick] | None = None
     cpu_probe: tuple[float, float] | None = None
     emitted: str | None = None
+    writes: float | None = None
+    reads: tuple[float, float] | None = None
 
     def frames(self) -> list[Unsent]:
         """A header and the output, empty where there is none, as another wrap gets them."""
@@ -200,6 +203,9 @@ class Result:
         self.ended += seconds
         self.asked = None if self.asked is None else self.asked + seconds
         self.ready = None if self.ready is None else self.ready + seconds
+        self.writes = None if self.writes is None else self.writes + seconds
+        if self.reads is not None:
+            self.reads = (self.reads[0] + seconds, self.reads[1] + seconds)
 
 
 #: Headers are lists of fields in their order, which takes half of the time of names with them.

@@ -51,8 +51,10 @@ def run(
     begun = time.monotonic()
     result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)
     task_io = None
-    if wrap.has_io(task) or function.namespace.uses_io:
-        task_io = TaskIO(wrap, result, emitted, access)
+    watched = ident.watch.traced
+    is_watched_command = watched and function.style == "command"
+    if wrap.has_io(task) or function.namespace.uses_io or is_watched_command:
+        task_io = TaskIO(wrap, result, emitted, access, watched)
     try:
         with attached_to(task_io) if task_io else nullcontext():
             output = _call(function, given(), ident.watch, result, task_io)
@@ -141,14 +143,14 @@ def _timed(
     result.started = time.monotonic()
     try:
         value = function.handle(*arguments)
-        return _written(value, task_io) if isgenerator(value) else value
+        return _written(value, result, task_io) if isgenerator(value) else value
     finally:
         result.ended = time.monotonic()
 
 
-def _written(chunks: Iterator[Any], task_io: TaskIO | None) -> bytes:
+def _written(chunks: Iterator[Any], result: Result, task_io: TaskIO | None) -> bytes:
     """Write what a handler yields when it does; what it answers where nobody takes that before."""
-    encoded = (each.encode() if isinstance(each, str) else each for each in chunks)
+    encoded = _encoded(chunks, result)
     if task_io is None:
         return b"".join(encoded)
     with task_io.open_output() as file, Flusher(file) as flusher:
@@ -156,6 +158,13 @@ def _written(chunks: Iterator[Any], task_io: TaskIO | None) -> bytes:
             file.write(chunk)
             flusher.wrote()
     return b""
+
+
+def _encoded(chunks: Iterator[Any], result: Result) -> Iterator[Any]:
+    for each in chunks:
+        if result.writes is None:
+            result.writes = time.monotonic()
+        yield each.encode() if isinstance(each, str) else each
 
 
 def _failure(error: BaseException, function: str) -> TaskError:

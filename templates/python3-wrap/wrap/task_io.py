@@ -13,7 +13,7 @@ from chiron_io import OUTPUT
 
 from wrap import styles
 from wrap.declaration import Wrap
-from wrap.ends import BUFFER, Outlet, Outlets, Reader, Writer
+from wrap.ends import BUFFER, Outlet, Outlets, Reader, Whole, Writer
 from wrap.errors import TaskError
 from wrap.messages import Result
 from wrap.objects import Object
@@ -50,9 +50,19 @@ class TaskIO:
     ----------
     inputs
         The numbers of the outputs that it reads as streams, by their names.
+    watched
+        Whether it is to be told when a command begins to answer.
     """
 
-    def __init__(self, wrap: Wrap, result: Result, emitted: Emitted, access: Access) -> None:
+    def __init__(
+        self,
+        wrap: Wrap,
+        result: Result,
+        emitted: Emitted,
+        access: Access,
+        watched: bool = False,
+    ) -> None:
+        self.watched = watched
         self.inputs: Mapping[str, int] = wrap.streams.get(result.task, {})
         self._wrap = wrap
         self._result = result
@@ -62,6 +72,7 @@ class TaskIO:
         self._left = dict(self._awaited)
         self._others = set[str]()
         self._readers = dict[str, Reader]()
+        self._wholes = dict[str, Whole]()
         self._outlets = Outlets()
         self._files = dict[str, Writer]()
 
@@ -93,22 +104,26 @@ class TaskIO:
         if name is None or name not in self.inputs:
             known = ", ".join(self.inputs) or 'there are none (an edge has to end in "stream")'
             raise ValueError(f"no stream is called {name}: {known}")
-        if name in self._readers:
+        if name in self._readers or name in self._wholes:
             raise ValueError(f"the stream {name} was opened before")
-        given = self.given(name)
-        if isinstance(given, Reader):
-            return io.BufferedReader(given, BUFFER)
-        return io.BytesIO(given.view())
+        return io.BufferedReader(self.given(name), BUFFER)
 
-    def given(self, name: str) -> Object | Reader:
-        """The stream of that name: an object where all of it is there already."""
+    def given(self, name: str) -> Reader | Whole:
+        """The stream of that name."""
         number, task = self.inputs[name], self._result.task
         if self._access.open is None or task not in self._wrap.live.get(number, ()):
-            return self._access.given(number)
+            if name not in self._wholes:
+                self._wholes[name] = Whole(self._access.given(number).view())
+            return self._wholes[name]
         if name not in self._readers:
             end = self._access.open(Which(self._access.execution, number, task), False)
             self._readers[name] = Reader(end, self._wrap.names([self._wrap.giver_of(number)]))
         return self._readers[name]
+
+    def wrote(self) -> None:
+        """What it answers has begun to be written."""
+        if self._result.writes is None:
+            self._result.writes = time.monotonic()
 
     def open_output(self, name: str = OUTPUT) -> IO[bytes]:
         """As `chiron_io.open_output`."""
@@ -146,6 +161,7 @@ class TaskIO:
             value = value if self._is_kept(OUTPUT) else Object("")
         for each in list(self._files.values()):
             each.close()
+        self._note_streams()
         self._check()
         self._outlets.finish()
         for name in self.inputs:
@@ -167,6 +183,18 @@ class TaskIO:
         for reader in self._readers.values():
             reader.let_go()
 
+    def _note_streams(self) -> None:
+        """Tell when it has read what was there before, and written what it answers."""
+        if self.has_written and self._result.writes is None:
+            self._result.writes = self._files[OUTPUT].begun
+        wholes = [each for each in self._wholes.values() if each.read_from is not None]
+        if wholes:
+            ended = self._result.ended
+            self._result.reads = (
+                min(each.read_from or ended for each in wholes),
+                max(each.read_until or ended for each in wholes),
+            )
+
     def _check(self) -> None:
         if self._left:
             others = ", ".join(sorted(self._others))
@@ -184,12 +212,14 @@ class TaskIO:
 
     def _written(self, name: str) -> None:
         if name in self._left:
-            self._give(name, output=Object(self._files[name].whole))
+            writer = self._files[name]
+            self._give(name, output=Object(writer.whole), started=writer.begun)
 
-    def _give(self, name: str, **how: Any) -> None:
+    def _give(self, name: str, started: float | None = None, **how: Any) -> None:
         number = self._left.pop(name)
         now = time.monotonic()
-        self._emitted(replace(self._result, task=number, ended=now, emitted=name, **how))
+        times = {"started": started or now, "ended": now}
+        self._emitted(replace(self._result, task=number, emitted=name, **times, **how))
 
     def _number(self, name: str) -> int | None:
         return self._result.task if name == OUTPUT else self._awaited.get(name)

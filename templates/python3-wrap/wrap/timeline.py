@@ -11,9 +11,10 @@ from wrap.messages import Result
 def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[str, Any]]:
     """Rows of wrap, process, task, function, kind, start_ms and end_ms, by start.
 
-    What a task emits is a row of no length, with the ``output``'s name. Rows of tasks that were
-    traced have ``delayed_ms``, ``cpu_ms`` and ``processes_mib``, ``ticks`` where they were probed,
-    and ``cpu_probe_ms`` where it was asked for.
+    What a task emits is a row with the ``output``'s name, of no length unless it was written as a
+    file. Rows of tasks that were traced have ``delayed_ms``, ``cpu_ms`` and ``processes_mib``,
+    ``ticks`` where they were probed, and ``cpu_probe_ms`` where it was asked for; ``writes_ms``
+    and ``reads_ms`` are as `wrap.messages.Result` has them.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[
             rows[result.wrap, result.process, result.asked] = place | start | times
         if result.emitted is not None:
             emits = {"function": result.function, "kind": "emit", "output": result.emitted}
-            at = _times(result.ended, result.ended, arrived)
+            at = _times(result.started, result.ended, arrived)
             rows[(result.task,)] = place | {"task": None} | emits | at
             continue
         run = {"task": result.task, "function": result.function, "kind": "run"}
@@ -46,12 +47,17 @@ def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[
             row["ticks"] = result.ticks
         if result.cpu_probe is not None:
             row["cpu_probe_ms"] = [round(took_s * 1000, 4) for took_s in result.cpu_probe]
+        if result.writes is not None:
+            row["writes_ms"] = _since(arrived, result.writes)
+        if result.reads is not None:
+            row["reads_ms"] = [_since(arrived, each) for each in result.reads]
         rows[result.number, result.task] = row
     return sorted(rows.values(), key=lambda row: float(row["start_ms"]))
 
 
 def _times(start: float, end: float, arrived: float) -> dict[str, float]:
-    return {
-        "start_ms": round((start - arrived) * 1000, 4),
-        "end_ms": round((end - arrived) * 1000, 4),
-    }
+    return {"start_ms": _since(arrived, start), "end_ms": _since(arrived, end)}
+
+
+def _since(arrived: float, when: float) -> float:
+    return round((when - arrived) * 1000, 4)
