@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from predictor.execution import Node
 from predictor.nodes import Ends, Nodes, Place
+from predictor.paths import taken_by
 from workflow.model import names_in
 from workflow.triggers import Bucket, Group, groups
 
@@ -102,8 +103,8 @@ class ByCalls(Nodes):
         """For every task the groups that need its object."""
         users: dict[str, set[Group[Place]]] = {task: set() for task in self.place}
         for task in self.workflow.tasks:
-            for needed in task.predecessors:
-                users[needed].add(self._outer[task.name])
+            for taken in taken_by(task):
+                users[taken].add(self._outer[task.name])
         return users
 
     def _carrying(self, node: Node, objects: Sequence[Carried], ends: Ends) -> Node:
@@ -126,7 +127,7 @@ class ByCalls(Nodes):
         tasks = [self.workflow.by_name[task] for task in members]
         reads = self.way.path != "store" and any(task.source is None for task in tasks)
         found = [Carried(sizes.request, 1.0)] if reads else []
-        for name in dict.fromkeys(name for task in tasks for name in task.predecessors):
+        for name in dict.fromkeys(name for task in tasks for name in taken_by(task)):
             if self._outer[name] != group:
                 is_there = self.way.path == "store" and not self._is_home(self.place[name][0])
                 found.append(Carried(sizes.given[name], 0.5 if is_there else 1.0))

@@ -20,8 +20,8 @@ class Parts(Document):
     """What a latency is made of, in milliseconds.
 
     ``network_ms`` is what it takes to trigger the task, calls above all; ``startup_ms`` is until
-    its thread can run: forks or dispatch, and the start of threads; ``gather_ms`` collects its
-    result.
+    its thread can run: forks or dispatch, and the start of threads; ``blocked_ms`` is also what it
+    waits for the other end of a stream; ``gather_ms`` collects its result.
     """
 
     network_ms: float = 0.0
@@ -86,6 +86,7 @@ _PART_OF_KIND = {
     "start": "startup_ms",
     "started": "startup_ms",
     "join": "computing_ms",
+    "await": "blocked_ms",
 }
 
 

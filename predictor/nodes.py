@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from predictor.execution import Node
+from predictor.moments import Flow
 from predictor.paths import Sizes, Way
 from workflow.model import Workflow
 from workflow.plan import Plan
@@ -54,6 +55,15 @@ class Nodes:
     def add(self, node: Node) -> int:
         self.made.append(node)
         return len(self.made) - 1
+
+    def await_flows(self, flows: Iterable[Flow]) -> None:
+        """What tasks await of streams comes to them by no engine, but from wrap to wrap."""
+        for awaited, awaits in flows:
+            wrap, _ = self.place[awaited]
+            is_far = any(self.place[each][0] != wrap for each in awaits)
+            delay_ms = self.way.cost.ms if is_far else 0.0
+            numbers = self.numbers(awaits)
+            self.add(Node(delay_ms, wrap, numbers, gathers=False, starts=self.numbers([awaited])))
 
     def numbers(self, tasks: Iterable[str]) -> list[int]:
         return sorted(self.number[task] for task in tasks)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from workflow.errors import ChironError
-from workflow.model import Workflow, names_in
+from workflow.model import Task, Workflow, names_in
 from workflow.plan import Orchestrator, PathKind, Plan
 from workflow.platform import Path, PathCost, Platform
 from workflow.profile import Profile
@@ -124,12 +125,17 @@ def takers(plan: Plan, workflow: Workflow) -> dict[str, list[int]]:
     wrap_of = _wraps(plan)
     found: dict[str, set[int]] = {task: set() for task in wrap_of}
     for task in workflow.tasks:
-        for needed in task.predecessors:
-            found[needed].add(wrap_of[task.name])
+        for taken in taken_by(task):
+            found[taken].add(wrap_of[task.name])
     if plan.orchestrator == "wrap":
         for task_name in names_in(workflow.output):
             found[task_name].add(0)
     return {task: sorted(wraps - {wrap_of[task]}) for task, wraps in found.items()}
+
+
+def taken_by(task: Task) -> tuple[str, ...]:
+    """The tasks whose objects `task` takes, and not only awaits: see `predictor.emissions`."""
+    return replace(task, streams=tuple(each for each in task.streams if each.name)).predecessors
 
 
 def _wraps(plan: Plan) -> dict[str, int]:

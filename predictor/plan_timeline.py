@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from predictor.emissions import givers
+from predictor.moments import runners
 from predictor.predict import Predictor
 from predictor.simulator import Run, Span
 from predictor.wiring import Wired
@@ -75,8 +75,7 @@ def plan_timeline(plan: Plan, workflow: Workflow, predictor: Predictor) -> Timel
     Raises where plan and workflow differ: see `workflow.plan.Plan.check_against`.
     """
     plan.check_against(workflow)
-    plan, workflow = predictor.expanded(plan, workflow)
-    made, run, spans = predictor.recorded(plan, workflow)
+    plan, workflow, made, run, spans = predictor.recorded(plan, workflow)
     return Timeline(
         request_ms=made.request_ms,
         latency_ms=run.nodes[made.reply].fired_ms,
@@ -122,7 +121,7 @@ def _steps(plan: Plan, workflow: Workflow, made: Wired, run: Run) -> list[Step]:
         (wrap, process, thread)
         for wrap, each in enumerate(plan.wraps)
         for process, names in enumerate(each.processes)
-        for thread in givers(list(map(workflow.function_of, names)))
+        for thread in runners(list(map(workflow.function_of, names)))
     ]
     steps = list[Step]()
     task, home_ms, gather_ms = _before(made.reply, made, run)

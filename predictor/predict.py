@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain
 from statistics import fmean, median
 
-from predictor.emissions import (
-    OUTPUT,
-    emitting,
-    emitting_work,
-    expanded,
-    known_with,
-    outputs_of,
-)
+from predictor.emissions import Expanded, expanded, known_with
 from predictor.execution import Execution, Node
 from predictor.image import Image
 from predictor.mechanisms import mechanism_of
 from predictor.mechanisms.mechanism import Costs
+from predictor.moments import BESIDE, GIVEN, Moment, work_with
+from predictor.paths import taken_by
 from predictor.simulator import Interpreter, Processes, Run, Simulator, Span, Work, WorkKind
+from predictor.streams import streams_of
 from predictor.unrolling import run_of
 from predictor.wiring import Wired, wired
 from workflow.model import Workflow, names_in
@@ -64,30 +60,20 @@ class Predictor:
         slower: float = 1.0,
     ) -> None:
         self.platform, self._profile = platform, known_with(profile)
-        works = dict[str, Work]()
-        for name, function in profile.functions.items():
-            parts = _work(function, (scale or {}).get(name, 1.0), slower)
-            works[name] = tuple(chain(*parts))
-            if function.emits:
-                works[emitting(name)] = emitting_work(function, parts)
-                works |= dict.fromkeys(outputs_of(name, function), OUTPUT)
+        self._slower = slower
+        #: What every function does in each of its periods.
+        self._parts = {
+            name: _work(function, (scale or {}).get(name, 1.0), slower)
+            for name, function in profile.functions.items()
+        }
         #: By a function and what else it has to do somewhere, as what it runs there. No function
         #: has a space in its name.
-        self._varied = dict[tuple[str, str], str]()
+        self._varied = dict[tuple[str, Hashable], str]()
+        works = dict[str, Work]()
         for name, function in self._profile.functions.items():
-            variants = [name]
-            input_mb, output_mb = (function.input_bytes or 0) / 1e6, function.output_bytes / 1e6
-            for mark, before_ms, after_ms in (
-                (_JOINING, input_mb * platform.joined_ms_per_mb, 0.0),
-                (_FORKED, slower * function.further_ms, 0.0),
-                (_SENDING, 0.0, output_mb * platform.shared_ms_per_mb),
-            ):
-                before: Work = (("cpu", before_ms),) if before_ms else ()
-                after: Work = (("native", after_ms),) if after_ms else ()
-                for each in [*variants] if before or after else []:
-                    self._varied[each, mark] = varied = f"{each} {mark}"
-                    works[varied] = (*before, *works[each], *after)
-                    variants.append(varied)
+            parts = self._parts.get(name, [BESIDE[GIVEN]])
+            works |= self._works(name, function, tuple(chain(*parts)))
+        works |= BESIDE
         interpreter = Interpreter(
             platform.switch_interval_ms,
             platform.switch_cost_ms,
@@ -98,6 +84,22 @@ class Predictor:
         self._simulator = Simulator(works, interpreter, platform.contention_overhead)
         self._together = lru_cache(_REMEMBERED)(self._image_together)
         self._apart = lru_cache(_REMEMBERED)(self._image_apart)
+
+    def _works(self, name: str, function: FunctionProfile, work: Work) -> dict[str, Work]:
+        """What a function does, also where it has something else to do."""
+        platform, works = self.platform, {name: work}
+        input_mb, output_mb = (function.input_bytes or 0) / 1e6, function.output_bytes / 1e6
+        for mark, before_ms, after_ms in (
+            (_JOINING, input_mb * platform.joined_ms_per_mb, 0.0),
+            (_FORKED, self._slower * function.further_ms, 0.0),
+            (_SENDING, 0.0, output_mb * platform.shared_ms_per_mb),
+        ):
+            before: Work = (("cpu", before_ms),) if before_ms else ()
+            after: Work = (("native", after_ms),) if after_ms else ()
+            for each in [*works] if before or after else []:
+                self._varied[each, mark] = varied = f"{each} {mark}"
+                works[varied] = (*before, *works[each], *after)
+        return works
 
     def simulate(self, processes: Processes, cpus: int, mechanism: str) -> list[float]:
         """When each process ends of a wrap whose tasks all start at once."""
@@ -117,23 +119,42 @@ class Predictor:
 
     def plan_ms(self, plan: Plan, workflow: Workflow) -> float:
         """The latency of `plan`."""
-        plan, workflow = self.expanded(plan, workflow)
-        made = wired(plan, workflow, self._profile, self.platform)
+        plan, workflow, flows = self._expanded(plan, workflow)
+        made = wired(plan, workflow, self._profile, self.platform, flows)
         image = self._simulator.image(made.execution)
         run = self._simulator.run(image, self._functions_of(plan, workflow))
         return round(run.fired_ms()[made.reply], _DIGITS)
 
-    def recorded(self, plan: Plan, workflow: Workflow) -> tuple[Wired, Run, list[Span]]:
-        """What is simulated for `plan`, what came of it, and what every thread did when."""
-        plan, workflow = self.expanded(plan, workflow)
-        made = wired(plan, workflow, self._profile, self.platform)
+    def recorded(
+        self, plan: Plan, workflow: Workflow
+    ) -> tuple[Plan, Workflow, Wired, Run, list[Span]]:
+        """What is simulated for `plan`, what came of it, and what every thread did when.
+
+        Plan and workflow are as simulated: see `predictor.emissions`.
+        """
+        plan, workflow, flows = self._expanded(plan, workflow)
+        made = wired(plan, workflow, self._profile, self.platform, flows)
         image = self._simulator.image(made.execution)
         functions = self._functions_of(plan, workflow)
-        return made, *self._simulator.recorded(image, functions)
+        return plan, workflow, made, *self._simulator.recorded(image, functions)
 
-    def expanded(self, plan: Plan, workflow: Workflow) -> tuple[Plan, Workflow]:
-        """A plan and its workflow with a task for each output that one emits before its end."""
-        return expanded(plan, workflow, self._profile)
+    def _expanded(self, plan: Plan, workflow: Workflow) -> Expanded:
+        """A plan and its workflow with tasks for what others emit and await as they run."""
+        streams = streams_of(plan, workflow, self._profile, self.platform)
+        return expanded(plan, workflow, self._profile, streams, self._variant)
+
+    def _variant(self, function: str, moments: Sequence[Moment]) -> str:
+        """What stands for a function that does more at some moments."""
+        if not moments:
+            return function
+        key = function, tuple(moments)
+        if key not in self._varied:
+            self._varied[key] = name = f"{function} {len(self._varied)}"
+            known = self._profile.functions[function]
+            self._profile.functions[name] = known
+            work = work_with(known, self._parts[function], moments)
+            self._simulator.learn(self._works(name, known, work))
+        return self._varied[key]
 
     def _image_together(self, sizes: tuple[int, ...], cpus: int, mechanism: str) -> Image:
         """A wrap with so many tasks in each process, which all start at once."""
@@ -209,10 +230,10 @@ def _sends(plan: Plan, workflow: Workflow) -> set[str]:
     takers = {task: {(place[task][0], 0)} for task in names_in(workflow.output)}
     for task in workflow.tasks:
         wrap, number = place[task.name]
-        for needed in task.predecessors:
-            its = place[needed][0]
+        for taken in taken_by(task):
+            its = place[taken][0]
             taker = (wrap, number) if its == wrap else (its, 0)
-            takers.setdefault(needed, set()).add(taker)
+            takers.setdefault(taken, set()).add(taker)
     return {task for task, own in place.items() if takers.get(task, set()) - {own}}
 
 

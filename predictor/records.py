@@ -12,9 +12,10 @@ Records = Any
 
 KINDS = (
     *("cpu", "native", "block", "helper", "join", "start", "started", "wait-gil"),
-    *("emit", "emitted"),
+    *("emit", "emitted", "await", "awaited"),
 )
-CPU, NATIVE, BLOCK, HELPER, JOIN, START, STARTED, WAIT_GIL, EMIT, EMITTED = range(len(KINDS))
+CPU, NATIVE, BLOCK, HELPER, JOIN, START, STARTED, WAIT_GIL, *_BESIDE = range(len(KINDS))
+EMIT, EMITTED, AWAIT, AWAITED = _BESIDE
 
 
 class Record(NamedTuple):
@@ -56,7 +57,7 @@ def _record(integers: str, times: str) -> Record:
 PERIOD = _record("kind", "duration_ms")
 
 #: ``begin`` to ``end`` are a function's periods; ``leading_ms`` is how long it computes before it
-#: waits for the first time, negative for an output, which nothing runs.
+#: waits for the first time; -1 for an output and -2 for what is awaited, neither of which runs.
 FUNCTION = _record("begin end", "leading_ms")
 
 #: Cores that some processes share. ``heap`` is where its heap of those that compute without the GIL
@@ -97,9 +98,10 @@ PROCESS = _record(
 #: to ``links_end`` are the nodes that await the task. ``begin`` to ``end`` are its periods, ``at``
 #: is the one it is in, ``doing`` its kind; ``behind`` is the thread that waits for the GIL, or for
 #: its start, after it; ``helpers`` counts its helpers that compute; ``gathered`` says whether its
-#: result is. ``since_ms`` is when it began what it does, ``since_core_ms`` what its group's
-#: ``core_ms`` was then. As the answer, ``node`` started the task at ``triggered_ms``, and it ended
-#: at ``end_ms``.
+#: result is. Of what is awaited, ``behind`` is the thread that waits for it, and ``helpers`` is how
+#: often it was started: the second time it is there. ``since_ms`` is when it began what it does,
+#: ``since_core_ms`` what its group's ``core_ms`` was then. As the answer, ``node`` started the task
+#: at ``triggered_ms``, and it ended at ``end_ms``.
 THREAD = _record(
     "process function links links_end | begin end at doing behind helpers gathered node",
     "| remaining_ms since_ms since_core_ms triggered_ms end_ms",

@@ -27,9 +27,10 @@ from predictor.records import (
 from workflow.profile import PeriodKind
 
 #: Besides its periods a function can start a helper, which computes for so long without the GIL
-#: while the function goes on, and wait until all its helpers are done; and end the task that is so
-#: many places behind its own, which is ``emitted`` then and nothing else.
-WorkKind = PeriodKind | Literal["helper", "join", "emit", "emitted"]
+#: while the function goes on, and wait until all its helpers are done; end the task that is so many
+#: places behind its own, which is ``emitted`` then and nothing else; and await the one that is so
+#: many places behind: that is ``awaited`` and ends when it is started for the second time.
+WorkKind = PeriodKind | Literal["helper", "join", "emit", "emitted", "await", "awaited"]
 #: What a function does, one after another, and for how long, in milliseconds.
 Work = tuple[tuple[WorkKind, float], ...]
 
@@ -50,9 +51,10 @@ class Span(NamedTuple):
     ``thread`` is the thread's place in its process, -1 for the one that starts the others;
     ``kind`` is ``cpu``, ``native``, ``block``, ``wait-gil``, ``start`` (it was started but cannot
     run yet), ``started`` (the starter waits for that), ``helper`` (a thread or process that the
-    function started computes, whatever the function does meanwhile) or ``join`` (the function waits
-    for those). A ``cpu`` span begins with the GIL's change of holder, where that costs;
-    ``wait_core_ms`` is how much of a span of `COMPUTING` passed because others had the cores.
+    function started computes, whatever the function does meanwhile), ``join`` (the function waits
+    for those) or ``await`` (it waits for the other end of a stream). A ``cpu`` span begins with the
+    GIL's change of holder, where that costs; ``wait_core_ms`` is how much of a span of
+    `COMPUTING` passed because others had the cores.
     """
 
     process: int
@@ -110,19 +112,11 @@ class Simulator:
     def __init__(
         self, works: Mapping[str, Work], interpreter: Interpreter, contention_overhead: float = 0.0
     ) -> None:
-        periods = [(KINDS.index(kind), ms) for work in works.values() for kind, ms in work]
-        first = list(accumulate(map(len, works.values()), initial=0))
-        leading_ms = map(_leading_ms, works.values())
-        functions = zip(first[:-1], first[1:], leading_ms, strict=True)
         self._kernel = kernel()
-        self._known = [
-            array("q", struct.pack(PERIOD.format * len(periods), *chain(*periods))),
-            array("q", struct.pack(FUNCTION.format * len(works), *chain(*functions))),
-        ]
-        self._known_at = [_address(words) for words in self._known]
-        self._number = {name: number for number, name in enumerate(works)}
-        helpers = (sum(kind == "helper" for kind, _ in work) for work in works.values())
-        self._helpers = max(helpers, default=0)
+        self._periods, self._functions = array("q"), array("q")
+        self._number = dict[str, int]()
+        self._helpers = 0
+        self.learn(works)
         ready_ms = interpreter.thread_ready_ms
         self._constants = (
             interpreter.switch_interval_ms,
@@ -132,6 +126,20 @@ class Simulator:
             interpreter.short_release_ms,
             contention_overhead,
         )
+
+    def learn(self, works: Mapping[str, Work]) -> None:
+        """Know further functions, none of which starts more helpers than those known at first."""
+        periods = [(KINDS.index(kind), ms) for work in works.values() for kind, ms in work]
+        known = len(self._periods) // PERIOD.words
+        first = list(accumulate(map(len, works.values()), initial=known))
+        leading_ms = map(_leading_ms, works.values())
+        functions = zip(first[:-1], first[1:], leading_ms, strict=True)
+        self._periods.frombytes(struct.pack(PERIOD.format * len(periods), *chain(*periods)))
+        self._functions.frombytes(struct.pack(FUNCTION.format * len(works), *chain(*functions)))
+        self._known_at = [_address(self._periods), _address(self._functions)]
+        self._number |= {name: number for number, name in enumerate(works, len(self._number))}
+        helpers = (sum(kind == "helper" for kind, _ in work) for work in works.values())
+        self._helpers = max(self._helpers, *helpers)
 
     def image(self, execution: Execution) -> Image:
         """`execution`, which can be run with any functions."""
@@ -238,10 +246,12 @@ class Run:
 
 
 def _leading_ms(work: Work) -> float:
-    """How long a function computes before it waits for the first time; negative for an output."""
-    if work[:1] and work[0][0] == "emitted":
-        return -1.0
-    leading = takewhile(lambda part: part[0] != "block", work)
+    """How long a function computes before it waits for the first time; negative for what no thread
+    runs: -1 for an output, -2 for what is awaited.
+    """
+    if work[:1] and work[0][0] in ("emitted", "awaited"):
+        return -1.0 if work[0][0] == "emitted" else -2.0
+    leading = takewhile(lambda part: part[0] not in ("block", "await"), work)
     return float(sum(ms for kind, ms in leading if kind not in ("helper", "emit")))
 
 

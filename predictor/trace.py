@@ -28,6 +28,7 @@ _LABELS = {
     "start": "being started",
     "started": "waiting for the thread it started",
     "join": "waiting for its helpers",
+    "await": "waiting for the other end of a stream",
 }
 
 

@@ -8,12 +8,14 @@ whose bucket has fired. Either the engine of the home, which has the request, ca
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from predictor.by_calls import ByCalls
 from predictor.equations import call_computing_ms
 from predictor.execution import Calls, Execution
 from predictor.mechanisms import mechanism_of
+from predictor.moments import Flow
 from predictor.paths import Sizes, Way, as_called, way_of, with_bodies
 from predictor.straight import Straight
 from workflow.model import Workflow
@@ -34,8 +36,16 @@ class Wired(NamedTuple):
     request_ms: float
 
 
-def wired(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) -> Wired:
+def wired(
+    plan: Plan,
+    workflow: Workflow,
+    profile: Profile,
+    platform: Platform,
+    flows: Iterable[Flow] = (),
+) -> Wired:
     """What happens when `plan` executes `workflow`, whose objects `profile` knows, on `platform`.
+
+    `flows` is when what tasks await in the course of their runs has come.
 
     Raises ``unknown-path``.
     """
@@ -48,6 +58,7 @@ def wired(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) 
     wires = Straight if way.straight else ByCalls
     wiring = wires(plan, workflow, platform, way, sizes)
     reply = wiring.connect()
+    wiring.await_flows(flows)
     execution = Execution(
         cores=[min(cpus, platform.cpus) for cpus in each_cpus],
         wraps=[

@@ -129,7 +129,7 @@ def _crossings(plan: Plan, job: Job) -> Iterator[str]:
         return
     run = run_of(job.workflow, job.profile.mix[0].profile)
     profile = known_with(run.profile)
-    placed, workflow = expanded(*run.placed(plan), profile)
+    placed, workflow, _ = expanded(*run.placed(plan), profile)
     pairs: dict[tuple[int, int], list[Crossing]] = {}
     for each in crossings(placed, workflow, profile, job.platform):
         pairs.setdefault((each.source, each.target), []).append(each)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from workflow.model import Workflow, giver_of, names_in
+from workflow.model import Stream, Task, Workflow, giver_of, names_in
 from workflow.plan import Plan
 
 
@@ -41,7 +42,7 @@ def live_streams(workflow: Workflow) -> dict[str, tuple[str, ...]]:
     awaits = {task.name: {giver_of(each) for each in task.needs} for task in workflow.tasks}
     for name in (name for stage in workflow.stages for name in stage):
         task = workflow.by_name[name]
-        outputs = [each.output for each in task.streams if each.output is not None]
+        outputs = [each.output for each in task.streams if each.name and each.output is not None]
         if not outputs:
             continue
         waiting = {name: {giver_of(each) for each in names_in(task.source)}}
@@ -71,6 +72,39 @@ def begins_with(
                 needed += found[giver_of(output)] if is_live else [output]
         found[name] = tuple(dict.fromkeys(needed))
     return found
+
+
+def as_begun(workflow: Workflow) -> Workflow:
+    """`workflow` with its tasks after those whose outputs have to be there when they begin.
+
+    What reads streams while they are written is beside what writes them, in one stage. Outputs that
+    a task only awaits are streams without a name there.
+
+    Examples
+    --------
+    >>> from workflow.dag import parse_dag
+    >>> tasks = {"a": "f", "b": "g", "c": "h"}
+    >>> edges = [["a", "b"], ["b", "c", "stream"]]
+    >>> as_begun(parse_dag({"tasks": tasks, "edges": edges}, "demo")).stages
+    (('a',), ('b', 'c'))
+    """
+    live = live_streams(workflow)
+    begins = begins_with(workflow, live)
+    tasks = (
+        replace(task, streams=awaited_by(task, begins[task.name], live)) for task in workflow.tasks
+    )
+    return replace(workflow, tasks=tuple(tasks))
+
+
+def awaited_by(
+    task: Task, begins: Sequence[str], live: Mapping[str, tuple[str, ...]]
+) -> tuple[Stream, ...]:
+    """The outputs that a task awaits which are no part of its input; without a name where it only
+    awaits them. The ends of what it reads while it is written are not among them.
+    """
+    read = [each for each in task.streams if task.name not in live.get(each.output or "", ())]
+    known = {*names_in(task.source), *(each.output for each in read)}
+    return (*read, *(Stream("", each) for each in begins if each not in known))
 
 
 def _may_run_together(

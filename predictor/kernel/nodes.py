@@ -7,7 +7,7 @@ from predictor.kernel.cores import compute_beside
 from predictor.kernel.heap import push
 from predictor.kernel.results import arrive
 from predictor.kernel.state import BEING_FORKED, FORKED, NONE, SENT, State
-from predictor.kernel.threads import enqueue
+from predictor.kernel.threads import enqueue, start_awaited
 from predictor.records import START
 
 
@@ -136,7 +136,10 @@ def _start(state: State, number: int) -> None:
         item = state.links[link]
         thread = state.threads[item]
         thread.node, thread.triggered_ms = number, clock.now_ms
-        if state.functions[thread.function].leading_ms < 0.0:
+        leads_ms = state.functions[thread.function].leading_ms
+        if leads_ms < 0.0:
+            if leads_ms < -1.0:
+                start_awaited(state, item)
             continue
         if thread.process == wrap.main and main_ms > 0.0:
             push(state.blocked, clock.now_ms + main_ms, item)

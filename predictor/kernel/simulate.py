@@ -144,7 +144,7 @@ def _fill(state: State) -> None:
         function = state.functions[thread.function]
         thread.begin, thread.end = function.begin, function.end
         thread.at = thread.begin - BEFORE - 1
-        thread.doing = thread.node = NONE
+        thread.doing = thread.node = thread.behind = NONE
     for number in range(len(state.wraps)):
         state.wraps[number].forked = NONE
     for number in range(len(state.nodes)):

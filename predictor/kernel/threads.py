@@ -15,10 +15,12 @@ from predictor.kernel.cores import (
 from predictor.kernel.heap import push
 from predictor.kernel.results import arrive
 from predictor.kernel.state import BEFORE, BEING_FORKED, FORKED, NONE, State
-from predictor.records import BLOCK, CPU, EMIT, HELPER, JOIN, NATIVE, START, STARTED
+from predictor.records import AWAIT, BLOCK, CPU, EMIT, HELPER, JOIN, NATIVE, START, STARTED
 
 #: The end of a span that has not ended.
 _UNKNOWN_MS = -1.0
+#: What is awaited is started with the task that awaits it, and by what that awaits.
+_BOTH = 2
 
 
 @inner
@@ -127,6 +129,9 @@ def _next_of_thread(state: State, number: int) -> bool:
     thread.doing = period.kind
     if period.kind == JOIN:
         return False
+    if period.kind == AWAIT:
+        state.threads[number + int(period.duration_ms)].behind = number
+        return False
     if period.kind != CPU and gets_gil_back(state, number, period.duration_ms):
         process.taken_ms = clock.now_ms
         thread.remaining_ms = period.duration_ms
@@ -149,6 +154,17 @@ def _finish(state: State, number: int) -> None:
 
 
 @inner
+def start_awaited(state: State, number: int) -> None:
+    """Start what a thread awaits: at the second time it is there, and the thread goes on."""
+    thread = state.threads[number]
+    thread.helpers += 1
+    if thread.helpers == _BOTH:
+        _give(state, number)
+        if thread.behind != NONE:
+            push(state.blocked, state.clock[0].now_ms, thread.behind)
+
+
+@inner
 def _give(state: State, number: int) -> None:
     """What a task gives is there."""
     clock, thread = state.clock[0], state.threads[number]
@@ -160,7 +176,7 @@ def _give(state: State, number: int) -> None:
 
 @inner
 def _start_helpers(state: State, number: int) -> None:
-    """Start the helpers that come next, and emit outputs; nobody waits for helpers that are done.
+    """Start the helpers that come next, and emit outputs; nobody waits for what is done.
 
     Where a helper has its span, and whose it is, is in its item, which is less the lower the number
     of its thread.
@@ -178,6 +194,9 @@ def _start_helpers(state: State, number: int) -> None:
             thread.helpers += 1
         elif period.kind == EMIT:
             _give(state, number + int(period.duration_ms))
+        elif period.kind == AWAIT:
+            if state.threads[number + int(period.duration_ms)].helpers < _BOTH:
+                return
         elif period.kind != JOIN or thread.helpers > 0:
             return
         thread.at += 1

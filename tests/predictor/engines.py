@@ -5,16 +5,20 @@ They go by the triggers that wraps go by, and start tasks in the processes of `o
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import Any
 
-from oracle import Cores, Gil, Simulation
+from oracle import Cores, Gil, Simulation, Thread
 
+from predictor.emissions import expanded, known_with
 from predictor.mechanisms import mechanism_of
+from predictor.moments import Flow, Moment, work_with
+from predictor.paths import taken_by
 from predictor.simulator import Interpreter, Span, Work
+from predictor.streams import streams_of
 from workflow.model import Task, Workflow, names_in
 from workflow.plan import Plan, Wrap
 from workflow.platform import PathCost, Platform
@@ -37,7 +41,19 @@ def request_ms(
     """When the client of one execution has its answer."""
     straight = plan.path == "auto" and plan.orchestrator == "wrap" and "direct" in platform.paths
     kind = Straight if straight and not workflow.decided else Engines
+    moments = dict[str, tuple[str, tuple[Moment, ...]]]()
+
+    def variant(function: str, its: Sequence[Moment]) -> str:
+        moments[name := f"{function} {len(moments)}"] = function, tuple(its)
+        return name
+
+    profile, streams = known_with(profile), streams_of(plan, workflow, profile, platform)
+    plan, workflow, flows = expanded(plan, workflow, profile, streams, variant)
+    varied = {name: profile.functions[function] for name, (function, _) in moments.items()}
+    profile = profile.model_copy(update={"functions": profile.functions | varied})
     engines = kind(plan, workflow, profile, platform, record)
+    engines.moments = {name: its for name, (_, its) in moments.items()}
+    engines.await_flows(flows)
     engines.simulation.run()
     assert engines.replied_ms is not None
     return engines.replied_ms
@@ -126,6 +142,9 @@ class Engines:
             platform.short_release_ms,
         )
         self.simulation = Simulation(interpreter, record, platform.contention_overhead)
+        self.moments: dict[str, tuple[Moment, ...]] = {}
+        self.threads = dict[str, Thread]()
+        self.started = Counter[str]()  # what is awaited
         self.crowded = platform.one_node and plan.cpus > platform.cpus
         if self.crowded:
             node = self.simulation.add_cores(min(plan.cpus, platform.cpus))
@@ -207,6 +226,32 @@ class Engines:
             )
         self._at_home(len(self.buckets), list(self.place), 0.0, self._reply)
 
+    def await_flows(self, flows: Iterable[Flow]) -> None:
+        """Have what tasks await as they run come from where it is given."""
+        for key, (awaited, awaits) in enumerate(flows, start=len(self.buckets) + 1):
+            wraps = {self.place[each][0] for each in (awaited, *awaits)}
+            delay_ms = self.cost.ms if len(wraps) > 1 else 0.0
+            action = partial(self._start_awaited, awaited)
+            self._expect(map(_ended, awaits), key, partial(float, delay_ms), action)
+
+    def _start_awaited(self, awaited: str) -> None:
+        """What a task awaits is there when it began, and what it awaits has come."""
+        self.started[awaited] += 1
+        if self.started[awaited] == 2:
+            self._came(_ended(awaited))
+            task = awaited.partition(" ")[0]
+            process = self._process_of(task)
+            number = process.index(awaited) - process.index(task)
+            self.simulation.came(self.threads[task], number)
+
+    def _process_of(self, task: str) -> Sequence[str]:
+        wrap, process = self.place[task]
+        return self.plan.wraps[wrap].processes[process]
+
+    def _gives(self, task: str, number: int) -> None:
+        process = self._process_of(task)
+        self._came(_ended(process[process.index(task) + number]))
+
     def _seen(self, task: str) -> tuple[int, Hashable]:
         """Where a task runs as the home sees it; a client calls for every task alone."""
         wrap, process = self.place[task]
@@ -270,7 +315,7 @@ class Engines:
             read = [self.workflow.by_name[task] for task in self.members[group]]
             if not self.stored and any(task.source is None for task in read):
                 shares.append((1.0, self.request_bytes()))
-            for name in {name for task in read for name in task.predecessors}:
+            for name in {name for task in read for name in taken_by(task)}:
                 if self.group[name] != group:
                     put = self.stored and self.place[name][0] != self.home
                     shares.append((0.5 if put else 1.0, self._output_bytes(name)))
@@ -282,7 +327,7 @@ class Engines:
         """A group has ended: the home has what is needed of it when that has come."""
         inside, shares = self.members[group], list[tuple[float, int]]()
         for task in inside:
-            users = {t.name for t in self.workflow.tasks if task in t.predecessors} - {*inside}
+            users = {t.name for t in self.workflow.tasks if task in taken_by(t)} - {*inside}
             at_home = task in names_in(self.workflow.output)
             at_home |= any(self.place[user][0] == self.home for user in users)
             if self.workflow.decided or users or at_home:
@@ -413,24 +458,36 @@ class Engines:
 
     def _start(self, wrap: int, tasks: Sequence[str]) -> None:
         sandbox, leading_ms = self.sandboxes[wrap], dict[int, float]()
+        all_tasks, tasks = tasks, [task for task in tasks if " " not in task]
         for task in tasks:
             process = self.place[task][1]
             leads_ms = _leading_ms(self._work(task, forked=False))
             leading_ms[process] = max(leading_ms.get(process, 0.0), leads_ms)
         waits_ms = sandbox.delays_ms(leading_ms)
-        for task in tasks:
+        for task in all_tasks:
+            if " awaits " in task:
+                self._start_awaited(task)
+            if " " in task:
+                continue
             process = self.place[task][1]
             number = self.plan.wraps[wrap].processes[process].index(task)
             work = self._work(task, forked=process > 0 and not sandbox.lasting)
             ended = partial(self._came, _ended(task))
-            self.simulation.start(
-                sandbox.gils[process], number, work, ended, waits_ms.get(process, 0.0)
+            self.threads[task] = self.simulation.start(
+                sandbox.gils[process],
+                number,
+                work,
+                ended,
+                waits_ms.get(process, 0.0),
+                partial(self._gives, task),
             )
 
     def _work(self, task: str, *, forked: bool) -> Work:
         """What a task does whose function starts no helpers."""
-        function = self.profile.functions[self.workflow.function_of(task)]
-        work: Work = tuple((period.kind, period.duration_ms) for period in function.periods)
+        name = self.workflow.function_of(task)
+        function = self.profile.functions[name]
+        parts: list[Work] = [((period.kind, period.duration_ms),) for period in function.periods]
+        work = work_with(function, parts, self.moments.get(name, ()))
         if self._joins(task):
             megabytes = (function.input_bytes or 0) / 1e6
             work = (("cpu", megabytes * self.platform.joined_ms_per_mb), *work)
@@ -455,7 +512,7 @@ class Engines:
     def _is_handed_over(self, task: str, consumer: Task) -> bool:
         """Whether the output goes to another process of its wrap, perhaps on its way to others."""
         (wrap, process), (other, its) = self.place[task], self.place[consumer.name]
-        return task in consumer.predecessors and process != (its if wrap == other else 0)
+        return task in taken_by(consumer) and process != (its if wrap == other else 0)
 
 
 class Straight(Engines):
@@ -474,7 +531,7 @@ class Straight(Engines):
             wrap, process = self.place[task]
             seen = process if process and inner[task].bucket != index else None
             starts[index, wrap, seen].append(task)
-            needed = set(self.workflow.by_name[task].predecessors)
+            needed = set(taken_by(self.workflow.by_name[task]))
             waits[index, wrap, seen] |= needed | set(self.buckets[index].awaits)
             for other in waits[index, wrap, seen]:
                 if self.place[other][0] != wrap:
@@ -566,4 +623,5 @@ def _ended(task: str) -> Hashable:
 
 
 def _leading_ms(work: Work) -> float:
-    return sum(ms for _, ms in takewhile(lambda part: part[0] != "block", work))
+    leading = takewhile(lambda part: part[0] not in ("block", "await"), work)
+    return sum(ms for kind, ms in leading if kind != "emit")

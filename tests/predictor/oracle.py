@@ -45,6 +45,8 @@ class Thread:
     helpers: int = 0  # those that compute
     owner: Thread | None = None  # of a helper
     ended: Callable[[], None] = lambda: None
+    gives: Callable[[int], None] = lambda _: None
+    there: set[int] = field(default_factory=set)  # of what it awaits
 
     @property
     def kind(self) -> Kind:
@@ -172,15 +174,27 @@ class Simulation:
         work: Work,
         ended: Callable[[], None] = lambda: None,
         wait_ms: float = 0.0,
-    ) -> None:
-        """Have the starter of `process` start a thread, `wait_ms` later."""
+        gives: Callable[[int], None] = lambda _: None,
+    ) -> Thread:
+        """Have the starter of `process` start a thread, `wait_ms` later.
+
+        It calls `gives` with the number of what it emits, and `came` says what it awaits.
+        """
         before: Todo = (("start", self.interpreter.thread_ready_ms or 0.0), ("cpu", 0.0))
-        thread = Thread(process, number, (*before, *work), position=-2, ended=ended)
+        thread = Thread(process, number, (*before, *work), position=-2, ended=ended, gives=gives)
         self.left += 1
         if wait_ms > 0:
             self.blocked[thread] = self.now + wait_ms
         else:
             self._enqueue(thread)
+        return thread
+
+    def came(self, thread: Thread, number: int) -> None:
+        """What a thread awaits by that number is there: it may have waited for that."""
+        thread.there.add(number)
+        begun = 0 <= thread.position < len(thread.work)
+        if begun and thread.work[thread.position] == ("await", number):
+            self.blocked[thread] = self.now
 
     def compute_beside(self, cores: Cores, duration_ms: float, ended: Callable[[], None]) -> None:
         """Let something compute that is no part of any process."""
@@ -340,8 +354,8 @@ class Simulation:
             thread.gil.cores.computing.add(thread)
         elif kind == "started":
             thread.gil.parked = True
-        elif kind == "join":
-            pass  # until `_end_helper`
+        elif kind in ("join", "await"):
+            pass  # until `_end_helper`, or `came`
         elif kind == "forked":
             self._fork_next(thread.gil)
             self._next_period(thread)
@@ -350,7 +364,7 @@ class Simulation:
         return kind == "cpu"
 
     def _start_helpers(self, thread: Thread) -> None:
-        """Start the helpers that come next; nobody waits for helpers that are done."""
+        """Start the helpers that come next, and emit; nobody waits for what is done."""
         while thread.position < len(thread.work):
             kind, duration_ms = thread.work[thread.position]
             if kind == "helper":
@@ -358,6 +372,11 @@ class Simulation:
                 helper.remaining_ms, helper.since_ms, helper.owner = duration_ms, self.now, thread
                 thread.gil.cores.computing.add(helper)
                 thread.helpers += 1
+            elif kind == "emit":
+                thread.gives(int(duration_ms))
+            elif kind == "await":
+                if int(duration_ms) not in thread.there:
+                    return
             elif kind != "join" or thread.helpers:
                 return
             thread.position += 1
