@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from workflow.model import Workflow
+from workflow.model import Workflow, giver_of
 from workflow.profile import FunctionProfile, Profile
+from workflow.streaming import live_streams
 
 #: What a wrap needs before it runs anything: Python, Flask and waitress (34 MiB measured on
 #: OpenFaaS with the watchdog), with room to breathe, since a limit that is hit kills.
@@ -20,15 +21,18 @@ def at_once_mib(tasks: Sequence[str], workflow: Workflow, profile: Profile) -> f
     """An upper bound of what the tasks of a process take at the same time, whatever the trigger.
 
     Two tasks are never there at the same time where one needs the other, if only through further
-    ones: it takes again what the other has left. What a task takes beyond that adds up.
+    ones: it takes again what the other has left. What a task takes beyond that adds up. But a task
+    is there with those whose streams it reads, if only through further streams.
 
     `tasks` are in topological order.
     """
     total_mib = 0.0
     left_mib: dict[str, float] = {}
+    beside = _read_together(workflow) if workflow.streaming else {}
     for task in tasks:
         taken_mib = wanted_mib = profile.functions[workflow.function_of(task)].memory_mib
-        for ended in sorted(left_mib.keys() & workflow.ancestors[task]):
+        ended_before = workflow.ancestors[task] - beside.get(task, frozenset())
+        for ended in sorted(left_mib.keys() & ended_before):
             again_mib = min(left_mib[ended], wanted_mib)
             wanted_mib -= again_mib
             left_mib[ended] -= again_mib
@@ -37,6 +41,18 @@ def at_once_mib(tasks: Sequence[str], workflow: Workflow, profile: Profile) -> f
         total_mib += wanted_mib
         left_mib[task] = taken_mib
     return total_mib
+
+
+def _read_together(workflow: Workflow) -> dict[str, frozenset[str]]:
+    """For every task that reads streams while they are written, those that run meanwhile."""
+    found: dict[str, frozenset[str]] = {}
+    live = live_streams(workflow)
+    for name in (name for stage in workflow.stages for name in stage):
+        read = (giver_of(output) for output, readers in live.items() if name in readers)
+        for writer in read:
+            its = found.get(writer, frozenset()) | {writer}
+            found[name] = found.get(name, frozenset()) | its
+    return found
 
 
 def imports_mib(functions: Iterable[FunctionProfile]) -> float:

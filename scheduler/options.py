@@ -39,6 +39,7 @@ from workflow.plan import (
 )
 from workflow.platform import Platform
 from workflow.profile import Profile
+from workflow.streaming import as_begun
 from workflow.triggers import TriggerKind
 
 #: Of so many tasks groups by what they give each other are tried too: that takes a while of more.
@@ -114,6 +115,7 @@ class Options:
     `each` payload, with a predictor for it; `share` is that of the requests which `run` is about,
     0 where it has more than they do.
     Plans that exceed the job's limits count only where ``beyond_limits`` says so.
+    What reads streams while they are written is in one stage with what writes them in `run`.
     """
 
     job: Job
@@ -134,7 +136,9 @@ class Options:
         runs = [run_of(job.workflow, share.profile) for share in mix]
         each = tuple((run, Predictor(run.profile, job.platform)) for run in runs)
         if job.workflow.machine is None:
-            run = Run(job.workflow, job.typical, decided=False)
+            is_live = job.workflow.streaming and job.trigger == "data" and job.path == "auto"
+            workflow = as_begun(job.workflow) if is_live else job.workflow
+            run = Run(workflow, job.typical, decided=False)
             return [cls._of(job, mechanism, each, run)]
         shares: dict[tuple[Task, ...], tuple[Run, float]] = {}
         for run, share in zip(runs, mix, strict=True):

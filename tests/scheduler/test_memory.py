@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.memory import at_once_mib
-from workflow.model import Task, Workflow
+from workflow.model import NOTHING, Stream, Task, Workflow
 from workflow.profile import FunctionProfile, Profile
 
 
@@ -40,6 +40,19 @@ def test_a_process_takes_what_its_tasks_can_take_at_once(needs, mib, most):
 def test_a_task_elsewhere_keeps_those_before_and_after_it_apart():
     workflow, profile = known({"a": "", "b": "a", "c": "b"}, {"a": 30, "b": 10, "c": 20})
     assert at_once_mib(("a", "c"), workflow, profile) == 30
+
+
+@pytest.mark.parametrize(("third", "most"), [("b", 60), ("c", 90)])
+def test_a_task_is_there_with_what_it_reads_while_that_is_written(third, most):
+    """The third begins with the end of the second, or with its begin."""
+    tasks = (
+        Task("a", "a", None),
+        Task("b", "b", NOTHING, (Stream("a", "a"),)),
+        Task("c", "c", NOTHING, (Stream("b", "b"),)) if third == "c" else Task("c", "c", "b"),
+    )
+    workflow = Workflow("demo", tasks, "c")
+    _, profile = known(dict.fromkeys("abc", ""), dict.fromkeys("abc", 30.0))
+    assert at_once_mib("abc", workflow, profile) == most
 
 
 @settings(deadline=None, max_examples=150)
