@@ -461,7 +461,7 @@ ALONE = {
     [
         ("takes all and answers", [100, 100], None),
         ("takes and gives piece by piece", [100, 200], 200),
-        ("takes and writes", [100, 200], 300),  # when more is there than the file buffers
+        ("takes and writes", [100, 200], 200),
     ],
 )
 def test_of_a_task_alone_the_timeline_says_when_it_reads_and_writes(
