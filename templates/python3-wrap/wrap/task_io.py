@@ -217,9 +217,9 @@ class TaskIO:
 
     def _give(self, name: str, started: float | None = None, **how: Any) -> None:
         number = self._left.pop(name)
-        now = time.monotonic()
-        times = {"started": started or now, "ended": now}
-        self._emitted(replace(self._result, task=number, emitted=name, **times, **how))
+        how["ended"] = now = time.monotonic()
+        how["started"] = started or now
+        self._emitted(replace(self._result, task=number, emitted=name, **how))
 
     def _number(self, name: str) -> int | None:
         return self._result.task if name == OUTPUT else self._awaited.get(name)
