@@ -295,6 +295,19 @@ def test_a_handler_that_yields_writes_what_it_yields(serve: Any) -> None:
     assert found[2][1] - found[0][1] > 0.08
 
 
+@pytest.mark.parametrize("style", ["flask", "http"])
+def test_what_it_yields_is_its_answer_where_nothing_reads_it(
+    style: str, start: Any, wrap_image: Any
+) -> None:
+    handler = """
+        def handle(*given):
+            yield "some "
+            yield b"and more"
+    """
+    server = start(wrap_image({"a": handler}, styles={"a": style}, entry={"output": 0}))
+    assert server.request().text == "some and more"
+
+
 def test_a_command_reads_and_writes_streams(serve: Any) -> None:
     """Its stdin is the stream that it does not name, and another of its outputs is a file."""
     rest = 3

@@ -87,8 +87,9 @@ def _call(
             value = _watched(function, arguments, watch, result, task_io)
         else:
             value = _timed(function, arguments, result, task_io)
-        written = task_io is not None and task_io.has_written
-        return Object("") if written else styles.output(function.style, value)
+        if task_io is not None and task_io.has_written:
+            return Object("")
+        return value if isinstance(value, Object) else styles.output(function.style, value)
 
 
 def _watched(
@@ -148,16 +149,16 @@ def _timed(
         result.ended = time.monotonic()
 
 
-def _written(chunks: Iterator[Any], result: Result, task_io: TaskIO | None) -> bytes:
+def _written(chunks: Iterator[Any], result: Result, task_io: TaskIO | None) -> Object:
     """Write what a handler yields when it does; what it answers where nobody takes that before."""
     encoded = _encoded(chunks, result)
     if task_io is None:
-        return b"".join(encoded)
+        return Object(b"".join(encoded))
     with task_io.open_output() as file, Flusher(file) as flusher:
         for chunk in encoded:
             file.write(chunk)
             flusher.wrote()
-    return b""
+    return Object("")
 
 
 def _encoded(chunks: Iterator[Any], result: Result) -> Iterator[Any]:
