@@ -160,8 +160,8 @@ def declare(
                 name: -place if by_client or output is None else numbers[output]
                 for place, (name, output) in enumerate(workflow.by_name[task].streams, start=1)
             }
-            for task in wrap.tasks
-            if workflow.by_name[task].streams
+            for task in workflow.by_name
+            if task in known and workflow.by_name[task].streams
         },
         live={numbers[output]: [numbers[t] for t in readers] for output, readers in live.items()},
         passing=[numbers[output] for output in live if output not in kept],

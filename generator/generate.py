@@ -25,6 +25,7 @@ from generator.settings import (
     wrap_environment,
 )
 from generator.stores import Needs, needs_of
+from openfaas.commands import COMMAND
 from openfaas.handler_folder import STYLES
 from openfaas.handlers import Handler, find_handler, there
 from openfaas.objects import MAX_LABEL, MIN_LABEL
@@ -135,8 +136,15 @@ class Sources:
 
     @property
     def supporting(self) -> list[str]:
-        """Functions of stack.yaml that are no task: the tasks may call them."""
-        return [name for name in self.stack.functions if name not in self.handlers]
+        """Functions of stack.yaml that are no task: the tasks may call them.
+
+        A command runs in wraps alone.
+        """
+        return [
+            name
+            for name, function in self.stack.functions.items()
+            if name not in self.handlers and function.lang != COMMAND
+        ]
 
 
 def generate(

@@ -94,8 +94,8 @@ class Wrap:
         What its tasks emit before their ends: a number like a task's, which begins with the task
         that emits it -> that one, and the output's name there.
     streams
-        Task -> the outputs that it reads as streams, by the names that it opens them by, and no
-        part of its input. What comes with the request has numbers below 0.
+        Task, also of other wraps -> the outputs that it reads as streams, by the names that it
+        opens them by, and no part of its input. What comes with the request has numbers below 0.
     live
         Output -> the tasks that read it while it is written, where all of an execution is here or
         wraps have direct connections; else they begin when it has been written.
