@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 
 from workflow.model import Stream, Task, Workflow, giver_of, names_in
 from workflow.plan import Plan
@@ -47,9 +48,10 @@ def live_streams(workflow: Workflow) -> dict[str, tuple[str, ...]]:
             continue
         waiting = {name: {giver_of(each) for each in names_in(task.source)}}
         members = set[str]().union({name}, *(together[giver_of(each)] for each in outputs))
-        if _may_run_together(workflow, members, awaits | waiting):
+        joined = together | dict.fromkeys(members, members)
+        if _all_begin(joined, awaits | waiting):
             awaits |= waiting
-            together |= dict.fromkeys(members, members)
+            together = joined
             for each in outputs:
                 found.setdefault(each, []).append(name)
     return {output: tuple(readers) for output, readers in found.items()}
@@ -107,10 +109,17 @@ def awaited_by(
     return (*read, *(Stream("", each) for each in begins if each not in known))
 
 
-def _may_run_together(
-    workflow: Workflow, members: set[str], awaits: Mapping[str, set[str]]
-) -> bool:
-    awaited = set[str]().union(*(awaits[each] for each in members))
-    return all(
-        each not in members and members.isdisjoint(workflow.ancestors[each]) for each in awaited
-    )
+def _all_begin(together: Mapping[str, set[str]], awaits: Mapping[str, set[str]]) -> bool:
+    """Whether each task begins, where those `together` wait for each other to end."""
+    waits: dict[int, set[int]] = {}
+    for task, needed in awaits.items():
+        own = id(together[task])
+        groups = {id(together[each]) for each in needed}
+        if own in groups:
+            return False
+        waits.setdefault(own, set()).update(groups)
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError:
+        return False
+    return True

@@ -74,3 +74,9 @@ def test_a_task_begins_with_what_writes_for_it():
     begins = begins_with(workflow, live)
     assert begins == {"a": (), "x": (), "b": ("a",), "c": ("a",), "d": ("x", "a"), "e": ("d",)}
     assert begins_with(workflow, {})["d"] == ("x", "c")
+
+
+def test_pairs_that_would_wait_for_each_other_do_not_all_run_together():
+    edges = [["b", "c", "stream"], ["a", "c"], ["a", "d", "stream"], ["b", "d"]]
+    workflow = parse_dag({"tasks": dict.fromkeys("abcd", "f"), "edges": edges}, "demo")
+    assert live_streams(workflow) == {"b": ("c",)}
