@@ -23,7 +23,8 @@ def live_streams(workflow: Workflow) -> dict[str, tuple[str, ...]]:
 
     All streams that a task reads are, or none. Tasks that are connected so wait for each other:
     with all of them, none may wait for the end of one of them, if only through others, or it would
-    never begin. Tasks are looked at from first to last, and what would lead to that is not live.
+    never begin; nor may two groups of such tasks wait for each other. Tasks are looked at from
+    first to last, and what would lead to that is not live.
 
     Examples
     --------
