@@ -139,7 +139,7 @@ class Simulator:
         self._known_at = [_address(self._periods), _address(self._functions)]
         self._number |= {name: number for number, name in enumerate(works, len(self._number))}
         helpers = (sum(kind == "helper" for kind, _ in work) for work in works.values())
-        self._helpers = max(self._helpers, *helpers)
+        self._helpers = max([self._helpers, *helpers])
 
     def image(self, execution: Execution) -> Image:
         """`execution`, which can be run with any functions."""
