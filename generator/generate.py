@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -133,6 +133,11 @@ class Sources:
         }
         common = {"gateway_url": gateway_url}
         return run_reference(self.folder.workflow, handlers, request, environment=common)
+
+    def without(self, names: Collection[str]) -> Sources:
+        """The same, but that some functions are not in its stack.yaml."""
+        left = {name: each for name, each in self.stack.functions.items() if name not in names}
+        return replace(self, stack=self.stack.model_copy(update={"functions": left}))
 
     @property
     def supporting(self) -> list[str]:

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec
@@ -73,12 +73,12 @@ class Emitted(ModuleType):
         self.emit(name, written)
         return written
 
-    def answered(self, value: Any) -> Any:
-        """What a handler has answered that returned `value`."""
+    def written(self, value: Any) -> bytes | None:
+        """What a handler has written or yielded that returned `value`; None where it has not."""
         value = self.values.pop(ANSWER, value)
         if isinstance(value, GeneratorType):
             return b"".join(bytes_of(each) if isinstance(each, str) else each for each in value)
-        return value.getvalue() if isinstance(value, _Written) else value
+        return value.getvalue() if isinstance(value, _Written) else None
 
     def of(self, app: Flask, task: str, awaited: list[str]) -> dict[str, str]:
         """Those outputs of `task` that are `awaited`; the next one has none."""
@@ -86,8 +86,12 @@ class Emitted(ModuleType):
         missing = [name for name in awaited if output_name(name) not in values]
         if missing:
             raise ValueError(f"the handler has ended without emitting {', '.join(missing)}")
+        given = {name: values[output_name(name)] for name in awaited}
         return {
-            name: _flask_answer(app, self.answered(values[output_name(name)])) for name in awaited
+            name: text_of(value.getvalue())
+            if isinstance(value, _Written)
+            else _flask_answer(app, value)
+            for name, value in given.items()
         }
 
 
@@ -169,10 +173,14 @@ class Function:
             if self._style == "http":
                 event = SimpleNamespace(body=content, headers={}, method="POST", query={}, path="/")
                 context = SimpleNamespace(hostname=socket.gethostname())
-                return _http_answer(app, self._emitted.answered(self._handle(event, context)))
+                return self._answer(app, self._handle(event, context), _http_answer)
             raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
             given = content if raw else content.decode(errors="replace")
-            return _flask_answer(app, self._emitted.answered(self._handle(given)))
+            return self._answer(app, self._handle(given), _flask_answer)
+
+    def _answer(self, app: Flask, value: Any, usual: Callable[[Flask, Any], str]) -> str:
+        written = self._emitted.written(value)
+        return usual(app, value) if written is None else text_of(written)
 
     @contextmanager
     def _in_place(self) -> Iterator[None]:
@@ -233,8 +241,6 @@ def _flask_answer(app: Flask, value: Any) -> str:
 def _http_answer(app: Flask, value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, bytes):
-        return text_of(value)
     if not isinstance(value, dict):
         raise TypeError(f"returned {type(value).__name__}, not statusCode, body and headers")
     body = value.get("body", "")

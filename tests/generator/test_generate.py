@@ -167,6 +167,18 @@ def test_functions_that_are_no_task_come_along_as_they_are(with_helper, plan_of,
     assert (stack_file.parent / "helper" / "handler.py").read_text() == HANDLER
 
 
+def test_a_command_that_is_no_task_and_what_is_left_out_do_not_come_along(
+    with_helper, write_folder, plan_of, tmp_path
+):
+    folder = with_helper()
+    sources = Sources.read(folder)
+    assert sources.supporting == ["helper"]
+    assert sources.without(["helper"]).supporting == []
+    command = {"lang": "command", "fprocess": "cat", "handler": "./functions/helper"}
+    folder = with_helper(**command)
+    assert Sources.read(folder).supporting == []
+
+
 def test_a_command_is_declared_in_words_beside_the_files_of_its_folder(
     write_folder, plan_of, tmp_path
 ):

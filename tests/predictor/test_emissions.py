@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from by_hand import plan
 
 from predictor.explain import explain
 from predictor.plan_timeline import plan_timeline
 from predictor.predict import Predictor
 from workflow.errors import ChironError
 from workflow.model import Task, Workflow
-from workflow.plan import Plan, Wrap
 from workflow.platform import Platform
 from workflow.profile import Emission, Profile
 
@@ -33,22 +33,6 @@ def known(profile: Make, after: float | None, functions: dict[str, str] = FUNCTI
     emits = {} if after is None else {"x": Emission(after=after, bytes=1_000_000)}
     a = made.functions["a"].model_copy(update={"emits": emits})
     return made.model_copy(update={"functions": made.functions | {"a": a}})
-
-
-def plan(wraps: list[list[str]], trigger: str = "data", mechanism: str = "pool") -> Plan:
-    made = tuple(
-        Wrap(
-            name=f"demo-wrap{number}",
-            cpus=2,
-            memory_mib=64,
-            mechanism=mechanism,
-            processes=tuple(map(tuple, processes)),
-        )
-        for number, processes in enumerate(wraps, start=1)
-    )
-    return Plan(
-        format=2, workflow="demo", planner="pgp", trigger=trigger, wraps=made, cpus=2 * len(made)
-    )
 
 
 @pytest.mark.parametrize("after", [0.0, 0.1, 0.2, 0.6, 1.0])

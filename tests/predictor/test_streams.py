@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from by_hand import plan
 
 from predictor.explain import explain
 from predictor.plan_timeline import plan_timeline
 from predictor.predict import Predictor
 from workflow.model import NOTHING, Stream, Task, Workflow
-from workflow.plan import Plan, Wrap
 from workflow.platform import Platform
 from workflow.profile import Profile
 
@@ -49,22 +49,6 @@ def known(
         "b": made.functions["b"].model_copy(update=b),
     }
     return made.model_copy(update={"functions": made.functions | changed})
-
-
-def plan(wraps: list[list[str]], trigger: str = "data", mechanism: str = "pool") -> Plan:
-    made = tuple(
-        Wrap(
-            name=f"demo-wrap{number}",
-            cpus=2,
-            memory_mib=64,
-            mechanism=mechanism,
-            processes=tuple(map(tuple, processes)),
-        )
-        for number, processes in enumerate(wraps, start=1)
-    )
-    return Plan(
-        format=2, workflow="demo", planner="pgp", trigger=trigger, wraps=made, cpus=2 * len(made)
-    )
 
 
 @pytest.fixture

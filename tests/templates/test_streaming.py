@@ -295,6 +295,26 @@ def test_a_handler_that_yields_writes_what_it_yields(serve: Any) -> None:
     assert found[2][1] - found[0][1] > 0.08
 
 
+def test_a_stream_that_there_is_not_is_named_with_those_that_there_are(serve: Any) -> None:
+    reader = """
+        from chiron_io import open_input
+
+        def handle(req):
+            return open_input("writter").read()
+    """
+    answer = serve(LARGE_WRITER, reader, LAYOUTS["threads"]).request(body="1")
+    assert "no stream is called writter: writer" in answer.json["message"]
+    words = {"reader": ["cat", "{in:writter}"]}
+    answer = serve(
+        *(LARGE_WRITER, {"data.txt": ""}, LAYOUTS["threads"]),
+        styles={"reader": "command"},
+        commands=words,
+        name="test-wrap2",
+    ).request(body="1")
+    assert answer.json["code"] == "no-stream"
+    assert "no stream is called writter: writer" in answer.json["message"]
+
+
 @pytest.mark.parametrize("style", ["flask", "http"])
 def test_what_it_yields_is_its_answer_where_nothing_reads_it(
     style: str, start: Any, wrap_image: Any

@@ -197,7 +197,8 @@ class _Files:
         if kind == "out":
             return _path(self.target(name))
         if self._io is None or name not in self._io.inputs:
-            raise TaskError("no-stream", f"no stream is called {name}")
+            what = f"no stream is called {name}" if self._io is None else self._io.unknown(name)
+            raise TaskError("no-stream", what)
         return _path(self.source(self._io.given(name)))
 
     def has_answered(self, task_io: TaskIO | None) -> bool:

@@ -52,8 +52,7 @@ def run(
     result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)
     task_io = None
     watched = ident.watch.traced
-    is_watched_command = watched and function.style == "command"
-    if wrap.has_io(task) or function.namespace.uses_io or is_watched_command:
+    if wrap.has_io(task) or function.namespace.uses_io or function.style == "command":
         task_io = TaskIO(wrap, result, emitted, access, watched)
     try:
         with attached_to(task_io) if task_io else nullcontext():

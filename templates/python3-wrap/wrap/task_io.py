@@ -102,11 +102,15 @@ class TaskIO:
         if name is None and len(self.inputs) == 1:
             (name,) = self.inputs
         if name is None or name not in self.inputs:
-            known = ", ".join(self.inputs) or 'there are none (an edge has to end in "stream")'
-            raise ValueError(f"no stream is called {name}: {known}")
+            raise ValueError(self.unknown(name))
         if name in self._readers or name in self._wholes:
             raise ValueError(f"the stream {name} was opened before")
         return io.BufferedReader(self.given(name), BUFFER)
+
+    def unknown(self, name: str | None) -> str:
+        """What to say of a stream that there is not."""
+        known = ", ".join(self.inputs) or 'there are none (an edge has to end in "stream")'
+        return f"no stream is called {name}: {known}"
 
     def given(self, name: str) -> Reader | Whole:
         """The stream of that name."""
