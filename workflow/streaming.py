@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 
 from workflow.model import Stream, Task, Workflow, giver_of, names_in
 from workflow.plan import Plan
+
+#: Workflows whose live streams are remembered: a search asks for those of one again and again.
+_REMEMBERED = 16
 
 
 def live_in(plan: Plan, workflow: Workflow) -> dict[str, tuple[str, ...]]:
@@ -18,6 +22,7 @@ def live_in(plan: Plan, workflow: Workflow) -> dict[str, tuple[str, ...]]:
     return {}
 
 
+@lru_cache(_REMEMBERED)
 def live_streams(workflow: Workflow) -> dict[str, tuple[str, ...]]:
     """Output -> the tasks that read it while it is written.
 
@@ -49,10 +54,10 @@ def live_streams(workflow: Workflow) -> dict[str, tuple[str, ...]]:
             continue
         waiting = {name: {giver_of(each) for each in names_in(task.source)}}
         members = set[str]().union({name}, *(together[giver_of(each)] for each in outputs))
-        joined = together | dict.fromkeys(members, members)
-        if _all_begin(joined, awaits | waiting):
-            awaits |= waiting
-            together = joined
+        joined, awaited = together | dict.fromkeys(members, members), awaits | waiting
+        # What waits for nothing is in no circle.
+        if not any(awaited[each] for each in members) or _all_begin(joined, awaited):
+            awaits, together = awaited, joined
             for each in outputs:
                 found.setdefault(each, []).append(name)
     return {output: tuple(readers) for output, readers in found.items()}
