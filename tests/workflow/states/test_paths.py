@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
+import weakref
 
 import pytest
 from hypothesis import given
@@ -299,6 +301,23 @@ def test_what_a_result_cannot_be_put_into_is_an_error(path, data):
         put(path, data, 6)
     assert caught.value.name == "States.ResultPathMatchFailure"
     assert path in caught.value.cause
+
+
+class Parts(list):
+    """A list that can be watched until it is gone."""
+
+
+@pytest.mark.parametrize("path", ["$.parts[*]", "$.parts[0:1]", "$..parts", "$.parts[?(@ > 1)]"])
+def test_what_was_selected_from_goes_without_a_collection(path):
+    data = {"parts": Parts([1, 2])}
+    watched = weakref.ref(data["parts"])
+    gc.disable()
+    try:
+        assert evaluate(path, data, {})
+        del data
+        assert watched() is None
+    finally:
+        gc.enable()
 
 
 NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"])), max_size=4)

@@ -132,13 +132,34 @@ class _Rest(NamedTuple):
                 raise KeyError(self.names)
             return self._picked(value)
         # The library would parse a string, and a number has no parts.
-        found = self.path.findall(root) if isinstance(root, dict | list) else []
+        found = _found(self.path, root) if isinstance(root, dict | list) else []
         if not self.names:
             return found
         return [self._picked(each) for each in found if isinstance(each, dict)]
 
     def _picked(self, value: dict[str, Any]) -> dict[str, Any]:
         return {name: value[name] for name in self.names if name in value}
+
+
+class _Match(JSONPathMatch):
+    """Does not know its children, which know it: data in such a circle stays until a collection."""
+
+    __slots__ = ()
+
+    def add_child(self, *children: JSONPathMatch) -> None:
+        pass
+
+
+def _found(path: JSONPath, root: Any) -> list[Any]:
+    """What `path` selects of `root`, as the library's ``findall`` has it."""
+    matches: Iterable[JSONPathMatch] = [_match(root, root)]
+    for segment in path.segments:
+        matches = segment.resolve(matches)
+    return [match.obj for match in matches]
+
+
+def _match(value: Any, root: Any) -> _Match:
+    return _Match(filter_context={}, obj=value, parent=None, path="", parts=(), root=root)
 
 
 class _Lexer(Lexer):
@@ -161,10 +182,7 @@ class _Filter(Filter):
 
     def resolve(self, node: JSONPathMatch) -> Iterable[JSONPathMatch]:
         if isinstance(node.obj, dict):
-            context, root = node.filter_context(), node.root
-            node = JSONPathMatch(
-                filter_context=context, obj=[node.obj], parent=None, path="", parts=(), root=root
-            )
+            node = _match([node.obj], node.root)
         return super().resolve(node)
 
 
