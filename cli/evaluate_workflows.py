@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
@@ -19,11 +21,20 @@ from evaluation.bench.settings import open_run
 from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
 from evaluation.report.tables import number, percentages, with_interval
 from evaluation.runtime.servers import redis
+from evaluation.scientific.alone import Part
+from evaluation.scientific.changed import changed, changed_name
 from evaluation.scientific.facts import NAMES, facts_of
 from evaluation.scientific.folder import Scaling, write_folder
-from evaluation.scientific.report import TogetherRow, VariantRow, WorkflowsReport
-from evaluation.scientific.run import FULL_AMOUNT, QUICK_AMOUNT, Part, measure_all
-from evaluation.scientific.variants import OURS
+from evaluation.scientific.published import published
+from evaluation.scientific.report import (
+    LoadRow,
+    TogetherRow,
+    VariantRow,
+    WorkflowRow,
+    WorkflowsReport,
+)
+from evaluation.scientific.run import FULL_AMOUNT, QUICK_AMOUNT, measure_all
+from evaluation.scientific.variants import BY_STAGE, DATAFLOWER, FAASFLOW, OURS, VARIANTS
 from workflow.documents import dump, write_atomically
 from workflow.folder import WorkflowFolder
 
@@ -35,13 +46,14 @@ _DEFAULT = Scaling()
 _COLUMNS = [
     "variant", "wraps, processes", "latency ms (quartiles)", "p99", "predicted", "overhead ms",
     "cut", "beyond cores ms", "cut", "MB between wraps", "through the gateway",
-    "through the store", "CPU ms", "MiB",
+    "through the store", "CPU ms", "MiB", "GB s", "MB held",
 ]  # fmt: skip
 _NOTES = (
     "overhead: median latency less the critical path of solo latencies",
     "beyond cores: less what the tasks would take on these cores if nothing else cost: unhindered",
     "cut: what part of one-to-one's there is not; intervals are 95 %, of the same rounds",
-    "MB, CPU ms and MiB are of one request",
+    "MB, CPU ms and MiB are of one request; GB s: MiB in GB, times the median latency",
+    "MB held: objects in wraps and store, on average while requests run one after another",
 )
 _share = click.FloatRange(min=0, max=1, min_open=True)
 
@@ -54,7 +66,35 @@ _share = click.FloatRange(min=0, max=1, min_open=True)
     "chosen",
     type=click.Choice(get_args(Part)),
     multiple=True,
-    help="Measure this part only: each workflow alone; or four more beside, each against all.",
+    help="Measure this part only: each workflow alone, request by request, or with as many "
+    "requests as it answers; or four more beside, each against all.",
+)
+@click.option(
+    "--variant",
+    "labels",
+    type=click.Choice([*VARIANTS]),
+    multiple=True,
+    help="Measure this one only; may be repeated.",
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(min=1),
+    default=_DEFAULT.nodes,
+    show_default=True,
+    help="Make nodes so small that FaaSFlow's groups need so many.",
+)
+@click.option(
+    "--request",
+    "requests",
+    metavar="FIELD=VALUE[,FIELD=VALUE]...",
+    multiple=True,
+    help="A folder's workflow with other fields of payload.json; may be repeated, for a workflow "
+    "each.",
+)
+@click.option(
+    "--emits",
+    is_flag=True,
+    help="A folder's workflow of DataFlower's form as a graph whose first task emits its parts.",
 )
 @click.option("--time", type=_share, default=_DEFAULT.time, show_default=True, help="Of run times.")
 @click.option("--size", type=_share, default=_DEFAULT.size, show_default=True, help="Of sizes.")
@@ -73,6 +113,10 @@ def command(
     names: tuple[str, ...],
     quick: bool,
     chosen: tuple[Part, ...],
+    labels: tuple[str, ...],
+    nodes: int,
+    requests: tuple[str, ...],
+    emits: bool,
     time: float,
     size: float,
     computing: float,
@@ -91,13 +135,16 @@ def command(
     Example:
       chiron evaluate workflows --local --quick
     """
-    scaling = Scaling(time=time, size=size, computing=computing)
+    scaling = Scaling(time=time, size=size, computing=computing, nodes=nodes)
     run, parts = output / "workflows", chosen or get_args(Part)
     traced = [
-        write_folder(facts_of(name), scaling, run / name / "folder")
-        if name in NAMES
-        else WorkflowFolder.open(Path(name))
+        folder
         for name in names or NAMES
+        for folder in (
+            [write_folder(facts_of(name), scaling, run / name / "folder")]
+            if name in NAMES
+            else _as_asked(WorkflowFolder.open(Path(name)), requests, emits, run)
+        )
     ]
     beside = [WorkflowFolder.open(_BENCHMARKS / name) for name in _BESIDE * ("together" in parts)]
     require_profiles(run / each.workflow.name / PROFILE_FILE for each in (*traced, *beside))
@@ -107,7 +154,9 @@ def command(
         launcher = replace(connected, store=store)
         open_run(run, scaling, this_machine(), target_of(launcher.gateway), command_line())
         here, amount = place_of(launcher, run, progress), QUICK_AMOUNT if quick else FULL_AMOUNT
-        rows, together = measure_all(traced, beside, here, run, amount, parts)
+        rows, together = measure_all(
+            traced, beside, here, run, amount, parts, labels or tuple(VARIANTS), nodes
+        )
     report = WorkflowsReport(
         machine=this_machine(),
         command=command_line(),
@@ -117,6 +166,28 @@ def command(
     )
     emit(report, output / "workflows.json", as_json)
     _show(report)
+
+
+def _as_asked(
+    folder: WorkflowFolder, requests: Sequence[str], emits: bool, run: Path
+) -> list[WorkflowFolder]:
+    """The workflow of `folder` for each of `requests`; itself where nothing is asked for."""
+    if not requests and not emits:
+        return [folder]
+    made = []
+    for request in requests or [""]:
+        fields = dict(map(_field, filter(None, request.split(","))))
+        name = changed_name(folder, fields, emits)
+        made.append(changed(folder, fields, run / name / "folder", emits=emits))
+    return made
+
+
+def _field(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        raise click.UsageError(f"--request {text!a}: {value!a} is no JSON") from None
 
 
 def _show(report: WorkflowsReport) -> None:
@@ -135,6 +206,8 @@ def _show(report: WorkflowsReport) -> None:
             ["workflow", *others],
             [[v.workflow, *(with_interval(v.ratios.get(each)) for each in others)] for v in ours],
         )
+    _show_load(report.workflows)
+    _show_multiples(report.workflows)
     if report.together:
         table(
             "each workflow alone, and all at once: medians",
@@ -143,6 +216,37 @@ def _show(report: WorkflowsReport) -> None:
             keys=2,
             words=(0, 1),
         )
+
+
+def _show_load(rows: Sequence[WorkflowRow]) -> None:
+    cells = [_load_cells(v, v.load) for row in rows for v in row.variants if v.load]
+    columns = ["workflow", "variant", "clients", "per s, by round", f"of {FAASFLOW}'s"]
+    columns += ["p50 ms", "cores", "failed"]
+    if cells:
+        table("as many requests as are answered", columns, cells, keys=2, words=(0, 1))
+
+
+def _show_multiples(rows: Sequence[WorkflowRow]) -> None:
+    cells = [
+        [row.workflow, own.variant, other.variant, *_multiples(own, other)]
+        for row in rows
+        for own in row.variants
+        for other in row.variants
+        if own.variant in (DATAFLOWER, OURS) and other.variant in (FAASFLOW, BY_STAGE)
+    ]
+    if not cells:
+        return
+    known = published()
+    ranges = known.latency_p99, known.memory_time, known.throughput, known.held
+    cells.append(["four", "DataFlower", "FaaSFlow", *(f"{low} to {high}" for low, high in ranges)])
+    table(
+        "as a multiple of another one",
+        ["workflow", "variant", "of", "latency", "GB s", "per s", "MB held"],
+        cells,
+        [f"the last row is published, of 99th percentiles of latencies: {known.source}"],
+        keys=3,
+        words=(0, 1, 2),
+    )
 
 
 def _cells(row: VariantRow) -> list[str]:
@@ -162,6 +266,29 @@ def _cells(row: VariantRow) -> list[str]:
         number(row.store_mb),
         number(row.cpu_ms),
         number(row.memory_mib),
+        number(row.memory_gb_s),
+        number(row.held_mb),
+    ]
+
+
+def _multiples(row: VariantRow, base: VariantRow) -> list[str]:
+    ours, theirs = row.load, base.load
+    pairs = (row.memory_gb_s, base.memory_gb_s), (row.held_mb, base.held_mb)
+    memory, objects = (f"{own / its:.2f}" if own and its else "-" for own, its in pairs)
+    per_s = ours.ratios.get(base.variant) if ours and theirs else None
+    return [with_interval(row.ratios.get(base.variant)), memory, with_interval(per_s), objects]
+
+
+def _load_cells(row: VariantRow, load: LoadRow) -> list[str]:
+    return [
+        row.workflow,
+        row.variant,
+        str(load.clients),
+        " ".join(f"{each:.2f}" for each in load.per_s),
+        with_interval(load.ratios.get(FAASFLOW)),
+        number(load.p50_ms),
+        number(load.cores),
+        str(load.failed),
     ]
 
 

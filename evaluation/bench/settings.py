@@ -61,6 +61,8 @@ class Scale:
     #: Looks at the memory: how often, and seconds each while requests run.
     memory_rounds: int
     memory_s: float
+    #: Seconds of looks at what objects take.
+    held_s: float
     #: Traced requests.
     traces: int
     #: Requests a second that a variant is taken to answer, for the forecast: a mean of the stored
@@ -82,6 +84,7 @@ QUICK = Scale(
     most_s=10.0,
     memory_rounds=2,
     memory_s=0.15,
+    held_s=1.0,
     traces=3,
 )
 FULL = Scale(
@@ -98,6 +101,7 @@ FULL = Scale(
     most_s=15.0,
     memory_rounds=5,
     memory_s=0.8,
+    held_s=2.0,
     traces=20,
 )
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import statistics
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 from deployment.measure import checked_invoke, in_turn
 from evaluation.bench.bench import Placed
 from evaluation.bench.rounds import Measurement, Round, Session
-from evaluation.bench.usage import Sandboxes
+from evaluation.bench.traffic import held_bytes, stored_bytes
+from generator.stores import StorePlace
 from workflow.documents import Document
 
+Looked = TypeVar("Looked")
 #: For the forecast: what a request takes (the mean of runs on two cores), and what a look at an
 #: idle variant and the last request take.
 _REQUEST_S, _AROUND_S = 0.09, 0.3
@@ -34,6 +40,15 @@ class MemorySample(Document):
     busy_mib: float | None = None
 
 
+class HeldSample(Document):
+    """What objects take in wraps and a Redis while requests run one after another, on average.
+
+    In MB; None where wraps do not tell.
+    """
+
+    mean_mb: float | None = None
+
+
 def _requests(session: Session, placed: Placed) -> RequestsSample:
     bench, meter = session.bench, placed.meter
     before = meter.cpu_s() if meter else 0.0
@@ -49,12 +64,27 @@ def _memory(session: Session, placed: Placed) -> MemorySample:
     if placed.meter is None:
         return MemorySample()
     idle = placed.meter.memory_mib()
-    busy = _while_busy(session, placed, placed.meter)
+    busy = _while_busy(session, placed, session.scale.memory_s, placed.meter.memory_mib)
     return MemorySample(idle_mib=round(idle, 3), busy_mib=round(max(idle, *busy), 3))
 
 
-def _while_busy(session: Session, placed: Placed, meter: Sandboxes) -> list[float]:
-    """Looks at the memory while another thread sends one request after another."""
+def _held(store: StorePlace, session: Session, placed: Placed) -> HeldSample:
+    url, names = session.bench.url, placed.deployment.names
+    empty = stored_bytes(store) or 0.0
+
+    def look() -> float | None:
+        in_wraps, in_store = held_bytes(url, names), stored_bytes(store) or 0.0
+        return None if in_wraps is None else in_wraps + max(0.0, in_store - empty)
+
+    looks = _while_busy(session, placed, session.scale.held_s, look)
+    seen = [each for each in looks if each is not None]
+    return HeldSample(mean_mb=round(statistics.fmean(seen) / 1e6, 4) if seen else None)
+
+
+def _while_busy(
+    session: Session, placed: Placed, seconds: float, look: Callable[[], Looked]
+) -> list[Looked]:
+    """What `look` finds for so many seconds, while a thread sends one request after another."""
     bench, enough = session.bench, threading.Event()
 
     def send() -> None:
@@ -66,10 +96,10 @@ def _while_busy(session: Session, placed: Placed, meter: Sandboxes) -> list[floa
     with ThreadPoolExecutor(1) as thread:
         sender = thread.submit(send)
         try:
-            found: list[float] = []
-            end = time.monotonic() + session.scale.memory_s
+            found: list[Looked] = []
+            end = time.monotonic() + seconds
             while not found or time.monotonic() < end:
-                found.append(meter.memory_mib())
+                found.append(look())
         finally:
             enough.set()
         sender.result()
@@ -91,3 +121,14 @@ MEMORY: Measurement[MemorySample] = Measurement(
     lambda scale, variants: scale.memory_rounds * variants * (scale.memory_s + _AROUND_S),
     _memory,
 )
+
+
+def held(store: StorePlace) -> Measurement[HeldSample]:
+    """What objects take meanwhile, those in `store` too."""
+    return Measurement(
+        "held",
+        Round[HeldSample],
+        lambda scale: scale.memory_rounds,
+        lambda scale, variants: scale.memory_rounds * variants * (scale.held_s + _AROUND_S),
+        partial(_held, store),
+    )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
 from deployment.measure import checked_invoke, checked_payloads
 from evaluation.bench.bench import Leftovers, Placed, deploy
@@ -12,7 +13,8 @@ from evaluation.bench.rounds import Measurement, Round, Session
 from evaluation.bench.settings import Scale
 from evaluation.bench.setup import PROFILE_FILE, Place, kept
 from evaluation.bench.traffic import gateway_bytes, store_bytes
-from evaluation.measurements.single import MEMORY
+from evaluation.measurements.load import CLOSED
+from evaluation.measurements.single import MEMORY, held
 from evaluation.scientific.variants import (
     BASELINE,
     between_bytes,
@@ -31,6 +33,7 @@ from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
 
+Part = Literal["alone", "load", "together"]
 PLANS_FILE = "plans.json"
 #: What a request takes, for the forecast.
 _REQUEST_S = 0.4
@@ -73,13 +76,19 @@ def profile_of(folder: WorkflowFolder, place: Place, out: Path, samples: int) ->
     )
 
 
-def prepare(folder: WorkflowFolder, place: Place, out: Path, functions: Profile) -> Plans:
+def prepare(
+    folder: WorkflowFolder, place: Place, out: Path, functions: Profile, nodes: int = 1
+) -> Plans:
     """The plans of the workflow in `folder`; what `out` already has of it is kept."""
-    return kept(out / PLANS_FILE, Plans, lambda: _plans(folder.workflow, functions, place.platform))
+    return kept(
+        out / PLANS_FILE,
+        Plans,
+        lambda: _plans(folder.workflow, functions, place.platform, nodes),
+    )
 
 
-def _plans(workflow: Workflow, functions: Profile, platform: Platform) -> Plans:
-    plans, run = plans_of(workflow, functions, platform), run_of(workflow, functions)
+def _plans(workflow: Workflow, functions: Profile, platform: Platform, nodes: int) -> Plans:
+    plans, run = plans_of(workflow, functions, platform, nodes), run_of(workflow, functions)
     between = {
         label: between_bytes(*run.placed(plan), run.profile) for label, plan in plans.items()
     }
@@ -101,10 +110,17 @@ def measure(
     plans: Mapping[str, Plan],
     functions: Profile,
     scale: Scale,
+    parts: Collection[Part],
 ) -> None:
-    """Bring the journals in `out` to their full length; raises what deploying does."""
-    measurements = turns(place.launcher.store), MEMORY
-    missing = [m for m in measurements if m.missing(out, 0, scale, len(plans))]
+    """Bring the journals in `out` to their full length; raises what deploying does.
+
+    Those of the load are among them where it is in `parts`.
+    """
+    store = place.launcher.store
+    chosen: list[Measurement[Any]] = [turns(store), MEMORY, held(store)]
+    if "load" in parts:
+        chosen.append(CLOSED)
+    missing = [m for m in chosen if m.missing(out, 0, scale, len(plans))]
     if not missing:
         return
     checked = checked_payloads(folder, functions, check=True)

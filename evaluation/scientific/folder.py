@@ -27,12 +27,14 @@ class Scaling(Document):
 
     ``computing`` is how much of its run time a task computes; in the rest it waits, as for files.
     The traces do not say. FaaSFlow's own functions only sleep; a cluster in which each task has a
-    core does not slow down computing either, which the few cores here do.
+    core does not slow down computing either, which the few cores here do. ``nodes`` is how many
+    there are to be: see `variants.plans_of`.
     """
 
     time: Share = 0.01
     size: Share = 0.01
     computing: Annotated[float, Field(ge=0, le=1)] = 0.2
+    nodes: Annotated[int, Field(ge=1)] = 1
 
 
 def write_folder(facts: Facts, scaling: Scaling, folder: Path) -> WorkflowFolder:

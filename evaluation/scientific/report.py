@@ -12,12 +12,30 @@ from deployment.measure import Measurement, percentile
 from evaluation.bench.machine import Machine
 from evaluation.bench.rounds import by_label
 from evaluation.intervals import Interval, Rounds, ratio
-from evaluation.measurements.single import MEMORY
+from evaluation.measurements.load import CLOSED, Closed
+from evaluation.measurements.single import MEMORY, held
 from evaluation.scientific.alone import Plans, Turn, turns
 from evaluation.scientific.folder import Scaling
 from evaluation.scientific.together import TogetherRound, journal_in
 from evaluation.scientific.variants import BASELINE
+from generator.stores import NO_STORE
 from workflow.documents import Document
+
+
+class LoadRow(Document):
+    """The closed loop of so many ``clients`` in which a variant answered most.
+
+    Each of ``per_s`` is of a round; ``ratios`` are what it answers as a multiple of what others do.
+    ``cores`` is how many of the machine's sandboxes, client and gateway had; None where unseen.
+    """
+
+    clients: int
+    per_s: tuple[float, ...]
+    p50_ms: float | None
+    answered: int
+    failed: int
+    cores: float | None
+    ratios: dict[str, Interval]
 
 
 class VariantRow(Document):
@@ -28,7 +46,9 @@ class VariantRow(Document):
     less what they would take here if nothing else cost. Each ``_cut`` is the share of the
     baseline's that the variant has not, of the same rounds. ``ratios`` has its median latency as a
     multiple of every other variant's. ``between_mb`` is what tasks give to other wraps, by any way;
-    it, ``gateway_mb`` and the rest are of one request.
+    it, ``gateway_mb`` and the rest are of one request. ``memory_gb_s`` is the memory of all
+    sandboxes while requests run, times the median latency; ``held_mb`` what objects take in wraps
+    and store meanwhile, on average.
     """
 
     workflow: str
@@ -48,6 +68,9 @@ class VariantRow(Document):
     store_mb: float | None
     cpu_ms: float | None
     memory_mib: float | None
+    memory_gb_s: float | None = None
+    held_mb: float | None = None
+    load: LoadRow | None = None
 
 
 class WorkflowRow(Document):
@@ -96,6 +119,11 @@ def workflow_row(name: str, plans: Plans, out: Path) -> WorkflowRow:
     found = by_label(rounds)
     memory = by_label(MEMORY.journal(out).rows())
     busy = {label: [m.busy_mib for m in each if m.busy_mib] for label, each in memory.items()}
+    looks = by_label(held(NO_STORE).journal(out).rows())
+    objects = {
+        label: [h.mean_mb for h in each if h.mean_mb is not None] for label, each in looks.items()
+    }
+    loads = by_label(CLOSED.journal(out).rows())
     predictions = filter(None, (plan.predicted for plan in plans.plans.values()))
     return WorkflowRow(
         workflow=name,
@@ -104,7 +132,12 @@ def workflow_row(name: str, plans: Plans, out: Path) -> WorkflowRow:
         computing_ms=plans.computing_ms,
         unhindered_ms=plans.unhindered_ms,
         variants=tuple(
-            _variant_row(name, label, plans, found, busy.get(label, ()))
+            _variant_row(name, label, plans, found, busy.get(label, ())).model_copy(
+                update={
+                    "held_mb": _mean(objects.get(label, ())),
+                    "load": _load_row(label, loads) if label in loads else None,
+                }
+            )
             for label in plans.plans
             if label in found
         ),
@@ -149,7 +182,36 @@ def _variant_row(
         store_mb=_typical_mb(turn.store_bytes for turn in own),
         cpu_ms=round(1000 * statistics.fmean(cpu), 1) if cpu else None,
         memory_mib=round(max(busy_mib), 1) if busy_mib else None,
+        memory_gb_s=round(max(busy_mib) * 2**20 / 1e9 * latency.p50_ms / 1000, 5)
+        if busy_mib
+        else None,
     )
+
+
+def _load_row(label: str, loads: Mapping[str, Sequence[Closed]]) -> LoadRow:
+    per_s = {
+        other: [[max(sample.per_s for sample in levels)] for levels in rounds]
+        for other, rounds in loads.items()
+    }
+    best = [max(levels, key=lambda sample: sample.per_s) for levels in loads[label]]
+    used = [sum(each.cpu_ms.values()) / 1000 * each.per_s for each in best if each.cpu_ms]
+    return LoadRow(
+        clients=best[0].clients,
+        per_s=tuple(each.per_s for each in best),
+        p50_ms=best[0].p50_ms,
+        answered=sum(each.answered for each in best),
+        failed=sum(sample.errors for levels in loads[label] for sample in levels),
+        cores=_mean(used),
+        ratios={
+            other: multiple
+            for other in loads
+            if other != label and (multiple := ratio(per_s[label], per_s[other]))
+        },
+    )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(statistics.fmean(values), 4) if values else None
 
 
 def _typical_mb(sizes: Iterable[float | None]) -> float | None:

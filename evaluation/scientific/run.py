@@ -6,17 +6,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from evaluation.bench.settings import FULL, QUICK, Scale
 from evaluation.bench.setup import Place, Progress
-from evaluation.scientific.alone import measure, prepare, profile_of
+from evaluation.scientific.alone import Part, measure, prepare, profile_of
 from evaluation.scientific.report import TogetherRow, WorkflowRow, together_rows, workflow_row
 from evaluation.scientific.together import Neighbour, measure_together
-from evaluation.scientific.variants import BASELINE, FAASFLOW, OURS
+from evaluation.scientific.variants import BASELINE, FAASFLOW, OURS, VARIANTS
 from workflow.folder import WorkflowFolder
-
-Part = Literal["alone", "together"]
 
 
 @dataclass(frozen=True)
@@ -44,9 +41,12 @@ def measure_all(
     out: Path,
     amount: Amount,
     parts: Collection[Part],
+    labels: Collection[str] = VARIANTS,
+    nodes: int = 1,
 ) -> tuple[tuple[WorkflowRow, ...], tuple[TogetherRow, ...]]:
     """Measure the `traced` workflows alone, and together with those `beside` them.
 
+    Alone, and with as many requests as they answer, those are measured that have these `labels`.
     What the folder `out` has of an earlier run is kept. Raises what profiling and deploying do.
     """
     rows, neighbours = list[WorkflowRow](), list[Neighbour]()
@@ -54,10 +54,11 @@ def measure_all(
         name = folder.workflow.name
         own, here = out / name, place._replace(progress=partial(_named, name, place.progress))
         functions = profile_of(folder, here, own, amount.samples)
-        plans = prepare(folder, here, own, functions)
+        plans = prepare(folder, here, own, functions, nodes)
         neighbours.append(Neighbour(folder, functions, plans.plans))
-        if folder in traced and "alone" in parts:
-            measure(folder, here, own, plans.plans, functions, amount.scale)
+        if folder in traced and not {"alone", "load"}.isdisjoint(parts):
+            chosen = {label: plan for label, plan in plans.plans.items() if label in labels}
+            measure(folder, here, own, chosen, functions, amount.scale, parts)
             rows.append(workflow_row(name, plans, own))
     if "together" in parts:
         variants = (BASELINE, FAASFLOW, OURS)

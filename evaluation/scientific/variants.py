@@ -21,6 +21,8 @@ _COSTS_NOTHING = Platform(
 )  # fmt: skip
 #: Wraps of a plan at most, but for one-to-one's: FaaSFlow was measured with 7 workers.
 WORKERS = 7
+#: By which nodes are made smaller: memory limits are multiples of it.
+_STEP_MIB = 16
 #: Any SLO: the fastest plan is wanted.
 _ANY_SLO_MS = 1e6
 
@@ -37,6 +39,10 @@ BASELINE = "one-to-one"
 OURS = "pgp"
 #: As published: objects stay in memory within a wrap, and go by a store to others.
 FAASFLOW = "faasflow"
+#: The same where what is emitted leaves with the rest, as where a task's end is what triggers.
+BY_STAGE = "faasflow by stage"
+#: DataFlower's: the same groups, and what is emitted leaves at once.
+DATAFLOWER = "faasflow, direct"
 _BY_WRAPS = {"orchestrator": "wrap", "trigger": "data"}
 #: By their labels.
 VARIANTS = {
@@ -44,25 +50,42 @@ VARIANTS = {
     "one-to-one, wraps": Variant("one-to-one", _BY_WRAPS),
     "one-to-one, store": Variant("one-to-one", {**_BY_WRAPS, "path": "store"}),
     FAASFLOW: Variant("faasflow", {"path": "store"}),
-    "faasflow, direct": Variant("faasflow"),
+    BY_STAGE: Variant("faasflow", {"path": "store", "trigger": "stage"}),
+    DATAFLOWER: Variant("faasflow"),
     OURS: Variant("pgp"),
     "pgp by stage": Variant("pgp", {"trigger": "stage"}),
 }
 
 
-def plans_of(workflow: Workflow, profile: Profile, platform: Platform) -> dict[str, Plan]:
-    """The plan of every variant, predicted."""
+def plans_of(
+    workflow: Workflow, profile: Profile, platform: Platform, nodes: int = 1
+) -> dict[str, Plan]:
+    """The plan of every variant, predicted.
+
+    Nodes are as small as it takes for FaaSFlow's groups to need so many of them: else what is small
+    would be one group, and nothing would have to get to another node.
+    """
     made: dict[str, Plan] = {}
+
+    def plan_of(planner: str, node_memory_mib: int | None) -> Plan:
+        choices = Choices(
+            planner=planner,
+            mechanism="auto",
+            strategy="latency",
+            max_functions=WORKERS,
+            node_memory_mib=node_memory_mib,
+        )
+        return schedule(workflow, profile, platform, _ANY_SLO_MS, choices)
+
+    made[FAASFLOW] = plan_of(FAASFLOW, None)
+    node_mib = None
+    while len(made[FAASFLOW].wraps) < min(nodes, len(workflow.tasks)):
+        node_mib = (node_mib or max(wrap.memory_mib for wrap in made[FAASFLOW].wraps)) - _STEP_MIB
+        made[FAASFLOW] = plan_of(FAASFLOW, node_mib)
     plans = {}
     for label, variant in VARIANTS.items():
         if variant.planner not in made:
-            choices = Choices(
-                planner=variant.planner,
-                mechanism="auto",
-                strategy="latency",
-                max_functions=WORKERS,
-            )
-            made[variant.planner] = schedule(workflow, profile, platform, _ANY_SLO_MS, choices)
+            made[variant.planner] = plan_of(variant.planner, node_mib)
         plan = made[variant.planner].model_copy(update=dict(variant.changes))
         predicted = predict(plan, workflow, profile, platform)
         plans[label] = plan.model_copy(update={"predicted": predicted})

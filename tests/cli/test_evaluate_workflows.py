@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from cli import evaluate_workflows
 from deployment.measure import Measurement
 from evaluation.bench.machine import this_machine
 from evaluation.intervals import Interval
 from evaluation.scientific.folder import Scaling
 from evaluation.scientific.report import (
+    LoadRow,
     TogetherRow,
     VariantRow,
     WorkflowRow,
@@ -23,6 +26,13 @@ def test_its_help_has_an_example(chiron):
 
 def test_a_workflow_that_was_not_traced_is_refused(chiron):
     assert chiron("evaluate", "workflows", "wordcount", "--local").status == 2
+
+
+def test_a_field_of_a_request_has_to_be_json(chiron):
+    folder = str(Path(__file__).parents[2] / "benchmarks" / "wordcount")
+    result = chiron("evaluate", "workflows", folder, "--local", "--request", "parts=x")
+    assert result.status == 2
+    assert "--request 'parts=x': 'x' is no JSON" in result.stderr
 
 
 def test_variants_are_shown_beside_the_baseline(capsys):
@@ -44,6 +54,15 @@ def test_variants_are_shown_beside_the_baseline(capsys):
         store_mb=None,
         cpu_ms=4.0,
         memory_mib=None,
+        load=LoadRow(
+            clients=4,
+            per_s=(10.0, 12.0),
+            p50_ms=333.0,
+            answered=120,
+            failed=0,
+            cores=1.5,
+            ratios={"faasflow": Interval(value=1.25, low=1.2, high=1.3)},
+        ),
     )
     together = TogetherRow(
         workflow="cycles", variant="pgp", alone_ms=20.0, together_ms=60.0, slower=3.0, failed=0
@@ -73,5 +92,9 @@ def test_variants_are_shown_beside_the_baseline(capsys):
     assert "taken on a busy machine" in shown
     for cell in ("1, 3", "22.0 (20.0-24.0)", "75.0% (70.0% to 80.0%)", "0.40 (0.30 to 0.50)"):
         assert cell in shown
+    assert any(line.split()[:5] == ["cycles", "pgp", "4", "10.00", "12.00"]
+               for line in shown.splitlines())  # fmt: skip
+    assert "1.25 (1.20 to 1.30)" in shown
+    assert "ASPLOS'23" not in shown  # there is nothing to hold against it
     assert any(line.split() == ["cycles", "pgp", "20.0", "60.0", "3.00", "0"]
                for line in shown.splitlines())  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -12,15 +13,27 @@ from evaluation.bench.setup import PROFILE_FILE, Place
 from evaluation.bench.traffic import gateway_bytes
 from evaluation.measurements.load import ClosedSample
 from evaluation.runtime import servers
+from evaluation.runtime.deployed import BENCHMARKS
 from evaluation.scientific.alone import PLANS_FILE, Plans, Turn, prepare, turns
+from evaluation.scientific.changed import changed
 from evaluation.scientific.facts import NAMES, Facts, TaskFacts, facts_of
 from evaluation.scientific.folder import Scaling, write_folder
 from evaluation.scientific.report import together_rows, workflow_row
 from evaluation.scientific.run import Amount, measure_all
 from evaluation.scientific.together import TogetherRound, journal_in
-from evaluation.scientific.variants import VARIANTS, computing_ms, critical_path_ms, unhindered_ms
+from evaluation.scientific.variants import (
+    DATAFLOWER,
+    FAASFLOW,
+    VARIANTS,
+    computing_ms,
+    critical_path_ms,
+    plans_of,
+    unhindered_ms,
+)
 from generator.generate import Sources
 from workflow.documents import dump, read_document, write_atomically
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
 
 #: Nothing but the data of the traces.
 INSTANT = Scaling(time=1e-6, size=0.01, computing=0)
@@ -37,7 +50,13 @@ DIAMOND = Facts(
 )
 #: What is left out where there is no store.
 WITH_STORE = ["one-to-one, store"]
-AMOUNT = Amount(replace(QUICK, requests=4, block=2, requests_s=60.0, memory_rounds=1), 5, 1, 0.2)
+AMOUNT = Amount(
+    replace(
+        QUICK, requests=4, block=2, requests_s=60.0, memory_rounds=1, held_s=0.2, closed_rounds=1,
+        closed_s=0.3, most_s=0.3,
+    ),
+    5, 1, 0.2,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -106,7 +125,7 @@ def test_variants_are_measured_alone_and_all_at_once(
     place = Place(launcher, platform, told.append)
 
     def go():
-        return measure_all([diamond], [], place, out, AMOUNT, ("alone", "together"))
+        return measure_all([diamond], [], place, out, AMOUNT, ("alone", "load", "together"))
 
     (row,), together = go()
     found = {each.variant: each for each in row.variants}
@@ -118,6 +137,10 @@ def test_variants_are_measured_alone_and_all_at_once(
     assert found["one-to-one"].gateway_mb == pytest.approx(through_all / 1e6, abs=1e-4)
     assert found["one-to-one"].between_mb == pytest.approx((2 * 5000 + 20_100) / 1e6, abs=1e-4)
     assert found["pgp"].gateway_mb == pytest.approx((request + 300) / 1e6, abs=1e-4)
+    for each in row.variants:
+        assert each.memory_gb_s > 0 and each.held_mb >= 0
+        assert each.load.failed == 0 and each.load.per_s[0] > 1 and each.load.cores > 0
+        assert each.variant == "pgp" or each.load.ratios["pgp"].value > 0
     assert {(each.workflow, each.failed) for each in together} == {("diamond", 0)}
     assert launcher.gateway.functions() == []
 
@@ -133,12 +156,51 @@ def test_objects_that_go_by_a_redis_are_counted_there(
     write_atomically(tmp_path / "diamond" / PROFILE_FILE, dump(profile_of(diamond.workflow)))
     with servers.redis() as store:
         place = Place(replace(launcher, store=store), platform, print)
-        (row,), _ = measure_all([diamond], [], place, tmp_path, AMOUNT, ("alone",))
+        chosen = "one-to-one, store", "pgp"
+        (row,), _ = measure_all([diamond], [], place, tmp_path, AMOUNT, ("alone",), chosen)
     moved = {each.variant: each.store_mb for each in row.variants}
+    assert tuple(moved) == chosen
     # Once there, and back for each of the two that need the first one's.
     given = [5000, 5000, 5000, 100, 100, 20_000, 20_000]
     assert moved["one-to-one, store"] == pytest.approx(sum(given) / 1e6, rel=0.2)
     assert moved["pgp"] < 0.005
+
+
+def test_faasflow_has_groups_for_as_many_nodes_as_asked(diamond, profile_of, platform):
+    profile = profile_of(diamond.workflow)
+
+    def wraps(nodes):
+        plans = plans_of(diamond.workflow, profile, platform, nodes)
+        return {label: len(plan.wraps) for label, plan in plans.items()}
+
+    assert wraps(1)[FAASFLOW] < 3
+    assert wraps(3)[FAASFLOW] >= 3
+    assert wraps(9)[FAASFLOW] == 4 == wraps(9)[DATAFLOWER]  # no more than there are tasks
+
+
+@pytest.mark.parametrize("name", ["wordcount", "svd"])
+def test_what_emits_its_parts_answers_as_dataflowers_form_does(name, tmp_path):
+    folder = WorkflowFolder.open(BENCHMARKS / name)
+    asked = {"megabytes": 0.1, "parts": 3}
+    plain, emitting = (
+        changed(folder, asked, tmp_path / str(emits), emits=emits) for emits in (False, True)
+    )
+    request = emitting.payloads()[0].content
+    assert json.loads(request) == asked == json.loads(plain.payloads()[0].content)
+    assert json.loads(_answer(plain, request)) == json.loads(_answer(emitting, request))
+    names = {each.workflow.name for each in (folder, plain, emitting)}
+    assert names == {name, f"{name}-megabytes-0-1-parts-3", f"{name}-megabytes-0-1-parts-3-emits"}
+    _, *each, _ = emitting.workflow.stages
+    assert [len(stage) for stage in each] == [3]
+    assert plain.workflow.machine is not None and emitting.workflow.machine is None
+
+
+def test_what_decides_or_does_more_than_cut_and_merge_emits_nothing(tmp_path):
+    for name in ("recognition", "video", "slapp"):
+        folder = WorkflowFolder.open(BENCHMARKS / name)
+        with pytest.raises(ChironError) as caught:
+            changed(folder, {"parts": 2}, tmp_path, emits=True)
+        assert caught.value.code == "not-emitting"
 
 
 def test_overhead_is_what_a_request_takes_beyond_its_critical_path(

@@ -1,9 +1,18 @@
 """Makes a text of the size that is asked for, and cuts it into parts between words."""
 
 import json
+from collections.abc import Iterator
 from itertools import accumulate
 from random import Random
 from typing import Any
+
+try:
+    from chiron_io import emit
+except ImportError:  # an ordinary function gives all of its output at the end
+
+    def emit(name: str, value: str) -> None:
+        """Do nothing: nobody takes it."""
+
 
 WORDS, PAGES, PAGE_WORDS = 5000, 256, 800
 LETTERS = "etaoinshrdlu"
@@ -29,18 +38,25 @@ def text_of(size: int) -> str:
     return " ".join(random.choices(BOOK, k=count))[:size]
 
 
-def cut(text: str, parts: int) -> list[str]:
+def cut(text: str, parts: int) -> Iterator[str]:
     """Return `text` in so many parts of about one size, cut at spaces."""
-    found, start = [], 0
+    start = 0
     for number in range(1, parts + 1):
         end = len(text) if number == parts else text.find(" ", len(text) * number // parts)
-        found.append(text[start:end])
+        yield text[start:end]
         start = end
-    return found
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Answer a text of so many `megabytes` (millions of characters) as `parts` many `files`."""
+    """Answer a text of so many `megabytes` (millions of characters) as `parts` many `files`.
+
+    Each is emitted as soon as it is cut: the first as `file-0`, with what the function that counts
+    its words takes.
+    """
     request = json.loads(event.body)
-    files = cut(text_of(round(request["megabytes"] * 1e6)), request["parts"])
-    return {"statusCode": 200, "body": json.dumps({"files": files})}
+    files = []
+    text = text_of(round(request["megabytes"] * 1e6))
+    for number, part in enumerate(cut(text, request["parts"])):
+        files.append(json.dumps(part))
+        emit(f"file-{number}", f'{{"file": {files[-1]}}}')
+    return {"statusCode": 200, "body": f'{{"files": [{", ".join(files)}]}}'}
