@@ -36,15 +36,13 @@ from generator.stores import NO_STORE, StorePlace
 from workflow.errors import ChironError
 from workflow.tracing import runs
 
-#: What a mapper has; there are as many reducers as mappers.
-_PART_MB = 8.0
+#: What a mapper has, or more where there would be too many; there are as many reducers as mappers.
+_PART_MB, _MOST_PARTS = 8.0, 32
 _OURS = "dynamic-group"
 #: Files that are no modules here, since they import what is beside them.
 _HANDLERS = Path(__file__).with_name("handlers")
 #: Of a wrap, and for each megabyte: what was mapped, what is joined of it, and both as texts.
 _MEMORY_MIB, _MIB_A_MB = 2048, 8
-#: At 4 ms an object, more are not there and back within the minute that a request may take.
-_MOST_OBJECTS = {"MinIO": 4096}
 #: Rounds are so many times fewer than of what takes a millisecond.
 _SLOWER = 25
 
@@ -121,7 +119,7 @@ def measure_mapreduce(
     Raises ``wrong-output`` where the answer is not what all mappers' parts lead to.
     """
     count = max(2, rounds // _SLOWER)
-    parts = math.ceil(megabytes / _PART_MB)
+    parts = min(math.ceil(megabytes / _PART_MB), _MOST_PARTS)
     body = json.dumps({"megabytes": megabytes, "parts": parts, "groups": parts}).encode()
     found = list[Figure]()
     for job in _JOBS:
@@ -129,7 +127,7 @@ def measure_mapreduce(
         expected = _expected(job, body)
         with ExitStack() as stack:
             probes = dict[str, Callable[[], Round]]()
-            for system in (_OURS, *_stores(parts * parts)):
+            for system in (_OURS, *(name for name in SERVERS if missing(name) is None)):
                 here = system == _OURS
                 place = NO_STORE if here else stack.enter_context(SERVERS[system].start())
                 deployed = stack.enter_context(_deployed(launcher, job, system, place, megabytes))
@@ -142,13 +140,6 @@ def measure_mapreduce(
                     taken[system].append(probe())
         found += [q.figure(taken[q.system]) for q in _quantities(job.name, list(taken))]
     return tuple(found)
-
-
-def _stores(objects: int) -> Iterator[str]:
-    """The stores that are here and take so many objects in time."""
-    for name in SERVERS:
-        if missing(name) is None and objects <= _MOST_OBJECTS.get(name, objects):
-            yield name
 
 
 def _deployed(
