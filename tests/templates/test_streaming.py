@@ -270,29 +270,30 @@ def test_what_was_lost_with_a_process_runs_again(
     assert died.exists()
 
 
-def test_a_handler_that_yields_writes_what_it_yields(serve: Any) -> None:
+def test_a_handler_that_yields_writes_what_it_yields(serve: Any, tmp_path: Path) -> None:
+    """The writer goes on when the reader has had the first piece."""
     writer = """
-        import time
+        import os, time
 
         def handle(event, context):
-            for number in range(3):
-                yield f"{number} "
-                time.sleep(0.05)
+            path = event.body.decode()
+            yield path
+            while not os.path.exists(path):
+                time.sleep(0.005)
+            yield " is there"
     """
     reader = """
-        import time
         from chiron_io import open_input
 
         def handle(req):
-            stream, begun, found = open_input(), time.monotonic(), []
-            while data := stream.read1():
-                found.append([data.decode(), time.monotonic() - begun])
-            return found
+            stream = open_input()
+            path = stream.read1()
+            open(path, "w").close()
+            return path + stream.read()
     """
     server = serve(writer, reader, LAYOUTS["further"], styles={"writer": "http"})
-    found = server.request().json
-    assert [each for each, _ in found] == ["0 ", "1 ", "2 "]
-    assert found[2][1] - found[0][1] > 0.08
+    answer = server.request(body=str(tmp_path / "had"))
+    assert answer.body == f"{tmp_path}/had is there".encode()
 
 
 def test_a_stream_that_there_is_not_is_named_with_those_that_there_are(serve: Any) -> None:
