@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 from deployment.launcher import Launcher
+from openfaas.client import Gateway
+from openfaas.stack import read_stack
 from predictor.plan_timeline import plan_timeline
 from predictor.predict import Predictor, predict
 from profiler import calibrate as calibration
@@ -22,6 +25,7 @@ from profiler.constants import SHORT_RELEASE_MS, Interpreter, Seen, platform, sp
 from profiler.known_work import HASH, NOTHING, PAUSE, WORK, Work
 from profiler.noop_handler import BLOCK
 from profiler.noop_shapes import FUNCTIONS, Shape, chains, crowd, shape, shapes, write_folder
+from workflow.errors import ChironError
 from workflow.platform import Platform
 from workflow.profile import FunctionProfile, Period, PeriodKind, Profile
 
@@ -70,6 +74,21 @@ def test_constants_of_a_known_platform_are_found_again(platform_of: Platform) ->
     left_out = {"spread", "warnings", "assumed", "paths"}
     known, measured = (each.model_dump(exclude=left_out) for each in (platform_of, found))
     assert measured == pytest.approx(known, abs=0.02)
+
+
+def test_no_more_is_deployed_than_the_community_edition_allows(tmp_path: Path) -> None:
+    folder, deployed = write_folder(tmp_path), list[str]()
+
+    def build(stack_file: Path) -> None:
+        deployed.extend(read_stack(stack_file, {}).functions)
+        raise ChironError("built", "no more of it is wanted")
+
+    launcher = Launcher(Gateway("http://127.0.0.1:1"), build, gateway_url="http://gateway:8080")
+    for each in (*shapes(), crowd(), chains()):
+        with suppress(ChironError), launcher.launch(each.workflow, folder, each.plan):
+            pass
+    assert len(deployed) == len({*deployed}) <= 15
+    assert all("-wrap" in name for name in deployed)
 
 
 def test_a_platform_names_the_constants_that_were_not_measured(platform_of: Platform) -> None:
