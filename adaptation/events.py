@@ -10,7 +10,8 @@ from typing import Any, Literal
 # fmt: off
 Kind = Literal[
     "watching", "window", "gone", "repaired", "adapting", "step", "planned", "unchanged", "checked",
-    "outage", "switched", "draining", "removed", "rolled-back", "scaled", "failed",
+    "outage", "switched", "draining", "removed", "rolled-back", "scaled", "kept",
+    "failed",
 ]
 # fmt: on
 

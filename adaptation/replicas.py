@@ -86,6 +86,8 @@ class Scaler:
     _loads: dict[str, Load] = field(init=False, default_factory=dict)
     #: How many replicas were asked for last, and how many there were then.
     _asked: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
+    #: How many replicas a gateway kept that was asked for more (True) or fewer.
+    _kept: dict[str, tuple[int, bool]] = field(init=False, default_factory=dict)
 
     def wait(self, seconds: float) -> None:
         """Let so much time pass, and scale meanwhile."""
@@ -151,18 +153,29 @@ class Scaler:
         name, current = status.name, status.replicas
         record = self._records[name] = self._records.get(name, Record()).seen(load)
         wanted = record.wanted(current, Bounds.of(status.labels))
-        if wanted == current:
-            self._asked.pop(name, None)
+        self._learn(name, current)
+        if wanted == current or (current, wanted > current) == self._kept.get(name):
             return
-        if (wanted, current) == self._asked.get(name):
-            return  # the gateway does not allow it
-        self._asked[name] = wanted, current
         self.gateway.scale(name, wanted)
+        self._asked[name] = wanted, current
         held = f", tasks held back {load.pressure:.0%} of the time" if load.is_pressed else ""
         message = (
-            f"{name}: {current} -> {wanted} replicas, as each has {load.requests:.1f} requests, "
-            f"of which it works on {load.at_once:g} at once{held}"
+            f"{name}: {wanted} replicas instead of {current}, as each has {load.requests:.1f} "
+            f"requests, of which it works on {load.at_once:g} at once{held}"
         )
         figures = {"function": name, "replicas": wanted, "of": current}
         figures |= {"requests": round(load.requests, 2), "pressure": round(load.pressure, 3)}
         self.tell(Event("scaled", message, figures))
+
+    def _learn(self, name: str, current: int) -> None:
+        """Whether the gateway did what it was asked for last, which its answer does not say."""
+        wanted, before = self._asked.pop(name, (current, None))
+        if wanted != current == before:
+            self._kept[name] = current, wanted > current
+            message = (
+                f"{name}: the gateway was asked for {wanted} replicas and keeps {current}: it is "
+                f"not asked for {'more' if wanted > current else 'fewer'} again"
+            )
+            self.tell(Event("kept", message, {"function": name, "replicas": current}))
+        elif self._kept.get(name, (current, True))[0] != current:
+            del self._kept[name]

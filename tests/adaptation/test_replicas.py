@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from adaptation.events import Event, Tell
 from adaptation.replicas import Scaler
 from adaptation.scaling import CALM
 from adaptation.version import serving
@@ -54,18 +55,34 @@ class Wrap:
         )
 
 
-def scaler(wrap: Wrap, **others: Any) -> Scaler:
+def scaler(wrap: Wrap, tell: Tell = lambda _: None, **others: Any) -> Scaler:
     function = FunctionStatus(name=NAME)
-    return Scaler(cast(Gateway, wrap), lambda: [function], lambda _: None, **others)
+    return Scaler(cast(Gateway, wrap), lambda: [function], tell, **others)
 
 
-def test_a_gateway_that_does_not_allow_it_is_asked_once() -> None:
+@pytest.mark.parametrize("allows", [1, 5])
+def test_a_gateway_that_does_not_allow_it_is_asked_once_and_that_is_told(allows: int) -> None:
+    wrap = Wrap(allows=allows)
+    wrap.replicas = allows
+    events: list[Event] = []
+    looking = scaler(wrap, events.append)
+    for requests in (40.0, 60.0, 40.0, *[0.5] * (CALM - 5), 80.0):
+        wrap.requests = requests
+        looking.look()
+    assert len(wrap.asked) == 1
+    assert [event.kind for event in events] == ["scaled", "kept"]
+    assert events[-1].figures["replicas"] == allows
+
+
+def test_a_gateway_that_has_come_to_allow_it_is_asked_again() -> None:
     wrap = Wrap(allows=1)
     wrap.requests = 40.0
     looking = scaler(wrap)
-    for _ in range(5):
+    for _ in range(3):
         looking.look()
-    assert wrap.asked == [2]
+    wrap.allows, wrap.replicas = 20, 2
+    looking.look()
+    assert wrap.asked == [2, 4]
 
 
 def test_what_was_deployed_again_is_scaled_again() -> None:
