@@ -110,7 +110,7 @@ def declare(
     sources = {name: numbered(_task_of(name, workflow).source, numbers) for name in numbers}
     emits = {
         numbers[name]: (numbers[task], output_name(name))
-        for task in wrap.tasks
+        for task in (wrap.tasks if by_client else workflow.by_name)
         for name in workflow.emitted.get(task, ())
     }
     if workflow.buckets is not None:

@@ -71,7 +71,8 @@ class _Child:
         self._users = cache(self._users_in)
         self._ended: set[int] = set()
         self._data = Data({})
-        self._left = 0
+        #: The tasks that it has not answered, and how many it has not been called for.
+        self._left = self._rest = 0
         self._number: int | None = None
         self._ready: float | None = ready
 
@@ -83,8 +84,11 @@ class _Child:
         if request.ident.number != self._number:
             if self._number is not None:
                 self._ready = time.monotonic()
-            self._number, self._left = request.ident.number, len(request.tasks) + request.rest
+            self._number, self._left = request.ident.number, 0
             self._data, self._ended = Data({}), set()
+        with self._sending:
+            self._left += len(request.tasks)
+            self._rest = request.rest
         self._run(request)
         return True
 
@@ -176,7 +180,7 @@ class _Child:
                 if group.data.large:
                     self._release(group, result.task)
             self._left -= 1
-            if not self._left:
+            if not self._left and not self._rest:
                 self._data = Data({})
             # When the result has been sent, the next execution may be here.
             with contextlib.suppress(ConnectionError):  # nobody awaits it any more: we are killed

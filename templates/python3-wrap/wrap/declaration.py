@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from wrap.engine import Graph, Key, Part, Place, Source, Streamed, keys
+from wrap.recovery import Component, connected
 
 COMMAND = "command"
 STYLES = ("flask", "http", COMMAND)
@@ -91,8 +92,8 @@ class Wrap:
     commands
         Function -> program and arguments, for those of the style ``command``.
     emits
-        What its tasks emit before their ends: a number like a task's, which begins with the task
-        that emits it -> that one, and the output's name there.
+        What tasks, also of other wraps, emit before their ends: a number like a task's, which
+        begins with the task that emits it -> that one, and the output's name there.
     streams
         Task, also of other wraps -> the outputs that it reads as streams, by the names that it
         opens them by, and no part of its input. What comes with the request has numbers below 0.
@@ -203,7 +204,13 @@ class Wrap:
         """The same, where streams are read while they are written."""
         if not self.live:
             return self.graph
-        return Graph(self.live_buckets, self._sources(self.live), live=True)
+        sources = self._sources(self.live)
+        return Graph(self.live_buckets, sources, components=self.components)
+
+    @cached_property
+    def components(self) -> dict[int, Component]:
+        """Task -> those that live streams connect it with, also in other wraps, and itself."""
+        return connected(self.live, self.giver_of, self.emits)
 
     def _sources(self, live: Mapping[int, Collection[int]]) -> Mapping[int, Source | Streamed]:
         found: dict[int, Source | Streamed] = dict(self.inputs)

@@ -85,12 +85,18 @@ class Outlet:
         A socket, whose other end the reader has.
     reader
         Its function, by which errors name it.
+
+    Attributes
+    ----------
+    broken
+        What was raised, where the reader is gone.
     """
 
     def __init__(self, channel: socket.socket, reader: str) -> None:
         channel.setblocking(False)
         self._channel = channel
         self._reader = reader
+        self.broken: TaskError | None = None
         self._left: list[bytes | memoryview] = []
         self._spilled: IO[bytes] | None = None
         self._place = 0
@@ -139,7 +145,8 @@ class Outlet:
             except BlockingIOError:
                 return
             except OSError:
-                raise lost(f"{self._reader} stopped before it had read its stream") from None
+                self.broken = lost(f"{self._reader} stopped before it had read its stream")
+                raise self.broken from None
             self._took = time.monotonic()
             left = self._left
             while left and sent >= len(left[0]):
@@ -207,6 +214,11 @@ class Outlets:
         with self._lock:
             while waiting := [outlet for outlet in self._all if outlet.sending]:
                 self._wait(waiting)
+
+    @property
+    def broken(self) -> TaskError | None:
+        """What was raised, where a reader is gone."""
+        return next((each.broken for each in self._all if each.broken is not None), None)
 
     def close(self, error: TaskError | None = None) -> None:
         """Be done with all; those that have not got all learn of `error`."""
@@ -424,6 +436,11 @@ class Reader(io.RawIOBase):
         A socket, whose other end the writer has.
     writer
         Its function, by which errors name it.
+
+    Attributes
+    ----------
+    broken
+        What was raised, where the writer is gone, or what it reads.
     """
 
     def __init__(self, channel: socket.socket, writer: str) -> None:
@@ -431,6 +448,7 @@ class Reader(io.RawIOBase):
         channel.setblocking(False)
         self._channel = channel
         self._writer = writer
+        self.broken: TaskError | None = None
         self._left = 0
         self._ended = False
         #: What has been received and not been read.
@@ -448,9 +466,10 @@ class Reader(io.RawIOBase):
             self._ended = self._left == _END
             if self._left == _FAILED:
                 self._left, self._ended = 0, True
-                raise TaskError.from_dict(
-                    json.loads(bytes(self._exactly(self._number()))), status=500
-                )
+                said = json.loads(bytes(self._exactly(self._number())))
+                error = TaskError.from_dict(said, status=500)
+                self.broken = error if error.code == LOST else None
+                raise error
         if self._ended:
             return 0
         room = memoryview(buffer).cast("B")[: self._left]
@@ -500,5 +519,6 @@ class Reader(io.RawIOBase):
             except OSError:
                 count = 0
             if not count:
-                raise lost(f"{self._writer} stopped before the end of its stream")
+                self.broken = lost(f"{self._writer} stopped before the end of its stream")
+                raise self.broken
             return count

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from wrap.errors import TaskError
+from wrap.recovery import Component
 from wrap.triggers import Bucket, Group, groups
 
 if TYPE_CHECKING:
@@ -51,12 +52,15 @@ class Call(NamedTuple):
         The objects from elsewhere that these need.
     gives
         The tasks whose objects are needed elsewhere.
+    repeated
+        Whether the place has been called for them before.
     """
 
     place: Place
     tasks: tuple[int, ...]
     needs: tuple[Key, ...]
     gives: frozenset[int]
+    repeated: bool = False
 
 
 class Step(NamedTuple):
@@ -84,8 +88,8 @@ class Graph:
         For every task that a bucket starts, where its input comes from.
     instances
         How many tasks the workflow has, where there are numbers of instances in place of tasks.
-    live
-        Whether some tasks read what others write at the same time.
+    components
+        Task -> those that it is connected with by streams that are read while they are written.
     """
 
     def __init__(
@@ -93,10 +97,10 @@ class Graph:
         buckets: Iterable[tuple[Iterable[int], Iterable[int]]],
         sources: Mapping[int, Source | Streamed],
         instances: int = 0,
-        live: bool = False,
+        components: Mapping[int, Component] = {},
     ) -> None:
         self.instances = instances
-        self.live = live
+        self.components = components
         self._buckets = [Bucket(tuple(awaits), tuple(starts)) for awaits, starts in buckets]
         self._bucket_of = {
             task: index for index, bucket in enumerate(self._buckets) for task in bucket.starts
@@ -126,7 +130,7 @@ class Graph:
             )
             for index in self._indices(place_of)
         ]
-        return Part(mine, self._buckets, self.sources, place_of, frozenset(gives), self.live)
+        return Part(mine, self._buckets, self.sources, place_of, frozenset(gives), self.components)
 
     def share(self, place_of: Mapping[int, Place], gives: Collection[int]) -> Part:
         """As `part`, but what these need from other tasks comes while they run.
@@ -141,7 +145,7 @@ class Graph:
             keyed = (key for task in starts for key in keys(self.sources[task]))
             needed = (key for key in keyed if key is not None)
             mine.append(Bucket(tuple(dict.fromkeys([*bucket.awaits, *needed])), starts))
-        return Part(mine, self._buckets, self.sources, place_of, frozenset(gives), self.live)
+        return Part(mine, self._buckets, self.sources, place_of, frozenset(gives), self.components)
 
     def needs(self, task: int) -> set[int]:
         """The tasks that have to end before a task begins."""
@@ -170,19 +174,24 @@ class Part:
         sources: Mapping[int, Source | Streamed],
         place_of: Mapping[int, Place],
         gives: frozenset[int],
-        live: bool = False,
+        components: Mapping[int, Component] = {},
     ) -> None:
         self.buckets = buckets
-        self.live = live
+        self.components = components
         self._order = order
         self.place_of = place_of
         self.gives = gives
         self.sources = sources
-        self._group_of = groups(buckets, place_of)
+        self._group_of = groups(buckets, place_of, components)
         self.awaiting: dict[int, list[int]] = {}
         for index, bucket in enumerate(buckets):
             for task in bucket.awaits:
                 self.awaiting.setdefault(task, []).append(index)
+
+    @property
+    def live(self) -> bool:
+        """Whether some tasks read what others write at the same time."""
+        return bool(self.components)
 
     @cached_property
     def calls(self) -> Mapping[int, list[Call]]:
@@ -242,7 +251,10 @@ class Part:
         return users_among(self.place_of, self.sources)
 
     def _call(self, place: Place, tasks: list[int]) -> Call:
-        """A process keeps what it gives for its own later calls; another wrap forgets it."""
+        """A process keeps what it gives for its own later calls; another wrap forgets it.
+
+        What tasks need that may be repeated, or give, is not to be lost with a process.
+        """
         inside = frozenset(tasks)
         needed = dict.fromkeys(key for task in tasks for key in keys(self.sources[task]))
         gives = frozenset(
@@ -250,7 +262,8 @@ class Part:
             for task in tasks
             if task in self.gives
             or any(
-                user not in inside and (isinstance(place, str) or self.place_of[user] != place)
+                (user not in inside and (isinstance(place, str) or self.place_of[user] != place))
+                or not self.components.keys().isdisjoint((task, user))
                 for user in self.users.get(task, ())
             )
         )
@@ -335,10 +348,24 @@ class Engine:
                     needed.append(key)
         tasks = tuple(task for task in part.place_of if task in found)
         needs = dict.fromkeys(key for task in tasks for key in keys(part.sources[task]))
-        calls = (call for calls in part.calls.values() for call in calls)
-        gives = frozenset().union(*(call.gives for call in calls if call.place == process))
         outside = tuple(key for key in needs if key not in found)
-        return Call(process, tasks, outside, gives & found)
+        return Call(process, tasks, outside, self._given_by(process) & found)
+
+    def repeat(self, tasks: Collection[int]) -> Step:
+        """What begins once more, all at once: tasks that live streams connect await no other."""
+        part = self.part
+        begins = [task for task in part.place_of if task in tasks]
+        calls = list[Call]()
+        for place in dict.fromkeys(part.place_of[task] for task in begins):
+            its = tuple(task for task in begins if part.place_of[task] == place)
+            needs = dict.fromkeys(key for task in its for key in keys(part.sources[task]))
+            gives = self._given_by(place).intersection(its)
+            calls.append(Call(place, its, tuple(needs), gives, repeated=True))
+        return Step(begins, calls)
+
+    def _given_by(self, place: Place) -> frozenset[int]:
+        calls = (call for calls in self.part.calls.values() for call in calls)
+        return frozenset().union(*(call.gives for call in calls if call.place == place))
 
     def _fire(self, bucket: int, step: Step) -> None:
         step.begins.extend(self.part.buckets[bucket].starts)

@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from wrap.declaration import Wrap
@@ -35,8 +35,12 @@ if TYPE_CHECKING:
     from wrap.messages import Result
 
 #: The kinds of messages: take part in an execution; objects have come to be; a wrap has another
-#: address than before.
-BEGIN, OBJECTS, MOVED = "begin", "objects", "moved"
+#: address than before; streams broke; tasks that they connect are in another attempt.
+BEGIN, OBJECTS, MOVED, BROKE, AGAIN = "begin", "objects", "moved", "broke", "again"
+#: How long to wait before a stream is opened again to a wrap that is not there, in seconds.
+_PAUSE_S = 0.05
+#: How often the home is told that streams broke.
+_TOLD = 3
 #: How long what comes for an execution is kept that has not begun here, in seconds.
 _EARLY_S = 30.0
 #: The same of one that has ended all its tasks here: after a loss elsewhere some may run again.
@@ -93,16 +97,22 @@ class Exchange:
             found[name] = address or ""
         return found
 
-    def connect(self, name: str, which: Which) -> socket.socket:
-        """A connection to another wrap that is a stream from now on. Raises TaskError."""
-        execution = self.get(which.execution)
-        if execution is None or execution.peers is None:
-            raise lost("the execution is over")
-        try:
-            address = execution.peers.routes[name]
-            return self.direct.lines.stream(address, Message(STREAM, which))
-        except (OSError, ValueError) as error:
-            raise lost(f"no stream to wrap {name}: {error}") from error
+    def connect(self, name: str, which: Which, is_wanted: Callable[[], bool]) -> socket.socket:
+        """A connection to another wrap that is a stream from now on. Raises TaskError.
+
+        A wrap that was lost may be elsewhere soon: it is waited for where there are attempts left.
+        """
+        while True:
+            execution = self.get(which.execution)
+            peers = execution and execution.peers
+            if peers is None or not is_wanted():
+                raise lost("the execution is over")
+            try:
+                return self.direct.lines.stream(peers.routes[name], Message(STREAM, which))
+            except (OSError, ValueError) as error:
+                if self.wrap.attempts == 1:
+                    raise lost(f"no stream to wrap {name}: {error}") from error
+            sleep(_PAUSE_S)
 
     def get(self, number: int) -> Execution | None:
         """The execution of that number, while it runs here."""
@@ -215,6 +225,18 @@ class Peers:
 
     def begin(self, execution: Execution) -> None:
         """The execution begins here."""
+
+    def broke(self, execution: Execution, task: int, attempt: int, error: TaskError) -> None:
+        """The streams of a task broke, or it was lost: the home decides what becomes of it."""
+        fields = [execution.ident.number, task, attempt, error.as_dict()]
+        self._tell(Message(BROKE, fields), _TOLD)
+
+    def _tell(self, message: Message, tries: int) -> None:
+        def said(answer: Received | None) -> None:
+            if answer is None and tries > 1:
+                self._tell(message, tries - 1)
+
+        self.exchange.direct.lines.ask(self.routes[self.home], message, said)
 
     def close(self) -> None:
         """The execution has ended here."""

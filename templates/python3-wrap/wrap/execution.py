@@ -33,7 +33,9 @@ from wrap.loop import Timer
 from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
 from wrap.process import Process, ProcessDiedError
+from wrap.recovery import Attempts
 from wrap.runtime import Runtime
+from wrap.switchboard import Opened
 from wrap.task_io import Access
 from wrap.threads import Run
 from wrap.transport import GRACE_S
@@ -151,6 +153,8 @@ class Execution:
         self._engine = engine
         self._part = engine.part
         self._switchboard = runtime.switchboard if engine.part.live else None
+        self._attempts = Attempts(engine.part.components)
+        self._opened = Opened(ident.number, self._attempt_of)
         self._lock = threading.RLock()
         self._results: list[Result] = []
         #: Tasks that have ended and need not run again, once there are large objects.
@@ -188,7 +192,7 @@ class Execution:
     def _start(self, turn: Run | None = None) -> None:
         self.event(self._wake_at, self._deadline)
         if self._switchboard is not None:
-            self._switchboard.begin(self.ident.number)
+            self._switchboard.begin(self._opened)
         if self._part.processes:
             self._runtime.mechanism.admit(self)
             self._lend_later()
@@ -276,6 +280,45 @@ class Execution:
             if self.over or self.peers is None:
                 return None
             return self.peers.moved(self, name, address)
+
+    def again(self, task: int, attempt: int) -> list[int] | None:
+        """As `next`; what is here, or None where it is over."""
+        self.event(self.next, task, attempt)
+        with self._lock:
+            return None if self.over else sorted(self.here)
+
+    def next(self, task: int, attempt: int) -> None:
+        """Have the tasks that live streams connect with one begin again; while an event is handled.
+
+        Those of an attempt before have to answer first: they do when their streams break off.
+        """
+        if self._switchboard is not None and self._attempts.next(task, attempt):
+            self._switchboard.next(self._opened, self._attempts.components[task], attempt)
+            self._begin_due()
+
+    def broke(self, task: int, attempt: int, error: TaskError) -> None:
+        """A task's streams broke in that attempt, or it was lost; while an event is handled."""
+        if self.peers is not None:
+            self.peers.broke(self, task, attempt, error)
+        elif attempt + 1 < self._runtime.wrap.attempts:
+            self.next(task, attempt + 1)
+        else:
+            self.fail_later(error)
+
+    def fail_later(self, error: TaskError) -> None:
+        """A stream broke off for good: what happened at its other end is about to be known."""
+        when = time.monotonic() + _CAUSE_S
+        self._runtime.loop.call_at(when, partial(self.event, _raise, error))
+
+    def _attempt_of(self, task: int) -> int | None:
+        with self._lock:
+            return self._attempts.attempt_of(task)
+
+    def _begin_due(self) -> None:
+        """Have tasks begin again that no task of an attempt before keeps from it."""
+        due = self._attempts.due()
+        if due and isinstance(self._engine, Engine):
+            self._start_here(self._do_here(self._noted(self._engine.repeat(due))))
 
     def admit(self) -> bool:
         """As `wrap.mechanisms.Guest` says."""
@@ -402,7 +445,10 @@ class Execution:
             except Exception as error:  # no thread, descriptor or memory could be had
                 self._outcome = TaskError("wrap-failed", f"{type(error).__name__}: {error}")
             if self._outcome is None:
-                if self._engine.left or (self.peers is not None and self.peers.waiting):
+                peers = self.peers
+                if self._engine.left or (
+                    peers is not None and (peers.waiting or self._attempts.pending)
+                ):
                     return
                 self._outcome = self._results
             for timer in (self._timer, *self._delays.values()):
@@ -448,7 +494,7 @@ class Execution:
             else:
                 self._runtime.loop.call_at(self._limits[number], run.cancel)
         if self._switchboard is not None:
-            self._switchboard.end(self.ident.number)
+            self._switchboard.end(self._opened)
         if self._admitted:
             self._runtime.mechanism.leave(self)
 
@@ -461,6 +507,7 @@ class Execution:
         now = time.monotonic()
         for number in step.begins:
             self._limits[number] = self._limit(number, now)
+        self._attempts.begin(step.begins)
         if step.begins:
             self._wake_at(min(self._limits[number] for number in step.begins))
         return step
@@ -615,7 +662,8 @@ class Execution:
 
         def handle() -> None:
             held_back = self._held_back.pop(number)
-            lost = process.owed & self._unanswered()
+            streaming = [(each, self._attempts.ended(each)) for each in sorted(process.owed)]
+            lost = {each for each, attempt in streaming if attempt is None} & self._unanswered()
             again = {
                 task
                 for task in lost
@@ -629,13 +677,19 @@ class Execution:
                 self._call_process(number, call)
             for call in held_back:
                 self._call_process(number, call)
+            for each, attempt in streaming:
+                if attempt is not None:
+                    self._limits.pop(each, None)
+                    self.broke(each, attempt, failure)
+            self._begin_due()
             self._start_here(begins)
 
         self.event(handle)
 
     def _may_begin_again(self, number: int) -> bool:
-        if self.live:  # what it reads or writes cannot be read again: all is, by the home
-            return False
+        attempt = self._attempts.ran_in(number)
+        if attempt is not None:
+            return attempt + 1 < self._runtime.wrap.attempts
         return self._begun_again.get(number, 0) + 1 < self._runtime.wrap.attempts
 
     def _note_again(self, numbers: Iterable[int]) -> None:
@@ -669,6 +723,12 @@ class Execution:
         for result in results:
             if self._limits.pop(result.task, None) is None:
                 continue  # it was given up, or has answered before its process was lost
+            attempt = self._attempts.ended(result.task)
+            if attempt is not None and result.error and result.error["code"] == LOST:
+                self.broke(result.task, attempt, TaskError.from_dict(result.error, status=500))
+                continue
+            if attempt and not result.error and result.task not in self._unanswered():
+                continue  # it ran once more for what reads its streams, or writes them
             self._results.append(result)
             output = result.output
             if self.peers is not None:
@@ -678,9 +738,6 @@ class Execution:
                 result.output = None
             if result.error is not None:
                 error = TaskError.from_dict(result.error, status=500)
-                if error.code == LOST and self.live:
-                    self._fail_later(error)
-                    continue
                 steps.append(self._noted(self._engine.failed(result.task, error)))
                 continue
             if output is not None and not self._engine.goes_on:
@@ -691,20 +748,20 @@ class Execution:
                 self._release(result.task)
         if self.peers is not None:
             self.peers.gave(self, given, last=not self._engine.left)
+        self._begin_due()
         return self._do(self._engine.together(steps)) if steps else []
-
-    def _fail_later(self, error: TaskError) -> None:
-        """A task's stream broke off: what happened at its other end is about to be known."""
-        when = time.monotonic() + _CAUSE_S
-        self._runtime.loop.call_at(when, partial(self.event, _raise, error))
 
     def _release(self, ended: int) -> None:
         """Keep no longer what only tasks need that have ended, and never run again.
 
         A task may run again whose object is not here while one that is not such needs it.
         """
-        part, data, waiting = self._part, self.data, [ended]
+        part, data = self._part, self.data
         if isinstance(part, Instances):
+            return
+        # Of what live streams connect, none is settled before all are, if that is ever known here.
+        waiting = sorted(part.components.get(ended, {ended}))
+        if not self._may_settle(waiting):
             return
         while waiting:
             task = waiting.pop()
@@ -718,6 +775,12 @@ class Execution:
                         data.drop(key)
                 elif key is not None and key not in self._settled:
                     waiting.append(key)
+
+    def _may_settle(self, tasks: Collection[int]) -> bool:
+        if len(tasks) == 1:
+            return True
+        unanswered = self._unanswered()
+        return all(each in self._part.place_of and each not in unanswered for each in tasks)
 
     def _failure(self, number: int, error: TaskError) -> Result:
         wrap, now = self._runtime.wrap, time.monotonic()
@@ -754,12 +817,14 @@ class Execution:
             self._held_back[number].append(call)
             return
         taken = self._taken.get(number) or self._take(number, call)
-        needs = [key for key in call.needs if key not in taken.has]
+        # What it has run before, it may have dropped what it needed for.
+        needs = [key for key in call.needs if call.repeated or key not in taken.has]
         taken.has.update(needs)
-        taken.rest -= len(call.tasks)
+        taken.rest -= 0 if call.repeated else len(call.tasks)
         objects = {key: self.data[key] for key in needs}
         process = taken.process
-        alone = not taken.rest or number in self._part.in_order
+        # What may be called for once more is not to wait until something else has ended.
+        alone = not self.live and (not taken.rest or number in self._part.in_order)
         process.post(
             Request(
                 *(self.ident, call.tasks, objects, call.gives, taken.rest, alone, number),

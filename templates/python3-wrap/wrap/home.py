@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from wrap.direct import answered
 from wrap.engine import Key, keys
 from wrap.errors import TaskError
-from wrap.exchange import BEGIN, MOVED, Exchange, Peers
+from wrap.exchange import AGAIN, BEGIN, MOVED, Exchange, Peers
 from wrap.line import Message, Received
 from wrap.lines import Asked
 from wrap.messages import Request, Result
 from wrap.objects import Object
-from wrap.recovery import to_run_again
+from wrap.recovery import Again, Component, Tally, to_run_again
 from wrap.remote import OK
 from wrap.storing import outputs
 from wrap.threads import ThreadPool
@@ -63,6 +63,7 @@ class Home(Peers):
         self._losing: set[str] = set()
         self._lost: dict[str, int] = {}
         self._renewed = 0
+        self._tally = Tally(exchange.wrap.attempts)
         self._recovering = threading.Lock()
 
     @property
@@ -108,7 +109,12 @@ class Home(Peers):
             objects[None] = execution.data[None]
         request = Request(execution.ident, needed, objects, self.wanted.intersection(needed))
         now = time.monotonic()
-        fields = [max(0.001, self._deadline - now), self.home, self.routes, renewed, urged]
+        attempts = list[tuple[int, int]]()
+        for component, attempt in self._tally.now.items():
+            attempts.append((min(component), attempt))
+            self._tally.told(name, component, attempt)
+        seconds = max(0.001, self._deadline - now)
+        fields = [seconds, self.home, self.routes, renewed, urged, attempts]
         message = Message(BEGIN, fields, request.frames())
 
         def got(answer: Received | None) -> None:
@@ -141,13 +147,7 @@ class Home(Peers):
         self._execution.took(results)
 
     def _lose(self, name: str, find: Callable[[], None]) -> None:
-        """Go on without a wrap until there is one in its place.
-
-        Raises TaskError where what it was to read or write cannot be read again.
-        """
-        if self._execution.live:
-            self.exchange.direct.replicas(name).forget(self.routes[name])
-            raise TaskError("remote", f"wrap {name} ended while it ran").located(None, name)
+        """Go on without a wrap until there is one in its place."""
         del self._open[name]
         self._losing.add(name)
         self._threads.start(find)
@@ -178,16 +178,52 @@ class Home(Peers):
 
         What others send it, or one that has to run more than before, may come before it begins.
         """
-        number, again = self._execution.ident.number, dict[str, set[int]]()
         with self._recovering:
             others = list[str]()
             self._execution.event(self._moved, name, address, others)
-            has = self._told(others, number, name)
-            self._execution.event(self._see, name, has, again)
-            for each in again:
-                self._told([each], number, each)
-                self._told(has.keys() - {each}, number, each)
-            self._execution.event(self._run_again, again)
+            self._run_what_is_gone(name, self._told_where(others, name))
+
+    def broke(self, execution: Execution, task: int, attempt: int, error: TaskError) -> None:
+        """All that live streams connect with a task runs again, or the execution has failed."""
+        component = self._wrap.components[task]
+        again = self._tally.broke(component, attempt)
+        if again is None:
+            execution.fail_later(error)
+        elif again:
+            self._threads.start(partial(self._repeat, component))
+
+    def _repeat(self, component: Component) -> None:
+        with self._recovering:
+            others = list[str]()
+            self._execution.event(lambda: others.extend(self._open))
+            self._run_what_is_gone("", self._told_again(others, component), component)
+
+    def _run_what_is_gone(
+        self, name: str, has: dict[str, set[int]], broken: Collection[int] = ()
+    ) -> None:
+        """Run again what is gone with a wrap, or what broke, by what the others have."""
+        ended = True
+        while ended:
+            seen = list[Again]()
+            self._execution.event(self._see, name, has, broken, seen)
+            if not seen:
+                return  # it is over
+            ended = False
+            for component in {self._wrap.components[task] for task in seen[0].repeat}:
+                wraps = {self._wrap.wrap_of[task] for task in component & seen[0].repeat}
+                told = [each for each in wraps & has.keys() if not self._knows(each, component)]
+                for each in set(told).difference(self._told_again(told, component)):
+                    ended = True  # so it has kept nothing
+                    del has[each]
+        again = dict[str, set[int]]()
+        self._execution.event(self._await_again, name, seen[0].begin, again)
+        for each in again:
+            self._told_where([each], each)
+            self._told_where(has.keys() - {each}, each)
+        self._execution.event(self._run_again, again)
+
+    def _knows(self, name: str, component: Component) -> bool:
+        return name == self.home or self._tally.knows(name, component)
 
     def _is_there(self, address: str) -> bool:
         try:
@@ -216,35 +252,57 @@ class Home(Peers):
     def _moved(self, name: str, address: str, others: list[str]) -> None:
         self._lost[name] = self._lost.get(name, 0) + (self.routes[name] != "")
         if self._lost[name] >= self._wrap.attempts:
-            raise TaskError("remote", f"wrap {name} ended while it ran").located(None, name)
+            raise _ended_while_it_ran(name)
         self.routes[name] = address
         others += [other for other in self._open if other != name]
 
-    def _told(self, names: Iterable[str], number: int, name: str) -> dict[str, set[int]]:
+    def _told_where(self, names: Iterable[str], name: str) -> dict[str, set[int]]:
         """Tell wraps where another one is now, which gets what they have for it; what each has.
 
-        One that hears of itself keeps nothing. Who does not say what it has may have nothing yet;
-        who has ended all its tasks is not among them.
+        One that hears of itself keeps nothing.
+        """
+        number = self._execution.ident.number
+        return self._told(names, Message(MOVED, [number, name, self.routes[name]]))[0]
+
+    def _told_again(self, names: Iterable[str], component: Component) -> dict[str, set[int]]:
+        """Tell wraps of the attempt that some tasks are in now; what each has."""
+        attempt = self._tally.now[component]
+        fields = [self._execution.ident.number, min(component), attempt]
+        has, known = self._told(names, Message(AGAIN, fields))
+        for each in known:
+            self._tally.told(each, component, attempt)
+        return has
+
+    def _told(self, names: Iterable[str], message: Message) -> tuple[dict[str, set[int]], set[str]]:
+        """Tell wraps something; what each has, and which of them know the execution.
+
+        Who does not say what it has may have nothing yet; who has ended all its tasks is not among
+        them.
         """
         has: dict[str, set[int]] = {other: set() for other in names}
-        left, message = set(has), Message(MOVED, [number, name, self.routes[name]])
+        left, known = set(has), set[str]()
         for _ in range(_TOLD):
             addresses = {other: self.routes[other] for other in left}
             for other, answer in self.exchange.direct.lines.ask_all(
                 addresses, message, _ANSWER_S
             ).items():
+                if answer.fields[0] == UNKNOWN and message.kind == AGAIN:
+                    continue  # it may be about to begin, with the attempt before
                 left.remove(other)
                 if answer.fields[0] == OK:
                     has[other] = set(answer.fields[1])
+                    known.add(other)
                 elif answer.fields[0] == ENDED:
                     del has[other]
             if not left or self._execution.over:
                 break
             time.sleep(_PAUSE_S)
-        return has
+        return has, known
 
-    def _see(self, name: str, has: Mapping[str, set[int]], again: dict[str, set[int]]) -> None:
-        """See which wraps are to begin again with what, and await nothing more of before."""
+    def _see(
+        self, name: str, has: Mapping[str, set[int]], broken: Collection[int], seen: list[Again]
+    ) -> None:
+        """See what is to be run again. Raises TaskError where no attempt is left for that."""
         wrap, home = self._wrap, self.home
         runs = {other: self._open[other][0].tasks for other in has if other in self._open}
         found = to_run_again(
@@ -256,8 +314,24 @@ class Home(Peers):
             {**runs, home: wrap.tasks},
             self.wanted,
             home,
+            wrap.components,
+            {*wrap.live, *map(wrap.giver_of, wrap.live)},
+            broken,
         )
-        for other, tasks in found.items():
+        for place, tasks in found.begin.items():
+            for component in {wrap.components[task] for task in tasks if task in wrap.components}:
+                if self._tally.lost(place, component) is None:
+                    raise _ended_while_it_ran(name)
+        for task in found.repeat:
+            if wrap.wrap_of[task] == home:
+                self._execution.next(task, self._tally.now[wrap.components[task]])
+        seen.append(found)
+
+    def _await_again(
+        self, name: str, begin: Mapping[str, set[int]], again: dict[str, set[int]]
+    ) -> None:
+        """Await nothing more of what wraps had before that are to begin again."""
+        for other, tasks in begin.items():
             if other == name or other not in self._losing:  # else it gets that by itself
                 again[other] = tasks
                 self._open.pop(other, None)
@@ -273,3 +347,7 @@ class Home(Peers):
     def relay(self, to: str, given: Mapping[int, Object | None]) -> None:
         """Send on what another wrap could not send."""
         self.send(self._execution, to, given)
+
+
+def _ended_while_it_ran(name: str) -> TaskError:
+    return TaskError("remote", f"wrap {name} ended while it ran").located(None, name)

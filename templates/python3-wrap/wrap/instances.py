@@ -21,6 +21,7 @@ from wrap.declaration import Entry, Wrap
 from wrap.engine import MAIN, Call, Key, Place, Step, given_to
 from wrap.errors import TaskError
 from wrap.objects import JSON, Object
+from wrap.recovery import Component
 from wrap.states import machine as states
 from wrap.states.errors import StatesError, failure_of
 from wrap.states.machine import Machine, execution_context
@@ -41,6 +42,7 @@ class Instances(ABC):
 
     goes_on = True
     live = False
+    components: Mapping[int, Component] = {}
     in_order: frozenset[int] = frozenset()
 
     def __init__(self, wrap: Wrap, gives: Collection[int] = ()) -> None:

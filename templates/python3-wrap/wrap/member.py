@@ -13,7 +13,7 @@ from wrap.direct import ANSWER, CALL
 from wrap.ends import bounded
 from wrap.engine import Engine, Key, given_to
 from wrap.errors import TaskError
-from wrap.exchange import BEGIN, MOVED, OBJECTS, Exchange, Peers, bytes_of, given_in
+from wrap.exchange import AGAIN, BEGIN, BROKE, MOVED, OBJECTS, Exchange, Peers, bytes_of, given_in
 from wrap.execution import CANCELLED, Execution, Outcome
 from wrap.frames import Unsent, unsent
 from wrap.home import ENDED, ENDING, UNKNOWN, Home
@@ -51,7 +51,13 @@ class Member:
             STREAM: self._streamed,
         }
         if exchange is not None:
-            more = {BEGIN: self._begun, OBJECTS: self._given, MOVED: self._moved}
+            more = {
+                BEGIN: self._begun,
+                OBJECTS: self._given,
+                MOVED: self._moved,
+                BROKE: self._broke,
+                AGAIN: self._again,
+            }
             self._does |= {kind: partial(does, exchange) for kind, does in more.items()}
         #: Where the answers of executions go.
         self._homes: dict[Execution, Line] = {}
@@ -144,7 +150,7 @@ class Member:
         Execution(runtime, engine, asked.objects, asked.ident, deadline, ended).start(own_run())
 
     def _begun(self, exchange: Exchange, line: Line, message: Received) -> None:
-        seconds, home, routes, renewed, urged = message.fields
+        seconds, home, routes, renewed, urged, attempts = message.fields
         request = _request(message)
         number, arrived = request.ident.number, time.monotonic()
         if renewed:  # its home's connection broke
@@ -181,6 +187,8 @@ class Member:
         execution = Execution(
             self._runtime, Engine(part), request.objects, request.ident, deadline, ended, peers
         )
+        for task, attempt in attempts:
+            execution.again(int(task), int(attempt))
         self._homes[execution] = line
         exchange.add(execution)
         execution.start()
@@ -206,11 +214,30 @@ class Member:
             return
         execution = exchange.get(int(number))
         here = execution.moved(str(name), str(address)) if execution is not None else None
+        self._say_what_is_here(exchange, line, int(number), here)
+
+    def _say_what_is_here(
+        self, exchange: Exchange, line: Line, number: int, here: list[int] | None
+    ) -> None:
         if here is not None:
             line.send(Message(ANSWER, [OK, here]))
         else:
-            ended = execution is not None or exchange.has_ended(int(number))
+            ended = exchange.get(number) is not None or exchange.has_ended(number)
             line.send(Message(ANSWER, [ENDED if ended else UNKNOWN]))
+
+    def _broke(self, exchange: Exchange, line: Line, message: Received) -> None:
+        number, task, attempt, error = message.fields
+        execution = exchange.get(int(number))
+        if execution is not None:
+            said = TaskError.from_dict(error, status=500)
+            execution.event(execution.broke, int(task), int(attempt), said)
+        line.send(Message(ANSWER, [OK]))
+
+    def _again(self, exchange: Exchange, line: Line, message: Received) -> None:
+        number, task, attempt = map(int, message.fields)
+        execution = exchange.get(number)
+        here = execution.again(task, attempt) if execution is not None else None
+        self._say_what_is_here(exchange, line, number, here)
 
     def _answer(self, outcome: Outcome, arrived: float) -> Message:
         if isinstance(outcome, TaskError):

@@ -1,8 +1,32 @@
-"""Which tasks are run again where a wrap was lost: those whose outputs are needed and gone."""
+"""Which tasks are run again where something was lost: those whose outputs are needed and gone.
+
+What was read of a stream while it was written cannot be read again. So tasks that live streams
+connect begin again together, from the objects that they began with: each such component of tasks
+has an attempt of its own, by a number from 0.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+#: Tasks that live streams connect, and the outputs that these emit.
+Component = frozenset[int]
+
+
+class Again(NamedTuple):
+    """What is to be run again.
+
+    Attributes
+    ----------
+    begin
+        Wrap -> its tasks that it is to begin with, as it keeps nothing of the execution.
+    repeat
+        Tasks of components that their wraps run again from what they have.
+    """
+
+    begin: dict[str, set[int]]
+    repeat: set[int]
 
 
 def to_run_again(
@@ -14,13 +38,16 @@ def to_run_again(
     runs: Mapping[str, Collection[int]],
     wanted: Collection[int],
     home: str,
-) -> dict[str, set[int]]:
-    """Wrap -> its tasks that are to be run again, or for the first time.
+    components: Mapping[int, Component] = {},
+    read: Collection[int] = (),
+    broken: Collection[int] = (),
+) -> Again:
+    """What is to be run again, or for the first time, where something was lost.
 
     Parameters
     ----------
     lost
-        The wrap that has nothing any more of the execution.
+        The wrap that has nothing any more of the execution; empty where there is none.
     wrap_of, needs, takers
         Of every task: its wrap, the tasks that have to end before it, the other wraps that wait
         for it.
@@ -33,6 +60,12 @@ def to_run_again(
         once more. One that has to run others too begins again, with all of them.
     wanted
         The tasks whose objects the home waits for, beside those that its own tasks need.
+    components
+        Task -> its component, of those that live streams connect with others.
+    read
+        Those of them whose streams others read.
+    broken
+        Tasks that were lost with a process, or whose streams broke.
 
     Examples
     --------
@@ -42,25 +75,185 @@ def to_run_again(
     >>> places = {1: "home", 2: "far", 3: "far", 4: "home"}
     >>> takers = {1: ["far"], 2: [], 3: ["home"], 4: []}
     >>> has = {"home": {1}}
-    >>> to_run_again("far", places, chain.__getitem__, takers, has, {"home": {1, 4}}, [4], "home")
+    >>> runs = {"home": {1, 4}}
+    >>> to_run_again("far", places, chain.__getitem__, takers, has, runs, [4], "home").begin
     {'far': {2, 3}}
     """
     found: dict[str, set[int]] = {}
-    gone = list[int]()
-    used = {needed for task in wrap_of for needed in needs(task)}.union(wanted)
+    repeated = set[int]()
+    gone = list(broken)
+    used = {needed for task in wrap_of for needed in needs(task)}.union(wanted, read)
     for task, place in wrap_of.items():
         if place == lost:
             waiting = {*takers[task], *([home] if task in wanted else [])}
             missing = any(task not in has[taker] for taker in waiting if taker in has)
-            if missing or task not in used:  # of what nobody uses nobody knows whether it ended
+            others = components.get(task, ())
+            goes_on = any(each not in has.get(wrap_of[each], wrap_of) for each in others)
+            # Of what nobody uses nobody knows whether it ended.
+            if missing or goes_on or task not in used:
                 gone.append(task)
     while gone:
         task = gone.pop()
         place = wrap_of[task]
+        if place not in found and task in runs.get(place, ()):
+            if task not in repeated:
+                repeated.add(task)
+                gone += components.get(task, ())
+            continue
         its = found.setdefault(place, set())
         if task not in its:
             its.add(task)
             gone += runs.get(place, ())
+            gone += components.get(task, ())
             # A wrap that runs it sends it again, or will have it.
             gone += [each for each in needs(task) if each not in runs.get(wrap_of[each], ())]
+    return Again(found, repeated.difference(*found.values()))
+
+
+def connected(
+    readers: Mapping[int, Iterable[int]], giver_of: Callable[[int], int], emitted: Iterable[int]
+) -> dict[int, Component]:
+    """Task -> its component, of those that read or write live streams.
+
+    Parameters
+    ----------
+    readers
+        Output -> the tasks that read it while it is written.
+    giver_of
+        The task that gives an output.
+    emitted
+        The outputs that have numbers of their own.
+
+    Examples
+    --------
+    >>> sorted(map(sorted, set(connected({0: [1], 2: [3, 4]}, lambda each: each, []).values())))
+    [[0, 1], [2, 3, 4]]
+    """
+    found: dict[int, Component] = {}
+
+    def join(tasks: Iterable[int]) -> None:
+        members = frozenset[int]().union(*(found.get(each, {each}) for each in tasks))
+        found.update(dict.fromkeys(members, members))
+
+    for output, tasks in readers.items():
+        join((output, giver_of(output), *tasks))
+    for output in emitted:
+        if giver_of(output) in found:
+            join((output, giver_of(output)))
     return found
+
+
+class Attempts:
+    """The attempts of components in one wrap.
+
+    A task is in the attempt that its component had when it began. With the next attempt all of the
+    component begin again that have begun here, as soon as none runs any more that has begun before:
+    so a task never runs twice at once.
+
+    Parameters
+    ----------
+    components
+        Task -> its component.
+    """
+
+    def __init__(self, components: Mapping[int, Component]) -> None:
+        self.components = components
+        self._now: dict[Component, int] = {}
+        self._begun = set[int]()
+        #: The attempt of each task that runs.
+        self._running: dict[int, int] = {}
+        #: What begins again when all has answered that was in an attempt before.
+        self._waiting: dict[Component, set[int]] = {}
+
+    @property
+    def pending(self) -> bool:
+        """Whether any task of a component runs, or is about to run again."""
+        return bool(self._running or self._waiting)
+
+    def ran_in(self, task: int) -> int | None:
+        """The attempt that a task is in which runs."""
+        return self._running.get(task)
+
+    def now(self, task: int) -> int:
+        """The attempt of its component."""
+        return self._now.get(self.components[task], 0)
+
+    def begin(self, tasks: Iterable[int]) -> None:
+        """Tasks begin for the first time, if others do not know it already."""
+        for task in tasks:
+            if task in self.components and task not in self._begun:
+                self._begun.add(task)
+                self._running[task] = self.now(task)
+
+    def attempt_of(self, task: int) -> int | None:
+        """The attempt that a task is in which opens a stream; None if that attempt is over.
+
+        It may have begun before that is known here.
+        """
+        self.begin([task])
+        attempt = self._running.get(task)
+        return attempt if attempt == self.now(task) else None
+
+    def ended(self, task: int) -> int | None:
+        """A task runs no more; the attempt that it was in, if it ran."""
+        return self._running.pop(task, None)
+
+    def next(self, task: int, attempt: int) -> bool:
+        """Its component is in that attempt from now on; whether that is news."""
+        component = self.components[task]
+        if attempt <= self._now.get(component, 0):
+            return False
+        self._now[component] = attempt
+        if again := component & self._begun:
+            self._waiting[component] = set(again)
+        return True
+
+    def due(self) -> list[int]:
+        """The tasks that begin again now."""
+        found = list[int]()
+        for component, tasks in list(self._waiting.items()):
+            now = self._now[component]
+            if all(self._running.get(task, now) == now for task in component):
+                del self._waiting[component]
+                self._running.update(dict.fromkeys(tasks, now))
+                found += sorted(tasks)
+        return found
+
+
+class Tally:
+    """The attempts of components as the home counts them, so that one loss counts once.
+
+    A lost wrap breaks the attempts of its streams at both ends, which the home may hear of in any
+    order.
+
+    Parameters
+    ----------
+    most
+        How many attempts there are.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.now: dict[Component, int] = {}
+        self._of: dict[tuple[str, Component], int] = {}
+
+    def told(self, wrap: str, component: Component, attempt: int) -> None:
+        """A wrap has been told of an attempt, and has it."""
+        self._of[wrap, component] = attempt
+
+    def knows(self, wrap: str, component: Component) -> bool:
+        """Whether a wrap has been told of the attempt that is."""
+        return self._of.get((wrap, component), 0) == self.now.get(component, 0)
+
+    def broke(self, component: Component, attempt: int) -> bool | None:
+        """An attempt broke; whether another one begins by that, None if there is none left."""
+        if attempt < self.now.get(component, 0):
+            return False
+        if attempt + 1 >= self._most:
+            return None
+        self.now[component] = attempt + 1
+        return True
+
+    def lost(self, wrap: str, component: Component) -> bool | None:
+        """A wrap was lost with all that it had begun in a component; as `broke`."""
+        return self.broke(component, self._of.get((wrap, component), 0))

@@ -8,7 +8,7 @@ import math
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import cast
 from uuid import uuid4
@@ -17,7 +17,6 @@ from flask import Flask, Response, request
 
 from wrap import frames, storing
 from wrap.declaration import Entry, Wrap
-from wrap.ends import LOST
 from wrap.engine import Engine, Key, Part, keys
 from wrap.errors import TaskError
 from wrap.events import Events
@@ -55,10 +54,6 @@ _CALL, _TIMEOUT, _TRACE, _CALL_ID = (
 )
 #: The header of events that are handled by themselves, and answered when they have been.
 _ALONE = "HTTP_X_CHIRON_ALONE"
-#: How often is looked whether a wrap that was lost is there again, in seconds.
-_LOOK_S = 0.05
-#: The codes of errors of executions that were lost with something that took part in them.
-_LOST = ("process-died", "remote", LOST)
 #: The headers of a request that another wrap answers in this one's place.
 _PASSED_ON = ("Content-Type", TRACE_HEADER, _ID_HEADER, "X-Chiron-Alone")
 #: Characters of an id that log lines have: of random ones, enough to tell those of a log apart.
@@ -157,17 +152,10 @@ def _execute(
     respond: Callable[[Execution, list[Result]], Response],
     later: Callable[[Response], None],
     home: Home | None = None,
-    again: Callable[[], None] | None = None,
 ) -> None:
-    """Begin an execution, whose answer, for `later`, `respond` makes when it has ended.
-
-    Where it was lost, it begins once more by `again`, if that is given.
-    """
+    """Begin an execution, whose answer, for `later`, `respond` makes when it has ended."""
 
     def reply(execution: Execution, outcome: Outcome) -> None:
-        if again is not None and isinstance(outcome, TaskError) and outcome.code in _LOST:
-            runtime.threads.start(again)
-            return
         try:
             if isinstance(outcome, TaskError):
                 raise outcome
@@ -213,84 +201,22 @@ def _workflow(
     if events is not None:
         return _events(runtime, events, given, arrived, deadline)
     called = request.environ.get(_CALL_ID, "")
-    asked = _Asked(
-        runtime=runtime,
-        entry=entry,
-        whole=whole,
-        called=called,
-        watch=_watch(runtime.trace_key),
-        objects=_given(runtime.wrap, given),
-        arrived=arrived,
-        deadline=deadline,
-    )
-    first = asked.prepared()
-    asked.begin(runtime.wrap.attempts, request.environ[LATER](), *first)
+    objects = _given(runtime.wrap, given)
+    ident, home = Ident(_watch(runtime.trace_key), _mark(called)), None
+    engine: Engine | Instances
+    if whole is None:
+        engine = Deciding(runtime.wrap, entry, called or str(uuid4()))
+    elif home := _home(runtime, whole.gives, ident, deadline):
+        tasks = frozenset(runtime.wrap.tasks)
+        engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))
+    else:
+        engine = Engine(whole)
+    if home is not None and runtime.store is not None and None in runtime.wrap.crossing:
+        storing.put(runtime.store, ident.number, {None: objects[None]}, deadline)
+    respond = partial(_answer, runtime, entry, arrived)
+    later = request.environ[LATER]()
+    _execute(runtime, engine, objects, ident, arrived, deadline, respond, later, home)
     return Response()
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A request of the workflow's, which may have to begin anew."""
-
-    runtime: Runtime
-    entry: Entry
-    whole: Part | None
-    called: str
-    watch: Watch
-    objects: dict[Key, Object]
-    arrived: float
-    deadline: float
-
-    def prepared(self) -> tuple[Ident, Engine | Instances, Home | None]:
-        """An execution of it, with an id of its own. Raises TaskError."""
-        runtime, whole, deadline = self.runtime, self.whole, self.deadline
-        ident, home = Ident(self.watch, _mark(self.called)), None
-        if whole is None:
-            engine: Engine | Instances
-            engine = Deciding(runtime.wrap, self.entry, self.called or str(uuid4()))
-        elif home := _home(runtime, whole.gives, ident, deadline):
-            tasks = frozenset(runtime.wrap.tasks)
-            engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))
-        else:
-            engine = Engine(whole)
-        if home is not None and runtime.store is not None and None in runtime.wrap.crossing:
-            storing.put(runtime.store, ident.number, {None: self.objects[None]}, deadline)
-        return ident, engine, home
-
-    def begin(
-        self,
-        attempts: int,
-        later: Callable[[Response], None],
-        ident: Ident,
-        engine: Engine | Instances,
-        home: Home | None,
-    ) -> None:
-        """Begin an execution; where it is lost, another one as long as there are attempts left."""
-        again = None
-        if attempts > 1 and engine.part.live:
-            again = partial(self._begin_again, attempts - 1, later)
-        respond = partial(_answer, self.runtime, self.entry, self.arrived)
-        _execute(
-            *(self.runtime, engine, self.objects, ident, self.arrived, self.deadline),
-            *(respond, later, home, again),
-        )
-
-    def _begin_again(self, attempts: int, later: Callable[[Response], None]) -> None:
-        _wait_for_wraps(self.runtime, self.deadline)
-        try:
-            self.begin(attempts, later, *self.prepared())
-        except TaskError as error:
-            later(_failed(self.runtime, error, self.arrived))
-
-
-def _wait_for_wraps(runtime: Runtime, deadline: float) -> None:
-    """Wait until there is another replica where one was lost."""
-    exchange = runtime.exchange
-    while exchange is not None and time.monotonic() < deadline:
-        routes = exchange.routes(Ident().number)
-        if routes and all(routes.values()):
-            return
-        time.sleep(_LOOK_S)
 
 
 def _given(wrap: Wrap, request: Object) -> dict[Key, Object]:

@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -39,12 +39,37 @@ class Which(NamedTuple):
     execution: int
     output: int
     reader: int
+    attempt: int = 0
 
 
 #: Gives the end of a stream that writes, or the one that reads.
 Open = Callable[[Which, bool], socket.socket]
-#: Connects to a wrap that takes part in an execution, to write a stream.
-Connect = Callable[[str, Which], socket.socket]
+#: Connects to a wrap that takes part in an execution, to write a stream, as long as that is wanted.
+Connect = Callable[[str, Which, Callable[[], bool]], socket.socket]
+#: The attempt that a task is in which opens a stream; None where that is over.
+AttemptOf = Callable[[int], int | None]
+
+
+class Opened:
+    """The streams of an execution that runs here.
+
+    Attributes
+    ----------
+    held
+        The ends that tasks of the main process have.
+    since
+        Reader -> its attempt, of those that are not in their first one: earlier ones are over.
+    """
+
+    def __init__(self, execution: int, attempt_of: AttemptOf) -> None:
+        self.execution = execution
+        self.attempt_of = attempt_of
+        self.held: dict[Which, weakref.WeakSet[socket.socket]] = {}
+        self.since: dict[int, int] = {}
+
+    def is_over(self, which: Which) -> bool:
+        """Whether a stream is of an attempt that is over."""
+        return which.attempt < self.since.get(which.reader, 0)
 
 
 class Switchboard:
@@ -64,8 +89,7 @@ class Switchboard:
         self._loop = loop
         self._connect = connect
         self._waiting: dict[Which, socket.socket] = {}
-        #: Of the executions that run here, the ends that tasks of this process have.
-        self._held: dict[int, weakref.WeakSet[socket.socket]] = {}
+        self._opened: dict[int, Opened] = {}
         self._changed = threading.Condition()
 
     def serve(self) -> None:
@@ -76,63 +100,95 @@ class Switchboard:
         os.register_at_fork(after_in_child=server.close)
         threading.Thread(target=self._accept, args=(server,), name="streams", daemon=True).start()
 
-    def begin(self, execution: int) -> None:
+    def begin(self, opened: Opened) -> None:
         """An execution begins, and its tasks may ask."""
         with self._changed:
-            self._held.setdefault(execution, weakref.WeakSet())
+            self._opened[opened.execution] = opened
 
-    def end(self, execution: int) -> None:
-        """An execution has ended: whatever still waits for a stream of it waits no longer."""
+    def end(self, opened: Opened) -> None:
+        """An execution has ended: whatever still waits for a stream of it waits no longer.
+
+        It may have begun here once more; what has come for that is left alone.
+        """
         with self._changed:
-            held = self._held.pop(execution, ())
-            waiting = [which for which in self._waiting if which.execution == execution]
-            ends = [self._waiting.pop(which) for which in waiting]
-            self._changed.notify_all()
-        for each in ends:
-            each.close()
-        for each in held:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+            if self._opened.get(opened.execution) is opened:
+                del self._opened[opened.execution]
+        self._break_off(
+            opened, lambda which: which.attempt <= opened.since.get(which.reader, which.attempt)
+        )
+
+    def next(self, opened: Opened, tasks: Iterable[int], attempt: int) -> None:
+        """Another attempt of some tasks begins: the streams of those before break off."""
+        with self._changed:
+            opened.since.update(dict.fromkeys(tasks, attempt))
+        self._break_off(opened, opened.is_over)
 
     def open(self, which: Which, writes: bool) -> socket.socket:
         """An end of a stream. Raises TaskError where there is none."""
-        end = self._end(which, writes)
+        which, end = self._end(which, writes)
         with self._changed:
-            if (held := self._held.get(which.execution)) is not None:
-                held.add(end)
+            opened = self._opened.get(which.execution)
+            if opened is not None and not opened.is_over(which):
+                opened.held.setdefault(which, weakref.WeakSet()).add(end)
                 return end
         end.close()
         raise _over()
 
+    def _break_off(self, opened: Opened, is_over: Callable[[Which], bool]) -> None:
+        with self._changed:
+            own = [each for each in self._waiting if each.execution == opened.execution]
+            ends = [self._waiting.pop(each) for each in own if is_over(each)]
+            held = [opened.held.pop(each) for each in list(opened.held) if is_over(each)]
+            self._changed.notify_all()
+        for end in ends:
+            end.close()
+        for end in (each for its in held for each in its):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
     def arrived(self, which: Which, channel: socket.socket) -> None:
         """Another wrap is about to write a stream that is read here."""
         with self._changed:
+            opened = self._opened.get(which.execution)
+            if opened is not None and opened.is_over(which):
+                channel.close()
+                return
             self._waiting[which] = channel
             self._changed.notify_all()
         self._loop.call_at(time.monotonic() + _EARLY_S, partial(self._forget, which, channel))
 
     def _forget(self, which: Which, channel: socket.socket) -> None:
         with self._changed:
-            early = which.execution not in self._held and self._waiting.get(which) is channel
+            early = which.execution not in self._opened and self._waiting.get(which) is channel
             if early:
                 del self._waiting[which]
         if early:
             channel.close()
 
-    def _end(self, which: Which, writes: bool) -> socket.socket:
-        there = self._wrap.wrap_of[which.reader if writes else self._wrap.giver_of(which.output)]
+    def _end(self, which: Which, writes: bool) -> tuple[Which, socket.socket]:
+        reader, writer = which.reader, self._wrap.giver_of(which.output)
+        opened = self._opened.get(which.execution)
+        attempt = opened and opened.attempt_of(writer if writes else reader)
+        if attempt is None:
+            raise _over()
+        which = which._replace(attempt=attempt)
+        there = self._wrap.wrap_of[reader if writes else writer]
         if there == self._wrap.name:
-            return self._half(which)
+            return which, self._half(which)
         if not writes:
-            return self._come(which)
+            return which, self._come(which)
         if self._connect is None:
             raise _over()
-        return self._connect(there, which)
+        return which, self._connect(there, which, partial(self._is_wanted, which))
+
+    def _is_wanted(self, which: Which) -> bool:
+        opened = self._opened.get(which.execution)
+        return opened is not None and not opened.is_over(which)
 
     def _half(self, which: Which) -> socket.socket:
         """One of a pair, to whoever asks first, and the other one to the other side."""
         with self._changed:
-            if which.execution not in self._held:
+            if not self._is_wanted(which):
                 raise _over()
             if which in self._waiting:
                 return self._waiting.pop(which)
@@ -142,7 +198,7 @@ class Switchboard:
     def _come(self, which: Which) -> socket.socket:
         with self._changed:
             while which not in self._waiting:
-                if which.execution not in self._held:
+                if not self._is_wanted(which):
                     raise _over()
                 self._changed.wait(_LOOK_S)
             return self._waiting.pop(which)
@@ -157,7 +213,7 @@ class Switchboard:
         with channel, contextlib.suppress(OSError):  # who asks may be gone
             *which, writes = json.loads(channel.recv(_SAID))
             try:
-                with self._end(Which(*which), writes) as end:
+                with self._end(Which(*which), writes)[1] as end:
                     socket.send_fds(channel, [b"{}"], [end.fileno()])
             except TaskError as error:
                 channel.send(json.dumps(error.as_dict()).encode())

@@ -64,7 +64,8 @@ def run(
     except Cancelled:
         raise
     except BaseException as error:
-        failure = _failure(error, function.name)
+        broken = task_io.broken if task_io else None
+        failure = broken or _failure(error, function.name)
         result.error = failure.located(function.name, wrap.name).as_dict()
         if task_io:
             task_io.fail(result.error)

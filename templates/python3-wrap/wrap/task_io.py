@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -75,6 +76,13 @@ class TaskIO:
         self._wholes = dict[str, Whole]()
         self._outlets = Outlets()
         self._files = dict[str, Writer]()
+        self._unopened: TaskError | None = None
+
+    @property
+    def broken(self) -> TaskError | None:
+        """What a stream has raised whose other end is gone: whatever the handler made of that."""
+        readers = (each.broken for each in self._readers.values() if each.broken is not None)
+        return self._unopened or self._outlets.broken or next(readers, None)
 
     @property
     def has_written(self) -> bool:
@@ -120,7 +128,7 @@ class TaskIO:
                 self._wholes[name] = Whole(self._access.given(number).view())
             return self._wholes[name]
         if name not in self._readers:
-            end = self._access.open(Which(self._access.execution, number, task), False)
+            end = self._open(self._access.open, number, task, False)
             self._readers[name] = Reader(end, self._wrap.names([self._wrap.giver_of(number)]))
         return self._readers[name]
 
@@ -139,7 +147,7 @@ class TaskIO:
         number = self._number(name)
         if self._access.open is not None and number is not None:
             for reader in self._wrap.live.get(number, ()):
-                end = self._access.open(Which(self._access.execution, number, reader), True)
+                end = self._open(self._access.open, number, reader, True)
                 outlets.append(Outlet(end, self._wrap.names([reader])))
                 self._outlets.add(outlets[-1])
         kept, written = self._is_kept(name), partial(self._written, name)
@@ -156,6 +164,8 @@ class TaskIO:
         Waits until what it has written is taken, and for the ends of what it has not read to its
         end. Raises TaskError where others wait for more of it, or are gone.
         """
+        if self.broken is not None:
+            raise self.broken
         if self.has_written:
             self._files[OUTPUT].close()
             value = Object(self._files[OUTPUT].whole)
@@ -186,6 +196,13 @@ class TaskIO:
         self._outlets.close()
         for reader in self._readers.values():
             reader.let_go()
+
+    def _open(self, opens: Open, output: int, reader: int, writes: bool) -> socket.socket:
+        try:
+            return opens(Which(self._access.execution, output, reader), writes)
+        except TaskError as error:
+            self._unopened = error
+            raise
 
     def _note_streams(self) -> None:
         """Tell when it has read what was there before, and written what it answers."""

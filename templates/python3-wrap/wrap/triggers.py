@@ -12,7 +12,7 @@ Pheromone (NSDI'23): buckets and triggers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 Task = TypeVar("Task", bound=Hashable)
@@ -85,7 +85,9 @@ def buckets(
 
 
 def groups(
-    buckets: Sequence[Bucket[Task]], place_of: Mapping[Task, Place]
+    buckets: Sequence[Bucket[Task]],
+    place_of: Mapping[Task, Place],
+    repeated: Container[Task] = (),
 ) -> dict[Task, Group[Place]]:
     """The group of every task that has a place.
 
@@ -99,6 +101,8 @@ def groups(
         Each after those whose tasks it awaits.
     place_of
         Where tasks run. Those that are not here run elsewhere.
+    repeated
+        Tasks that may be called for once more, which what follows them is not to be.
 
     Examples
     --------
@@ -113,7 +117,7 @@ def groups(
     """
     found: dict[Task, Group[Place]] = {}
     for index, bucket in enumerate(buckets):
-        awaited = {found.get(task) for task in bucket.awaits}
+        awaited = {None if task in repeated else found.get(task) for task in bucket.awaits}
         before = awaited.pop() if len(awaited) == 1 else None
         for task in bucket.starts:
             if task in place_of:
