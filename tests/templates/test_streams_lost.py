@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 import zlib
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -151,6 +152,11 @@ class Chain:
         files = (self.folder / f"ran-{each}" for each in "abcde")
         return [len(each.read_text()) if each.exists() else 0 for each in files]
 
+    def counts(self) -> list[int]:
+        """The descriptors, threads and processes of each wrap."""
+        found = [(s.descriptors(), s.threads(), len(s.family())) for s in self.servers.values()]
+        return [each for its in found for each in its]
+
     def hold(self, task: int) -> None:
         """Have it wait in the middle of its stream."""
         (self.folder / f"hold-{'abcde'[task]}").touch()
@@ -246,3 +252,44 @@ def test_a_wrap_that_is_killed_has_its_streams_run_again_and_nothing_else(
     chain.let_go(killed)
     assert answer.result().text == reference()
     assert chain.ran == [1, 2, 2, 2, 1]
+
+
+@pytest.mark.parametrize("lost", ["process", "wrap"])
+def test_with_one_attempt_it_is_an_error_that_is_named_soon(
+    chain: Chain, lost: str, in_background: Any, eventually: Callable[..., bool]
+) -> None:
+    chain.begin(PLACES["two wraps"], "pool", attempts=1)
+    answer = in_the_middle(chain, D, in_background, eventually)
+    begun = time.monotonic()
+    if lost == "process":
+        chain.kill_process_of(D)
+    else:
+        chain.servers[NAMES[1]].process.kill()
+    chain.let_go(D)
+    said = answer.result()
+    assert time.monotonic() - begun < 5.0
+    assert said.status == 500
+    assert said.json["code"] == {"process": "process-died", "wrap": "stream-lost"}[lost]
+    assert chain.ran == [1, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_what_ran_again_leaves_nothing_behind(
+    chain: Chain, mechanism: str, in_background: Any, eventually: Callable[..., bool]
+) -> None:
+    chain.begin(PLACES["two wraps"], mechanism)
+    before = list[int]()
+    for number in range(5):
+        (chain.folder / "middle-c").unlink(missing_ok=True)
+        answer = in_the_middle(chain, C, in_background, eventually)
+        chain.kill_process_of(C)
+        chain.let_go(C)
+        assert answer.result().text == reference()
+        if number == 1:
+            time.sleep(0.5)  # what ends with it has ended then
+            before = chain.counts()
+    assert chain.ran == [5, 10, 10, 10, 5]
+    most = [each + 2 for each in before]
+    assert eventually(
+        lambda: all(one <= two for one, two in zip(chain.counts(), most, strict=True))
+    )

@@ -64,6 +64,7 @@ class _Child:
         self._threads = ThreadPool()
         self._sending = threading.Lock()
         self._calling = threading.Lock()
+        self._counting = threading.Lock()
         #: Instances that no thread has taken yet, and whether one is on its way to them.
         self._waiting: deque[tuple[_Group, int]] = deque()
         self._coming = False
@@ -86,7 +87,7 @@ class _Child:
                 self._ready = time.monotonic()
             self._number, self._left = request.ident.number, 0
             self._data, self._ended = Data({}), set()
-        with self._sending:
+        with self._counting:
             self._left += len(request.tasks)
             self._rest = request.rest
         self._run(request)
@@ -179,9 +180,10 @@ class _Child:
                 self._ended.add(result.task)
                 if group.data.large:
                     self._release(group, result.task)
-            self._left -= 1
-            if not self._left and not self._rest:
-                self._data = Data({})
+            with self._counting:
+                self._left -= 1
+                if not self._left and not self._rest:
+                    self._data = Data({})
             # When the result has been sent, the next execution may be here.
             with contextlib.suppress(ConnectionError):  # nobody awaits it any more: we are killed
                 frames.write(self._channel, result.frames_within())

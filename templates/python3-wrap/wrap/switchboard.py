@@ -46,12 +46,15 @@ class Which(NamedTuple):
 Open = Callable[[Which, bool], socket.socket]
 #: Connects to a wrap that takes part in an execution, to write a stream, as long as that is wanted.
 Connect = Callable[[str, Which, Callable[[], bool]], socket.socket]
-#: The attempt that a task is in which opens a stream; None where that is over.
-AttemptOf = Callable[[int], int | None]
 
 
 class Opened:
     """The streams of an execution that runs here.
+
+    Parameters
+    ----------
+    attempt_of
+        A method that gives the attempt of a task that opens a stream, None where that is over.
 
     Attributes
     ----------
@@ -61,11 +64,17 @@ class Opened:
         Reader -> its attempt, of those that are not in their first one: earlier ones are over.
     """
 
-    def __init__(self, execution: int, attempt_of: AttemptOf) -> None:
+    def __init__(self, execution: int, attempt_of: Callable[[int], int | None]) -> None:
         self.execution = execution
-        self.attempt_of = attempt_of
+        # Else what an execution has would stay until cycles are looked for.
+        self._attempt_of = weakref.WeakMethod(attempt_of)
         self.held: dict[Which, weakref.WeakSet[socket.socket]] = {}
         self.since: dict[int, int] = {}
+
+    def attempt_of(self, task: int) -> int | None:
+        """The attempt that a task is in which opens a stream; None where that is over."""
+        attempt_of = self._attempt_of()
+        return None if attempt_of is None else attempt_of(task)
 
     def is_over(self, which: Which) -> bool:
         """Whether a stream is of an attempt that is over."""
