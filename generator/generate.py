@@ -131,8 +131,10 @@ class Sources:
             name: ReferenceHandler(handler.folder, handler.style, variables[name], handler.command)
             for name, handler in self.handlers.items()
         }
-        common = {"gateway_url": gateway_url}
-        return run_reference(self.folder.workflow, handlers, request, environment=common)
+        common, folder = {"gateway_url": gateway_url}, self.folder
+        return run_reference(
+            folder.workflow, handlers, request, environment=common, triggers=folder.path
+        )
 
     def without(self, names: Collection[str]) -> Sources:
         """The same, but that some functions are not in its stack.yaml."""
@@ -262,6 +264,9 @@ def _write_wrap(
     folders = {name: sources.handlers[name].folder for name in names}
     for name, folder in folders.items():
         shutil.copytree(folder, target / "functions" / name, ignore=_SKIPPED)
+    for file in sources.folder.trigger_files:
+        (target / "triggers").mkdir(exist_ok=True)
+        shutil.copyfile(file, target / "triggers" / file.name)
     requirements = merge_requirements(folders, own_requirements)
     (target / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements))
     (target / "handler.py").write_text(source)

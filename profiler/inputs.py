@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from deployment.function_error import FunctionFailedError
+from workflow.buckets import own_triggers
 from workflow.data import bytes_of, given_to, resolve, text_of
 from workflow.errors import ChironError
 from workflow.execute import execute
-from workflow.flowing import run_buckets
+from workflow.flowing import Gave, run_buckets
 from workflow.model import ANSWER, Stream, Task, Workflow, output_name
+from workflow.streams.flow import ALL
 from workflow.trace import Instance, task_of
 
 #: Runs a function, alone where it is deployed, on an input; its outputs by their names, and how
@@ -117,28 +120,51 @@ def _decided(
 def _flowed(
     workflow: Workflow, request: bytes, run: Run, failures: dict[str, ChironError]
 ) -> WorkflowRun:
-    """What `run_alone` does with buckets: of each task, the first run counts."""
-    done = WorkflowRun()
+    """What `run_alone` does with buckets: of each task, the first run counts.
 
-    def run_or_fail(function: str, text: str) -> str:
+    Nothing is known of the output where triggers of the user's decide what it is.
+    """
+    done, own = WorkflowRun(), own_triggers(workflow.buckets)
+    runs = _without(own, workflow) if own else workflow
+
+    def run_or_fail(function: str, text: str) -> Gave:
         try:
-            return run(function, text)[0][ANSWER]
+            outputs, _ = run(function, text)
         except ChironError as error:
             failures[function] = _with_input(error, text)
             raise
+        return Gave(outputs[ANSWER], json.loads(outputs.get(ALL, "[]")))
 
-    with suppress(FunctionFailedError):
-        found = run_buckets(workflow, request, run_or_fail)
-        done.output = found.output
+    try:
+        found = run_buckets(runs, request, run_or_fail)
+        done.output = None if own else found.output
         for task in workflow.by_name:
             if (first := f"{task}#1") in found.inputs:
                 done.inputs[task], done.outputs[task] = found.inputs[first], found.outputs[first]
+    except ChironError as error:
+        if error.code != "function-failed":
+            raise
+        for function in error.functions:
+            failures.setdefault(function, error)
     for function in workflow.functions:
         tasks = [task.name for task in workflow.tasks if task.function == function]
         if not failures and done.inputs.keys().isdisjoint(tasks):
             message = f"nothing in the payload's events leads to function {function}: add some"
             failures[function] = ChironError("no-input", message, functions=[function])
     return done
+
+
+def _without(own: Collection[str], workflow: Workflow) -> Workflow:
+    """`workflow`, whose buckets `own` fire when nothing else is left to run.
+
+    They have triggers that the user wrote, which run where functions do, and never here.
+    """
+    buckets, all_at_once = workflow.buckets or {}, {"size": sys.maxsize}
+    declared = {
+        name: its | {"trigger": "by-batch-size", "options": all_at_once} if name in own else its
+        for name, its in buckets["buckets"].items()
+    }
+    return replace(workflow, buckets={**buckets, "buckets": declared})
 
 
 def _with_input(error: ChironError, text: str) -> ChironError:

@@ -28,6 +28,7 @@ from profiler.tracer import Tracer
 from workflow.data import bytes_of
 from workflow.errors import ChironError
 from workflow.profile import Emission
+from workflow.streams.flow import ALL
 
 #: Called with what was run, and with the run.
 Beside = Callable[[Solo, Invocation], None]
@@ -187,7 +188,7 @@ def sample(
         run = solo.invoke(len(untraced), cpu_probed=True)
         untraced.append(Untraced(run.latency_ms, run.speed, run.cores))
         outputs.append(len(bytes_of(run.output)))
-        for name, each in run.emitted.items():
+        for name, each in run.emitted.items() if ALL not in run.emitted else ():
             emitted.setdefault(name, []).append(each)
         if run.writes_from is not None:
             writes_from.append(run.writes_from)

@@ -10,13 +10,18 @@ Pheromone (NSDI'23), §III: buckets, and the triggers of Table I.
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from workflow.documents import read_file
 from workflow.errors import ChironError, Faults
 from workflow.fields import Fields, typed
 from workflow.model import Source, Task, Workflow
 from workflow.names import (
+    OUTPUT_NAME,
     TASK_NAME_LIMIT,
     FunctionNames,
     check_distinct,
@@ -24,19 +29,33 @@ from workflow.names import (
     shown,
     workflow_name,
 )
+from workflow.streams.own import file_of, is_own
 
 #: How often a function is started, in all, with what has fired, where nothing is said.
 _ATTEMPTS, _MOST_ATTEMPTS = 2, 10
 _MOST_OBJECTS = 1_000_000
 _DAY_MS = 86_400_000.0
 _EACH = "each"
+#: What a bucket says whose trigger is a class in a file of the workflow's folder.
+_OWN = re.compile(r"[a-z_][a-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+#: Largest such file, in bytes.
+_OWN_LIMIT = 1 << 20
 _COMMON = "trigger function functions attempts rerun_after_ms"
 
 #: A bucket, and whether each item of a list is an object there.
 Given = tuple[str, bool]
-#: Reads a trigger's options of the fields of its bucket; `givers` are the functions that give to
-#: it, and None where events do.
-_Read = Callable[[Fields, tuple[str | None, ...]], dict[str, Any]]
+
+
+class _Givers(NamedTuple):
+    """What gives to a bucket: functions, the names by which these emit, and whether events come."""
+
+    functions: list[str]
+    names: list[str]
+    events: bool
+
+
+#: Reads a trigger's options of the fields of its bucket.
+_Read = Callable[[Fields, _Givers], dict[str, Any]]
 
 
 def is_buckets(document: Mapping[str, Any]) -> bool:
@@ -65,6 +84,36 @@ def parse_buckets(
     return _Reader(document, names or FunctionNames({})).workflow(default_name)
 
 
+def own_triggers(buckets: Mapping[str, Any] | None) -> dict[str, str]:
+    """The buckets of ``Workflow.buckets`` that have a trigger of the user's, and which: FILE.CLASS.
+
+    None where a workflow is not of buckets.
+    """
+    declared = buckets["buckets"] if buckets is not None else {}
+    return {name: its["trigger"] for name, its in declared.items() if is_own(its["trigger"])}
+
+
+def check_own_triggers(buckets: Mapping[str, Any] | None, folder: Path) -> None:
+    """See that the files of users' triggers are in `folder` and have their classes; run no code.
+
+    Raises ``missing-file``, ``too-large``, ``bad-trigger``.
+    """
+    for bucket, trigger in own_triggers(buckets).items():
+        path, file, name = f"buckets.{bucket}.trigger", file_of(trigger), trigger.partition(".")[2]
+        try:
+            content = read_file(folder / file, f"trigger {trigger} in {folder / file}", _OWN_LIMIT)
+            parsed = ast.parse(content, file)
+        except ChironError as error:
+            raise ChironError(error.code, error.message, path=path, status=error.status) from None
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise ChironError("bad-trigger", f"{file} is not Python: {error}", path=path) from None
+        classes = [each.name for each in parsed.body if isinstance(each, ast.ClassDef)]
+        if name not in classes:
+            there = ", ".join(classes) or "no class"
+            message = f"{file} has no class {name} at its top level: there is {there}"
+            raise ChironError("bad-trigger", message, path=path)
+
+
 class _Reader:
     def __init__(self, document: dict[str, Any], names: FunctionNames) -> None:
         self._faults = Faults()
@@ -76,6 +125,7 @@ class _Reader:
         self._functions = self._whole.inner("functions")
         self._starts: dict[str, list[str]] = {}
         self._gives: dict[str, list[Given]] = {}
+        self._emits: dict[str, list[str]] = {}
         self._durable = False
 
     def workflow(self, default_name: str) -> Workflow:
@@ -134,36 +184,54 @@ class _Reader:
         }
         for bucket in sorted(levels, key=levels.__getitem__):
             with self._faults.noting():
-                outside = (None,) * (bucket in entry)
-                declared[bucket] = self._declared(bucket, (*outside, *givers[bucket]))
+                names = [name for task in givers[bucket] for name in self._emits[task]]
+                known = _Givers(givers[bucket], names, bucket in entry)
+                declared[bucket] = self._declared(bucket, known)
         self._faults.raise_all()
         buckets = {
             "entry": entry,
             "durable": self._durable,
             "gives": self._gives,
+            "emits": {task: names for task, names in self._emits.items() if names},
             "buckets": declared,
         }
         return Workflow(found.name, found.tasks, found.output, buckets=buckets)
 
     def _bucket(self, name: str) -> Fields:
         place = ("buckets", name)
-        trigger = Fields(self._buckets.whole[name], place, self._faults).word("trigger", *_READERS)
-        known = f"{_COMMON} {_READERS[trigger][0]}"
+        trigger = _trigger(Fields(self._buckets.whole[name], place, self._faults))
+        known = f"{_COMMON} {_reader(trigger)[0]}"
         return Fields(self._buckets.whole[name], place, self._faults, known)
 
     def _function(self, task: str, started: list[str]) -> tuple[str, str]:
         """The task, and its function's name; notes what it gives to."""
         path = self._functions.at(task)
-        fields = self._functions.inner(task, "function gives")
+        fields = self._functions.inner(task, "function gives emits")
         gives = fields.whole.get("gives", [])
         self._gives[task] = []
         for each in gives if isinstance(gives, list) else [gives]:
             self._gives[task] += self._given(each, fields.at("gives"))
+        self._emits[task] = self._emitted(task, fields) if "emits" in fields else []
         if task not in started:
             message = f"no bucket starts {shown(task)}: name it in one, or leave it out"
             raise ChironError("unreachable", message, path=path, functions=[task])
         given = fields.text("function") if "function" in fields else task
         return task, self._name(task, given, path)
+
+    def _emitted(self, task: str, fields: Fields) -> list[str]:
+        """The names of objects that a function says it emits, beside the buckets it gives to."""
+        names, path = _texts(fields, "emits"), fields.at("emits")
+        for name in names:
+            if not OUTPUT_NAME.fullmatch(name):
+                message = f"{shown(name)} is no name of an object: letters, digits, _ and - are"
+                raise ChironError("bad-name", message, path=path)
+            if name in self._starts:
+                message = f"{shown(name)} is a bucket: emit it by that name, and leave it out here"
+                raise ChironError("bad-field", message, path=path)
+        if not self._gives[task]:
+            message = f"{shown(task)} gives to no bucket: say in gives which ones get {names[0]}"
+            raise ChironError("missing-field", message, path=fields.at("gives"))
+        return names
 
     def _given(self, each: Any, path: str) -> list[Given]:
         if isinstance(each, dict) and list(each) == [_EACH]:
@@ -187,15 +255,18 @@ class _Reader:
             found.append(bucket)
         return found
 
-    def _declared(self, bucket: str, givers: tuple[str | None, ...]) -> dict[str, Any]:
+    def _declared(self, bucket: str, givers: _Givers) -> dict[str, Any]:
         fields = Fields(self._buckets.whole[bucket], ("buckets", bucket), self._faults)
-        if not givers:
+        if not (givers.functions or givers.events):
             message = f"nothing comes to bucket {shown(bucket)}: no function gives to it, nor entry"
             raise ChironError("unreachable", message, path=fields.path)
         trigger = fields.text("trigger")
+        if is_own(trigger) and self._durable:
+            message = "what waits for a trigger of your own is in memory alone: leave durable out"
+            raise ChironError("bad-field", message, path=fields.at("trigger"))
         declared = {
             "trigger": trigger,
-            "options": _READERS[trigger][1](fields, givers),
+            "options": _reader(trigger)[1](fields, givers),
             "starts": self._starts[bucket],
             "attempts": _count(fields, "attempts", _MOST_ATTEMPTS, _ATTEMPTS),
         }
@@ -205,6 +276,23 @@ class _Reader:
         if "rerun_after_ms" in fields:
             declared["rerun_after_s"] = _seconds(fields, "rerun_after_ms")
         return declared
+
+
+def _trigger(fields: Fields) -> str:
+    """What `fields` have as the trigger: one that there is, or FILE.CLASS."""
+    given = fields.text("trigger")
+    if given in _READERS or _OWN.fullmatch(given):
+        return given
+    message = (
+        f"trigger is {shown(given)}; there are: {', '.join(_READERS)}, or FILE.CLASS for a class "
+        "of your own in FILE.py beside the workflow"
+    )
+    raise ChironError("bad-field", message, path=fields.at("trigger"))
+
+
+def _reader(trigger: str) -> tuple[str, _Read]:
+    """The fields of a trigger beside those of all, and what reads its options."""
+    return _READERS.get(trigger, ("options name_from group_from", _options))
 
 
 def _texts(fields: Fields, one: str, several: str | None = None) -> list[str]:
@@ -246,56 +334,60 @@ def _seconds(fields: Fields, field: str) -> float:
     return found / 1000
 
 
-def _nothing(_fields: Fields, _givers: tuple[str | None, ...]) -> dict[str, Any]:
+def _nothing(_fields: Fields, _givers: _Givers) -> dict[str, Any]:
     return {}
 
 
-def _names(fields: Fields, givers: tuple[str | None, ...]) -> dict[str, Any]:
-    """The names of objects: fields of theirs, or the functions that give them."""
+def _names(fields: Fields, givers: _Givers) -> dict[str, Any]:
+    """The names of objects: fields of theirs, the functions that give them, or what these emit."""
     if "name_from" in fields:
         return {"names": _texts(fields, "names")}
-    known = [giver for giver in givers if giver is not None]
-    if len(known) < len(givers):
+    if givers.events:
         message = "events have no names: say with name_from which of their fields has it"
         raise ChironError("missing-field", message, path=fields.at("name_from"))
-    return {"names": _texts(fields, "names") if "names" in fields else known}
-
-
-def _names_given(fields: Fields, givers: tuple[str | None, ...]) -> dict[str, Any]:
-    options = _names(fields, givers)
-    for name in options["names"] if "name_from" not in fields else ():
-        if name not in givers:
-            message = f"{shown(name)} gives nothing to it: without name_from, names are functions"
+    names = _texts(fields, "names") if "names" in fields else givers.functions
+    for name in names:
+        if name not in (*givers.functions, *givers.names):
+            message = (
+                f"{shown(name)} gives nothing to it: without name_from, names are functions, or in "
+                "the emits of one"
+            )
             raise ChironError(
                 "unknown-function", message, path=fields.at("names"), functions=[name]
             )
-    return options
+    return {"names": names}
 
 
-def _batch(fields: Fields, _givers: tuple[str | None, ...]) -> dict[str, Any]:
+def _batch(fields: Fields, _givers: _Givers) -> dict[str, Any]:
     options: dict[str, Any] = {"size": _count(fields, "size", _MOST_OBJECTS)}
     return options | ({"wait_s": _seconds(fields, "wait_ms")} if "wait_ms" in fields else {})
 
 
-def _window(fields: Fields, _givers: tuple[str | None, ...]) -> dict[str, Any]:
+def _window(fields: Fields, _givers: _Givers) -> dict[str, Any]:
     return {"window_s": _seconds(fields, "window_ms")}
 
 
-def _redundant(fields: Fields, _givers: tuple[str | None, ...]) -> dict[str, Any]:
+def _redundant(fields: Fields, _givers: _Givers) -> dict[str, Any]:
     n = _count(fields, "n", _MOST_OBJECTS)
     return {"k": _count(fields, "k", n)}
 
 
-def _group(fields: Fields, _givers: tuple[str | None, ...]) -> dict[str, Any]:
-    fields.text("group_from")
+def _group(fields: Fields, givers: _Givers) -> dict[str, Any]:
+    """Functions may say the group of what they emit; events have to have it in a field."""
+    if givers.events:
+        fields.text("group_from")
     return {}
+
+
+def _options(fields: Fields, _givers: _Givers) -> dict[str, Any]:
+    return dict(fields.inner("options").whole)
 
 
 #: The fields of each trigger beside those of all, and what reads its options.
 _READERS: Mapping[str, tuple[str, _Read]] = {
     "immediate": ("", _nothing),
-    "by-name": ("names name_from", _names_given),
-    "by-set": ("names name_from", _names_given),
+    "by-name": ("names name_from", _names),
+    "by-set": ("names name_from", _names),
     "by-batch-size": ("size wait_ms", _batch),
     "by-time": ("window_ms", _window),
     "redundant": ("k n", _redundant),

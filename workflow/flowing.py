@@ -10,16 +10,25 @@ import json
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from workflow.data import resolve, text_of
 from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.streams.contents import field_of, is_nothing, items_of
 from workflow.streams.flow import Firing, Flow
+from workflow.streams.own import TriggerError
 from workflow.streams.triggers import Item
 
 #: Runs of functions that one request may lead to.
 _MOST = 200_000
+
+
+class Gave(NamedTuple):
+    """What a run of a function has returned, and emitted: triples of a name, a group, a text."""
+
+    output: str
+    emitted: Sequence[tuple[str, str | None, str]] = ()
 
 
 @dataclass
@@ -46,11 +55,20 @@ class _Texts:
         return [value] if found is None else [item.decode() for item in found]
 
 
-def run_buckets(workflow: Workflow, request: bytes, run: Callable[[str, str], str]) -> Flowed:
+def run_buckets(workflow: Workflow, request: bytes, run: Callable[[str, str], Gave]) -> Flowed:
     """Run the functions that the events in `request` fire; `run` runs one on an input.
 
-    Raises what `run` does, and ``endless`` for more runs than any request should lead to.
+    Raises what `run` does, ``endless`` for more runs than any request should lead to, and
+    ``function-failed`` where one emits what no bucket takes, and ``trigger-failed`` where a trigger
+    that the user wrote does something wrong.
     """
+    try:
+        return _run(workflow, request, run)
+    except TriggerError as error:
+        raise ChironError("trigger-failed", str(error)) from error
+
+
+def _run(workflow: Workflow, request: bytes, run: Callable[[str, str], Gave]) -> Flowed:
     values, done = _Texts(), Flowed()
     flow = Flow[str, str](workflow.buckets or {}, values)
     ready = deque(flow.take(0, values.items(text_of(request)), 0.0))
@@ -58,19 +76,35 @@ def run_buckets(workflow: Workflow, request: bytes, run: Callable[[str, str], st
     counts = Counter[str]()
     while ready or (ready := deque(flow.drain(0.0))):
         firing = ready.popleft()
+        _check(flow)
         counts[firing.task] += 1
         if counts.total() > _MOST:
             raise ChironError("endless", f"more than {_MOST} functions ran for one request")
         name = f"{firing.task}#{counts[firing.task]}"
         done.inputs[name] = _input(firing)
-        output = run(workflow.function_of(firing.task), done.inputs[name])
+        function = workflow.function_of(firing.task)
+        output, emitted = run(function, done.inputs[name])
         done.outputs[name] = output
+        for place, (called, group, text) in enumerate(emitted):
+            given = None if is_nothing(text) else text
+            try:
+                ready += flow.emitted(firing.number, place, called, group, given, 0.0)
+            except ValueError as error:
+                message = f"function {function} failed: {error}"
+                raise ChironError("function-failed", message, functions=[function]) from None
         value = None if is_nothing(output) else output
         if value is not None and firing.task in answers:
             answers[firing.task].append(Item(firing.number, value))
         ready += flow.ended(firing.number, value, 0.0)
+    _check(flow)
     done.output = _joined(answers)
     return done
+
+
+def _check(flow: Flow[str, str]) -> None:
+    """Raise TriggerError for the first fault of a trigger."""
+    for fault in flow.faults():
+        raise fault
 
 
 def _input(firing: Firing[str, str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from workflow.answer import ExpectedAnswer
 from workflow.asl import parse_states
-from workflow.buckets import is_buckets, parse_buckets
+from workflow.buckets import check_own_triggers, is_buckets, own_triggers, parse_buckets
 from workflow.constraints import Constraints, read_constraints
 from workflow.dag import parse_dag
 from workflow.documents import parse_json, read_json
@@ -23,6 +23,7 @@ from workflow.model import Workflow
 from workflow.names import NAME, FunctionNames, check_name
 from workflow.payloads import PAYLOAD_FILE, PAYLOADS_FOLDER, Payload, payload_files, read_payloads
 from workflow.profile import Profile
+from workflow.streams.own import file_of
 
 #: What the tasks call a function, where that is no name for OpenFaaS -> the function's name.
 FUNCTIONS_FILE = "functions.json"
@@ -50,7 +51,9 @@ class WorkflowFolder:
         written, names = read_written(file), _function_names(path)
         try:
             with written.placing():
-                return cls(path, parse_workflow(written.document, default_name(path), names))
+                workflow = parse_workflow(written.document, default_name(path), names)
+                check_own_triggers(workflow.buckets, path)
+                return cls(path, workflow)
         except ChironError as error:
             raise error.within(str(file)) from None
 
@@ -66,6 +69,15 @@ class WorkflowFolder:
     def stack_file(self) -> Path:
         """Where the ordinary OpenFaaS stack.yaml of the functions is."""
         return self.path / "stack.yaml"
+
+    @property
+    def trigger_files(self) -> list[Path]:
+        """The files of triggers that the user wrote; ``bad-link`` where one leads elsewhere."""
+        triggers = own_triggers(self.workflow.buckets).values()
+        files = [self.path / name for name in sorted({file_of(each) for each in triggers})]
+        for file in files:
+            check_links(file, self.path)
+        return files
 
     def constraints(self) -> Constraints:
         """What is in constraints.json, checked against the workflow; nothing without the file."""

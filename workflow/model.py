@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from workflow.errors import ChironError
+from workflow.streams.flow import ALL
 
 #: Where data comes from: None is the workflow's request, a name is that task's output, or
 #: TASK#OUTPUT one that it emits, and a tuple of names is the JSON list of those in that order.
@@ -142,7 +143,14 @@ class Workflow:
 
     @cached_property
     def emits(self) -> dict[str, tuple[str, ...]]:
-        """For the functions that emit some, the names of the outputs that others need."""
+        """For the functions that emit some, the names of the outputs that others need.
+
+        Into buckets any function may emit: all that it does has one name, `workflow.streams.flow`'s
+        ``ALL``.
+        """
+        if self.buckets is not None:
+            gives = (task for task, buckets in self.buckets["gives"].items() if buckets)
+            return {self.function_of(task): (ALL,) for task in gives}
         found: dict[str, dict[str, None]] = {}
         for task, outputs in self.emitted.items():
             names = found.setdefault(self.function_of(task), {})

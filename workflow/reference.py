@@ -60,6 +60,7 @@ def run_reference(
     *,
     environment: Mapping[str, str] | None = None,
     timeout_s: float = 120.0,
+    triggers: Path | None = None,
 ) -> ReferenceRun:
     """Run `workflow` on `request` in one process of its own, task after task.
 
@@ -70,14 +71,17 @@ def run_reference(
     environment
         Variables for all functions, such as ``gateway_url``. Of this process's own they get
         those alone that every program needs: the others may be secrets.
+    triggers
+        The folder of those that the user wrote, where buckets have some.
 
     Raises ``function-failed`` with the function's name; ``not-text`` as `workflow.data.resolve`;
-    ``timeout``; ``reference-died`` where a handler ended the process.
+    ``trigger-failed``; ``timeout``; ``reference-died`` where a handler ended the process.
     """
     job = {
         "name": workflow.name,
         "machine": workflow.machine,
         "buckets": workflow.buckets,
+        "triggers": str((triggers or Path()).resolve()),
         "tasks": [
             {
                 "name": t.name,

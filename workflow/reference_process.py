@@ -24,9 +24,10 @@ from flask import Flask
 from workflow.data import bytes_of, given_to, resolve, text_of
 from workflow.errors import ChironError
 from workflow.execute import execute
-from workflow.flowing import run_buckets
+from workflow.flowing import Gave, run_buckets
 from workflow.model import ANSWER, Source, Stream, Task, Workflow, output_name
 from workflow.states.errors import StatesError
+from workflow.streams.own import TriggerError, loaded
 
 #: What in a command stands for the path of a stream that it reads, or of an output that it writes.
 _NAMED = re.compile(r"(\{(in|out):([^{}]+)\})")
@@ -51,13 +52,21 @@ class Emitted(ModuleType):
         super().__init__("chiron_io")
         self.values: dict[str, Any] = {}
         self.streams: dict[str, str] = {}
+        #: What goes into buckets, of a workflow that has some: names, groups and values.
+        self.objects: list[tuple[str, str | None, Any]] | None = None
 
     def begin(self, streams: dict[str, str]) -> None:
         """A handler begins that may open `streams`."""
         self.values, self.streams = {}, streams
 
-    def emit(self, name: str, value: Any) -> None:
-        """Keep the first of that name."""
+    def emit(self, name: str, value: Any, group: str | None = None) -> None:
+        """Keep the first of that name, or all where they go into buckets."""
+        if self.objects is None:
+            self._keep(name, value)
+        else:
+            self.objects.append((name, None if group is None else str(group), value))
+
+    def _keep(self, name: str, value: Any) -> None:
         if name in self.values:
             raise ValueError(f"{name} was emitted before")
         self.values[name] = value
@@ -70,7 +79,7 @@ class Emitted(ModuleType):
     def open_output(self, name: str = ANSWER) -> IO[bytes]:
         """Keep what is written."""
         written = _Written()
-        self.emit(name, written)
+        self._keep(name, written)
         return written
 
     def written(self, value: Any) -> bytes | None:
@@ -303,6 +312,20 @@ class _Functions:
         except BaseException as error:  # sys.exit() in a handler is that function's failure
             raise _FailedError(name, error) from error
 
+    def gave(self, name: str, text: str) -> Gave:
+        """What one answers to `text`, and emits into buckets."""
+        self._emitted.objects = []
+        output = self(name, text)
+        try:
+            with self._app.test_request_context(method="POST"):
+                objects = [
+                    (called, group, _flask_answer(self._app, value))
+                    for called, group, value in self._emitted.objects
+                ]
+        except BaseException as error:
+            raise _FailedError(name, error) from error
+        return Gave(output, objects)
+
     def emitted(self, name: str, task: str, awaited: list[str]) -> dict[str, str]:
         """Those outputs of `task` that are `awaited` and that the last call, of `name`, emitted."""
         try:
@@ -315,8 +338,12 @@ class _Functions:
 def _flow(job: dict[str, Any]) -> dict[str, Any]:
     """Run a workflow of buckets."""
     tasks = tuple(Task(each["name"], each["function"], None) for each in job["tasks"])
-    workflow = Workflow(job["name"], tasks, None, buckets=job["buckets"])
-    return vars(run_buckets(workflow, bytes_of(job["request"]), _Functions(job)))
+    try:
+        buckets = loaded(job["buckets"], Path(job["triggers"]))
+    except TriggerError as error:
+        raise ChironError("trigger-failed", str(error)) from error
+    workflow = Workflow(job["name"], tasks, None, buckets=buckets)
+    return vars(run_buckets(workflow, bytes_of(job["request"]), _Functions(job).gave))
 
 
 def _run(job: dict[str, Any]) -> dict[str, Any]:

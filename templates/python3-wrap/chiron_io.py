@@ -10,9 +10,10 @@
         with open_input() as lines, open_output() as found:
             found.writelines(line for line in lines if b"error" in line)
 
-What takes `preview` begins when that is emitted, and not when the function has ended. What reads a
-stream runs at the same time as what writes it, where both can. A handler that is a generator writes
-what it yields.
+What takes `preview` begins when that is emitted, and not when the function has ended. In a workflow
+of buckets, ``emit("words", each, group=each[0])`` puts an object into the bucket `words`, as often
+as it is called. What reads a stream runs at the same time as what writes it, where both can. A
+handler that is a generator writes what it yields.
 
 In an ordinary OpenFaaS function, `open_input` has the request and what is written to `open_output`
 is the answer, all of it at the end; what is emitted goes nowhere. To use it there, copy this file
@@ -34,7 +35,7 @@ OUTPUT = "output"
 class Attached(Protocol):
     """What is behind the functions of this module while a handler runs."""
 
-    def emit(self, name: str, value: Any) -> None:
+    def emit(self, name: str, value: Any, group: str | None) -> None:
         """As `emit` says."""
 
     def open_input(self, name: str | None) -> IO[bytes]:
@@ -47,7 +48,7 @@ class Attached(Protocol):
 class _Ordinary:
     """Of a function that is called by itself, with Flask, as OpenFaaS's templates for Python do."""
 
-    def emit(self, name: str, value: Any) -> None:
+    def emit(self, name: str, value: Any, group: str | None) -> None:
         """Nobody takes it."""
 
     def open_input(self, name: str | None) -> IO[bytes]:
@@ -82,19 +83,25 @@ _ORDINARY = _Ordinary()
 _attached: ContextVar[Attached] = ContextVar("attached", default=_ORDINARY)
 
 
-def emit(name: str, value: Any) -> None:
+def emit(name: str, value: Any, group: str | None = None) -> None:
     """Send the output `name` now, and go on.
 
     To be called by the thread that `handle` runs in, or with its context (`contextvars`).
 
     Parameters
     ----------
+    name
+        In a workflow of buckets a bucket that the function gives to, or one of the names that the
+        workflow says it emits, by which triggers go.
     value
         What `handle` could return; it must not be changed any more.
+    group
+        What the trigger ``dynamic-group`` goes by, in place of the field in ``group_from``.
 
-    Raises ValueError if it was emitted before.
+    Raises ValueError if it was emitted before. In a workflow of buckets a function may emit under
+    a name as often as it likes; there it is raised where nothing takes the name.
     """
-    _attached.get().emit(name, value)
+    _attached.get().emit(name, value, group)
 
 
 def open_input(name: str | None = None) -> IO[bytes]:

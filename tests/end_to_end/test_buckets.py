@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,3 +99,96 @@ def test_a_plan_with_several_wraps_is_refused(ads, plan_by_hand, tmp_path):
     with pytest.raises(ChironError) as refused:
         generate(plan, Sources.read(ads), tmp_path / "build")
     assert refused.value.code == "several-wraps"
+
+
+#: What docs/forms.md shows of a trigger of the user's: triggers.py and workflow.json.
+OWN = re.search(
+    r"^### Triggers of your own.*?^```python\n(.*?)^```.*?^```json\n(.*?)^```",
+    Path(__file__).parents[2].joinpath("docs", "forms.md").read_text(),
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def test_the_trigger_that_the_documentation_shows(
+    place, write_folder, plan_by_hand, tmp_path, wait_until
+):
+    assert OWN is not None
+    note = tmp_path / "rendered"
+    render = f"""
+def handle(req):
+    with open({str(note)!r}, "a") as file:
+        file.write(req + "\\n")
+    return req
+"""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "triggers.py").write_text(OWN[1])
+    functions = {"parse": "def handle(req): return req", "render": render}
+    folder = write_folder(tmp_path / "own", json.loads(OWN[2]), functions, {})
+    expected = Sources.read(folder).reference(b"[1, 2, 3]", place.gateway.url)
+    assert json.loads(expected.output) == {"render": [[3]]}
+    plan = plan_by_hand({"own-wrap1": [["parse", "render"]]}, planner="pgp", workflow="own")
+    note.unlink()
+    with place.deployed(folder, [plan]), find_invoker(place.gateway, "own") as invoker:
+        assert json.loads(invoker.invoke(b"[4, 5]").output) == {"render": [[5]]}
+        note.unlink()
+        for n in range(6, 9):
+            assert place.gateway.invoke("own-wrap1", b"%d" % n).status_code == 202
+        wait_until(note.exists)
+        assert note.read_text() == "[8]\n"
+
+
+#: Emits a word as often as there are more of it in the text.
+MAP = """
+import json
+from chiron_io import emit
+
+def handle(req):
+    for word in json.loads(req).split():
+        emit("words", {"word": word, "n": 1}, group=word)
+    return ""
+"""
+REDUCE = """
+import json
+
+def handle(req):
+    counts = json.loads(req)
+    return json.dumps([counts[0]["word"], sum(each["n"] for each in counts)])
+"""
+RETURNING = """
+import json
+
+def handle(req):
+    return json.dumps([{"word": word, "n": 1} for word in json.loads(req).split()])
+"""
+
+
+def shuffle(by: dict[str, str], gives: object) -> dict[str, object]:
+    return {
+        "name": "shuffle",
+        "entry": "texts",
+        "buckets": {
+            "texts": {"trigger": "immediate", "function": "map"},
+            "words": {"trigger": "dynamic-group", "function": "reduce", **by},
+        },
+        "functions": {"map": {"gives": gives}},
+    }
+
+
+@pytest.mark.parametrize("processes", [[["map", "reduce"]], [[], ["map"], ["reduce"]]])
+def test_a_shuffle_of_what_is_emitted_equals_that_of_what_is_returned(
+    place, write_folder, plan_by_hand, tmp_path, processes
+):
+    request, functions = b'["a b a", "b c"]', {"map": MAP, "reduce": REDUCE}
+    emitting = write_folder(tmp_path / "emits", shuffle({}, "words"), functions, {})
+    returning = write_folder(
+        tmp_path / "returns",
+        shuffle({"group_from": "word"}, {"each": "words"}),
+        functions | {"map": RETURNING},
+        {},
+    )
+    expected = Sources.read(returning).reference(request, place.gateway.url).output
+    assert sorted(json.loads(expected)["reduce"]) == [["a", 2], ["b", 2], ["c", 1]]
+    assert Sources.read(emitting).reference(request, place.gateway.url).output == expected
+    plan = plan_by_hand({"shuffle-wrap1": processes}, planner="pgp", workflow="shuffle")
+    with place.deployed(emitting, [plan]), find_invoker(place.gateway, "shuffle") as invoker:
+        assert invoker.invoke(request).output == expected

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from workflow.buckets import parse_buckets
 from workflow.errors import ChironError
-from workflow.flowing import run_buckets
+from workflow.flowing import Gave, run_buckets
 from workflow.folder import parse_workflow
 
 ADS: dict[str, Any] = {
@@ -34,10 +36,10 @@ def run(
     """What comes out of `events`, and which functions ran; those not given return their input."""
     ran = list[str]()
 
-    def call(function: str, text: str) -> str:
+    def call(function: str, text: str) -> Gave:
         ran.append(function)
         found = functions.get(function, lambda value: value)(json.loads(text))
-        return json.dumps(found)
+        return found if isinstance(found, Gave) else Gave(json.dumps(found))
 
     done = run_buckets(parse_workflow(document), json.dumps(events).encode(), call)
     return json.loads(done.output), ran
@@ -129,6 +131,102 @@ def test_a_shuffle_runs_each_group_when_all_mappers_have_ended():
     )
     assert sorted(output["reduce"]) == [["a", 2], ["b", 2]]
     assert ran.index("reduce") == ran.count("map") == 2
+
+
+SHUFFLE: dict[str, Any] = {
+    "entry": "texts",
+    "buckets": {
+        "texts": bucket("immediate", "map"),
+        "words": bucket("dynamic-group", "reduce", group_from="word"),
+    },
+    "functions": {"map": {"gives": {"each": "words"}}},
+}
+
+
+@given(st.lists(st.lists(st.sampled_from(["a", "b", "a b"]), max_size=4), max_size=4))
+def test_a_shuffle_of_what_is_emitted_by_group_equals_that_of_what_is_returned(texts):
+    returned, _ = run(
+        SHUFFLE, texts, map=lambda words: [{"word": word, "n": len(words)} for word in words]
+    )
+
+    def emit(words: list[str]) -> Gave:
+        each = [("words", word, json.dumps({"word": word, "n": len(words)})) for word in words]
+        return Gave("", each)
+
+    words = bucket("dynamic-group", "reduce")
+    emitting = SHUFFLE | {
+        "buckets": SHUFFLE["buckets"] | {"words": words},
+        "functions": {"map": {"gives": "words"}},
+    }
+    assert run(emitting, texts, map=emit)[0] == returned
+
+
+def test_an_emitted_group_counts_and_not_the_field():
+    emit = lambda _: Gave("", [("words", "x", '{"word":1}'), ("words", "x", '{"word":2}')])  # noqa: E731
+    output, _ = run(SHUFFLE, "", map=emit, reduce=len)
+    assert output == {"reduce": [2]}
+
+
+def test_names_that_a_function_emits_are_those_of_objects():
+    buckets = {
+        "in": bucket("immediate", "split"),
+        "both": bucket("by-set", "join", names=["left", "right"]),
+        "lefts": bucket("by-name", "count", names="left"),
+        "alone": bucket("by-batch-size", "sum", size=2),
+    }
+    split = {"gives": ["both", "lefts", "alone"], "emits": ["left", "right"]}
+    document = {"entry": "in", "buckets": buckets, "functions": {"split": split}}
+    emitted = [("right", None, "2"), ("alone", None, "4"), ("left", None, "1"), ("left", None, "")]
+    output, _ = run(document, 0, split=lambda _: Gave("null", emitted), sum=sum)
+    # What goes to a bucket by its name goes to no other; the rest goes to all, in the order in
+    # which it is emitted.
+    assert output == {"join": [[1, 2]], "count": [1], "sum": [6, 1]}
+
+
+def test_what_is_returned_comes_after_what_is_emitted():
+    document = SHUFFLE | {"buckets": {**SHUFFLE["buckets"], "words": bucket("dynamic-join", "f")}}
+    emit = lambda _: Gave("[3, 4]", [("words", None, "1"), ("words", None, "2")])  # noqa: E731
+    assert run(document, [0], map=emit)[0] == {"f": [[1, 2, 3, 4]]}
+
+
+def test_what_no_bucket_takes_is_the_functions_fault_with_what_there_is():
+    with pytest.raises(ChironError) as caught:
+        run(SHUFFLE, 0, map=lambda _: Gave("", [("wrods", None, "1")]))
+    assert (caught.value.code, caught.value.functions) == ("function-failed", ("map",))
+    assert "map emits wrods" in caught.value.message and "there is words" in caught.value.message
+    with pytest.raises(ChironError, match="there is neither"):
+        run(
+            SHUFFLE,
+            ["a"],
+            map=lambda _: [{"word": 1}],
+            reduce=lambda _: Gave("", [("x", None, "1")]),
+        )
+
+
+@pytest.mark.parametrize(
+    ("split", "code", "field"),
+    [
+        ({"emits": "left"}, "missing-field", "gives"),
+        ({"gives": "both", "emits": ["both"]}, "bad-field", "emits"),
+        ({"gives": "both", "emits": ["output"]}, "bad-name", "emits"),
+        ({"gives": "both", "emits": ["a b"]}, "bad-name", "emits"),
+        ({"gives": "both", "emits": ["a", "a"]}, "bad-field", "emits"),
+    ],
+)
+def test_what_is_wrong_with_what_a_function_says_it_emits_is_named(split, code, field):
+    buckets = {"in": bucket("immediate", "split"), "both": bucket("by-set", "join")}
+    with pytest.raises(ChironError) as caught:
+        parse_workflow({"entry": "in", "buckets": buckets, "functions": {"split": split}})
+    first = caught.value.parts[0] if caught.value.parts else caught.value
+    assert (first.code, first.path) == (code, f"functions.split.{field}")
+
+
+def test_a_set_waits_for_nothing_that_nobody_says_to_emit():
+    buckets = {"in": bucket("immediate", "split"), "both": bucket("by-set", "join", names=["lfet"])}
+    functions = {"split": {"gives": "both", "emits": "left"}}
+    with pytest.raises(ChironError) as caught:
+        parse_workflow({"entry": "in", "buckets": buckets, "functions": functions})
+    assert (caught.value.code, caught.value.path) == ("unknown-function", "buckets.both.names")
 
 
 def test_batches_have_their_size_and_the_rest_comes_last():

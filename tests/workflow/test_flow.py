@@ -65,6 +65,24 @@ def test_what_fails_fires_again_with_its_number_and_objects():
     assert not running.runs(first.number)
 
 
+def test_what_runs_emit_counts_once_whichever_of_them_was_first():
+    running = flow(rerun_after_ms=100)
+    (first,) = running.take(1, ["event"], 0.0)
+    emit = lambda place, value: running.emitted(first.number, place, "held", None, value, 0.0)  # noqa: E731
+    (a,) = emit(0, "a")
+    assert (a.task, a.items[0].value) == ("last", "a")
+    (b,) = emit(1, "b")
+    assert running.failed(first.number, 0.1) == [first]
+    assert emit(0, "a") == emit(1, "b") == []
+    (c,) = emit(2, "c")
+    assert emit(3, None) == []  # nothing is no object, but has its place
+    (d,) = emit(4, "d")
+    (last,) = running.ended(first.number, "given", 0.2)
+    assert emit(5, "late") == []
+    numbers = [each.items[0].number for each in (a, b, c, d, last)]
+    assert numbers == sorted(set(numbers))
+
+
 def test_an_object_of_several_buckets_is_given_to_each_of_them():
     buckets = {
         "a": {"trigger": "immediate", "functions": ["f", "g"]},

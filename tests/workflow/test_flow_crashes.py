@@ -14,7 +14,8 @@ from workflow.buckets import parse_buckets
 from workflow.streams.flow import Firing, Flow
 from workflow.streams.triggers import Item, Number
 
-#: Events go through `first`, which gives each twice, to windows, and what fires to `last`.
+#: Events go through `first`, which emits each and returns it once more, to windows, and what fires
+#: to `last`.
 DECLARED = parse_buckets(
     {
         "entry": "events",
@@ -86,11 +87,17 @@ class Process:
                 del self.disk.requests[session[0]]
             self.follow(self.flow.commit(given_, 0.0))
 
+    def emit(self, firing: Firing[str, str]) -> None:
+        if firing.task == "first":
+            value = json.dumps([json.loads(firing.items[0].value), 0])
+            self.follow(self.flow.emitted(firing.number, 0, "held", None, value, 0.0))
+
     def run(self, place: int) -> None:
         firing = self.ready.pop(place % len(self.ready))
         values = [json.loads(item.value) for item in firing.items]
         if firing.task == "first":
-            output = json.dumps([[values[0], copy] for copy in (0, 1)])
+            self.emit(firing)
+            output = json.dumps([[values[0], 1]])
         else:
             self.windows.setdefault(firing.task, []).append([list(firing.number), *values])
             output = json.dumps(len(values))
@@ -99,7 +106,7 @@ class Process:
 
 @given(
     st.lists(st.lists(st.integers(0, 9), max_size=3), max_size=6),
-    st.lists(st.sampled_from(["crash", "take", 0, 1, 5]), max_size=40),
+    st.lists(st.sampled_from(["crash", "take", "emit", 0, 1, 5]), max_size=40),
 )
 def test_nothing_is_lost_and_nothing_is_in_two_windows(requests, steps):
     disk, windows, number = Disk(), dict[str, list[list[Any]]](), 0
@@ -111,6 +118,8 @@ def test_nothing_is_lost_and_nothing_is_in_two_windows(requests, steps):
             if number < len(requests):
                 process.take(number, json.dumps(requests[number]))
             number += 1
+        elif process.ready and step == "emit":
+            process.emit(process.ready[0])
         elif process.ready:
             process.run(step)
     taken = [event for request in requests[:number] for event in request]

@@ -159,6 +159,10 @@ class _Child:
 
     def _emitted(self, group: _Group, result: Result) -> None:
         """A task goes on that gave one of its outputs."""
+        if result.place is not None:  # into buckets, which are the server's
+            with self._sending, contextlib.suppress(ConnectionError):
+                frames.write(self._channel, result.frames_within())
+            return
         for task in self._answer(group, result):
             self._threads.start(partial(self._work, group, task))
 

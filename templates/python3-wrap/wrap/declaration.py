@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from wrap.engine import Graph, Key, Part, Place, Source, Streamed, keys
 from wrap.recovery import Component, connected
@@ -53,6 +53,13 @@ class Entry:
     in_stages: bool = False
     emits: dict[str, int] = field(default_factory=dict)
     buckets: dict[str, Any] | None = None
+
+
+class InBuckets(NamedTuple):
+    """What the buckets of a workflow call a task, and what they are."""
+
+    task: str
+    declared: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -182,6 +189,14 @@ class Wrap:
         """The streams that come with the request of a task that is called by itself."""
         streams = (each for its in self.streams.values() for each in its.items())
         return {name: number for name, number in streams if number < 0}
+
+    @cached_property
+    def in_buckets(self) -> dict[int, InBuckets]:
+        """The tasks of a workflow of buckets; of any other none."""
+        entry = self.entry
+        if entry is None or entry.buckets is None:
+            return {}
+        return {number: InBuckets(name, entry.buckets) for name, number in entry.states.items()}
 
     @property
     def is_durable(self) -> bool:

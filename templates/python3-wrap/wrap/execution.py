@@ -124,6 +124,8 @@ class Execution:
     prepare
         Gives further objects when it begins: what takes time and memory to be made, and may have
         to wait until there are processes for it.
+    into_buckets
+        Takes what its tasks emit that goes into buckets.
 
     Attributes
     ----------
@@ -141,6 +143,7 @@ class Execution:
         reply: Callable[[Execution, Outcome], None],
         peers: Peers | None = None,
         prepare: Callable[[], Mapping[Key, Object]] | None = None,
+        into_buckets: Callable[[Result], None] | None = None,
     ) -> None:
         self.data = Data(objects, runtime.sink)
         self.here: set[int] = set()
@@ -150,6 +153,7 @@ class Execution:
         self._deadline = deadline
         self._reply = reply
         self._prepare = prepare
+        self._into_buckets = into_buckets
         self._engine = engine
         self._part = engine.part
         self._switchboard = runtime.switchboard if engine.part.live else None
@@ -358,6 +362,8 @@ class Execution:
         if lender is None or isinstance(part, Instances) or self._admitted or not part.is_whole:
             return
         if self.live:  # another replica's tasks would begin one after another
+            return
+        if self._into_buckets is not None:  # which are here
             return
         given: dict[Key, Object] = {None: self.data[None]} if None in self.data else {}
         request = Request(self.ident, sorted(part.place_of), given, part.gives)
@@ -721,6 +727,9 @@ class Execution:
         """Take in results; which tasks begin in this process."""
         steps, given = list[Step](), list[Result]()
         for result in results:
+            if result.place is not None and self._into_buckets is not None:
+                self._into_buckets(result)
+                continue
             if self._limits.pop(result.task, None) is None:
                 continue  # it was given up, or has answered before its process was lost
             attempt = self._attempts.ended(result.task)

@@ -43,6 +43,7 @@ from wrap.spill import Disk
 from wrap.stores import Store, store_of
 from wrap.stores.redis import Redis
 from wrap.storing import ByStore
+from wrap.streams.own import TriggerError, loaded
 from wrap.switchboard import Switchboard, announce
 from wrap.threads import ThreadPool
 from wrap.transport import GRACE_S, Transport
@@ -159,9 +160,10 @@ def _serve(
     entry, events = wrap.entry, None
     if entry is not None and entry.buckets is not None:
         try:
-            events = Events(runtime, entry.buckets, entry.states, settings.sink_bytes, keeper)
-        except TaskError as error:
-            sys.exit(f"{error.code}: {error}")
+            buckets = loaded(entry.buckets, image / "function" / "triggers")
+            events = Events(runtime, buckets, entry.states, settings.sink_bytes, keeper)
+        except (TaskError, TriggerError) as error:
+            sys.exit(f"{getattr(error, 'code', 'trigger-failed')}: {error}")
 
     def ending() -> None:
         if listener is not None:

@@ -146,7 +146,9 @@ class Result:
     those of the probe, and `cpu_probe` is what the CPU-speed probe took right before and right
     after it; where these were asked for. `writes` is when it began to write what it answers, and
     `reads` is from when to when it read its streams, where these were there before. `emitted` is
-    the name of an output that the task gave before its end, and wrote from `started` on.
+    the name of an output that the task gave before its end, and wrote from `started` on. One that
+    goes into buckets has a `place`, which is how many the task gave there before, and the `group`
+    that it was given.
     """
 
     number: int
@@ -168,6 +170,8 @@ class Result:
     emitted: str | None = None
     writes: float | None = None
     reads: tuple[float, float] | None = None
+    place: int | None = None
+    group: str | None = None
 
     def frames(self) -> list[Unsent]:
         """A header and the output, empty where there is none, as another wrap gets them."""

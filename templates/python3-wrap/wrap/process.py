@@ -98,7 +98,8 @@ class Process:
         for result in results:
             if result.number != self._number or result.task not in self.owed:
                 raise ProcessDiedError("sent the result of another execution")
-            self.owed.discard(result.task)
+            if result.place is None:  # else it goes on
+                self.owed.discard(result.task)
         return results
 
     def alive(self) -> bool:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import count
 from typing import Any
@@ -30,6 +31,7 @@ from wrap.parallelism import Parallelism
 from wrap.runtime import Runtime
 from wrap.streams.contents import NOTHING_BYTES, field_of, is_nothing, items_of
 from wrap.streams.flow import Firing, Flow
+from wrap.streams.own import TriggerError
 from wrap.streams.triggers import Item, Number
 from wrap.task_io import Access
 from wrap.threads import Run, own_run
@@ -43,6 +45,8 @@ _LOOK_S = 0.01
 _NO_STREAMS = Access(0, None, Data({}).resolve)
 #: What requests are numbered with, in no two processes alike.
 _NUMBERS = count(time.time_ns())
+#: The code of errors of triggers that users wrote.
+_TRIGGER_FAILED = "trigger-failed"
 #: Has as `serves` the stream for which a thread takes what has fired.
 _own = threading.local()
 
@@ -107,6 +111,8 @@ class Stream:
     keeper
         Keeps all until it has ended, where that is to outlive the process.
 
+    Raises TaskError, ``trigger-failed``, where a trigger that a user wrote cannot be made.
+
     Attributes
     ----------
     results
@@ -137,7 +143,10 @@ class Stream:
         self._keeper = keeper
         self._stopped = False
         self._objects = _Objects()
-        self._flow = Flow[str, Object](declared, self._objects, in_sessions=keeper is not None)
+        try:
+            self._flow = Flow[str, Object](declared, self._objects, in_sessions=keeper is not None)
+        except TriggerError as error:
+            raise TaskError(_TRIGGER_FAILED, str(error)) from error
         self._lock = threading.Lock()
         self._ready = deque[Firing[str, Object]]()
         #: Executions that run, and threads that are about to take what has fired.
@@ -214,6 +223,11 @@ class Stream:
 
     def _follow(self, fired: Sequence[Firing[str, Object]]) -> None:
         """Have what has fired run, and be woken for what is due next; with the lock."""
+        for fault in self._flow.faults():
+            print(f"{_TRIGGER_FAILED}: {fault}")
+            self.error = self.error or TaskError(_TRIGGER_FAILED, str(fault))
+            if self._metrics is not None:
+                self._metrics.failed(fault.bucket)
         if self._keeper is None:
             self._queue(fired)
         else:
@@ -263,9 +277,9 @@ class Stream:
             self._follow(self._flow.passed(self._now()))
         self._have_worked()
 
-    def _have_worked(self) -> None:
-        """Have threads take what is ready; one that does that already goes on itself."""
-        own = getattr(_own, "serves", None) is self
+    def _have_worked(self, goes_on: bool = False) -> None:
+        """Have threads take what is ready; one that does that already, and not `goes_on`, does."""
+        own = getattr(_own, "serves", None) is self and not goes_on
         with self._lock:
             room = min(len(self._ready), self._parallelism.most - self._running) - self._coming
             new = max(0, room - own)
@@ -305,7 +319,11 @@ class Stream:
             deadline = min(self._deadline, time.monotonic() + runtime.wrap.timeout_s)
             given, reply = partial(_objects, attempt.firing), partial(self._reply, attempt)
             ident = Ident(self._watch)
-            execution = Execution(runtime, Engine(part), {}, ident, deadline, reply, prepare=given)
+            execution = Execution(
+                *(runtime, Engine(part), {}, ident, deadline, reply),
+                prepare=given,
+                into_buckets=partial(self._emitted, attempt),
+            )
             execution.start(run)
         except TaskError as error:
             self._ended(attempt, error)
@@ -321,13 +339,31 @@ class Stream:
             self._here.add(attempt)
             self._look_later(attempt.limit)
         runtime, given = self._runtime, partial(_input, attempt.firing)
+
+        def emitted(result: Result) -> None:
+            with run.undisturbed() if run is not None else nullcontext():
+                self._emitted(attempt, result)
+
         result = tasks.run(
-            *(task, given, Ident(self._watch), MAIN, _not_awaited, _NO_STREAMS),
+            *(task, given, Ident(self._watch), MAIN, emitted, _NO_STREAMS),
             *(runtime.wrap, runtime.functions),
         )
         if result.error is None:
             return self._ended(attempt, [result])
         return self._ended(attempt, TaskError.from_dict(result.error, status=500))
+
+    def _emitted(self, attempt: _Attempt, result: Result) -> None:
+        """Have buckets take in what a run has emitted, which goes on."""
+        place, name, output = result.place, result.emitted, result.output
+        if place is None or name is None:
+            return
+        with self._lock:
+            if attempt.over:
+                return
+            number, value = attempt.firing.number, _value(output)
+            now_s = self._now()
+            self._follow(self._flow.emitted(number, place, name, result.group, value, now_s))
+        self._have_worked(goes_on=True)
 
     def _look_later(self, when: float) -> None:
         """Look then whether something takes too long, unless that is so before; with the lock."""
@@ -386,9 +422,7 @@ class Stream:
 
     def _took(self, firing: Firing[str, Object], output: Object | None, now_s: float) -> None:
         """Take in what a run has given; with the lock."""
-        value = output
-        if output is not None and output.size <= NOTHING_BYTES and is_nothing(output.view()):
-            value = None
+        value = _value(output)
         is_first = self._flow.runs(firing.number)
         if value is not None and is_first and firing.task in self._answers:
             self._answers[firing.task].append(Item(firing.number, value))
@@ -421,8 +455,11 @@ def _objects(firing: Firing[str, Object]) -> Mapping[Key, Object]:
     return {None: _input(firing)}
 
 
-def _not_awaited(_: Result) -> None:
-    """Buckets take what a function returns, and nothing that it emits before."""
+def _value(output: Object | None) -> Object | None:
+    """What a function has given, if that is an object."""
+    if output is not None and output.size <= NOTHING_BYTES and is_nothing(output.view()):
+        return None
+    return output
 
 
 def _listed(items: Sequence[Item[Object]]) -> Object:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import socket
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,6 +20,7 @@ from wrap.ends import BUFFER, Outlet, Outlets, Reader, Whole, Writer
 from wrap.errors import TaskError
 from wrap.messages import Result
 from wrap.objects import Object
+from wrap.streams.flow import ALL, targets
 from wrap.switchboard import Open, Which
 
 #: What is emitted is as what a handler of this style answers, whatever the handler's is.
@@ -71,6 +74,11 @@ class TaskIO:
         self._access = access
         self._awaited: Mapping[str, int] = wrap.outputs_of.get(result.task, {})
         self._left = dict(self._awaited)
+        #: What it has emitted, where it runs alone and buckets would take that.
+        self._all = list[tuple[str, str | None, str]]()
+        #: How many objects it has put into buckets, and whether it has ended.
+        self._given, self._over = 0, False
+        self._giving = threading.Lock()
         self._others = set[str]()
         self._readers = dict[str, Reader]()
         self._wholes = dict[str, Whole]()
@@ -89,11 +97,19 @@ class TaskIO:
         """Whether the handler has written what it answers."""
         return OUTPUT in self._files
 
-    def emit(self, name: str, value: Any) -> None:
+    def emit(self, name: str, value: Any, group: str | None = None) -> None:
         """As `chiron_io.emit`: what nobody needs goes nowhere.
 
         Raises TaskError as `styles.output` does.
         """
+        group = None if group is None else str(group)
+        if self._result.task in self._wrap.in_buckets:
+            self._put(name, value, group)
+            return
+        if ALL in self._awaited:
+            text = styles.output(_STYLE, value).text("surrogateescape")
+            self._all.append((name, group, text))
+            return
         if name not in self._awaited:
             self._others.add(str(name))
             return
@@ -104,6 +120,19 @@ class TaskIO:
                 file.write(output.view())
         else:
             self._give(name, output=output)
+
+    def _put(self, name: str, value: Any, group: str | None) -> None:
+        """Put an object into buckets. That of a run which begins anew has the same place."""
+        buckets = self._wrap.in_buckets[self._result.task]
+        targets(buckets.declared, buckets.task, name)
+        output = styles.output(_STYLE, value)
+        with self._giving:
+            if self._over:
+                raise ValueError(f"{name} is emitted when the handler has ended")
+            now, place = time.monotonic(), self._given
+            result = replace(self._result, output=output, emitted=name, group=group, place=place)
+            self._emitted(replace(result, started=now, ended=now))
+            self._given += 1
 
     def open_input(self, name: str | None = None) -> IO[bytes]:
         """As `chiron_io.open_input`."""
@@ -192,7 +221,11 @@ class TaskIO:
             self._give(name, error=error)
 
     def close(self) -> None:
-        """Let go of all streams."""
+        """Let go of all streams, and give what it has emitted where that goes out at the end."""
+        with self._giving:
+            self._over = True
+        if ALL in self._left:
+            self._give(ALL, output=Object(json.dumps(self._all)))
         self._outlets.close()
         for reader in self._readers.values():
             reader.let_go()
@@ -217,7 +250,7 @@ class TaskIO:
             )
 
     def _check(self) -> None:
-        if self._left:
+        if self._left.keys() - {ALL}:
             others = ", ".join(sorted(self._others))
             hint = (
                 f"it has emitted {others}, which nothing takes"

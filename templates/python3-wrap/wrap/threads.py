@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from queue import SimpleQueue
 
 #: Idle threads that are kept; more, after a burst, end.
@@ -64,6 +65,10 @@ class Run:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(Cancelled)
                 )
+
+    def undisturbed(self) -> AbstractContextManager[object]:
+        """A block of its thread in which `cancel` does not reach it; the block has to be short."""
+        return self._lock
 
     def execute(self) -> bool:
         """Do the work in this thread; whether the thread can be used again."""

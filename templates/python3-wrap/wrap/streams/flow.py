@@ -11,9 +11,16 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from .own import OwnTrigger, TriggerError
 from .triggers import TRIGGERS, Batch, Item, Number, StreamTrigger, Value
 
 Task = TypeVar("Task", bound=Hashable)
+
+#: The name under which a function that runs alone answers, as one JSON list, all that it has
+#: emitted: triples of a name, a group or null, and a text.
+ALL = "*"
+#: What is emitted comes before what is returned, and has numbers of its own.
+_EMITTED = -(1 << 32)
 
 
 class Values(Protocol[Value]):
@@ -62,10 +69,17 @@ class Settled(NamedTuple, Generic[Value]):
 class _Bucket(Generic[Task, Value]):
     """A declared bucket, and what its functions give to in the end."""
 
-    def __init__(self, name: str, declared: Mapping[str, Any], place: int) -> None:
+    def __init__(
+        self, name: str, declared: Mapping[str, Any], place: int, faults: list[TriggerError]
+    ) -> None:
         self.name = name
         self.place = place
-        self.trigger: StreamTrigger[Value] = TRIGGERS[declared["trigger"]](**declared["options"])
+        kind, options = declared.get("class"), declared["options"]
+        self.trigger: StreamTrigger[Value] = (
+            TRIGGERS[declared["trigger"]](**options)
+            if kind is None
+            else OwnTrigger(name, kind, options, faults)
+        )
         self.trigger.rerun_after_s = declared.get("rerun_after_s", math.inf)
         self.starts: Sequence[Task] = declared["starts"]
         self.attempts: int = declared["attempts"]
@@ -82,6 +96,8 @@ class _Run(Generic[Task, Value]):
         self.firing = firing
         self.left = attempts - 1
         self.running = 1
+        #: How many objects it has emitted. A run of it that begins anew emits the same.
+        self.emitted = 0
 
 
 class Flow(Generic[Task, Value]):
@@ -91,25 +107,31 @@ class Flow(Generic[Task, Value]):
     ----------
     declared
         ``entry``: the buckets that events go to. ``gives``: task -> pairs of a bucket and whether
-        each item of a list is an object there. ``buckets``: name -> ``trigger`` and its
-        ``options``, the tasks that it ``starts``, ``attempts``; each bucket after those whose
-        tasks give to it. ``workflow.buckets`` makes it of a document. ``durable`` is for wraps.
+        each item of a list is an object there. ``emits``: task -> names of objects that it emits.
+        ``buckets``: name -> ``trigger`` and its ``options``, the tasks that it ``starts``,
+        ``attempts``; each bucket after those whose tasks give to it. ``workflow.buckets`` makes it
+        of a document, and `own.loaded` adds the ``class`` of a trigger that a user wrote.
+        ``durable`` is for wraps.
     in_sessions
         Whether what comes of a session is held back until `settled` has said and `commit` is told
         that it has ended.
+
+    Raises TriggerError where a trigger that a user wrote cannot be made.
     """
 
     def __init__(
         self, declared: Mapping[str, Any], values: Values[Value], *, in_sessions: bool = False
     ) -> None:
+        self._declared = declared
         self._values = values
         self._in_sessions = in_sessions
         self._given: dict[Number, list[tuple[str, Item[Value]]]] = {}
         self._settled: list[Settled[Value]] = []
+        self._faults: list[TriggerError] = []
         self._entry: Sequence[str] = declared["entry"]
         self._gives: Mapping[Task, Sequence[tuple[str, bool]]] = declared["gives"]
         self._buckets: dict[str, _Bucket[Task, Value]] = {
-            name: _Bucket(name, bucket, place)
+            name: _Bucket(name, bucket, place, self._faults)
             for place, (name, bucket) in enumerate(declared["buckets"].items())
         }
         self._runs: dict[Number, _Run[Task, Value]] = {}
@@ -171,6 +193,12 @@ class Flow(Generic[Task, Value]):
         found, self._settled = self._settled, []
         return found
 
+    def faults(self) -> list[TriggerError]:
+        """What triggers that users wrote have done wrong since this was asked last."""
+        found = self._faults[:]
+        self._faults.clear()
+        return found
+
     def commit(
         self, given: Sequence[tuple[str, Item[Value]]], now_s: float
     ) -> list[Firing[Task, Value]]:
@@ -195,6 +223,34 @@ class Flow(Generic[Task, Value]):
         fired = list[Firing[Task, Value]]()
         batch = Batch(sorted(items, key=lambda item: item.number), now_s)
         self._fire(self._buckets[bucket], [batch], now_s, fired)
+        return fired
+
+    def emitted(
+        self,
+        number: Number,
+        place: int,
+        name: str,
+        group: str | None,
+        value: Value | None,
+        now_s: float,
+    ) -> list[Firing[Task, Value]]:
+        """Take in what a run has emitted before its end, which may be nothing; what fires.
+
+        `place` is how many it has emitted before. What another run of the firing has emitted in
+        that place counts, and so it does when the firing has ended.
+
+        Raises as `targets`.
+        """
+        fired = list[Firing[Task, Value]]()
+        run = self._runs.get(number)
+        if run is None or place < run.emitted:
+            return fired
+        run.emitted = place + 1
+        session, own = run.firing.session, (*number, _EMITTED + place)
+        buckets, called = targets(self._declared, run.firing.task, name)
+        if value is not None:
+            for bucket in buckets:
+                self._put(self._buckets[bucket], own, value, session, called, now_s, fired, group)
         return fired
 
     def ended(self, number: Number, value: Value | None, now_s: float) -> list[Firing[Task, Value]]:
@@ -258,13 +314,15 @@ class Flow(Generic[Task, Value]):
         number: Number,
         value: Value,
         session: Number,
-        giver: str,
+        called: str,
         now_s: float,
         fired: list[Firing[Task, Value]],
+        group: str | None = None,
     ) -> None:
         values = self._values
-        name = values.field(value, bucket.name_from) if bucket.name_from else giver
-        group = values.field(value, bucket.group_from) if bucket.group_from else ""
+        name = values.field(value, bucket.name_from) if bucket.name_from else called
+        if group is None:
+            group = values.field(value, bucket.group_from) if bucket.group_from else ""
         item = Item(number, value, session, name, group, values.size(value))
         if self._in_sessions and not bucket.trigger.keeps_session:
             self._given.setdefault(session, []).append((bucket.name, item))
@@ -329,6 +387,29 @@ class Flow(Generic[Task, Value]):
             self._live.pop(session, None)
             if self._in_sessions:
                 self._settled.append(Settled(session, self._given.pop(session, ())))
+
+
+def targets(declared: Mapping[str, Any], task: Any, name: str) -> tuple[Sequence[str], str]:
+    """The buckets that get what `task` emits as `name`, and what the object is called there.
+
+    Parameters
+    ----------
+    declared
+        As `Flow` has it.
+
+    Raises ValueError, with the names that there are.
+    """
+    gives = [bucket for bucket, _ in declared["gives"].get(task, ())]
+    emits = declared["emits"].get(task, ())
+    if name in gives:
+        return [name], str(task)
+    if name in emits:
+        return gives, name
+    there = ", ".join((*gives, *emits)) or "neither"
+    raise ValueError(
+        f"{task} emits {name}, which is no bucket that it gives to, nor one of the names that it "
+        f"emits (gives and emits in the workflow): there is {there}"
+    )
 
 
 def _size(firing: Firing[Any, Any]) -> int:

@@ -121,7 +121,7 @@ class StreamTrigger(ABC, Generic[Value]):
 
     def drain(self, now_s: float) -> Sequence[Batch[Value]]:
         """What would fire in time fires now, as nothing more is to come."""
-        return ()
+        return self.on_time(self.due_s) if self.due_s < math.inf else ()
 
 
 class Immediate(StreamTrigger[Value]):
@@ -131,7 +131,7 @@ class Immediate(StreamTrigger[Value]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._taken = _Recent()
+        self._taken = Recent()
 
     def on_object(self, item: Item[Value], now_s: float) -> Sequence[Batch[Value]]:
         return (Batch((item,), now_s),) if self._taken.adds(item.number) else ()
@@ -154,7 +154,7 @@ class _Window(StreamTrigger[Value]):
     def __init__(self) -> None:
         super().__init__()
         self._items: dict[Number, Item[Value]] = {}
-        self._taken = _Recent()
+        self._taken = Recent()
 
     def _add(self, item: Item[Value]) -> bool:
         """Take an object in; whether it is new."""
@@ -227,7 +227,7 @@ class _InSession(StreamTrigger[Value]):
         super().__init__()
         self._sessions: dict[Number, dict[Number, Item[Value]]] = {}
         self._fired: set[Number] = set()
-        self._ended = _Recent()
+        self._ended = Recent()
 
     def on_object(self, item: Item[Value], now_s: float) -> Sequence[Batch[Value]]:
         session = item.session
@@ -328,7 +328,7 @@ TRIGGERS: Mapping[str, type[StreamTrigger[Any]]] = {
 }
 
 
-class _Recent:
+class Recent:
     """The last numbers that were added, so many."""
 
     def __init__(self) -> None:
