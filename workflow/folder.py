@@ -52,8 +52,10 @@ class WorkflowFolder:
         try:
             with written.placing():
                 workflow = parse_workflow(written.document, default_name(path), names)
-                check_own_triggers(workflow.buckets, path)
-                return cls(path, workflow)
+                found = cls(path, workflow)
+                if found.trigger_files:
+                    check_own_triggers(workflow.buckets, path)
+                return found
         except ChironError as error:
             raise error.within(str(file)) from None
 

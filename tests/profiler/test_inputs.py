@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
 from workflow.asl import parse_states
+from workflow.buckets import parse_buckets
+from workflow.errors import ChironError
+from workflow.streams.flow import ALL
 
 EACH = {"StartAt": "Each", "States": {"Each": {"Type": "Task", "Resource": "work", "End": True}}}
 WORKFLOW = parse_states(
@@ -43,3 +47,35 @@ def test_of_several_runs_the_shorter_one_counts(times: float) -> None:
     disturbed = run([1, 2, 30, 9])
     disturbed.took_ms["Each#1"] = 500.0
     assert work([disturbed, run([1, 2, 30, 9], times)])[1][1:] == [0.22, 3.3, 1.0]
+
+
+def flowed(trigger: dict[str, Any], emitted: str) -> tuple[WorkflowRun, dict[str, ChironError]]:
+    """One run of a function that emits so for the bucket `held`, where that alone gets it."""
+    buckets = {
+        "in": {"trigger": "immediate", "function": "first"},
+        "held": {**trigger, "function": "last"},
+    }
+    document = {"entry": "in", "buckets": buckets, "functions": {"first": {"gives": "held"}}}
+    failures: dict[str, ChironError] = {}
+    told = json.dumps([[emitted, "g", "1"], [emitted, "h", "2"], [emitted, "g", "3"]])
+
+    def run(function: str, text: str) -> tuple[dict[str, str], float]:
+        return ({"output": "", ALL: told} if function == "first" else {"output": text}), 1.0
+
+    return run_alone(parse_buckets(document, "demo"), b"0", run, failures), failures
+
+
+def test_functions_behind_buckets_get_what_is_emitted() -> None:
+    done, failures = flowed({"trigger": "dynamic-group"}, "held")
+    assert (done.inputs["last"], done.output, failures) == ("[1,3]", '{"last":[[1,3],[2]]}', {})
+
+
+def test_what_no_bucket_takes_is_the_failure_of_what_emits_it() -> None:
+    done, failures = flowed({"trigger": "dynamic-group"}, "hled")
+    assert list(failures) == ["first"] and "first emits hled" in failures["first"].message
+    assert done.output is None
+
+
+def test_a_trigger_of_the_users_is_not_run_and_what_it_would_fire_comes_at_once() -> None:
+    done, failures = flowed({"trigger": "nowhere.Nothing"}, "held")
+    assert (done.inputs["last"], done.output, failures) == ("[1,2,3]", None, {})

@@ -150,3 +150,10 @@ def test_a_client_that_calls_the_task_alone_gets_all_of_it(start: Any, wrap_imag
 def test_alone_it_goes_nowhere(start: Any, wrap_image: Any) -> None:
     producer = "from chiron_io import emit\ndef handle(req): emit('x', '1'); return 'alone'"
     assert start(wrap_image({"a": producer}, entry={"output": 0})).request().text == "alone"
+
+
+def test_in_an_ordinary_function_it_goes_nowhere_and_says_nothing() -> None:
+    import chiron_io
+
+    for _ in range(2):
+        chiron_io.emit("x", "1", group="g")

@@ -106,6 +106,24 @@ def test_a_run_that_was_killed_is_begun_anew_from_what_was_acknowledged(
     assert eventually(lambda: fired(tmp_path) == [[1, 2]])
 
 
+def test_what_a_run_that_was_killed_had_emitted_is_there_once(begin, tmp_path, eventually):
+    asleep = tmp_path / "asleep"
+    first = (
+        "import time\nfrom pathlib import Path\nfrom chiron_io import emit\n\n"
+        f"def handle(req):\n    emit('held', '1')\n    if not Path({str(asleep)!r}).exists():\n"
+        f"        Path({str(asleep)!r}).touch()\n        time.sleep(60)\n    return '[2]'\n"
+    )
+    server = begin({"trigger": "by-batch-size", "size": 2}, first)
+    assert server.request(body="0").json == {"held": 1}
+    assert eventually(asleep.exists)
+    server.process.kill()
+    server.process.wait()
+    server = begin({"trigger": "by-batch-size", "size": 2}, first)
+    assert eventually(lambda: fired(tmp_path))
+    assert server.terminate() == 0
+    assert fired(tmp_path) == [[1, 2]]
+
+
 def test_what_has_been_taken_over_keeps_nothing_any_more(begin, tmp_path, eventually):
     old = begin({"trigger": "by-batch-size", "size": 3})
     assert old.request(body="[1, 2]").status == 202

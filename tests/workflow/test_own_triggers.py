@@ -106,6 +106,15 @@ def test_what_can_be_seen_without_running_it_is_refused_with_the_bucket(
     assert said in caught.value.message
 
 
+def test_a_file_that_is_elsewhere_is_not_read(write, tmp_path, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "triggers.py"
+    elsewhere.write_text(PAIRS)
+    (tmp_path / "triggers.py").symlink_to(elsewhere)
+    with pytest.raises(ChironError) as caught:
+        write(None)
+    assert caught.value.code == "bad-link"
+
+
 @pytest.mark.parametrize(
     ("fields", "code", "path"),
     [
