@@ -14,6 +14,7 @@ from cli.output import emit, progress, table, warn
 from predictor.explain import Explanation, Parts, PayloadExplanation, explanation
 from predictor.predict import predict
 from predictor.trace import chrome_trace
+from predictor.waits import waits_of
 from workflow.documents import parse_json, validate, write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
@@ -76,6 +77,8 @@ def command(
             _show(plan, found.prediction)
             if explained:
                 _show_explanation(found)
+            for wait in waits_of(workflow):
+                progress(wait.line)
             warn(found.prediction.warnings)
 
 

@@ -13,12 +13,12 @@ Floki: tasks that run at the same time, with streams of bounded buffers between 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from predictor.moments import Beside, given_by, stands_for
 from predictor.paths import way_of
-from workflow.model import Workflow, giver_of, output_name
+from workflow.model import Workflow, giver_of, names_in, output_name
 from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
@@ -28,16 +28,6 @@ from workflow.streaming import live_in
 _PIECE = 1 << 16
 #: Bytes that a writer may be ahead of its reader: what files, and the socket between them, buffer.
 _AHEAD = 200_000
-#: Messages from wrap to wrap before a stream between them can be written: a connection, and both
-#: sides' proofs.
-_ROUNDS = 4
-
-
-class Transfer(NamedTuple):
-    """What a stream costs at either end: a megabyte, and at first, where it is written."""
-
-    ms_per_mb: float
-    first_ms: float = 0.0
 
 
 class _Written(NamedTuple):
@@ -64,8 +54,8 @@ class Streams:
     ----------
     live
         Output -> the tasks that read it while it is written.
-    transfer
-        What one costs from a task to another.
+    ms_per_mb
+        What each end of one computes for a megabyte.
     """
 
     def __init__(
@@ -73,10 +63,17 @@ class Streams:
         workflow: Workflow,
         profile: Profile,
         live: Mapping[str, tuple[str, ...]],
-        transfer: Callable[[str, str], Transfer],
+        ms_per_mb: float,
     ) -> None:
         self.live, self._workflow, self._functions = live, workflow, profile.functions
-        self._transfer = transfer
+        self._ms_per_mb = ms_per_mb
+        #: What is needed as a whole too.
+        self._kept = {*names_in(workflow.output)}
+        for task in workflow.tasks:
+            outputs = filter(None, (output for _, output in task.streams))
+            self._kept.update(
+                names_in(task.source), (e for e in outputs if task.name not in live.get(e, ()))
+            )
         self._read = dict[str, list[str]]()
         for output, readers in live.items():
             for reader in readers:
@@ -93,7 +90,7 @@ class Streams:
         begins = min(function.reads_from or 0.0, until)
         if read:
             beside.wait("first", begins, map(self._first_of, read))
-            beside.spend("native", begins, sum(self._sends_ms(each, task.name) for each in read))
+            beside.spend("native", begins, sum(map(self._sends_ms, read)))
         for output in self.live:
             if giver_of(output) == task.name:
                 self._write(beside, output)
@@ -105,11 +102,11 @@ class Streams:
 
     def _write(self, beside: Beside, output: str) -> None:
         written, readers = self._written(output), self.live[output]
-        transfers = [self._transfer(beside.task, reader) for reader in readers]
-        beside.spend("block", written.begins, sum(each.first_ms for each in transfers))
         if not written.is_whole:
             beside.give(_first(output), written.begins)
-        sends_ms = sum(self._sends_ms(output, reader) for reader in readers)
+        # Alone, it kept what it wrote, which takes as long as to send that to one reader.
+        was_kept = not written.is_whole and output not in self._kept
+        sends_ms = (len(readers) - was_kept) * self._sends_ms(output)
         beside.spend("native", written.begins, sends_ms)
         if written.is_whole:
             return
@@ -118,9 +115,8 @@ class Streams:
             held_up = written.all_but(_AHEAD, written.begins, written.ends)
             beside.wait(output_name(output), held_up, takers)
 
-    def _sends_ms(self, output: str, reader: str) -> float:
-        ms_per_mb = self._transfer(giver_of(output), reader).ms_per_mb
-        return self._written(output).size_bytes / 1e6 * ms_per_mb
+    def _sends_ms(self, output: str) -> float:
+        return self._written(output).size_bytes / 1e6 * self._ms_per_mb
 
     def _may_hold_up(self, reader: str) -> bool:
         """Whether what a task reads is held up by it."""
@@ -154,11 +150,7 @@ def streams_of(plan: Plan, workflow: Workflow, profile: Profile, platform: Platf
     way = way_of(plan.path, workflow, platform, plan.orchestrator)
     if len(plan.wraps) > 1 and not way.straight:
         live = {}
-    wrap_of = {task: wrap.name for wrap in plan.wraps for task in wrap.tasks}
-
-    def transfer(writer: str, reader: str) -> Transfer:
-        if wrap_of[writer] == wrap_of[reader]:
-            return Transfer(platform.shared_ms_per_mb)
-        return Transfer(way.cost.ms_per_mb, _ROUNDS * way.cost.ms)
-
-    return Streams(workflow, profile, live, transfer)
+    # It is a socket within a wrap too; what it takes to connect one between wraps is not seen.
+    direct = platform.paths.get("direct")
+    ms_per_mb = direct.ms_per_mb if direct is not None else platform.shared_ms_per_mb
+    return Streams(workflow, profile, live, ms_per_mb)

@@ -9,6 +9,7 @@ from predictor.emissions import expanded, known_with
 from predictor.mechanisms import mechanism_of
 from predictor.paths import Crossing, crossings, way_of
 from predictor.unrolling import run_of
+from predictor.waits import waits_of
 from scheduler.choices import Strategy
 from scheduler.conflicts import Conflicts, Pair
 from scheduler.layout import at_odds
@@ -55,6 +56,7 @@ def explain(
     lines += _some(list(_processes(plan, job)), "processes")
     lines += _some(_conflicts(plan, job), "conflicts")
     lines += _barriers(plan, job)
+    lines += (each.line for each in waits_of(job.workflow))
     lines += _widened_secrets(plan, job)
     return (*lines, *exceeded(plan, job.limits))
 

@@ -19,6 +19,7 @@ from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
 from workflow.plan import Plan
 from workflow.profile import Profile
+from workflow.streaming import as_begun
 
 #: One plan in this many spreads its processes over two wraps.
 SPREAD_ONE_IN = 4
@@ -42,10 +43,12 @@ def random_plans(
     Equal arguments give equal plans. Fewer come where the workflow has fewer.
     """
     generator = random.Random(seed)  # noqa: S311  (plans, not secrets)
+    # What reads streams runs beside what writes them: in processes that differ, if at all.
+    stages = (as_begun(workflow) if workflow.streaming else workflow).stages
     seen: set[Layout] = set()
     for _ in range(count * 50):
         wraps = 2 if generator.randrange(SPREAD_ONE_IN) == 0 else 1
-        layout = tuple(_stage(each, wraps, most_processes, generator) for each in workflow.stages)
+        layout = tuple(_stage(each, wraps, most_processes, generator) for each in stages)
         if layout in seen:
             continue
         seen.add(layout)

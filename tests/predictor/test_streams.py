@@ -123,14 +123,33 @@ def test_in_one_process_both_compute_in_turn(connected: Make, profile: Make) -> 
 
 
 def test_both_ends_compute_what_goes_through(connected: Make, profile: Make) -> None:
-    """Between wraps, which have cores of their own, and first get connected."""
+    """Between wraps, which have cores of their own; a is kept for c."""
     functions = {"a": "native 20", "b": "native 20", "c": "block 1", "d": "block 1"}
     made = known(profile, functions, size_bytes=2_000_000, reads=(0.0, 1.0))
     place = connected(ms=0.5, ms_per_mb=3.0, shared_ms_per_mb=1.0)
     within = Predictor(made, place).plan_ms(plan([["acd", "b"]]), WORKFLOW)
-    assert within == pytest.approx(20 + 2 + 1 + 1)
+    assert within == pytest.approx(20 + 6 + 1 + 1)
     across = Predictor(made, place).plan_ms(plan([["acd"], ["b"]]), WORKFLOW)
-    assert across == pytest.approx(0.5 + 4 * 0.5 + 20 + 6 + 0.5 + 1 + 1)
+    assert across == pytest.approx(0.5 + 20 + 6 + 0.5 + 1 + 1)
+
+
+def test_to_send_to_one_reader_takes_as_long_as_to_keep_it_did(
+    connected: Make, profile: Make
+) -> None:
+    """Both b and c read what a writes, and it is kept for nobody."""
+    functions = {"a": "native 20", "b": "native 1", "c": "native 1", "d": "block 1"}
+    made = known(profile, functions, size_bytes=2_000_000, reads=(0.0, 1.0))
+    tasks = {"c": Task("c", "b", NOTHING, (Stream("a", "a"),)), "d": Task("d", "d", "b")}
+    predictor = Predictor(made, connected(ms_per_mb=3.0))
+
+    def ends_ms(both: bool) -> float:
+        known_tasks = (tasks.get(task.name, task) for task in WORKFLOW.tasks)
+        left = [task for task in known_tasks if both or task.name != "c"]
+        wraps = plan([["a"], ["bd"], ["c"]] if both else [["a"], ["bd"]])
+        return predictor.plan_ms(wraps, Workflow("demo", tuple(left), "d"))
+
+    assert ends_ms(both=False) == pytest.approx(20 + 1)
+    assert ends_ms(both=True) == pytest.approx(20 + 6 + 1)
 
 
 def test_the_parts_of_the_steps_add_up_to_the_latency(connected: Make, profile: Make) -> None:

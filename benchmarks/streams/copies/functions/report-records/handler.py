@@ -1,0 +1,8 @@
+"""Puts together what both have found."""
+
+import json
+
+
+def handle(event, context):
+    total, digest = json.loads(event.body)
+    return {"body": json.dumps({"bytes": total, "sum": digest}), "statusCode": 200}

@@ -1,0 +1,64 @@
+"""What objects wait in buckets that fire by time or number, of which a latency has nothing.
+
+The triggers themselves are asked, those that wraps have.
+
+References
+----------
+Pheromone (NSDI'23), Table I: ByTime and ByBatchSize.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from statistics import fmean
+from typing import NamedTuple
+
+from workflow.model import Workflow
+from workflow.streams.triggers import TRIGGERS, Item, StreamTrigger
+
+#: Objects by which a wait is found.
+_OBJECTS = 1_000
+
+
+class Wait(NamedTuple):
+    """What objects wait in a bucket, in milliseconds; infinite where a time never fires it."""
+
+    bucket: str
+    mean_ms: float
+    most_ms: float
+
+    @property
+    def line(self) -> str:
+        """As it is told."""
+        if self.most_ms == math.inf:
+            return f"bucket {self.bucket} waits for more objects, however long that takes"
+        return (
+            f"an object waits in bucket {self.bucket} for {self.mean_ms:g} ms on average and "
+            f"{self.most_ms:g} ms at most, which the latency has nothing of"
+        )
+
+
+def waits_of(workflow: Workflow) -> Iterator[Wait]:
+    """The waits in those of its buckets that hold objects of several requests.
+
+    They are those of objects that come one at a time, at any moment. What comes with others is
+    never there for longer.
+    """
+    for name, declared in (workflow.buckets or {"buckets": {}})["buckets"].items():
+        trigger = TRIGGERS.get(declared["trigger"])
+        if trigger is None or trigger.keeps_session:  # users' own run in wraps alone
+            continue
+        if (most_s := _waits_s(trigger(**declared["options"]), 0.0)) == 0.0:
+            continue
+        mean_s = most_s
+        if most_s < math.inf:
+            # The middle of each of as many equal parts of the time in which it is to come.
+            times_s = [most_s * (number + 0.5) / _OBJECTS for number in range(_OBJECTS)]
+            mean_s = fmean(_waits_s(trigger(**declared["options"]), at_s) for at_s in times_s)
+        yield Wait(name, round(1000 * mean_s, 3), round(1000 * most_s, 3))
+
+
+def _waits_s(trigger: StreamTrigger[str], at_s: float) -> float:
+    """How long an object waits that comes then, and has fired nothing before."""
+    return 0.0 if trigger.on_object(Item((0,), ""), at_s) else trigger.due_s - at_s

@@ -1,0 +1,57 @@
+"""The workflows with streams answer what their inputs have, run one task after another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from generator.generate import Sources
+from workflow.folder import WorkflowFolder
+
+
+def answered(folder: Path, **request: Any) -> Any:
+    """Return what the workflow of `folder` answers."""
+    sources = Sources.read(WorkflowFolder.open(folder))
+    return json.loads(sources.reference(json.dumps(request).encode(), "http://127.0.0.1:9").output)
+
+
+@pytest.fixture
+def streams(benchmarks: Path) -> Path:
+    return benchmarks / "streams"
+
+
+def test_lines_of_errors_are_counted(streams: Path, functions: SimpleNamespace) -> None:
+    write = functions.load(streams / "lines" / "functions" / "write-lines")
+    written = b"".join(write.handle('{"megabytes": 0.3}'))
+    found = [line for line in written.split(b"\n") if b"error" in line]
+    assert len(written) == 300_000
+    assert answered(streams / "lines", megabytes=0.3) == {
+        "lines": len(found),
+        "bytes": sum(len(line) + 1 for line in found),
+    }
+
+
+def test_both_readers_get_all(streams: Path) -> None:
+    assert answered(streams / "copies", megabytes=2) == {
+        "bytes": 2 * 3906 * 256,
+        "sum": 2 * 3906 * sum(range(256)) % 65521,
+    }
+
+
+def test_the_preview_is_of_the_same_work(streams: Path, functions: SimpleNamespace) -> None:
+    compute = functions.load(streams / "preview" / "functions" / "convert-picture").compute
+    early = compute(100, 7)
+    assert answered(streams / "preview", rounds=300) == [
+        compute(300, early),
+        compute(300, early) % 97,
+    ]
+
+
+@pytest.mark.ffmpeg
+def test_longer_sounds_are_larger(streams: Path) -> None:
+    one, two = (answered(streams / "sound", seconds=seconds)["bytes"] for seconds in (1, 2))
+    assert one < two < 3 * one
