@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,8 +43,10 @@ def test_both_readers_get_all(streams: Path) -> None:
     }
 
 
-def test_the_preview_is_of_the_same_work(streams: Path, functions: SimpleNamespace) -> None:
-    compute = functions.load(streams / "preview" / "functions" / "convert-picture").compute
+def test_the_preview_is_of_a_part_of_the_work(streams: Path) -> None:
+    def compute(rounds: int, value: int) -> int:
+        return reduce(lambda v, n: (v * 1103515245 + n) % 2**31, range(rounds), value)
+
     early = compute(100, 7)
     assert answered(streams / "preview", rounds=300) == [
         compute(300, early),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from scheduler.choices import Choices
 from scheduler.folder_settings import FolderSettings
 from scheduler.schedule import schedule
+from workflow.buckets import parse_buckets
 from workflow.constraints import Constraints
 
 
@@ -144,3 +145,11 @@ def test_one_reason_against_many_functions_is_one_line(workflow, profile, platfo
         "c shares no process with a, b, d, e and 2 more: "
         "constraints.json wants c in a process of its own"
     )
+
+
+def test_what_windows_wait_is_told_beside_the_latency(profile, platform):
+    window = {"trigger": "by-time", "window_ms": 1000, "function": "a"}
+    known = parse_buckets({"entry": "views", "buckets": {"views": window}}, "demo")
+    plan = schedule(known, profile(a="cpu 10"), platform(), 25.0)
+    told = "in bucket views for 500 ms on average and 1000 ms at most"
+    assert any(told in line for line in plan.why)
