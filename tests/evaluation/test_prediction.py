@@ -73,6 +73,14 @@ def test_a_workflow_of_few_plans_gives_them_all(profile_of):
     assert len(list(drawn)) == 1
 
 
+def test_what_reads_a_stream_is_in_other_processes_and_wraps_too(profile_of):
+    edges = [["a", "b", "stream"]]
+    workflow = parse_workflow({"name": "two", "tasks": {"a": "f", "b": "g"}, "edges": edges})
+    drawn = random_plans(workflow, profile_of(workflow), "pool", count=9, most_processes=4, seed=1)
+    sizes = {tuple(len(wrap.processes) for wrap in plan.wraps) for plan in drawn}
+    assert sizes == {(1,), (2,), (1, 1)}
+
+
 def requested(*latencies_ms, **fields):
     return tuple(
         TimedRequest(latency_ms=each, **{"probe_ms": 1.0} | fields) for each in latencies_ms
