@@ -21,9 +21,9 @@ def chains(
 ) -> Processes:
     """Processes for `tasks`, of which those that may run at once have one each.
 
-    A task goes on in the process of the one that gives it most, where that is free: where it needs
-    all that run there, if only through others; else in the first one that is. This is greedy: there
-    may be more processes than tasks that can ever be at once.
+    A task goes on in the process of the one that gives it most, where that is free: where all that
+    run there have ended before, since it needs them, if only through others; else in the first one
+    that is. This is greedy: there may be more processes than tasks that can ever be at once.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ def chains(
     """
     found = list[_Chain]()
     for name in tasks:
-        needed, task = workflow.ancestors[name], task_of(name)
+        ended, task = workflow.ended_before[name], task_of(name)
         fitting = [each for each in found if get_on(each.tasks, [name])]
-        free = [each for each in fitting if each.running <= needed]
+        free = [each for each in fitting if each.running <= ended]
         shared = [each for each in fitting if task in each.instances_of]
         if free:
             given = sorted(workflow.by_name[name].predecessors, key=size_of, reverse=True)

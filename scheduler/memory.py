@@ -20,9 +20,10 @@ PROCESS_MEMORY_MIB = 16
 def at_once_mib(tasks: Sequence[str], workflow: Workflow, profile: Profile) -> float:
     """An upper bound of what the tasks of a process take at the same time, whatever the trigger.
 
-    Two tasks are never there at the same time where one needs the other, if only through further
-    ones: it takes again what the other has left. What a task takes beyond that adds up. But a task
-    is there with those whose streams it reads, if only through further streams.
+    Two tasks are never there at the same time where one has ended before the other, which needs it,
+    if only through further ones: it takes again what the other has left. What a task takes beyond
+    that adds up. But a task is there with those whose streams it reads, if only through further
+    streams.
 
     `tasks` are in topological order.
     """
@@ -31,7 +32,7 @@ def at_once_mib(tasks: Sequence[str], workflow: Workflow, profile: Profile) -> f
     beside = _read_together(workflow) if workflow.streaming else {}
     for task in tasks:
         taken_mib = wanted_mib = profile.functions[workflow.function_of(task)].memory_mib
-        ended_before = workflow.ancestors[task] - beside.get(task, frozenset())
+        ended_before = workflow.ended_before[task] - beside.get(task, frozenset())
         for ended in sorted(left_mib.keys() & ended_before):
             again_mib = min(left_mib[ended], wanted_mib)
             wanted_mib -= again_mib

@@ -113,6 +113,21 @@ class Workflow:
         return found
 
     @cached_property
+    def ended_before(self) -> dict[str, frozenset[str]]:
+        """For every task those of its `ancestors` that have surely ended when it begins.
+
+        What emits an output that it needs may go on.
+        """
+        if not self.emitted:
+            return self.ancestors
+        found: dict[str, frozenset[str]] = {}
+        for task in chain.from_iterable(self.stages):
+            needed = [(giver_of(output), output) for output in self.by_name[task].needs]
+            ended = (giver for giver, output in needed if giver == output)
+            found[task] = frozenset(ended).union(*(found[giver] for giver, _ in needed))
+        return found
+
+    @cached_property
     def by_name(self) -> dict[str, Task]:
         """The tasks by their names."""
         return {task.name: task for task in self.tasks}

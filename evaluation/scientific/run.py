@@ -30,7 +30,7 @@ class Amount:
     seconds: float
 
 
-QUICK_AMOUNT = Amount(replace(QUICK, requests=21, requests_s=60.0), 5, 2, 2.0)
+QUICK_AMOUNT = Amount(replace(QUICK, requests=21, requests_s=60.0, most_s=5.0), 5, 2, 2.0)
 FULL_AMOUNT = Amount(replace(FULL, requests=100, requests_s=300.0), 20, 5, 5.0)
 
 

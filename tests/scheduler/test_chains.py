@@ -37,6 +37,13 @@ def test_a_task_that_needs_none_of_a_process_has_another():
     assert made("abc", "ab") == (("a", "b"), ("c",))
 
 
+def test_what_takes_an_emitted_output_is_not_where_the_one_that_emits_goes_on():
+    edges = [["a#x", "b"], ["b", "c"], ["a", "d"]]
+    workflow = parse_dag({"tasks": dict.fromkeys("abcd", "f"), "edges": edges}, "emitting")
+    found = chains("abcd", workflow, size_of=lambda _: 0, task_of=str, get_on=free, most=8)
+    assert found == (("a", "d"), ("b", "c"))
+
+
 def test_what_must_not_share_a_process_does_not():
     def get_on(tasks, others) -> bool:
         return not {"a", "b"} <= {*tasks, *others}

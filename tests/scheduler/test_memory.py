@@ -42,6 +42,14 @@ def test_a_task_elsewhere_keeps_those_before_and_after_it_apart():
     assert at_once_mib(("a", "c"), workflow, profile) == 30
 
 
+def test_what_takes_an_emitted_output_is_there_with_what_emits_it():
+    workflow, profile = known({"a": "", "b": "a", "c": "b"}, {"a": 30, "b": 10, "c": 35})
+    tasks = (Task("a", "a", None), Task("b", "b", "a#x"), Task("c", "c", "b"))
+    emitting = Workflow("demo", tasks, None)
+    assert at_once_mib(("a", "b", "c"), workflow, profile) == 35
+    assert at_once_mib(("a", "b", "c"), emitting, profile) == 30 + 35
+
+
 @pytest.mark.parametrize(("third", "most"), [("b", 60), ("c", 90)])
 def test_a_task_is_there_with_what_it_reads_while_that_is_written(third, most):
     """The third begins with the end of the second, or with its begin."""
