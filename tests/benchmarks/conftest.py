@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -19,7 +20,7 @@ import pytest
 import yaml
 
 from workflow.execute import execute
-from workflow.flowing import run_buckets
+from workflow.flowing import Gave, run_buckets
 from workflow.folder import WorkflowFolder
 from workflow.model import Source
 
@@ -66,7 +67,7 @@ def run(folder: Path, text: str) -> str:
         assert output is not None
         return output
     if workflow.buckets is not None:
-        return run_buckets(workflow, text.encode(), answer).output
+        return run_buckets(workflow, text.encode(), partial(_gave, answer)).output
     outputs: dict[str, str] = {}
 
     def read(source: Source) -> str:
@@ -77,6 +78,18 @@ def run(folder: Path, text: str) -> str:
     for name in itertools.chain.from_iterable(workflow.stages):
         outputs[name] = answer(workflow.function_of(name), read(workflow.by_name[name].source))
     return read(workflow.output)
+
+
+def _gave(answer: Callable[[str, str], str], function: str, given: str) -> Gave:
+    """What a function answers, and emits by `chiron_io`, which is there for that long."""
+    emitted = list[tuple[str, str | None, str]]()
+
+    def emit(name: str, value: str, group: str | None = None) -> None:
+        emitted.append((name, group, value))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(sys.modules, "chiron_io", SimpleNamespace(emit=emit))
+        return Gave(answer(function, given), emitted)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Has the function beside it, `original`, map a part, and says of each object when it was made.
 
-Objects go on as they are; where a store is named, under names there, as PyWren has it.
+Objects go on as they are; where a store is named, their names there do, as PyWren has it.
 """
 
 import json
@@ -9,22 +9,25 @@ import time
 from uuid import uuid4
 
 import original  # type: ignore[import-not-found]
+from chiron_io import emit
 
 STORE, PASSWORD = os.environ.get("OBJECTS_STORE"), os.environ.get("OBJECTS_PASSWORD", "")
 DEADLINE_S = 60.0
 
 
 def handle(req: str) -> str:
-    """Answer the objects for reducers, each with its group."""
+    """Put the objects into the reducers' bucket."""
     parts = original.mapped(json.loads(req))
-    made = time.time()
-    if not STORE:
-        return json.dumps([part | {"made": made} for part in parts])
-    from wrap.stores import store_of  # which is there in a wrap alone
+    made, store = time.time(), None
+    if STORE:
+        from wrap.stores import store_of  # which is there in a wrap alone
 
-    store, names = store_of(STORE, PASSWORD), []
+        store = store_of(STORE, PASSWORD)
     for part in parts:
-        names.append({"group": part["group"], "name": uuid4().hex, "made": made})
-        content = json.dumps(part).encode()
-        store.put(names[-1]["name"], content, time.monotonic() + DEADLINE_S)
-    return json.dumps(names)
+        given = part | {"made": made}
+        if store is not None:
+            given = {"name": uuid4().hex, "made": made}
+            content = json.dumps(part).encode()
+            store.put(given["name"], content, time.monotonic() + DEADLINE_S)
+        emit("shuffled", json.dumps(given), group=part["group"])
+    return ""

@@ -29,5 +29,9 @@ def mapped(asked: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def handle(req: str) -> str:
-    """Answer the ranges."""
-    return json.dumps(mapped(json.loads(req)))
+    """Put the ranges into the reducers' bucket."""
+    from chiron_io import emit
+
+    for part in mapped(json.loads(req)):
+        emit("shuffled", json.dumps(part), group=part["group"])
+    return ""
