@@ -17,6 +17,7 @@ from generator.fingerprint import with_definition
 from generator.merging import merge_environments, merge_requirements
 from generator.render import render_handler
 from generator.settings import (
+    HOLDING_WATCHDOG_SLEEP,
     IDLE_MIB,
     NATIVE_THREADS,
     REQUESTED_PER_CPU,
@@ -312,6 +313,9 @@ def _stack_function(
     requests, limits = _resources(wrap, sources)
     run = wrap_environment(allowed, allowed.wraps[index], given_timeout_s)
     settings = run | {KEY_VARIABLE: marks[KEY_ANNOTATION], **needs.variables}
+    buckets = sources.folder.workflow.buckets
+    if buckets is not None and not buckets["durable"]:
+        settings["healthcheck_interval"] = HOLDING_WATCHDOG_SLEEP
     if index == 0 and plan.orchestrator != "client":
         settings |= _sized_for(sources.folder)
     return StackFunction(

@@ -451,3 +451,16 @@ def test_a_function_that_is_no_task_may_have_an_image_alone(with_helper, plan_of
 def hidden(folder: Path) -> list[Path]:
     """Drafts that were left behind."""
     return list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize(("durable", "sleep"), [(False, "25s"), (True, "1s")])
+def test_a_watchdog_waits_for_events_that_only_its_wrap_has(
+    write_folder, plan_of, tmp_path, durable, sleep
+):
+    buckets = {"entry": {"trigger": "by-batch-size", "size": 10, "function": "wave"}}
+    document = {"entry": "entry", "buckets": buckets, "durable": durable}
+    folder = write_folder(tmp_path / "f", document, {"wave": HANDLER}, {})
+    sources = Sources.read(folder, store="redis://10.0.0.1:6379")
+    stack = generate(plan_of(folder.workflow), sources, tmp_path / "build")
+    (wrap,) = read_stack(stack, {}).functions.values()
+    assert wrap.environment["healthcheck_interval"] == sleep

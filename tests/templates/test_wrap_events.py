@@ -167,15 +167,19 @@ def test_functions_run_in_further_processes_too(compose, start, tmp_path, eventu
     assert sorted(item for batch in lines(last) for item in batch) == [*range(100)]
 
 
-def test_what_is_held_fires_when_the_wrap_is_told_to_end(compose, start, tmp_path):
+@pytest.mark.parametrize(("settings", "status"), [({}, 0), ({"WRAP_LINGER_MS": "1"}, 1)])
+def test_what_is_held_fires_when_the_wrap_is_told_to_end(
+    compose, start, tmp_path, settings, status
+):
+    """Behind a watchdog, which sleeps on after a status of 0, it ends with another one."""
     last = tmp_path / "last"
     image = compose(
         window({"trigger": "by-batch-size", "size": 1000}),
         {"first": "def handle(req):\n    return req\n", "last": noting(last)},
     )
-    server = start(image)
+    server = start(image, **settings)
     assert server.request(body="[1, 2, 3]").status == 202
-    assert server.terminate() == 0
+    assert server.terminate() == status
     assert [sorted(batch) for batch in lines(last)] == [[1, 2, 3]]
 
 

@@ -55,6 +55,9 @@ _SHARE = 4
 #: Of what is free, one request that is larger than any the wrap was sized for may have this share:
 #: where five functions read it as JSON at once, each of its bytes took 20.
 _REQUEST_SHARE = 24
+#: The status with which a wrap ends that of-watchdog waits for: it ends at once where its program
+#: has failed, and sleeps on (``healthcheck_interval``) after 0.
+_WAKES = 1
 _WATCHDOG_BYTES = 16 << 20
 #: So many threads, or two requests' if they are more, may go on past their limit.
 _LOST = 64
@@ -169,12 +172,14 @@ def _serve(
         if listener is not None:
             listener.drain()
 
-    def close() -> None:
+    def close() -> int:
         if events is not None:
             events.close(drain_s)
         if listener is not None:
             listener.close(drain_s)
         spawner.close()
+        wakes = events is not None and keeper is None and settings.linger_s > 0
+        return _WAKES if wakes else 0
 
     serving.serve(
         create_app(runtime, listener.address if listener is not None else "", events, member),

@@ -129,10 +129,10 @@ def serve(
     drain_s: float = _DRAIN_S,
     linger_s: float = 0.0,
     ending: Callable[[], None] = lambda: None,
-    close: Callable[[], None] = lambda: None,
+    close: Callable[[], int] = lambda: 0,
     worn: Callable[[], bool] = lambda: False,
 ) -> NoReturn:
-    """Serve `app`; exits 0 after SIGTERM or SIGINT.
+    """Serve `app`; exits after SIGTERM or SIGINT, with the status that `close` returns.
 
     Parameters
     ----------
@@ -205,9 +205,9 @@ def serve(
     while server.in_flight() and time.monotonic() < end:
         server.turn(_ENDING_S)
     listener.close()
-    close()
+    status = close()
     _flush()
-    _leave(0)  # threads that a handler has left behind have no say in when this ends
+    _leave(status)  # threads that a handler has left behind have no say in when this ends
 
 
 def _identity(listener: socket.socket) -> tuple[int, int] | None:
@@ -219,7 +219,7 @@ def _identity(listener: socket.socket) -> tuple[int, int] | None:
 
 
 def _begin_anew(
-    server: _Server, listener: socket.socket | None, close: Callable[[], None]
+    server: _Server, listener: socket.socket | None, close: Callable[[], int]
 ) -> NoReturn:
     """Be replaced by the same program, started as this one was, with the same connections."""
     print("the program begins anew")
