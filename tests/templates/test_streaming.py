@@ -454,6 +454,19 @@ def test_a_wrap_that_is_killed_in_the_middle_costs_no_answer(
         assert answer.result().text == of(400)
 
 
+@pytest.mark.parametrize(("home", "killed"), [("writer", "reader"), ("reader", "writer")])
+def test_a_wrap_that_does_not_come_back_is_named(
+    home: str, killed: str, two_wraps: TwoWraps
+) -> None:
+    two_wraps.begin(home, further=True)
+    assert two_wraps.servers[home].request(body="1").text == of(1)
+    two_wraps.servers[killed].process.kill()
+    two_wraps.servers[killed].process.wait()
+    answer = two_wraps.servers[home].request(body="1", X_Chiron_Timeout="2")
+    assert answer.status == 504
+    assert f"test-{killed} ended, and was not there again" in answer.text
+
+
 ALONE = {
     "takes all and answers": """
         import time

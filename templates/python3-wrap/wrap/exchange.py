@@ -223,6 +223,10 @@ class Peers:
         """What hangs in others, if that is known."""
         return None
 
+    def gone(self) -> TaskError | None:
+        """Which of the others have ended and are not there again, if that is known."""
+        return None
+
     def begin(self, execution: Execution) -> None:
         """The execution begins here."""
 

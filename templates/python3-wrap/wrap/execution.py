@@ -598,7 +598,9 @@ class Execution:
         if late and now < self._deadline:
             self._give_up(late)
         elif own:
-            raise self._located(too_late(self._names(own)), own)
+            # What waits at a stream's end is not what takes too long where the other end is gone.
+            gone = self.peers.gone() if self.live and self.peers is not None else None
+            raise gone or self._located(too_late(self._names(own)), own)
         elif late:
             wraps = sorted({str(self._part.place_of[number]) for number in late})
             raise too_late(", ".join(wraps)).located(self._names(late) or None, wraps[0])

@@ -88,12 +88,11 @@ class Home(Peers):
 
     def late(self) -> TaskError | None:
         """Which wraps have not answered, or are gone."""
-        wraps = sorted(self._losing) or sorted(self._open)
-        if not wraps:
-            return None
-        what = "ended, and was not there again" if self._losing else "did not answer"
-        error = TaskError("timeout", f"{', '.join(wraps)} {what} in time", status=504)
-        return error.located(None, wraps[0])
+        return self.gone() or _late(self._open, "did not answer")
+
+    def gone(self) -> TaskError | None:
+        """As `Peers.gone` says."""
+        return _late(self._losing, "ended, and was not there again")
 
     def close(self) -> None:
         """Want nothing of the others any more."""
@@ -351,3 +350,11 @@ class Home(Peers):
 
 def _ended_while_it_ran(name: str) -> TaskError:
     return TaskError("remote", f"wrap {name} ended while it ran").located(None, name)
+
+
+def _late(wraps: Iterable[str], what: str) -> TaskError | None:
+    names = sorted(wraps)
+    if not names:
+        return None
+    error = TaskError("timeout", f"{', '.join(names)} {what} in time", status=504)
+    return error.located(None, names[0])
