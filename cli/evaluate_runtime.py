@@ -67,9 +67,8 @@ _OF_BUCKETS = (_QUERY, _REDUNDANT, _MAPREDUCE, _EVENTS, _DURABLE)
 @click.option(
     "--megabytes",
     type=click.FloatRange(min=1),
-    default=64.0,
-    show_default=True,
-    help=f"What {_MAPREDUCE} sorts, and counts the words of.",
+    help=f"What {_MAPREDUCE} sorts and counts the words of, in place of 64; what is written to "
+    f"each of {_STREAMS}, in place of 1, 16 and 100.",
 )
 @options.output("out")
 @options.as_json
@@ -77,7 +76,7 @@ def command(
     quick: bool,
     chosen: tuple[str, ...],
     seconds: float,
-    megabytes: float,
+    megabytes: float | None,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -113,11 +112,11 @@ def command(
             scaling = partial(_scaling, gateway)
             found += measure_load_step(launcher_on(gateway), steps, progress, scaling, cases())
         if _STREAMS in chosen:
-            found += measure_streams(launcher_on(gateway), rounds, quick, progress)
+            found += measure_streams(launcher_on(gateway), rounds, megabytes, progress)
         if _REDUNDANT in chosen:
             found += measure_redundant(launcher_on(gateway), rounds, progress)
         if _MAPREDUCE in chosen:
-            found += measure_mapreduce(launcher_on(gateway), megabytes, rounds, progress)
+            found += measure_mapreduce(launcher_on(gateway), rounds, megabytes, progress)
         if _EVENTS in chosen:
             found += measure_events(launcher_on(gateway), seconds, progress)
         if _DURABLE in chosen:

@@ -36,6 +36,8 @@ from generator.stores import NO_STORE, StorePlace
 from workflow.errors import ChironError
 from workflow.tracing import runs
 
+#: What is sorted where nothing is said.
+_MB = 64.0
 #: What a mapper has, or more where there would be too many; there are as many reducers as mappers.
 _PART_MB, _MOST_PARTS = 8.0, 32
 _OURS = "dynamic-group"
@@ -112,12 +114,14 @@ _JOBS = (
 
 
 def measure_mapreduce(
-    launcher: Launcher, megabytes: float, rounds: int, progress: Callable[[str], None]
+    launcher: Launcher, rounds: int, megabytes: float | None, progress: Callable[[str], None]
 ) -> tuple[Figure, ...]:
-    """Sort and word count of so many megabytes, by dynamic-group and by those stores that are here.
+    """Sort and word count of so many megabytes (64 where nothing is said), by dynamic-group and by
+    those stores that are here.
 
     Raises ``wrong-output`` where the answer is not what all mappers' parts lead to.
     """
+    megabytes = megabytes or _MB
     count = max(2, rounds // _SLOWER)
     parts = min(math.ceil(megabytes / _PART_MB), _MOST_PARTS)
     body = json.dumps({"megabytes": megabytes, "parts": parts, "groups": parts}).encode()

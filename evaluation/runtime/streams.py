@@ -34,13 +34,10 @@ _STORE = "MinIO"
 _STREAM, _BARE = "stream", "bare socket"
 _PROGRAM = Path(__file__).with_name("stored.py")
 _GOOD = timedelta(hours=1)
-#: Bytes from each writer, by how they are called, and in how many rounds at most.
-_MB, _GB = 1_000_000, 1_000_000_000
-_QUICK = {_MB: "1 MB", 16 * _MB: "16 MB", 100 * _MB: "100 MB"}
-_ALL = _QUICK | {_GB: "1 GB"}
-_ALONE = {4 * _GB: "4 GB", 16 * _GB: "16 GB"}
+#: Bytes of a megabyte, and how many of these each writer writes where nothing is said.
+_MB, _SIZES_MB = 1_000_000, (1.0, 16.0, 100.0)
 #: So many bytes are handed over in all the rounds of a size and pattern, or there are two rounds.
-_ENOUGH = 2 * _GB
+_ENOUGH = 2000 * _MB
 #: What a Python that reads needs to start, in seconds, and more.
 _STARTED_S = 0.3
 #: Reads from the socket of its argument until its end, then says so.
@@ -80,10 +77,9 @@ PATTERNS = (
 
 
 def measure_streams(
-    launcher: Launcher, rounds: int, quick: bool, progress: Callable[[str], None]
+    launcher: Launcher, rounds: int, megabytes: float | None, progress: Callable[[str], None]
 ) -> tuple[Figure, ...]:
-    """End-to-end times of every pattern and size by each way, in turn, and what part of the
-    store's time a stream takes.
+    """End-to-end times of every pattern and size, or of the one given, by each way in turn.
 
     Raises what `Client.post` does, and ``wrong-output`` where something has not come whole.
     """
@@ -96,13 +92,12 @@ def measure_streams(
         for pattern in PATTERNS:
             entry = deployed[pattern.name].entry
             client = stack.enter_context(closing(direct(launcher.gateway.url, entry)))
-            sizes = dict(_QUICK if quick else _ALL)
-            sizes |= _ALONE if pattern == ONE_TO_ONE and not quick else {}
-            for size, name in sizes.items():
-                progress(f"{pattern.name}, {name}")
+            for each in _SIZES_MB if megabytes is None else (megabytes,):
+                name, size = f"{pattern.name}, {each:g} MB", round(each * _MB)
+                progress(name)
                 ways = _ways(pattern, size, client, store)
                 count = max(2, min(rounds, _ENOUGH // (size * pattern.writers * pattern.readers)))
-                found += _figures(f"{pattern.name}, {name}", ways, count)
+                found += _figures(name, ways, count)
     return tuple(found)
 
 

@@ -131,7 +131,7 @@ SHUFFLED = [
 
 
 def test_what_is_shuffled_is_measured_where_the_answers_are_right(launcher, without_stores):
-    figures = measure_mapreduce(launcher, 17.0, 1, lambda line: None)
+    figures = measure_mapreduce(launcher, 1, 17.0, lambda line: None)
     jobs = ("mapreduce-sort", "mapreduce-count")
     assert [f.name for f in figures] == [f"{job}: {what}" for job in jobs for what in SHUFFLED]
     for job in (figures[:3], figures[3:]):
@@ -143,7 +143,7 @@ def test_what_is_shuffled_is_measured_where_the_answers_are_right(launcher, with
 @pytest.mark.slow
 @pytest.mark.redis
 def test_it_is_measured_by_the_stores_that_are_here_too(launcher):
-    figures = measure_mapreduce(launcher, 17.0, 1, lambda line: None)
+    figures = measure_mapreduce(launcher, 1, 17.0, lambda line: None)
     systems = ["dynamic-group", *(name for name in SERVERS if missing(name) is None)]
     assert [f.system for f in figures] == systems * 6
 
