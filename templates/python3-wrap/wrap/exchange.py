@@ -104,7 +104,7 @@ class Exchange:
         """
         while True:
             execution = self.get(which.execution)
-            peers = execution and execution.peers
+            peers = None if execution is None else execution.peers
             if peers is None or not is_wanted():
                 raise lost("the execution is over")
             try:

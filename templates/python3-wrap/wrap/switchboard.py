@@ -177,7 +177,7 @@ class Switchboard:
     def _end(self, which: Which, writes: bool) -> tuple[Which, socket.socket]:
         reader, writer = which.reader, self._wrap.giver_of(which.output)
         opened = self._opened.get(which.execution)
-        attempt = opened and opened.attempt_of(writer if writes else reader)
+        attempt = None if opened is None else opened.attempt_of(writer if writes else reader)
         if attempt is None:
             raise _over()
         which = which._replace(attempt=attempt)
