@@ -10,6 +10,7 @@ from flask_openapi3.models.info import Info
 from flask_openapi3.openapi import OpenAPI
 
 from services.access import guard
+from services.dashboard.mount import dashboard
 from services.endpoints import COMMON, COMPONENTS, JOBS
 from services.folders import example_folder
 from services.host import Config, Host, remove_workspace
@@ -44,5 +45,6 @@ def create_app(config: Config) -> OpenAPI:
     answer_errors(app)
     for api in (*(COMPONENTS[name] for name in config.components), *COMMON):
         app.register_api(api)
+    app.register_blueprint(dashboard())
     describe(app, config.secret, config.gateway_url, example_folder(config.root))
     return app

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from flask import Blueprint, Response, jsonify, redirect, render_template
+from flask import Blueprint, Response, jsonify, render_template
 from flask_openapi3.openapi import OpenAPI
 from pydantic import BaseModel
-from werkzeug.wrappers import Response as Redirect
 
 from openfaas.credentials import Credentials
 from services.host import Accepted
@@ -54,10 +53,6 @@ def describe(app: OpenAPI, secret: Credentials | None, gateway: str, directory: 
     @pages.get("/docs")
     def docs() -> str:
         return render_template("docs.html.jinja", title=document["info"]["title"], rows=rows)
-
-    @pages.get("/")
-    def start() -> Redirect:
-        return redirect("/docs")
 
     rows = [
         (method.upper(), path, operation["summary"])

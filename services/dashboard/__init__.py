@@ -1,0 +1,1 @@
+"""The dashboard at ``/``: a workflow as a graph, its plan at once, and the jobs."""

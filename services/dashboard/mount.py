@@ -1,0 +1,57 @@
+"""The routes of the dashboard in the services' application, behind the same checks.
+
+Dash has a Flask application of its own, made when the first page is asked for: until then nothing
+imports Dash, and the requests of the API never meet it.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import TYPE_CHECKING
+
+from flask import Blueprint, request
+from werkzeug.wrappers import Response as Answer
+
+from services.host import Host, host
+
+if TYPE_CHECKING:
+    from dash import Dash
+
+#: What Dash's scripts, styles and callbacks are below.
+_ROUTES = ("/", "/assets/<path:_>", "/_dash-<path:_>")
+_lock = threading.Lock()
+
+
+def dashboard() -> Blueprint:
+    """The routes of the dashboard, to be registered where ``host()`` is found."""
+    pages = Blueprint("dashboard", __name__)
+    for rule in _ROUTES:
+        pages.add_url_rule(rule, "answer", _answer, methods=["GET", "POST"])
+    return pages
+
+
+def _answer(_: str = "") -> Answer:
+    with _lock:  # two first requests would import Dash twice at once
+        dash = _dash_of(host())
+    response = Answer.from_app(dash.server.wsgi_app, request.environ, buffered=True)
+    response.headers["Content-Security-Policy"] = _policy(dash)
+    return response
+
+
+@cache
+def _dash_of(owner: Host) -> Dash:
+    from services.dashboard.app import create_dash  # takes half a second
+
+    return create_dash(owner)
+
+
+@cache
+def _policy(dash: Dash) -> str:
+    """What the page may load: its own scripts, and styles also inline, as Dash's parts do."""
+    scripts = " ".join(("'self'", *dash.csp_hashes()))
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )

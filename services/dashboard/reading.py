@@ -1,0 +1,139 @@
+"""What the dashboard shows of a workflow folder and of a plan, read where limits hold.
+
+These functions run in processes of `services.child`; what they return is JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from scheduler.folder_settings import FolderSettings, read_settings
+from services.archives import unpack
+from services.dashboard.graph import elements
+from services.endpoints import ScheduleRequest, scheduled
+from services.folders import named_folder, uploaded_folder
+from workflow.documents import parse_json, read_document
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder, check_links, parse_workflow
+from workflow.forms import read_written, workflow_file
+from workflow.plan import Plan
+from workflow.platform import Platform
+from workflow.profile import Profile
+
+#: Most lines of a document that are shown with a fault in it.
+_EXCERPT_LINES = 30
+_MEASURED = (("profile", Profile), ("platform", Platform))
+
+
+def look_at_named(directory: str, root: Path, variables: Mapping[str, str]) -> dict[str, Any]:
+    """The folder `directory` below `root`; see `_look`."""
+    return _look(Path(named_folder(directory, root, variables)), variables)
+
+
+def look_at_upload(packed: Path, target: Path) -> dict[str, Any]:
+    """The folder in the archive `packed`, unpacked to `target`; see `_look`.
+
+    Without a stack.yaml it need not be one that can be deployed: a workflow is enough to see it.
+    """
+    with packed.open("rb") as archive:
+        path = unpack(archive, target)
+    if (path / "stack.yaml").exists():
+        faults = _faults(path)
+        if faults:
+            return {"faults": faults}
+        shutil.rmtree(target)
+        path = Path(uploaded_folder(packed, target))
+    return _look(path, {})
+
+
+def _look(path: Path, variables: Mapping[str, str]) -> dict[str, Any]:
+    """``known``, the parts of a `ScheduleRequest` that are there, and what the page shows of them.
+
+    Or ``faults``: what is wrong with the workflow, each with an excerpt of where it is.
+
+    Raises what is wrong with the other files.
+    """
+    if faults := _faults(path):
+        return {"faults": faults}
+    folder = WorkflowFolder.open(path)
+    known: dict[str, Any] = {"workflow": parse_json(folder.text, "the workflow")}
+    profile = None
+    for name, model in _MEASURED:
+        file = path / f"{name}.json"
+        if file.exists():
+            check_links(file, path)
+            read = read_document(model, file, file.name)
+            known[name] = read.model_dump(mode="json")
+            profile = read if isinstance(read, Profile) else profile
+    known |= _settings(read_settings(folder, variables))
+    tasks = [
+        [task.name, task.function, str(number), ", ".join(task.predecessors) or "request"]
+        for number, stage in enumerate(folder.workflow.stages, start=1)
+        for task in map(folder.workflow.by_name.__getitem__, stage)
+    ]
+    graph = elements(folder.workflow, profile)
+    return {"known": known, "name": folder.workflow.name, "tasks": tasks, "graph": graph}
+
+
+def plan_of(body: ScheduleRequest) -> dict[str, Any]:
+    """What the API answers to `body`, as ``plan``, and the ``graph`` with it."""
+    plan = scheduled(body)
+    workflow = parse_workflow(body.workflow)
+    graph = elements(workflow, body.profile, Plan.model_validate_json(json.dumps(plan)))
+    return {"plan": plan, "graph": graph}
+
+
+def _settings(settings: FolderSettings) -> dict[str, Any]:
+    """As a `ScheduleRequest` has them, with numbers for the values of variables.
+
+    The scheduler asks only which are equal, and the values may be secret.
+    """
+    numbers: dict[str, str] = {}
+    return {
+        "constraints": settings.constraints.model_dump(mode="json"),
+        "environments": {
+            function: {
+                name: numbers.setdefault(value, str(len(numbers)))
+                for name, value in variables.items()
+            }
+            for function, variables in settings.environments.items()
+        },
+        "secrets": {function: list(names) for function, names in settings.secrets.items()},
+    }
+
+
+def _faults(path: Path) -> list[dict[str, Any]]:
+    try:
+        WorkflowFolder.open(path)
+    except ChironError as error:
+        parts = error.parts or (error,)
+        document = None
+        with suppress(ChironError):
+            file = workflow_file(path)
+            document = read_written(file).document if file else None
+        place = f"{path.parent}/"
+        return [
+            part.as_dict()
+            | {"message": part.message.replace(place, ""), "excerpt": _excerpt(document, part.path)}
+            for part in parts
+        ]
+    return []
+
+
+def _excerpt(document: Any, path: str | None) -> str:
+    """The smallest part of `document` around `path` that names the field, as text."""
+    found, name = document, ""
+    for key in (path or "").split("."):
+        if not isinstance(found, dict) or not isinstance(found.get(key), dict):
+            break
+        found, name = found[key], key
+    if not name:
+        return ""
+    lines = json.dumps({name: found}, indent=2, ensure_ascii=False).splitlines()
+    cut = ["..."] * (len(lines) > _EXCERPT_LINES)
+    return "\n".join(lines[:_EXCERPT_LINES] + cut)

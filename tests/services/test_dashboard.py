@@ -1,0 +1,78 @@
+"""The dashboard is guarded as the API is, and costs nothing until it is asked for."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from openfaas.credentials import Credentials
+from services.app import create_app
+from services.dashboard.uploads import packed
+from workflow.errors import ChironError
+
+PATHS = ("/", "/_dash-layout", "/_dash-dependencies", "/assets/dashboard.css")
+UPDATE = "/_dash-update-component"
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_without_the_token_nothing_is_told(config, path):
+    client = create_app(
+        replace(config, secret=Credentials.bearer("long-enough-a-token"))
+    ).test_client()
+
+    answer = client.get(path)
+
+    assert (answer.status_code, answer.json["code"]) == (401, "unauthorised")
+    assert client.post(UPDATE, json={}).status_code == 401
+    admitted = client.get(path, headers={"Authorization": "Bearer long-enough-a-token"})
+    assert admitted.status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "http://evil.example"}, {"Host": "evil.example"}])
+def test_pages_of_other_sites_are_refused(client, headers):
+    for answer in (
+        *(client.get(path, headers=headers) for path in PATHS),
+        client.post(UPDATE, json={}, headers=headers),
+    ):
+        assert answer.status_code == 403
+        assert answer.json["code"] in ("cross-origin", "unknown-host")
+
+
+def test_a_page_may_load_nothing_from_elsewhere(client):
+    answer = client.get("/")
+
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self' 'sha256-")
+    assert "unsafe-eval" not in policy
+    assert 'src="http' not in answer.text
+    assert answer.headers["X-Frame-Options"] == "DENY"
+
+
+def test_a_broken_callback_tells_nothing_and_the_page_goes_on(client):
+    answer = client.post(UPDATE, data=b"{", content_type="application/json")
+
+    assert answer.status_code >= 400
+    assert set(answer.json) == {"code", "message", "path", "functions"}
+    assert client.get("/").status_code == 200
+
+
+def test_dash_is_imported_for_the_first_page_only():
+    code = "import sys, cli.main, services.app; sys.exit('dash' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_is_no_base64_is_refused():
+    with pytest.raises(ChironError) as refusal:
+        packed(["data:,%%%"], ["a.zip"])
+    assert refusal.value.code == "bad-archive"
+
+
+def test_an_archive_is_taken_as_it_is():
+    content = "data:application/zip;base64," + base64.b64encode(b"PK").decode()
+
+    assert packed([content], ["folder.ZIP"]) == b"PK"

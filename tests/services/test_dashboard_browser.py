@@ -1,0 +1,172 @@
+"""The dashboard in a real browser: workflow, plan and jobs."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import threading
+import zipfile
+
+import pytest
+from werkzeug.serving import make_server
+
+from services.jobs import Submission
+from workflow.plan import Plan
+
+pytestmark = pytest.mark.browser
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    if CHROMIUM is None:
+        pytest.skip("chromium is missing: apt-get install chromium")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def address(app):
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.port}/"
+    server.shutdown()
+    thread.join()
+
+
+@pytest.fixture(params=["light", "dark", "narrow"])
+def look(request):
+    """How the page is looked at."""
+    width = 390 if request.param == "narrow" else 1280
+    scheme = "dark" if request.param == "dark" else "light"
+    return {"viewport": {"width": width, "height": 844}, "color_scheme": scheme}
+
+
+@pytest.fixture
+def open_page(browser, address):
+    """Opens the page; in the end it has had no fault, and asked nobody else."""
+    faults, pages = [], []
+
+    def open_page(**options):
+        page = browser.new_page(**options)
+        pages.append(page)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+        page.on(
+            "request",
+            lambda r: (
+                None if r.url.startswith((address, "data:", "blob:")) else faults.append(r.url)
+            ),
+        )
+        page.goto(address)
+        page.wait_for_selector("#files input", state="attached")
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert faults == []
+
+
+@pytest.fixture
+def files(workflow, profile, platform):
+    """The files of the workflow, as a browser sends them."""
+    parts = {"workflow": workflow, "profile": profile, "platform": platform}
+    return [as_file(f"{name}.json", json.dumps(part)) for name, part in parts.items()]
+
+
+def as_file(name, text):
+    content = text.encode() if isinstance(text, str) else text
+    return {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+
+
+def drop(page, files):
+    page.locator("#files input").set_input_files(files)
+
+
+def test_files_become_a_graph_and_a_plan_without_serious_findings(open_page, files, look):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
+    page = open_page(**look)
+
+    drop(page, files)
+
+    page.get_by_text("demo: 2 tasks.").wait_for()
+    page.wait_for_selector("#verdict")
+    assert "Meets the SLO" in page.inner_text("#verdict")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    found = axe.Axe().run(page).response["violations"]
+    assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+    labels = page.evaluate(
+        "document.querySelector('#graph')._cyreg.cy.nodes().map(n => n.data('label'))"
+    )
+    assert labels == ["First\ndemo-wrap1, process 1", "Second\ndemo-wrap1, process 1"]
+
+
+def test_the_plan_follows_the_slider_and_the_planner_and_is_exported(open_page, files):
+    page = open_page()
+    drop(page, files)
+    page.wait_for_selector("#verdict")
+
+    page.locator("#slo").focus()
+    page.keyboard.press("Home")
+    page.get_by_text("Does not meet the SLO").wait_for()
+    page.get_by_label("Planner").fill("one-to-one")
+    page.keyboard.press("Enter")
+    page.locator("#summary tbody tr").nth(1).wait_for()
+
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export plan.json").click()
+    plan = Plan.model_validate_json(download.value.path().read_text())
+    assert (plan.planner, plan.slo_ms) == ("one-to-one", 1.0)
+
+
+def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, workflow):
+    page = open_page()
+    broken = json.loads(json.dumps(workflow))
+    broken["States"]["First"]["Next"] = "Nowhere"
+
+    drop(page, as_file("machine.json", json.dumps(broken)))
+    fault = page.locator("#workflow-faults .fault").first
+    fault.wait_for()
+    assert "States.First" in fault.locator("code").inner_text()
+    assert "Nowhere" in fault.locator("pre").inner_text()
+
+    drop(page, as_file("folder.zip", "no archive"))
+    page.get_by_text("bad-archive").wait_for()
+    drop(page, files)
+    page.wait_for_selector("#verdict")
+    assert page.locator(".fault").count() == 0
+
+
+def test_an_archive_and_a_folder_of_the_root_are_shown(open_page, root):
+    page = open_page()
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as target:
+        for file in (root / "demo").rglob("*.*"):
+            target.write(file, file.relative_to(root))
+
+    drop(page, as_file("demo.zip", archive.getvalue()))
+    page.get_by_text("It has no profile.json").wait_for()
+
+    page.get_by_label("or a folder below").fill("../elsewhere")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_text("outside-root").wait_for()
+    page.get_by_label("or a folder below").fill("demo")
+    page.keyboard.press("Enter")
+    page.get_by_text("demo: 2 tasks.").wait_for()
+
+
+def test_jobs_are_listed_and_cancelled(open_page, app):
+    store = app.extensions["chiron"].store
+    store.submit(Submission(id="a1", kind="calibrate", params={}))
+    page = open_page()
+
+    page.get_by_role("button", name="Cancel calibrate a1").click()
+
+    page.get_by_text("cancelled").first.wait_for()
+    assert store.get("a1").status == "cancelled"
