@@ -342,9 +342,10 @@ def _stack_function(
 def _labels(sources: Sources, names: Iterable[str]) -> dict[str, str]:
     """How many replicas a wrap may have that satisfies the labels of all its functions.
 
-    Where one wants more than another one may have, it gets those.
+    Where one wants more than another one may have, it gets those. Buckets in memory are in one.
     """
-    if sources.folder.workflow.buckets is not None:
+    buckets = sources.folder.workflow.buckets
+    if buckets is not None and not buckets["durable"]:
         return dict.fromkeys((MIN_LABEL, MAX_LABEL), "1")
     labels = [sources.stack.functions[name].labels for name in names]
     least, most = (

@@ -81,6 +81,19 @@ def test_all_functions_are_planned_into_one_wrap_with_one_replica(
     assert stack.functions[plan.wraps[0].name].labels["com.openfaas.scale.max"] == "1"
 
 
+def test_durable_buckets_have_as_many_replicas_as_their_functions_may(
+    write_folder, plan_by_hand, tmp_path
+):
+    label = "com.openfaas.scale.max"
+    durable = WORKFLOW | {"durable": True}
+    fields = {"filter": {"labels": {label: "5"}}}
+    ads = write_folder(tmp_path / "ads", durable, FUNCTIONS, {}, fields)
+    plan = plan_by_hand(WRAP, planner="pgp", workflow="ads")
+    sources = Sources.read(ads, store="redis://127.0.0.1")
+    stack = read_stack(generate(plan, sources, tmp_path / "build"), {})
+    assert stack.functions["ads-wrap1"].labels == {label: "5"}
+
+
 def test_a_planner_that_takes_several_wraps_is_refused(ads, profile_of, platform):
     with pytest.raises(ChironError) as refused:
         schedule(

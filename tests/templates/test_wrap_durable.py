@@ -1,10 +1,12 @@
-"""Durable buckets: what was acknowledged survives kills, and is in one window."""
+"""Durable buckets: what was acknowledged survives kills, and is in one window, in any replica."""
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +16,8 @@ from typing import Any
 import pytest
 
 from workflow.buckets import parse_buckets
+
+#: After how long a replica that says nothing is taken for dead, in seconds; see `wrap.keeper`.
 
 pytestmark = [
     pytest.mark.redis,
@@ -40,7 +44,7 @@ def begin(store: Any, wrap_image: Callable[..., Path], start: Any, tmp_path: Pat
     (secrets / "chiron-store").write_text(store.place.password)
     images = dict[str, Path]()
 
-    def begin(held: dict[str, Any], first: str = SAME) -> Any:
+    def begin(held: dict[str, Any], first: str = SAME, last: str = NOTE) -> Any:
         document = {
             "entry": "events",
             "durable": True,
@@ -53,13 +57,20 @@ def begin(store: Any, wrap_image: Callable[..., Path], start: Any, tmp_path: Pat
         workflow = parse_buckets(document, "test")
         numbers = {task.name: number for number, task in enumerate(workflow.tasks)}
         entry = {"output": None, "states": numbers, "buckets": workflow.buckets}
-        handlers = {"first": first, "last": NOTE.format(file=str(tmp_path / "fired"))}
+        handlers = {"first": first, "last": last.format(file=str(tmp_path / "fired"))}
         if "wrap" not in images:
             images["wrap"] = wrap_image(handlers, entry=entry, timeout_s=5.0)
         return start(images["wrap"], chiron_store=store.place.url, secrets_dir=str(secrets))
 
     yield begin
     store.lose_all()
+
+
+@pytest.fixture
+def connect(store: Any) -> Callable[[], Any]:
+    """Gives a client of the Redis."""
+    redis = pytest.importorskip("redis")
+    return lambda: redis.Redis.from_url(store.place.url, password=store.place.password)
 
 
 def fired(tmp_path: Path) -> list[list[Any]]:
@@ -78,7 +89,9 @@ def test_what_is_held_outlives_a_kill_and_fires_once(begin, store, tmp_path, eve
     server = begin({"trigger": "by-batch-size", "size": 4})
     assert server.request(body="[4, 5]").status == 202
     assert eventually(lambda: fired(tmp_path))
-    assert sorted(fired(tmp_path)[0]) in ([1, 2, 3, 4], [1, 2, 3, 5])
+    first = fired(tmp_path)[0]  # what was in work when it was killed comes later
+    assert len(first) == 4
+    assert set(first) < {*range(1, 6)}
     assert server.terminate() == 0
     assert len(fired(tmp_path)) == 1
     (name,) = (name for name in store.names() if name.endswith(":held"))
@@ -124,66 +137,159 @@ def test_what_a_run_that_was_killed_had_emitted_is_there_once(begin, tmp_path, e
     assert fired(tmp_path) == [[1, 2]]
 
 
-def test_what_has_been_taken_over_keeps_nothing_any_more(begin, tmp_path, eventually):
-    old = begin({"trigger": "by-batch-size", "size": 3})
-    assert old.request(body="[1, 2]").status == 202
-    new = begin({"trigger": "by-batch-size", "size": 3})
-    answers = list[int]()
+class Sender:
+    """Sends events to replicas in turn, each as two lists in a request, until it is ended."""
 
-    def ask() -> None:
-        try:
-            answers.append(old.request(body="9").status)
-        except (OSError, http.client.HTTPException):
-            answers.append(0)
+    def __init__(self, servers: list[Any]) -> None:
+        self.servers = servers
+        self.acknowledged = list[int]()
+        self.refused = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._send)
+        self._thread.start()
 
-    asking = threading.Thread(target=ask)
-    asking.start()
-    assert eventually(lambda: "another replica has taken over" in old.log.read_text())
-    assert new.request(body="3").status == 202
-    assert eventually(lambda: [sorted(batch) for batch in fired(tmp_path)] == [[1, 2, 3]])
-    old.process.kill()
-    asking.join()
-    assert 202 not in answers
+    def _send(self) -> None:
+        number = 0
+        while not self._over.is_set():
+            events = [*range(number, number + 3)]
+            number += 3
+            server = self.servers[number // 3 % len(self.servers)]
+            try:
+                answer = server.request(body=json.dumps([events[:2], events[2:]]))
+            except (OSError, http.client.HTTPException):
+                self.refused += 1
+                continue
+            if answer.status == 202:
+                self.acknowledged.extend(events)
+
+    def end(self) -> set[int]:
+        """What was acknowledged."""
+        self._over.set()
+        self._thread.join()
+        return set(self.acknowledged)
 
 
-def test_whenever_it_is_killed_nothing_acknowledged_is_lost_or_counted_twice(
-    begin, store, tmp_path, eventually
+def items_in(tmp_path: Path) -> list[Any]:
+    return [item for batch in fired(tmp_path) for item in batch]
+
+
+def is_empty(store: Any) -> bool:
+    """Whether nothing is held, and no session has not ended."""
+    parts = [name.split(":", 2)[2] for name in store.names()]
+    return not [part for part in parts if part.startswith(("sessions", "held", "offered"))]
+
+
+def check(known: set[int], store: Any, tmp_path: Path, eventually: Any, seed: str = "") -> None:
+    """Nothing acknowledged is lost, nothing is in two windows, and nothing is left."""
+    assert eventually(lambda: known.issubset(items_in(tmp_path))), seed
+    assert eventually(lambda: is_empty(store)), seed
+    items = items_in(tmp_path)
+    assert len(items) == len(set(items)), seed
+    assert len(known) > 0, seed
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+def test_whenever_replicas_are_killed_nothing_acknowledged_is_lost_or_counted_twice(
+    begin, store, connect, tmp_path, eventually, replicas
 ):
     held = {"trigger": "by-time", "window_ms": 50}
     seed = random.randrange(1 << 30)
     moments = random.Random(seed)
-    acknowledged, over = list[int](), threading.Event()
-    servers = [begin(held)]
+    servers, started = list[Any](), dict[int, Any]()
 
-    def send() -> None:
-        number = 0
-        while not over.is_set():
-            events = [*range(number, number + 3)]
-            number += 3
-            try:
-                answer = servers[-1].request(body=json.dumps([events[:2], events[2:]]))
-            except (OSError, http.client.HTTPException):
-                continue
-            if answer.status == 202:
-                acknowledged.extend(events)
+    def another() -> Any:
+        server = started[len(started) + 1] = begin(held)
+        return server
 
-    sender = threading.Thread(target=send)
-    sender.start()
-    for _ in range(6):
-        time.sleep(moments.uniform(0.05, 0.6))
-        servers[-1].process.kill()
-        servers[-1].process.wait()
-        servers.append(begin(held))
-    over.set()
-    sender.join()
-    known = set(acknowledged)
-    assert eventually(
-        lambda: known.issubset(item for batch in fired(tmp_path) for item in batch)
-    ), f"seed {seed}"
-    assert eventually(lambda: len(store.names()) == 1), f"seed {seed}"  # whose it is
-    items = [item for batch in fired(tmp_path) for item in batch]
-    assert len(items) == len(set(items)), f"seed {seed}"
-    assert len(known) > 0
+    servers += [another() for _ in range(replicas)]
+    sender = Sender(servers)
+    for kill in range(6):
+        time.sleep(moments.uniform(0.05, 1.0))
+        if kill % 2 and (term := connect().get("chiron:test:evaluator")):
+            killed = started[int(term.split(b".")[0])]  # they are numbered as they start
+        else:
+            killed = moments.choice(servers)
+        killed.process.kill()
+        killed.process.wait()
+        if killed in servers:
+            servers[servers.index(killed)] = another()
+    known = sender.end()
+    check(known, store, tmp_path, eventually, f"seed {seed}")
+
+
+def test_the_evaluator_that_is_told_to_end_is_followed_at_once(
+    begin, store, connect, tmp_path, eventually
+):
+    held = {"trigger": "by-time", "window_ms": 50}
+    servers = [begin(held), begin(held)]
+    assert eventually(lambda: connect().get("chiron:test:evaluator") == b"1.1")
+    sender = Sender(servers)
+    time.sleep(0.3)
+    old = servers.pop(0)
+    old.process.send_signal(signal.SIGTERM)
+    assert eventually(lambda: connect().get("chiron:test:evaluator") == b"2.2")
+    before = len(fired(tmp_path))
+    assert eventually(lambda: len(fired(tmp_path)) > before + 1)
+    assert "for dead" not in old.log.read_text()
+    assert old.process.wait(60) == 0
+    check(sender.end(), store, tmp_path, eventually)
+
+
+def test_what_a_replica_has_not_ended_when_it_is_told_to_end_is_run_by_another_one(
+    begin, store, connect, tmp_path, eventually
+):
+    last = NOTE.replace(
+        "def handle(req):\n", "import time\n\ndef handle(req):\n    time.sleep(0.2)\n"
+    )
+    held = {"trigger": "by-batch-size", "size": 1}
+    servers = [begin(held, last=last), begin(held, last=last)]
+    events = [*range(300)]
+    assert servers[0].request(body=json.dumps([events])).status == 202
+    assert eventually(lambda: len(fired(tmp_path)) > 0)
+    assert servers[0].terminate() == 0
+    assert len(fired(tmp_path)) < len(events)
+    check(set(events), store, tmp_path, eventually)
+
+
+def test_a_replica_that_stood_still_for_long_finds_all_taken_over(
+    begin, store, connect, tmp_path, eventually
+):
+    held = {"trigger": "by-time", "window_ms": 50}
+    servers = [begin(held), begin(held)]
+    assert eventually(lambda: connect().get("chiron:test:evaluator") == b"1.1")
+    sender = Sender(servers)
+    time.sleep(0.3)
+    os.kill(servers[0].process.pid, signal.SIGSTOP)
+    assert eventually(lambda: connect().get("chiron:test:evaluator") == b"2.2")
+    os.kill(servers[0].process.pid, signal.SIGCONT)
+    assert eventually(lambda: "taken this one for dead" in servers[0].log.read_text())
+    before = len(sender.acknowledged)
+    assert eventually(lambda: len(sender.acknowledged) > before + 30)
+    check(sender.end(), store, tmp_path, eventually)
+
+
+def test_what_one_replica_has_no_room_for_is_run_by_others(begin, store, tmp_path, eventually):
+    last = NOTE.replace(
+        "def handle(req):\n", "import time\n\ndef handle(req):\n    time.sleep(0.05)\n"
+    )
+    last = last.replace("req + chr(10)", "'%d %s' % (os.getpid(), req) + chr(10)")
+    held = {"trigger": "by-batch-size", "size": 1}
+    servers = [begin(held, last=last), begin(held, last=last)]
+    pids = {server.process.pid for server in servers}
+    time.sleep(1)  # they know of each other by then
+
+    def runs() -> list[list[str]]:
+        file = tmp_path / "fired"
+        return (
+            [line.split(" ", 1) for line in file.read_text().splitlines()] if file.exists() else []
+        )
+
+    assert servers[0].request(body=json.dumps([[*range(400)]])).status == 202
+    assert eventually(lambda: len(runs()) == 400)
+    assert sorted(json.loads(items)[0] for _, items in runs()) == [*range(400)]
+    shares = [sum(int(pid) == each for pid, _ in runs()) for each in pids]
+    assert min(shares) > 20
+    assert eventually(lambda: is_empty(store))
 
 
 def test_without_redis_a_durable_wrap_says_so_and_ends(store, wrap_image, run_to_end, free_port):

@@ -50,11 +50,12 @@ class Events:
             runtime, declared, numbers, offset_s, metrics=self._metrics, keeper=keeper
         )
         if keeper is not None:
-            self._stream.restore(keeper.load())
+            keeper.join(self._stream)
 
     def check_room(self, given: Object) -> None:
         """Raise TaskError, ``full``, where there is no room for a request."""
-        if self._stream.size + given.size > self._most_bytes:
+        elsewhere = self._keeper.held_elsewhere if self._keeper is not None else 0
+        if self._stream.size + elsewhere + given.size > self._most_bytes:
             message = f"objects may have {self._most_bytes} bytes here, and do: send it again later"
             raise TaskError("full", message, status=503)
 
@@ -81,7 +82,7 @@ class Events:
         until = time.monotonic() + within_s
         if self._keeper is not None:
             self._stream.stop(until)
-            self._keeper.close(until)
+            self._keeper.leave(until)
             return
         over = threading.Event()
         self._stream.drain(over.set)
@@ -92,6 +93,11 @@ class Events:
     def size(self) -> int:
         """Bytes of the objects that wait or are worked on."""
         return self._stream.size
+
+    @property
+    def load(self) -> tuple[int, int, int]:
+        """How many firings run, how many wait, and how many may run at once."""
+        return self._stream.load
 
     def metrics(self) -> list[str]:
         """Lines of metrics."""

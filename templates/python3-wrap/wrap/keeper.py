@@ -1,151 +1,237 @@
-"""Keeps in Redis what buckets hold, so that nothing is lost with the process.
+"""Keeps in Redis what buckets hold, for all replicas of a wrap, so that nothing is lost with one.
 
 A session is all that comes of a request, or of what a window has fired. Kept are requests that have
 not ended, what buckets hold that fire for many requests, and what these have fired that has not
-ended. What a session gives replaces it, in one step: after a crash it is either begun anew, from
-the same objects and with the same numbers, or it is over.
+ended. What a session gives replaces it, in one step, which is done for one replica alone: that has
+the session then. So wherever it is begun anew, from the same objects and with the same numbers, it
+counts once.
 
-Only the last process that has come may write: what one that was taken for dead still does,
-is refused.
+One of the replicas, the evaluator, has what these buckets hold, and says what they fire. It is
+that for a term: what is said of an earlier one does nothing. A replica that has said nothing for
+a while is dead: what it had is offered to the others, and what it still says is refused.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 from wrap.errors import TaskError
 from wrap.objects import Object
-from wrap.stores.redis import Answer, Redis
+from wrap.stores.redis import Redis
 from wrap.streams.flow import Settled
 from wrap.streams.triggers import Item, Number
 
-Command = Sequence[bytes | memoryview]
+Word = bytes | memoryview
+#: What a bucket holds, or is to hold.
+Held = tuple[str, Item[Object]]
 
-#: Does commands in one step, each after the number of its words, if the caller owns the keys.
-_SCRIPT = b"""
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
-  return redis.error_reply('another replica has taken over')
-end
-local at = 2
-while at <= #ARGV do
-  local words = tonumber(ARGV[at])
-  redis.call(unpack(ARGV, at + 1, at + words))
-  at = at + words + 1
-end
-return 'OK'
-"""
-#: Pairs, or names, of one command.
-_AT_ONCE = 1000
+_SCRIPT = Path(__file__).with_name("keeper.lua").read_bytes()
+_SHA = hashlib.sha1(_SCRIPT, usedforsecurity=False).hexdigest().encode()
 #: How long a write may take, and the pause before it is tried again, in seconds.
 _WRITING_S, _PAUSE_S = 10.0, 0.2
+#: How often a replica says that it is alive, and after how long it is dead that does not.
+_BEAT_S, _ALIVE_S = 0.5, 3.0
+#: Sessions that are taken at once of those that are offered: others are to have some too.
+_CLAIMED = 4
+#: So many low bits of a request's number are of its replica.
+_REPLICA_BITS = 16
 
 
-class Kept(NamedTuple):
-    """What a process before this one has left: requests by number, objects, and what has fired.
+class Holder(Protocol):
+    """What has the buckets in memory."""
 
-    Of what has fired, the objects are in no bucket any more.
-    """
+    @property
+    def term(self) -> bytes:
+        """For which it is the evaluator; empty where it is not."""
 
-    requests: list[tuple[int, Object]]
-    held: list[tuple[str, Item[Object]]]
-    fired: list[tuple[str, list[Item[Object]]]]
+    @property
+    def may_evaluate(self) -> bool:
+        """Whether it can become that."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the objects that it has."""
+
+    @property
+    def room(self) -> int:
+        """How many further sessions it would begin now."""
+
+    def evaluate(self, term: bytes, items: Sequence[Held]) -> None:
+        """Be the evaluator, of these objects and those that are to come."""
+
+    def no_longer_evaluate(self, term: bytes) -> None:
+        """Be it no longer, if it is for that term."""
+
+    def arrived(self, term: bytes, items: Iterable[Held]) -> None:
+        """Have buckets hold what came of sessions of others, if it is the evaluator for `term`."""
+
+    def resume(
+        self, requests: Iterable[tuple[int, Object]], fired: Iterable[Sequence[Held]]
+    ) -> None:
+        """Begin sessions that another replica has had, or has fired."""
+
+    def have_room(self) -> None:
+        """Take what is offered, if there is room for it."""
+
+    def begin_anew(self) -> list[Order]:
+        """Have nothing any more, as others have it; what `Keeper.forget` gives."""
+
+
+class Order(NamedTuple):
+    """What keeper.lua is to do; `then` gets its answer, `refused` is called in place of that."""
+
+    words: Sequence[Word]
+    then: Callable[[Any], None]
+    refused: Callable[[], None]
+
+
+def _nothing(*_: object) -> None:
+    pass
 
 
 class Keeper:
-    """Writes are done in their order, several at once where they come faster than they are done.
+    """Orders are done one after another, several at once where they come faster.
 
     Parameters
     ----------
     name
         Of the workflow, whose keys begin with ``chiron:NAME:``.
+
+    Attributes
+    ----------
+    numbers
+        For requests, in no two replicas alike, and rising with the time. For one thread at a time.
+    others
+        How many other replicas there are.
+    held_elsewhere
+        Bytes that the evaluator has, if that is another one.
+    offered
+        How many sessions any replica could take when it was looked last.
+    offers
+        Whether there may be some.
     """
 
     def __init__(self, redis: Redis, name: str) -> None:
+        self.numbers: Iterator[int] = iter(())
+        self.others = self.held_elsewhere = self.offered = 0
+        self.offers = False
         self._redis = redis
         self._prefix = f"chiron:{name}:".encode()
-        self._token = os.urandom(16).hex().encode()
-        self._waiting: list[tuple[list[Command], Callable[[], None] | None]] = []
+        self._replica = b""
+        self._turn = 0
+        self._joins = True
+        self._left = False
+        self._waiting = list[Order]()
         self._changed = threading.Condition()
         self._writes = False
-        #: The objects of each session that a window has begun.
-        self._objects: dict[Number, Sequence[tuple[str, Number]]] = {}
+        #: The objects of each session of this replica that a window has begun.
+        self._objects: dict[Number, Sequence[bytes]] = {}
+        self._beats = self._beats_again = self._claims = False
+        #: The term for which objects are being read, whether to look again then, and how many
+        #: of which term have been.
+        self._reading, self._reads_again = b"", False
+        self._has_read = (b"", 0)
 
-    def load(self) -> Kept:
-        """Take over, and read all that is there. Raises TaskError, ``store``."""
+    def join(self, holder: Holder) -> None:
+        """Be one of the replicas. Raises TaskError, ``store``."""
         deadline = time.monotonic() + _WRITING_S
-        owner, *names = map(self._key, ("owner", "requests", "held", "fired"))
-        reads = [(b"HGETALL", name) for name in names]
-        _, *found = self._redis.run([(b"SET", owner, self._token), *reads], deadline)
-        requests, held, fired = map(_pairs, found)
-        objects = {key: _read(record) for key, record in held.items()}
-        batches = list[tuple[str, list[Item[Object]]]]()
-        for session, keys in fired.items():
-            items = [objects.pop(key.encode()) for key in json.loads(keys)]
-            batches.append((items[0][0], [item for _, item in items]))
-            self._note(_number(session), items)
-        return Kept(
-            sorted((int(number), _object(record)) for number, record in requests.items()),
-            sorted(objects.values(), key=lambda each: each[1].number),
-            batches,
-        )
+        load, count = (b"SCRIPT", b"LOAD", _SCRIPT), (b"INCR", self._prefix + b"numbers")
+        self._holder = holder
+        number: Any
+        _, number = self._redis.run([load, count], deadline)
+        self._replica = number
+        self.numbers = _numbers(int(self._replica))
+        self._beat()
+        threading.Thread(target=self._listen, name="keeper", daemon=True).start()
 
-    def request(self, number: int, given: Object, then: Callable[[], None]) -> None:
+    def request(
+        self, number: int, given: Object, then: Callable[[], None], refused: Callable[[], None]
+    ) -> None:
         """Keep a request."""
-        record = _record([given.content_type], given)
-        self._write([(b"HSET", self._key("requests"), b"%d" % number, record)], then)
+        words = (b"take", b"%d" % number, _record([given.content_type], given))
+        self._order(Order(words, lambda _: then(), refused))
 
     def fired(
-        self, session: Number, bucket: str, items: Sequence[Item[Object]], then: Callable[[], None]
+        self,
+        term: bytes,
+        session: Number,
+        items: Sequence[Held],
+        is_own: bool,
+        then: Callable[[bool], None],
     ) -> None:
-        """Note what a bucket has fired, which begins a session."""
-        keys = [_key_of(bucket, item.number) for item in items]
-        self._note(session, [(bucket, item) for item in items])
-        command = (b"HSET", self._key("fired"), _name(session).encode(), json.dumps(keys).encode())
-        self._write([command], then)
+        """Note what a bucket has fired, which begins a session: here, or where there is room.
 
-    def settled(self, settled: Settled[Object], then: Callable[[], None]) -> None:
-        """Keep what came of a session in its place."""
+        `then` is told whether it begins here.
+        """
+        keys = _keys(items)
+        if is_own:
+            self._objects[session] = keys
+
+        def over(answer: bytes) -> None:
+            begins = answer == b"1" and is_own
+            if not begins:
+                self._objects.pop(session, None)
+            then(begins)
+
+        listed = json.dumps([key.decode() for key in keys]).encode()
+        words = (b"fire", term, _name(session), listed, b"%d" % is_own)
+        self._order(Order(words, over, _nothing))
+
+    def settled(self, term: bytes, settled: Settled[Object], then: Callable[[bool], None]) -> None:
+        """Keep what came of a session in its place.
+
+        `then` is told whether this replica is to hold it, which has given `term` as the evaluator.
+        """
         session, given = settled
-        pairs = [
-            (_key_of(bucket, item.number).encode(), _kept(bucket, item)) for bucket, item in given
-        ]
-        commands = self._several(b"HSET", "held", pairs)
-        objects = self._objects.pop(session, None)
-        if objects is None:
-            commands.append((b"HDEL", self._key("requests"), b"%d" % session[0]))
-        else:
-            commands.append((b"HDEL", self._key("fired"), _name(session).encode()))
-            names = [(_key_of(*each).encode(),) for each in objects]
-            commands += self._several(b"HDEL", "held", names)
-        self._write(commands, then)
+        words = list[Word]([b"settle", term, _name(session), b"%d" % len(given)])
+        for key, (bucket, item) in zip(_keys(given), given, strict=True):
+            words += (key, _kept(bucket, item))
+        words += self._objects.pop(session, ())
+        self._order(Order(words, lambda answer: then(answer == b"2"), _nothing))
 
-    def close(self, deadline: float) -> bool:
-        """Wait until all is written; whether it is."""
+    def claim(self, room: int) -> None:
+        """Take sessions that are offered, so many at most."""
         with self._changed:
-            return self._changed.wait_for(
+            if self._claims or not self.offers:
+                return
+            self._claims, self.offers = True, False
+        wanted = min(room, _CLAIMED)
+        words = (b"claim", b"%d" % wanted)
+        self._order(Order(words, partial(self._claimed, wanted), _nothing))
+
+    def resign(self, term: bytes) -> None:
+        """Have another replica be the evaluator."""
+        self._order(Order((b"resign", term), _nothing, _nothing))
+
+    def leave(self, deadline: float) -> None:
+        """Offer what has not ended to the others; returns when all is written, or at `deadline`."""
+        self._left = True
+        self._order(Order((b"leave",), _nothing, _nothing))
+        with self._changed:
+            self._changed.wait_for(
                 lambda: not (self._waiting or self._writes), max(0.0, deadline - time.monotonic())
             )
 
-    def _note(self, session: Number, items: Iterable[tuple[str, Item[Object]]]) -> None:
-        self._objects[session] = [(bucket, item.number) for bucket, item in items]
-
-    def _key(self, what: str) -> bytes:
-        return self._prefix + what.encode()
-
-    def _several(self, verb: bytes, key: str, words: Sequence[Sequence[bytes]]) -> list[Command]:
-        return [
-            (verb, self._key(key), *(word for each in words[at : at + _AT_ONCE] for word in each))
-            for at in range(0, len(words), _AT_ONCE)
-        ]
-
-    def _write(self, commands: list[Command], then: Callable[[], None] | None) -> None:
+    def forget(self) -> list[Order]:
+        """The orders that wait, which are not given any more."""
         with self._changed:
-            self._waiting.append((commands, then))
+            waiting, self._waiting = self._waiting, []
+            self._objects.clear()
+            self._beats = self._beats_again = self._claims = self._reads_again = False
+            self._reading = b""
+        return waiting
+
+    def _order(self, order: Order) -> None:
+        with self._changed:
+            self._waiting.append(order)
             if self._writes:
                 return
             self._writes = True
@@ -155,41 +241,174 @@ class Keeper:
         """Write as long as there is something."""
         while True:
             with self._changed:
-                writes, self._waiting = self._waiting, []
-                if not writes:
+                orders, self._waiting = self._waiting, []
+                if not orders:
                     self._writes = False
                     self._changed.notify_all()
                     return
-            words = list[bytes | memoryview]()
-            for commands, _ in writes:
-                for command in commands:
-                    words += (b"%d" % len(command), *command)
-            self._until_done((b"EVAL", _SCRIPT, b"1", self._key("owner"), self._token, *words))
-            for _, then in writes:
-                if then is not None:
-                    then()
+            answers = self._answers(orders)
+            if answers is not None:
+                self._joins = False
+                for order, answer in zip(orders, answers, strict=True):
+                    _do(order.then, answer)
+            elif not self._left:
+                print("other replicas have taken this one for dead, and have what it had")
+                self._joins = True
+                self._begin_anew(orders)
 
-    def _until_done(self, command: Command) -> None:
-        """What is written twice is written once; so it may be tried again."""
+    def _begin_anew(self, orders: Sequence[Order]) -> None:
+        for order in (*orders, *self._holder.begin_anew()):
+            _do(order.refused)
+
+    def _answers(self, orders: Sequence[Order]) -> Any:
+        """What Redis says to each; None where it refuses all. It is asked until it answers."""
+        self._turn += 1
+        head = (self._prefix, self._replica, b"%d" % self._turn, b"%d" % self._joins)
+        words = list[Word]([b"EVALSHA", _SHA, b"1", *head, b"%d" % (_ALIVE_S * 1000)])
+        for order in orders:
+            words += (b"%d" % len(order.words), *order.words)
         said = ""
         while True:
             try:
-                self._redis.run([command], time.monotonic() + _WRITING_S)
-                return
+                return self._redis.run([words], time.monotonic() + _WRITING_S)[0]
             except TaskError as error:
+                if "NOSCRIPT" in str(error):  # it has been started anew
+                    words[:2] = (b"EVAL", _SCRIPT)
+                    continue
                 if str(error) != said:
                     said = str(error)
                     print(f"nothing can be kept: {said}")
                 time.sleep(_PAUSE_S)
 
+    def _listen(self) -> None:
+        """Say again and again that this replica is alive, and look what there is to do."""
+        seen = {self._prefix + b"wake:" + whom: b"0" for whom in (b"all", b"evaluator")}
+        every, evaluator = seen
+        beat_at = time.monotonic() + _BEAT_S
+        while not self._left:
+            streams = [every, evaluator] if self._holder.term else [every]
+            left_s = max(0.001, beat_at - time.monotonic())
+            block = (b"XREAD", b"BLOCK", b"%d" % (left_s * 1000 + 1), b"STREAMS", *streams)
+            try:
+                (found,) = self._redis.run(
+                    [(*block, *(seen[name] for name in streams))],
+                    time.monotonic() + left_s + _WRITING_S,
+                )
+            except TaskError:
+                found = None
+                time.sleep(_PAUSE_S)
+            woken = _last(found)
+            seen |= woken
+            if every in woken or time.monotonic() >= beat_at:
+                beat_at = time.monotonic() + _BEAT_S
+                self._beat()
+            if evaluator in woken:
+                self._read_on(self._holder.term)
 
-def _name(number: Number) -> str:
-    return ".".join(map(str, number))
+    def _beat(self) -> None:
+        with self._changed:
+            if self._left:
+                return
+            if self._beats:  # it may be done before what this is to see
+                self._beats_again = True
+                return
+            self._beats = True
+        holder = self._holder
+        words = (b"beat", holder.term, b"%d" % holder.may_evaluate, b"%d" % holder.size)
+        self._order(Order(words, partial(self._alive, holder.term), _nothing))
+
+    def _alive(self, said: bytes, answer: Any) -> None:
+        """Take in what there is to do."""
+        term, is_over, replicas, size, offered, arrived, objects, fired = answer
+        with self._changed:
+            self._beats = False
+            again, self._beats_again = self._beats_again, False
+        self.others = int(replicas) - 1
+        if term:
+            gone = {key.encode() for each in fired for key in json.loads(each)}
+            pairs = zip(objects[::2], objects[1::2], strict=True)
+            held = [_read(record) for key, record in pairs if key not in gone]
+            self._holder.evaluate(term, sorted(held, key=lambda each: each[1].number))
+        elif is_over == b"1":
+            self._holder.no_longer_evaluate(said)
+        self.held_elsewhere = 0 if self._holder.term else int(size)
+        self.offered = int(offered)
+        if self.offered:
+            self.offers = True
+            self._holder.have_room()
+        if int(arrived):
+            self._read_on(self._holder.term)
+        if again:
+            self._beat()
+
+    def _claimed(self, wanted: int, found: Any) -> None:
+        requests, fired = list[tuple[int, Object]](), list[Sequence[Held]]()
+        self._claims = False
+        for name, session, records in found:
+            if b"." in name:
+                items = list(map(_read, records))
+                self._objects[_number(name)] = _keys(items)
+                fired.append(items)
+            else:
+                requests.append((int(name), _object(session)))
+        if len(found) == wanted:
+            self.offers = True
+        self._holder.resume(requests, fired)
+        self._holder.have_room()
+
+    def _read_on(self, term: bytes) -> None:
+        """Read what came of sessions of other replicas."""
+        with self._changed:
+            if not term:
+                return
+            if self._reading == term:
+                self._reads_again = True
+                return
+            self._reading = term
+            read, count = self._has_read
+        words = (b"read", term, b"%d" % (count if read == term else 0))
+        self._order(Order(words, partial(self._have_read, term), _nothing))
+
+    def _have_read(self, term: bytes, records: Sequence[bytes]) -> None:
+        with self._changed:
+            if self._reading != term:
+                return
+            self._reading = b""
+            again, self._reads_again = self._reads_again, False
+            self._has_read = (term, len(records))
+        if records:
+            self._holder.arrived(term, map(_read, records))
+        if records or again:
+            self._read_on(term)
 
 
-def _key_of(bucket: str, number: Number) -> str:
+def _last(found: Any) -> dict[bytes, bytes]:
+    """The last entry of each stream in which there is something new."""
+    return {name: entries[-1][0] for name, entries in found or ()}
+
+
+def _do(action: Callable[..., None], *arguments: Any) -> None:
+    """Whatever is wrong with one answer, the others are taken in."""
+    try:
+        action(*arguments)
+    except Exception:
+        traceback.print_exc()
+
+
+def _numbers(replica: int) -> Iterator[int]:
+    last = 0
+    while True:
+        last = max(last + 1, time.time_ns() // 1000)
+        yield last << _REPLICA_BITS | replica % (1 << _REPLICA_BITS)
+
+
+def _name(number: Number) -> bytes:
+    return ".".join(map(str, number)).encode()
+
+
+def _keys(items: Iterable[Held]) -> list[bytes]:
     """One object may be in several buckets."""
-    return f"{_name(number)} {bucket}"
+    return [_name(item.number) + b" " + bucket.encode() for bucket, item in items]
 
 
 def _number(name: bytes) -> Number:
@@ -211,11 +430,6 @@ def _object(record: bytes) -> Object:
     return Object(content, json.loads(said)[0])
 
 
-def _read(record: bytes) -> tuple[str, Item[Object]]:
+def _read(record: bytes) -> Held:
     _, bucket, number, name, group, size = json.loads(record.partition(b"\n")[0])
     return bucket, Item(tuple(number), _object(record), tuple(number), name, group, size)
-
-
-def _pairs(found: Answer) -> dict[bytes, bytes]:
-    words = [word for word in found if isinstance(word, bytes)] if isinstance(found, list) else []
-    return dict(zip(words[::2], words[1::2], strict=True))

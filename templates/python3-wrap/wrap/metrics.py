@@ -19,16 +19,25 @@ _BOUNDS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0
 
 
 def replica_metrics(
-    runtime: Runtime, replica: str, taken: int, queued: int, held_bytes: int
+    runtime: Runtime,
+    replica: str,
+    taken: int,
+    queued: int,
+    held_bytes: int,
+    firings: tuple[int, int, int] | None = None,
 ) -> list[str]:
     """What the replica called `replica` has to do.
 
     That is requests that it has `taken`, of which some may wait for processes, and those `queued`
-    before that; and objects of so many bytes, but for those on disk.
+    before that; and objects of so many bytes, but for those on disk. Of buckets it is what has
+    fired: how many `firings` run, how many wait, and how many may run at once.
     """
     mechanism, sink = runtime.mechanism, runtime.sink
     pressure = runtime.exchange and runtime.exchange.pressure
     at_once = min(runtime.route.threads, mechanism.most if runtime.wrap.slots else math.inf)
+    if firings is not None:
+        running, ready, at_once = firings
+        taken, queued = taken + running, queued + ready
     waiting = mechanism.waiting
     label = f"{{{_label('wrap', runtime.wrap.name)},{_label('replica', replica)}}}"
     values = [

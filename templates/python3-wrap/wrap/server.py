@@ -98,7 +98,8 @@ def create_app(
         taken, queued = request.environ[TURNS]()
         taken += member.in_hand if member is not None else 0
         held = events.size if events is not None else runtime.sink.held if runtime.sink else 0
-        lines = replica_metrics(runtime, replica, taken, queued, held)
+        firings = events.load if events is not None else None
+        lines = replica_metrics(runtime, replica, taken, queued, held, firings)
         lines += events.metrics() if events is not None else []
         return Response(page(lines), content_type=PROMETHEUS)
 

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from itertools import count
@@ -22,7 +22,7 @@ from wrap.data import Data
 from wrap.engine import MAIN, Engine, Key
 from wrap.errors import TaskError
 from wrap.execution import Execution, Outcome, too_late
-from wrap.keeper import Keeper, Kept
+from wrap.keeper import Held, Keeper, Order
 from wrap.loop import Timer
 from wrap.messages import UNWATCHED, Ident, Result, Watch
 from wrap.metrics import StreamMetrics
@@ -43,10 +43,12 @@ _OBJECT_BYTES = 500
 _LOOK_S = 0.01
 #: Functions of buckets have no streams.
 _NO_STREAMS = Access(0, None, Data({}).resolve)
-#: What requests are numbered with, in no two processes alike.
+#: What requests are numbered with where nothing of them is kept.
 _NUMBERS = count(time.time_ns())
 #: The code of errors of triggers that users wrote.
 _TRIGGER_FAILED = "trigger-failed"
+#: With so many firings in hand, what fires next is offered to other replicas too.
+_AT_HAND = 4
 #: Has as `serves` the stream for which a thread takes what has fired.
 _own = threading.local()
 
@@ -76,14 +78,17 @@ class _Attempt:
 
     Attributes
     ----------
+    flow
+        Whose firing it is.
     limit
         Until when it may run, in seconds of the monotonic clock.
     run
         The thread's work where it runs in this process.
     """
 
-    def __init__(self, firing: Firing[str, Object], limit: float) -> None:
+    def __init__(self, firing: Firing[str, Object], flow: Flow[str, Object], limit: float) -> None:
         self.firing = firing
+        self.flow = flow
         self.over = False
         self.limit = limit
         self.run: Run | None = None
@@ -143,10 +148,11 @@ class Stream:
         self._keeper = keeper
         self._stopped = False
         self._objects = _Objects()
-        try:
-            self._flow = Flow[str, Object](declared, self._objects, in_sessions=keeper is not None)
-        except TriggerError as error:
-            raise TaskError(_TRIGGER_FAILED, str(error)) from error
+        self._declared = declared
+        self._flow = self._new_flow()
+        #: For which this is the evaluator; what has fired, and begins as soon as that is kept.
+        self._term = b""
+        self._promised = 0
         self._lock = threading.Lock()
         self._ready = deque[Firing[str, Object]]()
         #: Executions that run, and threads that are about to take what has fired.
@@ -174,33 +180,107 @@ class Stream:
 
         `then` is called with their number when they are held.
         """
-        events, number = self._objects.items(given), next(_NUMBERS)
-        held = partial(then, len(events))
+        events = self._objects.items(given)
+
+        def held() -> None:
+            if self._metrics is not None:
+                self._metrics.took(len(events))
+            then(len(events))
+
         with self._lock:
+            number = next(_NUMBERS if self._keeper is None else self._keeper.numbers)
             fired = self._flow.take(number, events, self._now())
             if self._keeper is not None:
-                self._keeper.request(number, given, held)
+                self._keeper.request(number, given, held, partial(self.take, given, then))
             self._follow(fired)
-        if self._metrics is not None:
-            self._metrics.took(len(events))
         if self._keeper is None:
             held()
         self._have_worked()
 
-    def restore(self, kept: Kept) -> None:
-        """Go on with what a process before this one has left."""
+    @property
+    def term(self) -> bytes:
+        """For which this is the evaluator of durable buckets; empty where it is not."""
+        return self._term
+
+    @property
+    def may_evaluate(self) -> bool:
+        """Whether it can become that."""
+        return not self._stopped
+
+    @property
+    def room(self) -> int:
+        """How many further sessions would begin here, of those that any replica can have."""
         with self._lock:
-            for bucket, items in kept.fired:
-                self._ready.extend(self._flow.fired_before(bucket, items, self._now()))
-            self._follow(self._flow.hold(kept.held, self._now()))
-            for number, given in kept.requests:
+            return 0 if self._stopped else self._parallelism.most - self._in_hand
+
+    @property
+    def load(self) -> tuple[int, int, int]:
+        """How many firings run, how many wait, and how many may run at once.
+
+        What is offered to any replica waits where the evaluator is.
+        """
+        offered = self._keeper.offered if self._keeper is not None and self._term else 0
+        with self._lock:
+            return self._running, len(self._ready) + offered, self._parallelism.most
+
+    def evaluate(self, term: bytes, items: Sequence[Held]) -> None:
+        """Be the evaluator, of these objects and those that are to come."""
+        with self._lock:
+            if not self._stopped:
+                self._term = term
+                self._flow.let_go()
+                self._follow(self._flow.hold(self._known(items), self._now()))
+            elif self._keeper is not None:
+                self._keeper.resign(term)
+        self._have_worked()
+
+    def no_longer_evaluate(self, term: bytes) -> None:
+        """Be it no longer, if it is for that term."""
+        with self._lock:
+            if term == self._term:
+                self._term = b""
+                self._flow.let_go()
+
+    def arrived(self, term: bytes, items: Iterable[Held]) -> None:
+        """Have buckets hold what came of sessions of others, if it is the evaluator for `term`."""
+        with self._lock:
+            if term == self._term:
+                self._follow(self._flow.hold(self._known(items), self._now()))
+        self._have_worked()
+
+    def resume(
+        self, requests: Iterable[tuple[int, Object]], fired: Iterable[Sequence[Held]]
+    ) -> None:
+        """Begin sessions that another replica has had, or has fired."""
+        with self._lock:
+            for batch in fired:
+                for bucket, items in _by_bucket(self._known(batch)).items():
+                    self._queue(self._flow.fired_before(bucket, items, self._now()))
+            for number, given in requests:
                 events = self._objects.items(given)
                 self._follow(self._flow.take(number, events, self._now()))
         self._have_worked()
 
+    def have_room(self) -> None:
+        """Take what is offered, if there is room for it."""
+        if self._keeper is not None and self._keeper.offers and (room := self.room) > 0:
+            self._keeper.claim(room)
+
+    def begin_anew(self) -> list[Order]:
+        """Have nothing any more, as others have it; what `Keeper.forget` gives."""
+        with self._lock:
+            self._flow, self._term, self._promised = self._new_flow(), b"", 0
+            self._ready.clear()
+            return self._keeper.forget() if self._keeper is not None else []
+
     def stop(self, until: float) -> None:
         """Begin nothing more; returns when what runs has ended, or at that monotonic time."""
         self._stopped = True
+        with self._lock:
+            term, self._term = self._term, b""
+            if term and self._keeper is not None:
+                self._flow.let_go()
+                self._keeper.resign(term)
         while self._running and time.monotonic() < until:
             time.sleep(_LOOK_S)
 
@@ -217,6 +297,25 @@ class Stream:
             listed = _listed(sorted(items, key=lambda item: item.number))
             fields.append(f"{''.join(quoted(name))}:{listed.text()}")
         return Object("{" + ",".join(fields) + "}", JSON)
+
+    def _new_flow(self) -> Flow[str, Object]:
+        try:
+            return Flow(self._declared, self._objects, in_sessions=self._keeper is not None)
+        except TriggerError as error:
+            raise TaskError(_TRIGGER_FAILED, str(error)) from error
+
+    def _known(self, items: Iterable[Held]) -> Iterator[Held]:
+        """Those of buckets that there are: another version may have had others."""
+        for bucket, item in items:
+            if bucket in self._declared["buckets"]:
+                yield bucket, item
+            else:
+                print(f"an object of the bucket {bucket} is dropped, as there is none")
+
+    @property
+    def _in_hand(self) -> int:
+        """Firings that run, are about to, or wait."""
+        return self._running + len(self._ready) + self._promised
 
     def _now(self) -> float:
         return 0.0 if self._offset_s is None else time.monotonic() + self._offset_s
@@ -258,18 +357,34 @@ class Stream:
             else:
                 self._ready.append(firing)
         for session, firings in sessions.items():
-            ready = partial(self._kept, self._queue, firings)
-            keeper.fired(session, firings[0].bucket, firings[0].items, ready)
+            is_own = not keeper.others or self._in_hand < _AT_HAND
+            if is_own:
+                self._promised += len(firings)
+            items = [(firings[0].bucket, item) for item in firings[0].items]
+            then = partial(self._fired, firings, is_own)
+            keeper.fired(self._term, session, items, is_own, then)
         for settled in self._flow.settled():
-            keeper.settled(settled, partial(self._kept, self._commit, settled.given))
+            keeper.settled(self._term, settled, partial(self._settled, settled.given))
 
-    def _kept(self, then: Callable[[Any], None], what: Any) -> None:
+    def _fired(self, firings: Sequence[Firing[str, Object]], is_own: bool, begins: bool) -> None:
+        """What has fired is kept, and begins here or elsewhere; or another one is the evaluator."""
         with self._lock:
-            then(what)
+            if is_own:
+                self._promised -= len(firings)
+            if begins:
+                self._queue(firings)
+            else:
+                self._flow.withdraw(firings)
         self._have_worked()
 
-    def _commit(self, given: Sequence[tuple[str, Item[Object]]]) -> None:
-        self._follow(self._flow.commit(given, self._now()))
+    def _settled(self, given: Sequence[Held], is_to_hold: bool) -> None:
+        """What came of a session is kept; the evaluator holds it."""
+        with self._lock:
+            if is_to_hold:
+                self._follow(self._flow.commit(given, self._now()))
+            else:
+                self._flow.release(given)
+        self._have_worked()
 
     def _passed(self) -> None:
         with self._lock:
@@ -305,8 +420,8 @@ class Stream:
             self._running += 1
             firing, wrap = self._ready.popleft(), self._runtime.wrap
             own_s = wrap.timeouts_s.get(wrap.tasks[self._numbers[firing.task]], wrap.timeout_s)
-            now = time.monotonic()
-            return _Attempt(firing, min(self._deadline, now + min(own_s, wrap.timeout_s)))
+            limit = min(self._deadline, time.monotonic() + min(own_s, wrap.timeout_s))
+            return _Attempt(firing, self._flow, limit)
 
     def _run(self, attempt: _Attempt) -> bool:
         """Run it; whether this thread may take another one: it may be about to be cancelled."""
@@ -399,8 +514,10 @@ class Stream:
             attempt.over = True
             self._here.discard(attempt)
             self._running -= 1
-            now_s = self._now()
-            if isinstance(outcome, TaskError):
+            now_s, given_up = self._now(), False
+            if attempt.flow is not self._flow:  # another replica has it
+                pass
+            elif isinstance(outcome, TaskError):
                 self._follow(self._flow.failed(number, now_s))
                 given_up = not self._flow.runs(number)
                 if given_up:
@@ -443,6 +560,7 @@ class Stream:
             then()
         else:
             self._have_worked()
+            self.have_room()
 
 
 def _input(firing: Firing[str, Object]) -> Object:
@@ -460,6 +578,13 @@ def _value(output: Object | None) -> Object | None:
     if output is not None and output.size <= NOTHING_BYTES and is_nothing(output.view()):
         return None
     return output
+
+
+def _by_bucket(items: Iterable[Held]) -> Mapping[str, Sequence[Item[Object]]]:
+    found: dict[str, list[Item[Object]]] = {}
+    for bucket, item in items:
+        found.setdefault(bucket, []).append(item)
+    return found
 
 
 def _listed(items: Sequence[Item[Object]]) -> Object:

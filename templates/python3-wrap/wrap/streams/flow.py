@@ -74,19 +74,30 @@ class _Bucket(Generic[Task, Value]):
     ) -> None:
         self.name = name
         self.place = place
-        kind, options = declared.get("class"), declared["options"]
-        self.trigger: StreamTrigger[Value] = (
-            TRIGGERS[declared["trigger"]](**options)
-            if kind is None
-            else OwnTrigger(name, kind, options, faults)
-        )
-        self.trigger.rerun_after_s = declared.get("rerun_after_s", math.inf)
+        self._declared = declared
+        self._faults = faults
+        self.trigger = self._new_trigger()
         self.starts: Sequence[Task] = declared["starts"]
         self.attempts: int = declared["attempts"]
         self.name_from: str = declared.get("name_from", "")
         self.group_from: str = declared.get("group_from", "")
         #: The tasks of whose end a session's objects here may wait.
         self.upstream = set[Task]()
+
+    def _new_trigger(self) -> StreamTrigger[Value]:
+        declared = self._declared
+        kind, options = declared.get("class"), declared["options"]
+        trigger: StreamTrigger[Value] = (
+            TRIGGERS[declared["trigger"]](**options)
+            if kind is None
+            else OwnTrigger(self.name, kind, options, self._faults)
+        )
+        trigger.rerun_after_s = declared.get("rerun_after_s", math.inf)
+        return trigger
+
+    def let_go(self) -> None:
+        """Hold nothing, and have taken nothing."""
+        self.trigger = self._new_trigger()
 
 
 class _Run(Generic[Task, Value]):
@@ -138,9 +149,12 @@ class Flow(Generic[Task, Value]):
         self._running_size = 0
         self._find_upstream()
         self._waiting = [each for each in self._buckets.values() if each.trigger.waits_for_end]
-        triggers = (bucket.trigger for bucket in self._buckets.values())
-        self._with_reruns = [each for each in triggers if each.rerun_after_s < math.inf]
+        self._with_reruns = self._find_reruns()
         self._live: dict[Number, Counter[Task]] = {}
+
+    def _find_reruns(self) -> list[StreamTrigger[Value]]:
+        triggers = (bucket.trigger for bucket in self._buckets.values())
+        return [each for each in triggers if each.rerun_after_s < math.inf]
 
     def _find_upstream(self) -> None:
         """Each bucket comes after those whose functions give to it."""
@@ -203,8 +217,26 @@ class Flow(Generic[Task, Value]):
         self, given: Sequence[tuple[str, Item[Value]]], now_s: float
     ) -> list[Firing[Task, Value]]:
         """Have buckets hold what came of a session that has ended; what fires."""
-        self._running_size -= sum(item.size for _, item in given)
+        self.release(given)
         return self.hold(given, now_s)
+
+    def release(self, given: Iterable[tuple[str, Item[Value]]]) -> None:
+        """What came of a session that has ended is held elsewhere."""
+        self._running_size -= sum(item.size for _, item in given)
+
+    def let_go(self) -> None:
+        """Hold nothing in buckets that fire for many sessions, which are another one's now."""
+        for bucket in self._buckets.values():
+            if not bucket.trigger.keeps_session:
+                bucket.let_go()
+        self._with_reruns = self._find_reruns()
+
+    def withdraw(self, firings: Iterable[Firing[Task, Value]]) -> None:
+        """All that a session has begun with is run elsewhere."""
+        for firing in firings:
+            if self._runs.pop(firing.number, None) is not None:
+                self._running_size -= _size(firing)
+                self._live.pop(firing.session, None)
 
     def hold(
         self, given: Iterable[tuple[str, Item[Value]]], now_s: float

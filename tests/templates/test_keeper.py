@@ -1,0 +1,229 @@
+"""Whenever replicas of a wrap are lost, or stand still, windows are right."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from workflow.buckets import parse_buckets
+
+pytestmark = [
+    pytest.mark.redis,
+    pytest.mark.parametrize("store", ["redis"], indirect=True),
+]
+#: Events go through `first`, which gives each twice, to windows, and what fires to `last`, of
+#: which further windows go to `total`.
+DECLARED = parse_buckets(
+    {
+        "entry": "events",
+        "durable": True,
+        "buckets": {
+            "events": {"trigger": "immediate", "function": "first"},
+            "held": {"trigger": "by-batch-size", "size": 3, "function": "last"},
+            "counts": {"trigger": "by-batch-size", "size": 2, "function": "total"},
+        },
+        "functions": {"first": {"gives": {"each": "held"}}, "last": {"gives": "counts"}},
+    },
+    "test",
+).buckets
+REPLICAS = 3
+
+
+class Replicas:
+    """Replicas of a wrap in this process, each of which does a step of its work when it is told to.
+
+    Attributes
+    ----------
+    windows
+        What fired for each function: the number of a firing -> its objects.
+    acknowledged, taken
+        The events that were answered, and all.
+    """
+
+    def __init__(self, place: Any, client: Any) -> None:
+        self.windows: dict[str, dict[Any, list[Any]]] = {"last": {}, "total": {}}
+        self.acknowledged = Counter[int]()
+        self.taken = 0
+        self._place = place
+        self._client = client
+        self.all = [self._another() for _ in range(REPLICAS)]
+
+    def _another(self) -> Any:
+        from wrap.keeper import Keeper
+        from wrap.stores.redis import Redis
+        from wrap.stream import Stream
+
+        redis = Redis(urlsplit(self._place.url), self._place.password)
+        works, attempts = list[Any](), list[Any]()
+
+        class Steps(Stream):
+            def _run(self, attempt: Any) -> bool:
+                attempts.append(attempt)
+                return False
+
+        class Orders(Keeper):
+            def _listen(self) -> None:
+                """It is told what to do."""
+
+        tasks = dict(enumerate(("first", "last", "total")))
+        runtime: Any = SimpleNamespace(
+            wrap=SimpleNamespace(tasks=tasks, timeouts_s={}, timeout_s=60.0),
+            threads=SimpleNamespace(start=works.append),
+            loop=None,
+        )
+        keeper = Orders(redis, "test")
+        keeper._writes = True  # no thread begins to write
+        numbers = {name: number for number, name in tasks.items()}
+        stream = Steps(runtime, DECLARED or {}, numbers, 0.0, keeper=keeper)
+        keeper.join(stream)
+        return SimpleNamespace(
+            stream=stream, keeper=keeper, works=works, attempts=attempts, redis=redis
+        )
+
+    def take(self, replica: Any, count: int) -> None:
+        """A request comes with so many events."""
+        from wrap.objects import JSON, Object
+
+        events = [*range(self.taken, self.taken + count)]
+        self.taken += count
+        request = Object(json.dumps(events).encode(), JSON)
+        replica.stream.take(request, lambda _: self.acknowledged.update(events))
+
+    def write(self, replica: Any) -> None:
+        """Its orders reach Redis."""
+        replica.keeper._write_all()
+        replica.keeper._writes = True
+
+    def lose_answer(self, replica: Any) -> None:
+        """The same, but that the first answer does not come."""
+        from wrap.errors import TaskError
+
+        run = replica.redis.run
+
+        def run_in_vain(*arguments: Any) -> Any:
+            run(*arguments)
+            replica.redis.run = run
+            raise TaskError("store", "lost")
+
+        replica.redis.run = run_in_vain
+        self.write(replica)
+        replica.redis.run = run
+
+    def run(self, replica: Any, place: int) -> bool:
+        """One of its functions ends; whether one ran."""
+        from wrap.objects import JSON, Object
+
+        while replica.works:
+            replica.works.pop()()
+        if not replica.attempts:
+            return False
+        attempt = replica.attempts.pop(place % len(replica.attempts))
+        firing = attempt.firing
+        values = [json.loads(item.value.text()) for item in firing.items]
+        if firing.task == "first":
+            output: Any = [[values[0], copy] for copy in (0, 1)]
+        else:
+            output = len(values) if firing.task == "last" else None
+            known = self.windows[firing.task].setdefault(firing.number, values)
+            assert known == values, "it runs again with the same objects"
+        result: Any = SimpleNamespace(output=Object(json.dumps(output).encode(), JSON))
+        replica.stream._ended(attempt, [result])
+        return True
+
+    def beat(self, replica: Any) -> None:
+        """It says that it is alive, and looks what there is."""
+        replica.keeper._beat()
+        replica.keeper._read_on(replica.stream.term)
+
+    def take_for_dead(self, replica: Any) -> None:
+        """It has said nothing for long, as the others see it."""
+        name = "chiron:test:replicas"
+        self._client.zadd(name, {replica.keeper._replica: 1}, xx=True)
+
+    def kill(self, replica: Any) -> None:
+        """It is no more, and another one is started."""
+        self.take_for_dead(replica)
+        self.all[self.all.index(replica)] = self._another()
+
+    def leave(self, replica: Any) -> None:
+        """It ends in order, and another one is started."""
+        replica.stream._running = 0  # what runs is given up
+        replica.stream.stop(0.0)
+        replica.keeper._left = True
+        replica.keeper.leave(0.0)
+        self.write(replica)
+        self.all[self.all.index(replica)] = self._another()
+
+    def settle(self) -> None:
+        """All work until nothing is left, and what waits for more fires."""
+        for _ in range(10_000):
+            busy = False
+            for replica in self.all:
+                while self.run(replica, 0):
+                    busy = True
+                busy |= bool(replica.keeper._waiting)
+                self.beat(replica)
+                self.write(replica)
+                busy |= bool(replica.works or replica.attempts)
+            if not busy and not self._drain():
+                return
+        raise AssertionError("it does not come to an end")
+
+    def _drain(self) -> bool:
+        """The evaluator has its windows fire; whether it had some."""
+        (evaluator,) = [each for each in self.all if each.stream.term]
+        stream = evaluator.stream
+        with stream._lock:
+            fired = stream._flow.drain(0.0)
+            stream._follow(fired)
+        return bool(fired)
+
+
+STEPS = st.tuples(
+    st.sampled_from(
+        [
+            *("take", "take", "run", "run", "run", "write", "write", "write", "beat", "beat"),
+            *("lose_answer", "take_for_dead", "take_for_dead", "kill", "leave"),
+        ]
+    ),
+    st.integers(0, REPLICAS - 1),
+    st.integers(1, 6),
+)
+
+
+@settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(st.lists(STEPS, min_size=40, max_size=150))
+def test_nothing_is_lost_and_nothing_is_in_two_windows(store, monkeypatch, steps):
+    redis = pytest.importorskip("redis")
+    monkeypatch.setattr("wrap.keeper._PAUSE_S", 0.0)
+    store.lose_all()
+    with redis.Redis.from_url(store.place.url, password=store.place.password) as client:
+        replicas = Replicas(store.place, client)
+        for step, place, number in steps:
+            replica = replicas.all[place]
+            if step == "take":
+                replicas.take(replica, number)
+            elif step == "run":
+                for end in range(number):
+                    replicas.run(replica, end)
+            else:
+                getattr(replicas, step)(replica)
+        replicas.settle()
+        assert not client.exists("chiron:test:held", "chiron:test:offered")
+        assert not client.keys("chiron:test:sessions:*")
+    held = Counter(event for window in replicas.windows["last"].values() for event, _ in window)
+    assert not [event for event in replicas.acknowledged if held[event] != 2]
+    assert not [event for event, times in held.items() if times != 2]
+    assert not [event for event, times in replicas.acknowledged.items() if times != 1]
+    counted = sum(sum(window) for window in replicas.windows["total"].values())
+    assert counted == sum(held.values())
