@@ -18,6 +18,7 @@ from openfaas.client import Gateway
 from openfaas.objects import FunctionSpec
 from openfaas.stack import StackFile, deployment, read_stack
 from workflow.errors import ChironError
+from workflow.tracing import KEY_VARIABLE, trace_header
 
 #: Builds (and pushes) the images of a stack.yaml, so that the gateway can start them.
 Builder = Callable[[Path], None]
@@ -46,6 +47,7 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
         # What is new is ready before those that call it are exchanged for those that do.
         new = [name for name in stack.functions if name not in existing]
         for names in (new, [name for name in stack.functions if name in existing]):
+            asking_for = dict[str, dict[str, str]]()
             for name in names:
                 spec = spec_of(stack, name, stack_file.parent)
                 is_wrap = stack.functions[name].lang == WRAP
@@ -55,11 +57,13 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
                     gateway.ensure_secret(SECRET, spec.namespace, store_password)
                 if unchanged(spec, existing):
                     continue
+                if is_wrap:
+                    asking_for[name] = trace_header(spec.env_vars[KEY_VARIABLE])
                 if name in new:
                     created.append(name)  # before the call: one that times out may still create it
                 _finished(gateway.deploy, spec)
             for name in names:  # they get ready side by side, however they are asked
-                gateway.wait_ready(name, _READY_TIMEOUT_S)
+                gateway.wait_ready(name, _READY_TIMEOUT_S, asking_for.get(name))
     return created
 
 

@@ -172,8 +172,12 @@ class Gateway:
         url = f"/function/{quote(name, safe='')}{path}"
         return self._function("GET", url, timeout_s=timeout_s)
 
-    def wait_ready(self, name: str, timeout_s: float = 30.0) -> None:
+    def wait_ready(
+        self, name: str, timeout_s: float = 30.0, headers: Mapping[str, str] | None = None
+    ) -> None:
         """Return once the function `name` answers itself, whatever its gateway says of it.
+
+        It is asked with `headers`, which say to a wrap of which build it has to be.
 
         Raises ``not-ready`` after `timeout_s` seconds, or once it has gone above its memory limit,
         with what the function answered last and the last lines of its log; ``no-gateway``.
@@ -181,7 +185,7 @@ class Gateway:
         deadline = time.monotonic() + timeout_s
         while True:
             left_s = deadline - time.monotonic()
-            missing = self._missing(name, min(_PROBE_S, max(left_s, _PROBE_INTERVAL_S)))
+            missing = self._missing(name, min(_PROBE_S, max(left_s, _PROBE_INTERVAL_S)), headers)
             if missing is None:
                 return
             late = time.monotonic() + _PROBE_INTERVAL_S > deadline
@@ -221,7 +225,7 @@ class Gateway:
                 raise
             return None
 
-    def _missing(self, name: str, probe_s: float) -> str | None:
+    def _missing(self, name: str, probe_s: float, headers: Mapping[str, str] | None) -> str | None:
         """What the function still lacks to be ready, None for nothing.
 
         Two harmless probes, neither of which reaches a handler. ``GET /_/health`` is answered by
@@ -232,18 +236,16 @@ class Gateway:
         path = f"/function/{quote(name, safe='')}"
         try:
             answer = self._function("GET", f"{path}/_/health", timeout_s=probe_s)
-            health = answer.status_code
-            if health >= 500:
-                said = " ".join(answer.text.split())[:_SHOWN]
-                return f"/_/health answers {health}" + (f": {said}" if said else "")
-            if health != 200 and self.describe(name).available_replicas < 1:
+            if lacking := _lacks("/_/health", answer):
+                return lacking
+            if answer.status_code != 200 and self.describe(name).available_replicas < 1:
                 return "it has no replica"
-            settled = self._function("OPTIONS", path, timeout_s=probe_s).status_code
+            answer = self._function("OPTIONS", path, headers=headers, timeout_s=probe_s)
         except ChironError as error:
             if error.code in ("timeout", "not-found"):
                 return error.message
             raise
-        return f"it answers {settled}" if settled >= 500 else None
+        return _lacks("it", answer)
 
     def _last_words(self, name: str) -> str:
         """The end of the function's log: its deployer may remove it now, and the log with it."""
@@ -353,6 +355,14 @@ class Gateway:
             where = f"what answers at {self.url} is not an OpenFaaS gateway"
             message = f"{where}: check -g or OPENFAAS_URL"
             raise ChironError("gateway-error", message, status=502) from None
+
+
+def _lacks(what: str, answer: Response) -> str | None:
+    """What an answer to a probe says is wrong, None for nothing."""
+    if answer.status_code < 500:
+        return None
+    said = " ".join(answer.text.split())[:_SHOWN]
+    return f"{what} answers {answer.status_code}" + (f": {said}" if said else "")
 
 
 def _unsigned(request: PreparedRequest) -> PreparedRequest:

@@ -124,3 +124,26 @@ def test_on_kubernetes_what_finds_no_room_is_called_pending(
             pass
         assert names(launcher) == set()
     assert "kubectl -n openfaas-fn describe pod" in raised.value.message
+
+
+@pytest.mark.parametrize("strict", [None, "faasd"])
+def test_of_a_build_that_does_not_start_the_one_before_is_not_taken(
+    home, write_folder, tmp_path, monkeypatch, strict
+):
+    one = {"tasks": {"t": "wave"}}
+    good = write_folder(tmp_path / "good", one)
+    code = "raise ValueError('broken')\n\ndef handle(req):\n    return req\n"
+    broken = write_folder(tmp_path / "broken", one, {"wave": code}, {})
+    plan = solo_plan(good.workflow)
+    with EmbeddedGateway(strict=strict) as embedded, Gateway(embedded.url) as gateway:
+        launcher = Launcher(gateway, build_local)
+        with launcher.launch(good.workflow, good, plan):
+            with launcher.launch(good.workflow, good, plan) as again:
+                assert again.invoke(b"{}", trace=True).timeline
+            monkeypatch.setattr("deployment.deploy._READY_TIMEOUT_S", 2.0)
+            with (
+                pytest.raises(ChironError, match="broken") as raised,
+                launcher.launch(broken.workflow, broken, plan),
+            ):
+                pass
+            assert raised.value.code == "not-ready"

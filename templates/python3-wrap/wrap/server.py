@@ -85,6 +85,13 @@ def create_app(
     def health() -> str:
         return "OK"
 
+    @app.route("/", methods=["OPTIONS"])
+    def build() -> Response:
+        """Who has deployed a build asks for that one: the one before may answer meanwhile."""
+        if _TRACE in request.environ and not _watch(runtime.trace_key).traced:
+            return Response("another build of it answers\n", 503)
+        return Response(status=204)
+
     @app.get(PROBES[1])
     def name() -> str:
         return runtime.route.target or runtime.wrap.name
