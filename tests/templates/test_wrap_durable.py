@@ -17,8 +17,6 @@ import pytest
 
 from workflow.buckets import parse_buckets
 
-#: After how long a replica that says nothing is taken for dead, in seconds; see `wrap.keeper`.
-
 pytestmark = [
     pytest.mark.redis,
     pytest.mark.parametrize("store", ["redis"], indirect=True),
