@@ -20,6 +20,7 @@ from workflow.plan import (
     Wrap,
 )
 from workflow.profile import Profile
+from workflow.streaming import as_begun, live_streams
 from workflow.triggers import TriggerKind
 
 #: The wraps of one stage, each with its processes.
@@ -84,12 +85,13 @@ def plan_from_layout(
 def at_odds(process: Sequence[str], workflow: Workflow, conflicts: Conflicts) -> tuple[str, ...]:
     """The functions of two tasks of a process that conflict and could run at once, if any could.
 
-    They could where neither needs the other, unless one stage waits for the other.
+    They could where neither begins after the other has ended, unless one stage waits for the other.
     """
     of = workflow.function_of
+    ended = (as_begun(workflow) if live_streams(workflow) else workflow).ended_before
     known = set(chain.from_iterable(conflicts.process))
     for a, b in combinations([task for task in process if of(task) in known], 2):
-        ordered = a in workflow.ancestors[b] or b in workflow.ancestors[a]
+        ordered = a in ended[b] or b in ended[a]
         if not ordered and not conflicts.get_on([of(a)], [of(b)]):
             return of(a), of(b)
     return ()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scheduler.choices import Choices
 from scheduler.conflict_rules import find_conflicts
 from scheduler.folder_settings import FolderSettings
+from scheduler.layout import at_odds
 from scheduler.schedule import schedule
 from workflow.constraints import NO_CONSTRAINTS, Constraints, read_constraints
 from workflow.dag import parse_dag
@@ -131,6 +132,17 @@ def test_stages_wait_for_each_other_where_conflicting_tasks_share_the_main_proce
         line.startswith("stages wait for each other, as tasks of moves") for line in plan.why
     )
     assert schedule(known, facts(plain={}, moves={}), platform(), 1e3).trigger == "data"
+
+
+@pytest.mark.parametrize(
+    ("edge", "at_once"),
+    [(["a", "b"], False), (["a#early", "b"], True), (["a", "b", "stream"], True)],
+)
+def test_what_begins_before_its_producer_ends_could_run_at_once(facts, edge, at_once):
+    known = parse_dag({"tasks": {"a": "one", "b": "two"}, "edges": [edge]}, "pair")
+    moves = {"unshareable": ("os.chdir",)}
+    conflicts = find_conflicts(["one", "two"], facts(one=moves, two=moves), NO_CONSTRAINTS, {})
+    assert at_odds(["a", "b"], known, conflicts) == (("one", "two") if at_once else ())
 
 
 def test_variables_of_two_values_keep_functions_in_different_wraps(workflow, facts, platform):
