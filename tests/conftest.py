@@ -441,3 +441,10 @@ def store(request: pytest.FixtureRequest) -> Iterator[RunningStore]:
         except ChironError as error:
             pytest.skip(error.message)
         yield running
+
+
+@pytest.fixture
+def emptied(store: RunningStore) -> Iterator[RunningStore]:
+    """A store that has nothing when all has ended that a test has started after asking for this."""
+    yield store
+    store.lose_all()

@@ -203,12 +203,12 @@ STEPS = st.tuples(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(STEPS, min_size=40, max_size=150))
-def test_nothing_is_lost_and_nothing_is_in_two_windows(store, monkeypatch, steps):
+def test_nothing_is_lost_and_nothing_is_in_two_windows(emptied, monkeypatch, steps):
     redis = pytest.importorskip("redis")
     monkeypatch.setattr("wrap.keeper._PAUSE_S", 0.0)
-    store.lose_all()
-    with redis.Redis.from_url(store.place.url, password=store.place.password) as client:
-        replicas = Replicas(store.place, client)
+    emptied.lose_all()
+    with redis.Redis.from_url(emptied.place.url, password=emptied.place.password) as client:
+        replicas = Replicas(emptied.place, client)
         for step, place, number in steps:
             replica = replicas.all[place]
             if step == "take":

@@ -35,11 +35,11 @@ def handle(req):
 
 
 @pytest.fixture
-def begin(store: Any, wrap_image: Callable[..., Path], start: Any, tmp_path: Path) -> Any:
+def begin(emptied: Any, wrap_image: Callable[..., Path], start: Any, tmp_path: Path) -> Any:
     """Starts a wrap whose `last` gets what fires of the bucket `held`, over and over."""
     secrets = tmp_path / "secrets"
     secrets.mkdir()
-    (secrets / "chiron-store").write_text(store.place.password)
+    (secrets / "chiron-store").write_text(emptied.place.password)
     images = dict[str, Path]()
 
     def begin(held: dict[str, Any], first: str = SAME, last: str = NOTE) -> Any:
@@ -58,10 +58,9 @@ def begin(store: Any, wrap_image: Callable[..., Path], start: Any, tmp_path: Pat
         handlers = {"first": first, "last": last.format(file=str(tmp_path / "fired"))}
         if "wrap" not in images:
             images["wrap"] = wrap_image(handlers, entry=entry, timeout_s=5.0)
-        return start(images["wrap"], chiron_store=store.place.url, secrets_dir=str(secrets))
+        return start(images["wrap"], chiron_store=emptied.place.url, secrets_dir=str(secrets))
 
-    yield begin
-    store.lose_all()
+    return begin
 
 
 @pytest.fixture
