@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from predictor.trace_events import WORKFLOW, Event, complete, document, name, process_name
-from workflow.tracing import Row, runs
+from workflow.tracing import Row, emissions, runs
 
 
 def measured_trace(rows: Sequence[Row], latency_ms: float) -> dict[str, Any]:
@@ -27,10 +27,20 @@ def measured_trace(rows: Sequence[Row], latency_ms: float) -> dict[str, Any]:
 
 
 def _process(rows: Sequence[Row], pid: int) -> Iterator[Event]:
-    """Its start in row 0, and each task in a row of its own."""
+    """Its start in row 0, and each task in a row of its own, with what it emits."""
     yield name("thread_name", pid, 0, "starter")
     for row in rows:
-        if row["task"] is None:
+        if row["kind"] not in ("run", "emit"):
             yield complete("starting up", "startup", pid, 0, row["start_ms"], row["end_ms"])
+    emitted = emissions(rows)
     for number, row in enumerate(runs(rows), start=1):
         yield complete(str(row["function"]), "task", pid, number, row["start_ms"], row["end_ms"])
+        for each in [each for each in emitted if _emits(row, each)]:
+            emitted.remove(each)  # another task of the function may run at the same time
+            yield complete(each["output"], "emit", pid, number, each["start_ms"], each["end_ms"])
+
+
+def _emits(row: Row, emitted: Row) -> bool:
+    """Whether a run may have emitted that."""
+    is_within = row["start_ms"] <= emitted["start_ms"] <= row["end_ms"]
+    return is_within and row["function"] == emitted["function"]

@@ -11,6 +11,8 @@ ROWS = [
     | {"start_ms": 0.5, "end_ms": 2.5},
     {"wrap": "w1", "process": 0, "task": 0, "function": "a", "kind": "run"}
     | {"start_ms": 1.0, "end_ms": 4.0},
+    {"wrap": "w1", "process": 0, "task": None, "function": "a", "kind": "emit", "output": "early"}
+    | {"start_ms": 2.0, "end_ms": 2.25},
     {"wrap": "w1", "process": 1, "task": 1, "function": "b", "kind": "run"}
     | {"start_ms": 2.5, "end_ms": 5.0},
     {"wrap": "w2", "process": 0, "task": 2, "function": "c", "kind": "run"}
@@ -37,6 +39,7 @@ def test_tasks_and_starts_have_their_times_in_microseconds(events):
         ("stage", "request"): (0.0, 9000.0),
         ("startup", "starting up"): (500.0, 2000.0),
         ("task", "a"): (1000.0, 3000.0),
+        ("emit", "early"): (2000.0, 250.0),
         ("task", "b"): (2500.0, 2500.0),
         ("task", "c"): (6000.0, 1250.0),
     }

@@ -167,10 +167,11 @@ class Chain:
     def is_in_the_middle(self, task: int) -> bool:
         return (self.folder / f"middle-{'abcde'[task]}").exists()
 
-    def kill_process_of(self, task: int) -> None:
-        os.kill(int((self.folder / f"pid-{'abcde'[task]}").read_text()), signal.SIGKILL)
-
-    def kill_wrap_of(self, task: int) -> None:
+    def kill(self, lost: str, task: int) -> None:
+        """Kill the process of a task, or its wrap, in whose place another one is started."""
+        if lost == "process":
+            os.kill(int((self.folder / f"pid-{'abcde'[task]}").read_text()), signal.SIGKILL)
+            return
         name, _ = self.place[task]
         self.servers[name].process.kill()
         self.servers[name].process.wait()
@@ -216,30 +217,18 @@ def in_the_middle(
 
 
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
-@pytest.mark.parametrize("killed", [B, C, D])
-@pytest.mark.parametrize("places", PLACES)
-def test_a_process_that_is_killed_has_its_streams_run_again_and_nothing_else(
-    chain: Chain,
-    places: str,
-    killed: int,
-    mechanism: str,
-    in_background: Any,
-    eventually: Callable[..., bool],
-) -> None:
-    chain.begin(PLACES[places], mechanism)
-    answer = in_the_middle(chain, killed, in_background, eventually)
-    chain.kill_process_of(killed)
-    chain.let_go(killed)
-    assert answer.result().text == reference()
-    assert chain.ran == [1, 2, 2, 2, 1]
-
-
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @pytest.mark.parametrize(
-    ("places", "killed"), [("two wraps", D), ("three wraps", B), ("three wraps", C)]
+    ("lost", "places", "killed"),
+    [
+        *(("process", places, killed) for places in PLACES for killed in (B, C, D)),
+        ("wrap", "two wraps", D),
+        ("wrap", "three wraps", B),
+        ("wrap", "three wraps", C),
+    ],
 )
-def test_a_wrap_that_is_killed_has_its_streams_run_again_and_nothing_else(
+def test_what_is_killed_has_its_streams_run_again_and_nothing_else(
     chain: Chain,
+    lost: str,
     places: str,
     killed: int,
     mechanism: str,
@@ -248,7 +237,7 @@ def test_a_wrap_that_is_killed_has_its_streams_run_again_and_nothing_else(
 ) -> None:
     chain.begin(PLACES[places], mechanism)
     answer = in_the_middle(chain, killed, in_background, eventually)
-    chain.kill_wrap_of(killed)
+    chain.kill(lost, killed)
     chain.let_go(killed)
     assert answer.result().text == reference()
     assert chain.ran == [1, 2, 2, 2, 1]
@@ -262,7 +251,7 @@ def test_with_one_attempt_it_is_an_error_that_is_named_soon(
     answer = in_the_middle(chain, D, in_background, eventually)
     begun = time.monotonic()
     if lost == "process":
-        chain.kill_process_of(D)
+        chain.kill("process", D)
     else:
         chain.servers[NAMES[1]].process.kill()
     chain.let_go(D)
@@ -282,7 +271,7 @@ def test_what_ran_again_leaves_nothing_behind(
     for number in range(5):
         (chain.folder / "middle-c").unlink(missing_ok=True)
         answer = in_the_middle(chain, C, in_background, eventually)
-        chain.kill_process_of(C)
+        chain.kill("process", C)
         chain.let_go(C)
         assert answer.result().text == reference()
         if number == 1:

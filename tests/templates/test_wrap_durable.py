@@ -17,6 +17,8 @@ import pytest
 
 from workflow.buckets import parse_buckets
 
+#: After how long a replica that says nothing is taken for dead, in seconds; see `wrap.keeper`.
+DEAD_S = 3.0
 pytestmark = [
     pytest.mark.redis,
     pytest.mark.parametrize("store", ["redis"], indirect=True),
@@ -98,37 +100,37 @@ def test_what_is_held_outlives_a_kill_and_fires_once(begin, store, tmp_path, eve
     assert sorted(item for batch in fired(tmp_path) for item in batch) == [*range(1, 9)]
 
 
-def test_a_run_that_was_killed_is_begun_anew_from_what_was_acknowledged(
-    begin, tmp_path, eventually
-):
+@pytest.fixture
+def killed(begin: Any, tmp_path: Path, eventually: Any) -> Callable[..., Any]:
+    """Has a wrap killed while `first` runs, which does `does` before; the next wrap."""
     asleep = tmp_path / "asleep"
-    first = (
-        "import time\nfrom pathlib import Path\n\n"
-        f"def handle(req):\n    if not Path({str(asleep)!r}).exists():\n"
-        f"        Path({str(asleep)!r}).touch()\n        time.sleep(60)\n    return req\n"
-    )
-    server = begin({"trigger": "by-batch-size", "size": 2}, first)
-    assert server.request(body="[[1, 2]]").json == {"held": 1}
-    assert eventually(asleep.exists)
-    server.process.kill()
-    server.process.wait()
-    begin({"trigger": "by-batch-size", "size": 2}, first)
+
+    def killed(body: str, does: str, answer: str = "req") -> Any:
+        first = (
+            "import time\nfrom pathlib import Path\nfrom chiron_io import emit\n\n"
+            f"def handle(req):\n    {does}\n    if not Path({str(asleep)!r}).exists():\n"
+            f"        Path({str(asleep)!r}).touch()\n        time.sleep(60)\n    return {answer}\n"
+        )
+        held = {"trigger": "by-batch-size", "size": 2}
+        server = begin(held, first)
+        assert server.request(body=body).json == {"held": 1}
+        assert eventually(asleep.exists)
+        server.process.kill()
+        server.process.wait()
+        return begin(held, first)
+
+    return killed
+
+
+def test_a_run_that_was_killed_is_begun_anew_from_what_was_acknowledged(
+    killed, tmp_path, eventually
+):
+    killed("[[1, 2]]", "pass")
     assert eventually(lambda: fired(tmp_path) == [[1, 2]])
 
 
-def test_what_a_run_that_was_killed_had_emitted_is_there_once(begin, tmp_path, eventually):
-    asleep = tmp_path / "asleep"
-    first = (
-        "import time\nfrom pathlib import Path\nfrom chiron_io import emit\n\n"
-        f"def handle(req):\n    emit('held', '1')\n    if not Path({str(asleep)!r}).exists():\n"
-        f"        Path({str(asleep)!r}).touch()\n        time.sleep(60)\n    return '[2]'\n"
-    )
-    server = begin({"trigger": "by-batch-size", "size": 2}, first)
-    assert server.request(body="0").json == {"held": 1}
-    assert eventually(asleep.exists)
-    server.process.kill()
-    server.process.wait()
-    server = begin({"trigger": "by-batch-size", "size": 2}, first)
+def test_what_a_run_that_was_killed_had_emitted_is_there_once(killed, tmp_path, eventually):
+    server = killed("0", "emit('held', '1')", "'[2]'")
     assert eventually(lambda: fired(tmp_path))
     assert server.terminate() == 0
     assert fired(tmp_path) == [[1, 2]]
@@ -223,11 +225,12 @@ def test_the_evaluator_that_is_told_to_end_is_followed_at_once(
     sender = Sender(servers)
     time.sleep(0.3)
     old = servers.pop(0)
+    told = time.monotonic()
     old.process.send_signal(signal.SIGTERM)
     assert eventually(lambda: connect().get("chiron:test:evaluator") == b"2.2")
     before = len(fired(tmp_path))
     assert eventually(lambda: len(fired(tmp_path)) > before + 1)
-    assert "for dead" not in old.log.read_text()
+    assert time.monotonic() - told < DEAD_S / 2
     assert old.process.wait(60) == 0
     check(sender.end(), store, tmp_path, eventually)
 
@@ -285,7 +288,7 @@ def test_what_one_replica_has_no_room_for_is_run_by_others(begin, store, tmp_pat
     assert eventually(lambda: len(runs()) == 400)
     assert sorted(json.loads(items)[0] for _, items in runs()) == [*range(400)]
     shares = [sum(int(pid) == each for pid, _ in runs()) for each in pids]
-    assert min(shares) > 20
+    assert min(shares) > 100
     assert eventually(lambda: is_empty(store))
 
 

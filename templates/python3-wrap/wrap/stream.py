@@ -473,7 +473,7 @@ class Stream:
         if place is None or name is None:
             return
         with self._lock:
-            if attempt.over:
+            if attempt.over or attempt.flow is not self._flow:  # another replica has it
                 return
             number, value = attempt.firing.number, _value(output)
             now_s = self._now()
