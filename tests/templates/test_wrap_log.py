@@ -103,6 +103,14 @@ def test_the_traceback_of_an_exception_is_in_the_log(
     assert all(line.startswith("[one] ") for line in server.log.read_text().splitlines())
 
 
+def test_what_an_exception_says_from_its_second_line_on_is_told(
+    start: Any, wrap_image: Any
+) -> None:
+    handler = "def handle(req):\n    raise ValueError('\\nno data is there\\nfetch some')\n"
+    told = start(wrap_image({"one": handler}, entry=ONE)).request().json["message"]
+    assert told == "ValueError: no data is there (handler.py:2)"
+
+
 @pytest.mark.each_once
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @pytest.mark.parametrize("place", PLACES)

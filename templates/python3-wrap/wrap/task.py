@@ -180,7 +180,10 @@ def _failure(error: BaseException, function: str) -> TaskError:
     # Notes come after the line that names the error; a syntax error's source, indented, before it.
     lines = traceback.format_exception_only(error)
     named = next(line for line in lines if not line.startswith(" "))
-    message = redacted(named.splitlines()[0])[:_SHOWN]
+    first, *more = filter(str.strip, named.splitlines())
+    if more and first.rstrip().endswith(":"):  # what is said begins in the next line
+        first = f"{first.rstrip()} {more[0].strip()}"
+    message = redacted(first)[:_SHOWN]
     return TaskError("raised", f"{message}{_place(error, function)}")
 
 
