@@ -1,0 +1,85 @@
+"""The section Jobs: how far they are, with a button that cancels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash.development.base_component import Component
+
+from services.dashboard.parts import faults, labelled, table
+from services.host import host
+from workflow.errors import ChironError
+
+#: Jobs that are shown.
+_JOBS = 10
+_POLL_MS = 2000
+
+
+def layout() -> Component:
+    """The section."""
+    return html.Section(
+        [
+            html.H2("Jobs"),
+            html.Div("No jobs.", id="job-list"),
+            html.Div(id="job-faults", role="alert"),
+            dcc.Store(id="shown-jobs"),
+            dcc.Interval(id="tick", interval=_POLL_MS),
+        ],
+        id="jobs",
+    )
+
+
+def add_callbacks(dash: Dash) -> None:
+    """Have the section answer."""
+
+    @dash.callback(
+        Output("job-list", "children"),
+        Output("shown-jobs", "data"),
+        Output("job-faults", "children"),
+        Input("tick", "n_intervals"),
+        Input({"type": "cancel", "job": ALL}, "n_clicks"),
+        State("shown-jobs", "data"),
+    )
+    def jobs(_: int | None, clicks: list[int | None], before: Any) -> tuple[Any, ...]:
+        told: Any = no_update
+        if isinstance(ctx.triggered_id, dict) and any(clicks):
+            try:
+                host().cancel(ctx.triggered_id["job"])
+                told = []
+            except ChironError as error:
+                told = faults([error.as_dict()])
+        store = host().store
+        listed = [store.get(job.id) for job in store.newest()[:_JOBS]]
+        found = [job.model_dump(mode="json", exclude={"result"}) for job in listed]
+        if found == before:  # what has the focus keeps it
+            return no_update, no_update, told
+        return _rows(found), found, told
+
+
+def _rows(jobs: list[dict[str, Any]]) -> Component | str:
+    """The jobs, with a button for each that can be cancelled."""
+    if not jobs:
+        return "No jobs."
+    rows = []
+    for job in jobs:
+        lines, error = job["progress"], job["error"]
+        told = error["message"] if error else lines[-1]["line"] if lines else ""
+        cancel: Any = ""
+        if job["status"] in ("queued", "running"):
+            label = f"Cancel {job['kind']} {job['id']}"
+            identity = {"type": "cancel", "job": job["id"]}
+            cancel = html.Button("Cancel", id=identity, **labelled(label))
+        rows.append(
+            [
+                job["kind"],
+                job["status"],
+                told,
+                job["created"],
+                html.A(job["id"], href=job["location"]),
+                cancel,
+            ]
+        )
+    return table(
+        "Jobs, the newest first", ["Kind", "Status", "Progress", "Created", "Id", "Cancel"], rows
+    )

@@ -1,0 +1,46 @@
+"""What several sections of the page are made of: errors and tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import html
+from dash.development.base_component import Component
+
+
+def labelled(text: str) -> dict[str, Any]:
+    """The attribute with what a screen reader says of an element."""
+    return {"aria-label": text}
+
+
+def faults(found: list[dict[str, Any]]) -> list[Component]:
+    """Errors as the API has them: code, message and path, with the part of the document."""
+    return [
+        html.Div(
+            [
+                html.Strong(fault["code"]),
+                html.Span(f" {fault['message']}"),
+                *([html.P(["at ", html.Code(fault["path"])])] if fault.get("path") else []),
+                *([html.Pre(fault["excerpt"], tabIndex=0)] if fault.get("excerpt") else []),
+            ],
+            className="fault",
+        )
+        for fault in found
+    ]
+
+
+def table(caption: str, heads: list[str], rows: list[list[Any]]) -> Component:
+    """A table that can be scrolled sideways, also by keyboard."""
+    return html.Div(
+        html.Table(
+            [
+                html.Caption(caption),
+                html.Thead(html.Tr([html.Th(head, scope="col") for head in heads])),
+                html.Tbody([html.Tr([html.Td(cell) for cell in row]) for row in rows]),
+            ]
+        ),
+        className="scroll",
+        tabIndex=0,
+        role="region",
+        **labelled(caption),
+    )

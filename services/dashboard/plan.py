@@ -1,0 +1,128 @@
+"""The section Plan: an SLO and a planner, and what they lead to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dash import Dash, Input, Output, State, dcc, html, no_update
+from dash.development.base_component import Component
+
+from scheduler.planners import DEFAULT_PLANNER, PLANNERS
+from services.dashboard.graph import WRAPS
+from services.dashboard.parts import faults, table
+from services.dashboard.reading import plan_of
+from services.endpoints import ScheduleRequest
+from services.host import host
+from workflow.documents import validate
+from workflow.errors import ChironError
+
+_NO_PLAN = "Show a workflow with its profile and platform first."
+
+
+def layout() -> Component:
+    """The section."""
+    return html.Section(
+        [
+            html.H2("Plan"),
+            html.Div(
+                [
+                    html.Label("SLO in ms", htmlFor="slo"),
+                    dcc.Input(id="slo", type="range", min=1, max=1000, step=1, value=200),
+                    html.Output("200 ms", id="slo-shown", htmlFor="slo"),
+                ],
+                className="row",
+            ),
+            html.Div(
+                [
+                    html.Label("Planner", htmlFor="planner"),
+                    dcc.Input(
+                        id="planner",
+                        type="text",
+                        value=DEFAULT_PLANNER,
+                        list="planners",
+                        debounce=True,
+                    ),
+                    html.Datalist([html.Option(value=name) for name in PLANNERS], id="planners"),
+                ],
+                className="row",
+            ),
+            html.Div(id="plan-faults", role="alert"),
+            html.Div(_NO_PLAN, id="summary"),
+            html.Button("Export plan.json", id="export", disabled=True),
+            dcc.Download(id="exported"),
+            dcc.Store(id="planned"),
+        ],
+        id="plan",
+    )
+
+
+def add_callbacks(dash: Dash) -> None:
+    """Have the section answer."""
+
+    @dash.callback(
+        Output("planned", "data"),
+        Output("plan-faults", "children"),
+        Output("summary", "children"),
+        Output("graph", "elements", allow_duplicate=True),
+        Output("export", "disabled"),
+        Output("slo-shown", "children"),
+        Input("known", "data"),
+        Input("slo", "value"),
+        Input("planner", "value"),
+        prevent_initial_call=True,
+    )
+    def plan(known: dict[str, Any] | None, slo: float | None, planner: str) -> tuple[Any, ...]:
+        shown = f"{slo} ms"
+        if not known or not {"profile", "platform"} <= known.keys():
+            return None, [], _NO_PLAN, no_update, True, shown
+        try:
+            asked = known | {"slo": f"{slo}ms", "planner": planner}
+            found = host().compute(plan_of, validate(ScheduleRequest, asked, "the plan"))
+        except ChironError as error:
+            return None, faults([error.as_dict()]), "", no_update, True, shown
+        return found["plan"], [], _summary(found["plan"]), found["graph"], False, shown
+
+    @dash.callback(
+        Output("exported", "data"),
+        Input("export", "n_clicks"),
+        State("planned", "data"),
+        prevent_initial_call=True,
+    )
+    def export(_: int | None, planned: dict[str, Any] | None) -> Any:
+        if not planned:
+            return no_update
+        text = json.dumps(planned, indent=1, ensure_ascii=False) + "\n"
+        return {"content": text, "filename": "plan.json", "type": "application/json"}
+
+
+def _summary(plan: dict[str, Any]) -> list[Component]:
+    """Latency, range, cost and reasons of plan.json, and its wraps."""
+    predicted, met = plan["predicted"], plan["meets_slo"]
+    facts = [f"{plan['cpus']} CPU{'s' * (plan['cpus'] > 1)}"]
+    if predicted:
+        low, high = predicted["low_ms"], predicted["high_ms"]
+        facts = [f"{predicted['latency_ms']:.1f} ms ({low:.1f} to {high:.1f})", *facts]
+    verdict = "Meets the SLO" if met else "Does not meet the SLO"
+    rows = [
+        [
+            html.Span(wrap["name"], className="swatch", style={"backgroundColor": colour}),
+            wrap["cpus"],
+            f"{wrap['memory_mib']} MiB",
+            wrap["mechanism"],
+            html.Ol([html.Li(", ".join(tasks) or "starts others") for tasks in wrap["processes"]]),
+        ]
+        for index, wrap in enumerate(plan["wraps"])
+        for colour in (WRAPS[index % len(WRAPS)],)
+    ]
+    return [
+        html.P(
+            f"{verdict}: {', '.join(facts)}",
+            className="met" if met else "missed",
+            id="verdict",
+            role="status",
+        ),
+        *[html.P(f"Warning: {line}") for line in (predicted or {}).get("warnings", ())],
+        *([html.H3("Why"), html.Ul([html.Li(line) for line in plan["why"]])] * bool(plan["why"])),
+        table("Wraps", ["Wrap", "CPUs", "Memory", "Mechanism", "Processes"], rows),
+    ]

@@ -1,0 +1,161 @@
+"""The section Workflow: what is dropped or named, as a graph and a table."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import dash_cytoscape
+from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash.development.base_component import Component
+
+from services.dashboard.graph import STYLE
+from services.dashboard.parts import faults, labelled, table
+from services.dashboard.reading import look_at_named, look_at_upload
+from services.dashboard.uploads import packed
+from services.folders import folder_name
+from services.host import host
+from workflow.errors import ChironError
+
+#: Most bytes of one file that is dropped: in base64 it has to fit into a request.
+_LARGEST = 40 * 1024 * 1024
+_TASKS = ["Task", "Function", "Stage", "Input from"]
+#: Where a missing part comes from: the newest job of this kind.
+_MEASURING = {"profile": "profile", "platform": "calibrate"}
+
+
+def layout(example: str) -> Component:
+    """The section; `example` is a folder that may be named."""
+    return html.Section(
+        [
+            html.H2("Workflow"),
+            _upload(),
+            html.Div(
+                [
+                    html.Label("or a folder below the server's root", htmlFor="directory"),
+                    dcc.Input(id="directory", type="text", placeholder=example, debounce=True),
+                    html.Button("Show", id="show"),
+                ],
+                className="row",
+            ),
+            html.Div(id="workflow-faults", role="alert"),
+            html.Div(id="seen", role="status"),
+            html.Div(
+                dash_cytoscape.Cytoscape(
+                    id="graph",
+                    elements=[],
+                    stylesheet=STYLE,
+                    layout={"name": "preset", "fit": True, "padding": 20},
+                    style={"width": "100%", "height": "100%"},
+                    minZoom=0.05,
+                    maxZoom=3,
+                    responsive=True,
+                ),
+                id="canvas",
+                role="img",
+                **labelled("The graph of the workflow, which the tables have as text"),
+            ),
+            html.Details([html.Summary("Tasks as a table"), html.Div(id="tasks")]),
+            dcc.Store(id="known"),
+        ],
+        id="workflow",
+    )
+
+
+def _upload() -> Component:
+    """A field for files: the label opens its dialog, and so does its key where it has the focus."""
+    return html.Label(
+        dcc.Upload(
+            html.Span("Choose or drop an archive or files"),
+            id="files",
+            multiple=True,
+            max_size=_LARGEST,
+            disable_click=True,
+            className="upload",
+            className_active="upload active",
+            className_reject="upload",
+        )
+    )
+
+
+def add_callbacks(dash: Dash) -> None:
+    """Have the section answer."""
+
+    @dash.callback(
+        Output("known", "data"),
+        Output("workflow-faults", "children"),
+        Output("seen", "children"),
+        Output("tasks", "children"),
+        Output("graph", "elements"),
+        Output("slo", "max"),
+        Output("slo", "value"),
+        Input("files", "contents"),
+        Input("show", "n_clicks"),
+        Input("directory", "n_submit"),
+        State("files", "filename"),
+        State("directory", "value"),
+        prevent_initial_call=True,
+    )
+    def show(
+        files: Sequence[str] | None,
+        _clicks: int | None,
+        _submits: int | None,
+        file_names: Sequence[str] | None,
+        directory: str | None,
+    ) -> tuple[Any, ...]:
+        try:
+            if ctx.triggered_id == "files":
+                seen = _uploaded(files or (), file_names or ())
+            else:
+                owner, variables = host(), dict(os.environ)
+                root = owner.config.root
+                seen = owner.compute(look_at_named, directory or "", root, variables)
+        except ChironError as error:
+            seen = {"faults": [error.as_dict()]}
+        if "faults" in seen:
+            return None, faults(seen["faults"]), "", "", [], no_update, no_update
+        known, told = _with_measured(seen["known"], seen["name"])
+        told = f"{seen['name']}: {len(seen['tasks'])} tasks. {told}"
+        most = _longest_slo_ms(known)
+        tasks = table("Tasks", _TASKS, seen["tasks"])
+        return known, [], told, tasks, seen["graph"], most, most // 2
+
+
+def _uploaded(contents: Sequence[str], names: Sequence[str]) -> Any:
+    owner = host()
+    workspace = owner.workspace()
+    archive = workspace / "upload.packed"
+    archive.write_bytes(packed(contents, names))
+    target = workspace / "upload" / folder_name(names[0] if len(names) == 1 else None)
+    return owner.compute(look_at_upload, archive, target)
+
+
+def _with_measured(known: dict[str, Any], workflow: str) -> tuple[dict[str, Any], str]:
+    """`known` with what jobs have measured where it has none, and what to say of that."""
+    store, told = host().store, []
+    for part, kind in _MEASURING.items():
+        if part in known:
+            continue
+        done = (job for job in store.newest(kind) if job.status == "done")
+        results = ((job.id, store.get(job.id).result) for job in done)
+        fitting = (
+            (name, result)
+            for name, result in results
+            if part == "platform" or result["workflow"] == workflow
+        )
+        name, result = next(fitting, (None, None))
+        if result is None:
+            told.append(f"It has no {part}.json: add the file, or run the job {kind}.")
+        else:
+            known = known | {part: result}
+            told.append(f"Its {part} is that of job {name}.")
+    return known, " ".join(told)
+
+
+def _longest_slo_ms(known: dict[str, Any]) -> int:
+    """Twice the time of all functions, one after another; a second without a profile."""
+    functions = known.get("profile", {}).get("functions", {}).values()
+    total_ms = sum(function["latency_ms"] for function in functions)
+    return max(20, math.ceil(2 * total_ms)) if total_ms else 1000
