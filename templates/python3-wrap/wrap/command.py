@@ -18,7 +18,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -82,8 +82,12 @@ class Command:
         # A further process has its own group, which is killed with all in it; the server has not.
         self._server = os.getpid()
 
-    def __call__(self, given: Object, task_io: TaskIO | None) -> bytes:
-        """What it answers to `given`. Raises TaskError, ``exited``, where it fails."""
+    def __call__(self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]) -> bytes:
+        """What it answers to `given`. Raises TaskError, ``exited``, where it fails.
+
+        The headers of the `trace` are variables, in capitals, as programs look for them.
+        """
+        variables = {name.upper(): value for name, value in trace.items()}
         with _Files(task_io) as files:
             paths = {place: files.path(*place) for place in self._places if place[1]}
             source, target = files.source(self._on_stdin(given, task_io)), files.target(OUTPUT)
@@ -93,6 +97,7 @@ class Command:
             with subprocess.Popen(
                 words,
                 cwd=self._folder,
+                env={**os.environ, **variables} if variables else None,
                 stdin=subprocess.DEVNULL if self._takes_file else source,
                 stdout=subprocess.PIPE if self._gives_file else target,
                 stderr=subprocess.STDOUT if self._gives_file else subprocess.PIPE,

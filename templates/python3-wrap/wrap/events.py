@@ -15,6 +15,7 @@ from wrap.metrics import StreamMetrics
 from wrap.objects import Object
 from wrap.runtime import Runtime
 from wrap.stream import Stream
+from wrap.trace_context import TraceContext
 
 
 class Events:
@@ -64,7 +65,12 @@ class Events:
         self._stream.take(given, then)
 
     def handle(
-        self, given: Object, deadline: float, watch: Watch, reply: Callable[[Outcome, Object], None]
+        self,
+        given: Object,
+        deadline: float,
+        watch: Watch,
+        reply: Callable[[Outcome, Object], None],
+        trace: TraceContext | None = None,
     ) -> None:
         """Run what a request's events fire, in buckets of their own, in which no time passes.
 
@@ -72,7 +78,7 @@ class Events:
         results or the first error, and with `Stream.answer`.
         """
         stream = Stream(
-            self._runtime, self._declared, self._numbers, deadline=deadline, watch=watch
+            self._runtime, self._declared, self._numbers, None, deadline, watch, trace=trace
         )
         stream.take(given, lambda _: None)
         stream.drain(lambda: reply(stream.error or stream.results, stream.answer()))

@@ -20,6 +20,7 @@ from wrap.frames import Frame, Unsent
 from wrap.objects import Object, received
 from wrap.probe import Tick
 from wrap.shared import Shared
+from wrap.trace_context import TraceContext
 
 
 class Watch(NamedTuple):
@@ -51,12 +52,14 @@ class Ident:
     """An execution in one wrap.
 
     Its results say its `number`: no other is taken for one of them. `mark` is what the lines that
-    are printed meanwhile begin with; empty for nothing.
+    are printed meanwhile begin with; empty for nothing. `trace` is the trace that its request is
+    part of, if it is part of one.
     """
 
     watch: Watch = UNWATCHED
     mark: str = ""
     number: int = field(default_factory=partial(next, _NUMBERS))
+    trace: TraceContext | None = None
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,16 @@ class Request:
     def _header(self, objects: Sequence[tuple[Key | str, ...]]) -> str:
         return _encode(
             (
-                *(self.ident.watch, self.ident.mark, self.ident.number, self.tasks, objects),
-                *(list(self.gives), self.rest, self.alone, self.process, self.live),
+                *(self.ident.watch, self.ident.mark, self.ident.number, self.ident.trace),
+                *(
+                    self.tasks,
+                    objects,
+                    list(self.gives),
+                    self.rest,
+                    self.alone,
+                    self.process,
+                    self.live,
+                ),
             )
         )
 
@@ -113,7 +124,7 @@ class Request:
     def read(cls, frames: Iterator[Frame | Shared]) -> Request | None:
         """The next one of a stream of frames; None at its end, or where it breaks off."""
         try:
-            watch, mark, number, tasks, named, *more = _decoded(next(frames))
+            watch, mark, number, trace, tasks, named, *more = _decoded(next(frames))
             gives, rest, alone, process, live = more
             objects = {
                 None if key is None else int(key): received(next(frames), described)
@@ -122,7 +133,7 @@ class Request:
         except StopIteration:
             return None
         return cls(
-            Ident(Watch(*watch), str(mark), int(number)),
+            Ident(Watch(*watch), str(mark), int(number), trace and _trace(*trace)),
             [int(task) for task in tasks],
             objects,
             frozenset(int(task) for task in gives),
@@ -131,6 +142,12 @@ class Request:
             int(process),
             bool(live),
         )
+
+
+def _trace(
+    trace_id: str, parent_id: str, flags: int, state: str, is_exported: bool
+) -> TraceContext:
+    return TraceContext(str(trace_id), str(parent_id), int(flags), str(state), bool(is_exported))
 
 
 @dataclass

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from flask import Flask, Response, request
 
-from wrap import frames, storing
+from wrap import frames, storing, trace_context
 from wrap.declaration import Entry, Wrap
 from wrap.engine import Engine, Key, Part, keys
 from wrap.errors import TaskError
@@ -39,6 +39,7 @@ from wrap.runtime import Runtime
 from wrap.serving import ARRIVED, LATER, TURNS, LargeBody
 from wrap.stores import Store
 from wrap.timeline import timeline
+from wrap.trace_context import TraceContext
 from wrap.transport import GRACE_S
 
 #: What the header of a trace may ask for behind the key: a probe beside each handler, whose ticks
@@ -47,15 +48,23 @@ _PROBE, _CPU_SPEED = "probe", "cpu-speed"
 #: What tells whether the wrap serves, which one it is, and what it has to do; also a busy one.
 PROBES = ("/_/health", "/_/wrap", ADDRESS, "/metrics")
 _ID_HEADER = "X-Call-Id"
+#: Of W3C Trace Context.
+_PARENT_HEADER, _STATE_HEADER = "Traceparent", "Tracestate"
 #: Where a WSGI environment has the headers; to look there takes a fifth of the time of Flask's way.
-_CALL, _TIMEOUT, _TRACE, _CALL_ID = (
+_CALL, _TIMEOUT, _TRACE, _CALL_ID, _PARENT, _STATE = (
     "HTTP_" + name.upper().replace("-", "_")
-    for name in (CALL_HEADER, TIMEOUT_HEADER, TRACE_HEADER, _ID_HEADER)
+    for name in (
+        *(CALL_HEADER, TIMEOUT_HEADER, TRACE_HEADER, _ID_HEADER),
+        *(_PARENT_HEADER, _STATE_HEADER),
+    )
 )
 #: The header of events that are handled by themselves, and answered when they have been.
 _ALONE = "HTTP_X_CHIRON_ALONE"
 #: The headers of a request that another wrap answers in this one's place.
-_PASSED_ON = ("Content-Type", TRACE_HEADER, _ID_HEADER, "X-Chiron-Alone")
+_PASSED_ON = (
+    *("Content-Type", TRACE_HEADER, _ID_HEADER, "X-Chiron-Alone"),
+    *(_PARENT_HEADER, _STATE_HEADER),
+)
 #: Characters of an id that log lines have: of random ones, enough to tell those of a log apart.
 _SHOWN_OF_ID = 8
 
@@ -210,7 +219,7 @@ def _workflow(
         return _events(runtime, events, given, arrived, deadline)
     called = request.environ.get(_CALL_ID, "")
     objects = _given(runtime.wrap, given)
-    ident, home = Ident(_watch(runtime.trace_key), _mark(called)), None
+    ident, home = Ident(_watch(runtime.trace_key), _mark(called), trace=_trace()), None
     engine: Engine | Instances
     if whole is None:
         engine = Deciding(runtime.wrap, entry, called or str(uuid4()))
@@ -269,7 +278,7 @@ def _events(
             later(_uncopied([output.view()], JSON))
 
     if alone:
-        events.handle(given, deadline, watch, reply)
+        events.handle(given, deadline, watch, reply, _trace())
     else:
         events.take(given, held)
     return Response()
@@ -328,6 +337,12 @@ def _watch(trace_key: str) -> Watch:
     if not key or not hmac.compare_digest(key.encode(), trace_key.encode()):
         return UNWATCHED
     return Watch(traced=True, probed=more == _PROBE, cpu_probed=more == _CPU_SPEED)
+
+
+def _trace() -> TraceContext | None:
+    """The trace that the request is part of."""
+    parent = request.environ.get(_PARENT)
+    return trace_context.given(parent, request.environ.get(_STATE, "")) if parent else None
 
 
 def _mark(ident: str) -> str:

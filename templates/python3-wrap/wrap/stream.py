@@ -35,6 +35,7 @@ from wrap.streams.own import TriggerError
 from wrap.streams.triggers import Item, Number
 from wrap.task_io import Access
 from wrap.threads import Run, own_run
+from wrap.trace_context import TraceContext
 from wrap.triggers import MOST_AT_ONCE
 
 #: What an object takes in memory beside its bytes, about.
@@ -111,6 +112,8 @@ class Stream:
         Until when all has to end, in seconds of the monotonic clock.
     watch
         What `results` tell.
+    trace
+        The trace that all runs are part of.
     metrics
         Where it is counted what becomes of events.
     keeper
@@ -136,6 +139,7 @@ class Stream:
         watch: Watch = UNWATCHED,
         metrics: StreamMetrics | None = None,
         keeper: Keeper | None = None,
+        trace: TraceContext | None = None,
     ) -> None:
         self.results: list[Result] = []
         self.error: TaskError | None = None
@@ -144,6 +148,7 @@ class Stream:
         self._offset_s = offset_s
         self._deadline = deadline
         self._watch = watch
+        self._trace = trace
         self._metrics = metrics
         self._keeper = keeper
         self._stopped = False
@@ -433,7 +438,7 @@ class Stream:
             part = runtime.wrap.part_of((task,), frozenset((task,)))
             deadline = min(self._deadline, time.monotonic() + runtime.wrap.timeout_s)
             given, reply = partial(_objects, attempt.firing), partial(self._reply, attempt)
-            ident = Ident(self._watch)
+            ident = Ident(self._watch, trace=self._trace)
             execution = Execution(
                 *(runtime, Engine(part), {}, ident, deadline, reply),
                 prepare=given,
@@ -460,7 +465,7 @@ class Stream:
                 self._emitted(attempt, result)
 
         result = tasks.run(
-            *(task, given, Ident(self._watch), MAIN, emitted, _NO_STREAMS),
+            *(task, given, Ident(self._watch, trace=self._trace), MAIN, emitted, _NO_STREAMS),
             *(runtime.wrap, runtime.functions),
         )
         if result.error is None:

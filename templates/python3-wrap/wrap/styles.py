@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -49,23 +50,34 @@ class Context:
     hostname: str = _HOSTNAME
 
 
-def arguments(function: Function, given: Object, task_io: TaskIO | None) -> tuple[Any, ...]:
-    """What the handler is called with for the input `given`; a command with its streams too."""
+def arguments(
+    function: Function, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
+) -> tuple[Any, ...]:
+    """What the handler is called with for the input `given`; a command with its streams too.
+
+    `trace` are the headers of the trace that it is part of.
+    """
     if function.style == "command":
-        return given, task_io
+        return given, task_io, trace
     if function.style == "http":
-        headers = Headers([("Content-Type", given.content_type)] if given.content_type else [])
-        return Event(given.data(), headers), Context()
+        return Event(given.data(), Headers(_headers(given, trace))), Context()
     raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
     return (given.data() if raw else given.text(),)
 
 
-def surroundings(function: Function, given: Object) -> AbstractContextManager[Any]:
+def surroundings(
+    function: Function, given: Object, trace: Mapping[str, str]
+) -> AbstractContextManager[Any]:
     """The Flask request that the handler may look at, if it can."""
     if function.namespace.uses_flask:
-        kind = given.content_type or None
-        return _FLASK.test_request_context(method="POST", data=given.data(), content_type=kind)
+        headers = _headers(given, trace)
+        return _FLASK.test_request_context(method="POST", data=given.data(), headers=headers)
     return nullcontext()
+
+
+def _headers(given: Object, trace: Mapping[str, str]) -> list[tuple[str, str]]:
+    kind = [("Content-Type", given.content_type)] if given.content_type else []
+    return [*kind, *trace.items()]
 
 
 def output(style: str, value: Any) -> Object:

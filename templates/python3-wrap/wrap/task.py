@@ -56,7 +56,7 @@ def run(
         task_io = TaskIO(wrap, result, emitted, access, watched)
     try:
         with attached_to(task_io) if task_io else nullcontext():
-            output = _call(function, given(), ident.watch, result, task_io)
+            output = _call(function, given(), ident, result, task_io)
         if task_io:
             output = task_io.ended(output)
             result.ended = time.monotonic()
@@ -79,12 +79,13 @@ def run(
 
 
 def _call(
-    function: Function, given: Object, watch: Watch, result: Result, task_io: TaskIO | None
+    function: Function, given: Object, ident: Ident, result: Result, task_io: TaskIO | None
 ) -> Object:
-    arguments = styles.arguments(function, given, task_io)
-    with OneProcess(), styles.surroundings(function, given):
-        if watch.traced:
-            value = _watched(function, arguments, watch, result, task_io)
+    trace = ident.trace.headers(ident.number, result.task) if ident.trace is not None else {}
+    arguments = styles.arguments(function, given, task_io, trace)
+    with OneProcess(), styles.surroundings(function, given, trace):
+        if ident.watch.traced:
+            value = _watched(function, arguments, ident.watch, result, task_io)
         else:
             value = _timed(function, arguments, result, task_io)
         if task_io is not None and task_io.has_written:

@@ -1,0 +1,75 @@
+"""Which trace a request is part of, and which span of it a task is: W3C Trace Context.
+
+References
+----------
+https://www.w3.org/TR/trace-context/
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from hashlib import blake2b
+from typing import NamedTuple
+
+#: Version, trace, parent and flags. What follows, a version after 00 may have.
+_TRACEPARENT = re.compile(
+    r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
+)
+#: Of the flags, those that are known: the trace is recorded, and its id is random.
+_SAMPLED, _KNOWN = 0b01, 0b11
+#: A longer ``tracestate`` need not be passed on.
+_LONGEST_STATE = 512
+
+
+class TraceContext(NamedTuple):
+    """What a request says of the trace that it is part of.
+
+    Attributes
+    ----------
+    trace_id, parent_id
+        In hexadecimal digits. There is no parent where the trace begins with the request.
+    state
+        Passed on as it came.
+    is_exported
+        Whether the execution's tasks are spans. Where they are not, they pass on their request's.
+    """
+
+    trace_id: str
+    parent_id: str
+    flags: int
+    state: str = ""
+    is_exported: bool = False
+
+    def span_id(self, execution: int, what: int | str) -> str:
+        """The id of a span of that execution: its processes and wraps need not tell each other."""
+        text = f"{self.trace_id} {execution} {what}"
+        return blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def headers(self, execution: int, task: int) -> dict[str, str]:
+        """What the handler of a task is to send with its own requests."""
+        parent_id = self.span_id(execution, task) if self.is_exported else self.parent_id
+        headers = {"traceparent": f"00-{self.trace_id}-{parent_id}-{self.flags:02x}"}
+        return headers | {"tracestate": self.state} if self.state else headers
+
+
+def given(traceparent: str, tracestate: str) -> TraceContext | None:
+    """What these headers of a request say; None where there are none, or they are invalid."""
+    found = _TRACEPARENT.fullmatch(traceparent)
+    if found is None:
+        return None
+    version, trace_id, parent_id, flags, more = found.groups()
+    if version == "00" and more is not None:
+        return None
+    plain = len(tracestate) <= _LONGEST_STATE and tracestate.isascii() and tracestate.isprintable()
+    return TraceContext(trace_id, parent_id, int(flags, 16) & _KNOWN, tracestate if plain else "")
+
+
+def exported(request: TraceContext | None) -> TraceContext:
+    """The same of an execution whose spans are exported, unless the caller wants none.
+
+    A trace begins where the request is part of none.
+    """
+    if request is None:
+        return TraceContext(os.urandom(16).hex(), "", _SAMPLED, is_exported=True)
+    return request._replace(is_exported=bool(request.flags & _SAMPLED))
