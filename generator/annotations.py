@@ -30,6 +30,9 @@ FLOW = f"{_PREFIX}flow"
 #: Where the first part of a state machine is; those that follow have numbers from 1 on.
 MACHINE = f"{_PREFIX}machine"
 PREDICTION = f"{_PREFIX}prediction"
+#: Has the Prometheus of OpenFaaS's Helm chart read the metrics of each replica: faas-netes hands
+#: annotations on to pods, and says "false" where a function says nothing.
+SCRAPE = "prometheus.io.scrape"
 #: What a deployment was made from, and what was asked of its plan.
 SOURCE = f"{_PREFIX}source"
 ASKED = f"{_PREFIX}asked"
@@ -74,6 +77,7 @@ def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
         PLANNER: plan.planner,
         ROLE: "wrap",
         FUNCTIONS: functions,
+        SCRAPE: "true",
     }
     if plan.orchestrator == "client":
         wrap = plan.wraps[index]

@@ -57,6 +57,8 @@ _STACK = "stack.yaml"
 _FPROCESS = "python index.py"
 #: The build argument of OpenFaaS's templates, and of ours, for Debian packages.
 _PACKAGES = "ADDITIONAL_PACKAGE"
+#: The variable of the SLO, which a wrap's metrics have.
+SLO_VARIABLE = "WRAP_SLO_MS"
 _SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
 
 
@@ -318,6 +320,7 @@ def _stack_function(
         settings["healthcheck_interval"] = HOLDING_WATCHDOG_SLEEP
     if index == 0 and plan.orchestrator != "client":
         settings |= _sized_for(sources.folder)
+        settings |= {SLO_VARIABLE: f"{plan.slo_ms:g}"} if plan.slo_ms else {}
     return StackFunction(
         lang=WRAP,
         handler=f"./{wrap.name}",

@@ -217,6 +217,33 @@ def test_the_entry_knows_how_large_the_requests_were_that_it_was_sized_for(
     assert [size for size in sizes if size] == [str(len(small.payloads()[0].content))] * told
 
 
+@pytest.mark.parametrize(("planner", "told"), [("sand", 1), ("one-to-one", 0)])
+def test_the_entry_knows_the_slo_that_its_metrics_are_laid_beside(
+    planner, told, small, plan_of, tmp_path
+):
+    plan = plan_of(small.workflow, planner).model_copy(update={"slo_ms": 250.5})
+    functions = read_stack(generate(plan, Sources.read(small), tmp_path / "b"), {}).functions
+    slos = [f.environment.get("WRAP_SLO_MS") for f in functions.values()]
+    assert [slo for slo in slos if slo] == ["250.5"] * told
+
+
+def test_without_an_slo_no_wrap_knows_one(small, plan_of, tmp_path):
+    plan = plan_of(small.workflow, "sand").model_copy(update={"slo_ms": None})
+    functions = read_stack(generate(plan, Sources.read(small), tmp_path / "b"), {}).functions
+    assert not any("WRAP_SLO_MS" in function.environment for function in functions.values())
+
+
+def test_prometheus_reads_the_metrics_of_wraps_alone(write_folder, plan_of, tmp_path):
+    functions = dict.fromkeys(("wave", "helper"), HANDLER)
+    folder = write_folder(tmp_path / "f", {"tasks": {"t": "wave"}}, functions)
+    plan = plan_of(folder.workflow)
+    stack = read_stack(generate(plan, Sources.read(folder), tmp_path / "b"), {})
+    told = {
+        name: each.annotations.get("prometheus.io.scrape") for name, each in stack.functions.items()
+    }
+    assert told == {plan.wraps[0].name: "true", "helper": None}
+
+
 def test_every_function_is_told_where_the_gateway_is_unless_it_says_so_itself(
     write_folder, plan_of, tmp_path
 ):

@@ -188,6 +188,7 @@ def test_the_first_wrap_is_annotated_as_the_entry(small, plan_by_hand):
         "chiron.planner": "pgp",
         "chiron.role": "wrap",
         "chiron.functions": "wave",
+        "prometheus.io.scrape": "true",
     }
 
 

@@ -398,6 +398,10 @@ def test_what_fails_is_run_again_up_to_its_attempts(
     assert server.request(body="7").status == 202
     name = 'chiron_firing_failures_total{bucket="events"}'
     assert eventually(lambda: metric(server, name) == fails and lines(last) == [7] * comes)
+    name = 'chiron_function_failures_total{function="first",error="raised"}'
+    assert metric(server, name) == fails
+    runs = metric(server, 'chiron_function_duration_seconds_count{function="first"}')
+    assert runs == fails + comes
     assert "ValueError: not yet" in server.log.read_text() or not fails
 
 
@@ -422,6 +426,8 @@ def handle(req):
     assert eventually(lambda: sorted(lines(last)) == [1, 2])
     name = 'chiron_firing_failures_total{bucket="events"}'
     assert metric(server, name) == 1
+    late = 'chiron_function_failures_total{function="first",error="timeout"}'
+    assert metric(server, late) == 1
     assert "first: timeout: first did not answer in time: another run" in server.log.read_text()
     assert server.request(body=json.dumps([*range(3, 200)])).status == 202
     assert eventually(lambda: sorted(lines(last)) == [*range(1, 200)])

@@ -58,6 +58,8 @@ _CAUSE_S = 0.5
 #: Bytes of all objects of an execution whose answer is made in a moment.
 _SMALL = 1 << 16
 
+#: The code of the error of a task whose process has ended.
+_DIED = "process-died"
 #: What becomes of an execution: its results, or why there are none.
 Outcome = list[Result] | TaskError
 #: What becomes of one that nobody waits for any more.
@@ -600,7 +602,11 @@ class Execution:
         elif own:
             # What waits at a stream's end is not what takes too long where the other end is gone.
             gone = self.peers.gone() if self.live and self.peers is not None else None
-            raise gone or self._located(too_late(self._names(own)), own)
+            if gone is not None:
+                raise gone
+            error = self._located(too_late(self._names(own)), own)
+            self._count_failures(own, error.code)
+            raise error
         elif late:
             wraps = sorted({str(self._part.place_of[number]) for number in late})
             raise too_late(", ".join(wraps)).located(self._names(late) or None, wraps[0])
@@ -639,6 +645,7 @@ class Execution:
             if run := self._runs.pop(number, None):
                 self._runtime.threads.give_up(run)
                 run.cancel()
+        self._count_failures(given_up, error.code)
         self._start_here(self._failed(given_up, error))
 
     def _lose(
@@ -670,6 +677,8 @@ class Execution:
 
         def handle() -> None:
             held_back = self._held_back.pop(number)
+            self._count_failures(process.owed.intersection(late), (error or failure).code)
+            self._count_failures(process.owed.difference(late), failure.code)
             streaming = [(each, self._attempts.ended(each)) for each in sorted(process.owed)]
             lost = {each for each, attempt in streaming if attempt is None} & self._unanswered()
             again = {
@@ -741,6 +750,8 @@ class Execution:
             if attempt and not result.error and result.task not in self._unanswered():
                 continue  # it ran once more for what reads its streams, or writes them
             self._results.append(result)
+            if result.wrap == self._runtime.wrap.name:  # else it is counted there
+                self._runtime.metrics.ran(result)
             output = result.output
             if self.peers is not None:
                 self.here.add(result.task)
@@ -792,6 +803,14 @@ class Execution:
             return True
         unanswered = self._unanswered()
         return all(each in self._part.place_of and each not in unanswered for each in tasks)
+
+    def _count_failures(self, numbers: Iterable[int], code: str) -> None:
+        """Have monitoring know of tasks here that ended without a result."""
+        wrap = self._runtime.wrap
+        for number in numbers:
+            here = not isinstance(self._part.place_of.get(number), str)
+            if here and number in self._limits and number not in wrap.emits:
+                self._runtime.metrics.run_failed(wrap.function_of(number), code)
 
     def _failure(self, number: int, error: TaskError) -> Result:
         wrap, now = self._runtime.wrap, time.monotonic()
@@ -854,7 +873,7 @@ class Execution:
         try:
             process = self._runtime.mechanism.take(number - 1)
         except OSError as error:
-            failure = TaskError("process-died", f"no process could be had: {error}")
+            failure = TaskError(_DIED, f"no process could be had: {error}")
             raise self._located(failure, call.tasks) from error
         taken = _Taken(process, asked, self._part.tasks_to_come(number))
         self._taken[number] = taken
@@ -893,6 +912,7 @@ class Execution:
                 self._lose(number, error)
             else:
                 self._outcome = partial(self._died, process, error)
+                self._count_failures(process.owed, _DIED)
             return []
         for result in results:
             if result.ready is not None:
@@ -915,7 +935,7 @@ class Execution:
         """What became of a process; to ask for it can take a while."""
         ending = str(error) or process.end()
         message = f"the process of {self._names(process.owed)} {ending}"
-        return self._located(TaskError("process-died", message), process.owed)
+        return self._located(TaskError(_DIED, message), process.owed)
 
     def _start_here(self, numbers: Iterable[int]) -> None:
         """Run tasks as threads of this process; the loop and threads wait for the others."""

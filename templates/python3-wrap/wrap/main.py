@@ -31,6 +31,7 @@ from wrap.loader import Function, load
 from wrap.loop import Loop
 from wrap.mechanisms import Mechanism, mechanism_of
 from wrap.member import Member
+from wrap.metrics import Metrics
 from wrap.remote import Gateway
 from wrap.rooms import ROOMS
 from wrap.route import Route
@@ -155,6 +156,7 @@ def _serve(
         sink,
         store,
         switchboard,
+        metrics=Metrics(settings.slo_s),
     )
     member = Member(runtime, exchange)
     if listener is not None:
@@ -193,6 +195,7 @@ def _serve(
         ending=ending,
         close=close,
         worn=runtime.threads.worn,
+        answered=runtime.metrics.answered,
     )
 
 

@@ -3,19 +3,205 @@
 from __future__ import annotations
 
 import math
+import os
+import resource
 import threading
+import time
 from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wrap.messages import Result
     from wrap.runtime import Runtime
 
 #: The content type of the text format.
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-#: Upper bounds of the buckets of delays, in seconds.
-_BOUNDS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+#: Upper bounds of the buckets of durations, in seconds: from a function that does nothing to a
+#: workflow that OpenFaaS's default timeout would end.
+_BOUNDS_S = (
+    *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
+    *(1.0, 2.0, 5.0, 10.0, 20.0, 60.0),
+)
+#: A client may send any method: each other one is `_OTHER_METHOD`, as Prometheus's own client has
+#: it, so that nobody can have the wrap keep ever more numbers.
+_METHODS = frozenset(("get", "head", "post", "put", "patch", "delete", "options"))
+_OTHER_METHOD = "unknown"
+
+
+class Counter:
+    """A number that only grows, for each combination of its labels; any thread may add to it."""
+
+    def __init__(self, name: str, about: str, *labels: str) -> None:
+        self._name, self._about, self._labels = name, about, labels
+        self._lock = threading.Lock()
+        self._values = defaultdict[tuple[str, ...], int](int)
+        if not labels:
+            self._values[()] = 0  # what could be counted is told before anything was
+
+    def add(self, *labels: str, by: int = 1) -> None:
+        """Count something with these values of the labels."""
+        with self._lock:
+            self._values[labels] += by
+
+    def lines(self) -> list[str]:
+        """All of it."""
+        with self._lock:
+            values = dict(self._values)
+        return _counted(self._name, self._about, self._labels, values)
+
+
+class Histogram:
+    """How long something took, for each combination of its labels; any thread may add to it.
+
+    Parameters
+    ----------
+    also_s
+        Another bound of its buckets, in seconds: what is below it is then known exactly.
+    counted
+        The name and the meaning of a counter of the same, beside its own.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        *labels: str,
+        also_s: float | None = None,
+        counted: tuple[str, str] | None = None,
+    ) -> None:
+        self._name, self._about, self._labels = name, about, labels
+        self._counted = counted
+        self._bounds = _BOUNDS_S if also_s is None else tuple(sorted({*_BOUNDS_S, also_s}))
+        self._lock = threading.Lock()
+        self._counts = defaultdict[tuple[str, ...], list[int]](
+            lambda: [0] * (len(self._bounds) + 1)
+        )
+        self._sums = defaultdict[tuple[str, ...], float](float)
+
+    def observe(self, seconds: float, *labels: str) -> None:
+        """Add a duration with these values of the labels."""
+        with self._lock:
+            self._counts[labels][bisect_left(self._bounds, seconds)] += 1
+            self._sums[labels] += seconds
+
+    def lines(self) -> list[str]:
+        """All of it."""
+        with self._lock:
+            found = {each: (list(n), self._sums[each]) for each, n in self._counts.items()}
+        values = dict[str, float]()
+        for labels, (counts, total) in found.items():
+            pairs, below = tuple(zip(self._labels, labels, strict=True)), 0
+            for bound, count in zip((*self._bounds, "+Inf"), counts, strict=True):
+                below += count
+                values["_bucket" + _label(*pairs, ("le", str(bound)))] = below
+            values["_sum" + _label(*pairs)] = round(total, 6)
+            values["_count" + _label(*pairs)] = below
+        lines = _metric(self._name, "histogram", self._about, values)
+        if self._counted is not None:
+            totals = {labels: sum(counts) for labels, (counts, _) in found.items()}
+            lines += _counted(*self._counted, self._labels, totals)
+        return lines
+
+
+class Metrics:
+    """What has become of requests and of runs of functions; any thread may call its methods.
+
+    Parameters
+    ----------
+    slo_s
+        In how many seconds a request is to be answered; None where nobody has said so.
+    """
+
+    def __init__(self, slo_s: float | None = None) -> None:
+        self._slo_s = slo_s
+        self._requests = Histogram(
+            "http_request_duration_seconds",
+            "Seconds from the last byte of a request to its answer.",
+            *("code", "method"),
+            also_s=slo_s,
+            counted=("http_requests_total", "Requests that were answered."),
+        )
+        self._failures = Counter(
+            "chiron_request_failures_total",
+            "Requests that were answered with an error, by its code.",
+            "error",
+        )
+        self._runs = Histogram(
+            "chiron_function_duration_seconds",
+            "Seconds that a handler ran, also where it failed.",
+            "function",
+        )
+        self._failed_runs = Counter(
+            "chiron_function_failures_total",
+            "Runs of a function that failed, also those that were started again, by their error.",
+            *("function", "error"),
+        )
+
+    def answered(self, method: str, code: str, seconds: float) -> None:
+        """A request has been answered, with an HTTP status, so long after it was whole."""
+        told = method.lower()
+        self._requests.observe(seconds, code, told if told in _METHODS else _OTHER_METHOD)
+
+    def failed(self, error: str) -> None:
+        """A request is answered with an error of this code."""
+        self._failures.add(error)
+
+    def ran(self, result: Result) -> None:
+        """A task has ended; what it emits before its end is no run of its own."""
+        if result.emitted is not None:
+            return
+        self._runs.observe(result.ended - result.started, result.function)
+        if result.error is not None:
+            self.run_failed(result.function, result.error["code"])
+
+    def run_failed(self, function: str, error: str) -> None:
+        """A run of a function has failed."""
+        self._failed_runs.add(function, error)
+
+    def lines(self) -> list[str]:
+        """All of it."""
+        lines = [
+            *(self._requests.lines() + self._failures.lines()),
+            *(self._runs.lines() + self._failed_runs.lines()),
+        ]
+        if self._slo_s is not None:
+            about = "The service level objective: in how many seconds a request is to be answered."
+            lines += _metric("chiron_slo_seconds", "gauge", about, {"": self._slo_s})
+        return lines
+
+
+class StreamMetrics:
+    """What became of events; any thread may call its methods."""
+
+    def __init__(self) -> None:
+        self._events = Counter("chiron_events_total", "Events that were taken in.")
+        self._failures = Counter(
+            "chiron_firing_failures_total", "Runs of what a bucket fired that failed.", "bucket"
+        )
+        self._delays = Histogram(
+            "chiron_firing_delay_seconds",
+            "Seconds from when a bucket had to fire to the end of what it fired.",
+            "bucket",
+        )
+
+    def took(self, events: int) -> None:
+        """Events are held."""
+        self._events.add(by=events)
+
+    def ended(self, bucket: str, delay_s: float) -> None:
+        """What a bucket has fired has ended, so long after it was due."""
+        self._delays.observe(delay_s, bucket)
+
+    def failed(self, bucket: str) -> None:
+        """A run of what a bucket has fired has failed."""
+        self._failures.add(bucket)
+
+    def lines(self) -> list[str]:
+        """All of it."""
+        return self._events.lines() + self._failures.lines() + self._delays.lines()
 
 
 def replica_metrics(
@@ -32,28 +218,66 @@ def replica_metrics(
     before that; and objects of so many bytes, but for those on disk. Of buckets it is what has
     fired: how many `firings` run, how many wait, and how many may run at once.
     """
-    mechanism, sink = runtime.mechanism, runtime.sink
+    mechanism, sink, wrap = runtime.mechanism, runtime.sink, runtime.wrap
     pressure = runtime.exchange and runtime.exchange.pressure
-    at_once = min(runtime.route.threads, mechanism.most if runtime.wrap.slots else math.inf)
+    at_once = min(runtime.route.threads, mechanism.most if wrap.slots else math.inf)
     if firings is not None:
         running, ready, at_once = firings
         taken, queued = taken + running, queued + ready
     waiting = mechanism.waiting
-    label = f"{{{_label('wrap', runtime.wrap.name)},{_label('replica', replica)}}}"
-    values = [
-        ("chiron_requests_in_hand", "gauge", max(0, taken - waiting)),
-        ("chiron_requests_waiting", "gauge", queued + waiting),
-        ("chiron_requests_at_once", "gauge", at_once),
-        ("chiron_held_bytes", "gauge", held_bytes),
-        ("chiron_spilled_bytes", "gauge", sink.spilled if sink else 0),
-        ("chiron_leaving_bytes", "gauge", pressure.leaving if pressure else 0),
-        ("chiron_tasks_held_back", "gauge", pressure.held if pressure else 0),
-        ("chiron_pressure_seconds_total", "counter", pressure.held_s if pressure else 0),
-    ]
-    lines = _metric("chiron_replica_info", "gauge", {label: 1})
-    for name, kind, value in values:
-        lines += _metric(name, kind, {"": round(value, 6)})
+    leaving, held, held_s = 0, 0, 0.0
+    if pressure:
+        leaving, held, held_s = pressure.leaving, pressure.held, pressure.held_s
+    which = _label(
+        ("workflow", wrap.workflow),
+        ("wrap", wrap.name),
+        ("role", "part" if wrap.entry is None else "entry"),
+        ("replica", replica),
+    )
+    about = "Which replica it is, of which wrap: of one that takes requests, or of a part of these."
+    lines = _metric("chiron_replica_info", "gauge", about, {which: 1})
+    for name, kind, about, value in (
+        ("requests_in_hand", "gauge", "What it works on.", max(0, taken - waiting)),
+        ("requests_waiting", "gauge", "What waits for its turn.", queued + waiting),
+        ("requests_at_once", "gauge", "How many it works on at most.", at_once),
+        ("held_bytes", "gauge", "Objects that wait in memory.", held_bytes),
+        ("spilled_bytes", "gauge", "Objects that wait on disk.", sink.spilled if sink else 0),
+        ("leaving_bytes", "gauge", "Objects on their way to other wraps.", leaving),
+        ("tasks_held_back", "gauge", "Tasks that wait as too much is on its way.", held),
+        ("pressure_seconds_total", "counter", "Time in which tasks were held back.", held_s),
+    ):
+        lines += _metric(f"chiron_{name}", kind, about, {"": round(value, 6)})
     return lines
+
+
+def process_metrics() -> list[str]:
+    """The process that serves, under the names that Prometheus's own clients give."""
+    pages = Path("/proc/self/statm").read_text().split()
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    files = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    most_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lines = list[str]()
+    for name, kind, about, value in (
+        ("cpu_seconds_total", "counter", "CPU time, user and system.", time.process_time()),
+        ("resident_memory_bytes", "gauge", "Memory in RAM.", int(pages[1]) * page_bytes),
+        ("virtual_memory_bytes", "gauge", "Address space.", int(pages[0]) * page_bytes),
+        ("open_fds", "gauge", "Open file descriptors.", files),
+        ("max_fds", "gauge", "Most file descriptors that it may open.", most_files),
+        ("start_time_seconds", "gauge", "When it started, since the epoch.", _STARTED_S),
+    ):
+        lines += _metric(f"process_{name}", kind, about, {"": round(value, 6)})
+    return lines
+
+
+def _started_s() -> float:
+    """When this process started, in seconds since the epoch."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    booted_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return booted_s + int(fields[19]) / os.sysconf("SC_CLK_TCK")  # proc(5): starttime
+
+
+#: Once: it would move with each correction of the clock.
+_STARTED_S = _started_s()
 
 
 def page(lines: Iterable[str]) -> str:
@@ -61,61 +285,25 @@ def page(lines: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-class StreamMetrics:
-    """What became of events; any thread may call its methods."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._events = 0
-        self._failures: Counter[str] = Counter()
-        self._delays = defaultdict[str, list[int]](lambda: [0] * (len(_BOUNDS_S) + 1))
-        self._delay_s = defaultdict[str, float](float)
-
-    def took(self, events: int) -> None:
-        """Events are held."""
-        with self._lock:
-            self._events += events
-
-    def ended(self, bucket: str, delay_s: float) -> None:
-        """What a bucket has fired has ended, so long after it was due."""
-        with self._lock:
-            self._delays[bucket][bisect_left(_BOUNDS_S, delay_s)] += 1
-            self._delay_s[bucket] += delay_s
-
-    def failed(self, bucket: str) -> None:
-        """A run of what a bucket has fired has failed."""
-        with self._lock:
-            self._failures[bucket] += 1
-
-    def lines(self) -> list[str]:
-        """All of it."""
-        with self._lock:
-            lines = [
-                *_metric("chiron_events_total", "counter", {"": self._events}),
-                *_metric(
-                    "chiron_firing_failures_total",
-                    "counter",
-                    {
-                        f"{{{_label('bucket', name)}}}": count
-                        for name, count in self._failures.items()
-                    },
-                ),
-            ]
-            values = dict[str, float]()
-            for name, counts in self._delays.items():
-                label, below = _label("bucket", name), 0
-                for bound, count in zip((*map(str, _BOUNDS_S), "+Inf"), counts, strict=True):
-                    below += count
-                    values[f'_bucket{{{label},le="{bound}"}}'] = below
-                values[f"_sum{{{label}}}"] = round(self._delay_s[name], 6)
-                values[f"_count{{{label}}}"] = below
-        return lines + _metric("chiron_firing_delay_seconds", "histogram", values)
+def _counted(
+    name: str, about: str, labels: Sequence[str], values: Mapping[tuple[str, ...], int]
+) -> list[str]:
+    return _metric(
+        *(name, "counter", about),
+        {_label(*zip(labels, each, strict=True)): n for each, n in values.items()},
+    )
 
 
-def _label(name: str, value: str) -> str:
-    escaped = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-    return f'{name}="{escaped}"'
+def _label(*pairs: Any) -> str:
+    """Names and values of labels, as they stand behind a metric's name."""
+    told = []
+    for name, value in pairs:
+        escaped = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        told.append(f'{name}="{escaped}"')
+    return f"{{{','.join(told)}}}" if told else ""
 
 
-def _metric(name: str, kind: str, values: Mapping[str, float]) -> list[str]:
-    return [f"# TYPE {name} {kind}", *(f"{name}{label} {n}" for label, n in values.items())]
+def _metric(name: str, kind: str, about: str, values: Mapping[str, float]) -> list[str]:
+    """A metric: its values by what follows its name."""
+    head = [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
+    return head + [f"{name}{more} {value}" for more, value in values.items()]

@@ -10,6 +10,7 @@ from wrap.lender import Lender
 from wrap.loader import Function
 from wrap.loop import Loop
 from wrap.mechanisms import Mechanism
+from wrap.metrics import Metrics
 from wrap.route import Route
 from wrap.sandbox import MemoryKills
 from wrap.sink import Sink
@@ -45,3 +46,4 @@ class Runtime:
     store: Store | None = None
     switchboard: Switchboard | None = None
     memory_kills: MemoryKills = field(default_factory=MemoryKills)
+    metrics: Metrics = field(default_factory=Metrics)

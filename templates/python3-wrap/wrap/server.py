@@ -25,7 +25,7 @@ from wrap.home import Home
 from wrap.instances import Deciding, Instances
 from wrap.member import Member, engine_of, told
 from wrap.messages import UNWATCHED, Ident, Request, Result, Watch
-from wrap.metrics import PROMETHEUS, page, replica_metrics
+from wrap.metrics import PROMETHEUS, page, process_metrics, replica_metrics
 from wrap.objects import JSON, Object
 from wrap.remote import (
     ADDRESS,
@@ -116,6 +116,7 @@ def create_app(
         held = events.size if events is not None else runtime.sink.held if runtime.sink else 0
         firings = events.load if events is not None else None
         lines = replica_metrics(runtime, replica, taken, queued, held, firings)
+        lines += runtime.metrics.lines() + process_metrics()
         lines += events.metrics() if events is not None else []
         return Response(page(lines), content_type=PROMETHEUS)
 
@@ -151,6 +152,7 @@ def create_app(
 
 
 def _failed(runtime: Runtime, error: TaskError, arrived: float) -> Response:
+    runtime.metrics.failed(error.code)
     return Response(told(runtime, error, arrived), error.status, mimetype="application/json")
 
 

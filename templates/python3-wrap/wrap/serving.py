@@ -47,6 +47,9 @@ LATER = "chiron.later"
 #: Where it has what says how many requests are in hand, and how many wait for their turn.
 TURNS = "chiron.turns"
 _REQUEST_OF = "chiron.request"
+#: The HTTP status of a request whose client has not waited for its answer (nginx's), and of one
+#: that the application has not answered.
+_CLIENT_GONE, _NO_ANSWER = "499", "500"
 #: How long requests in flight may take after SIGTERM, where the caller does not say.
 _DRAIN_S = 5.0
 #: Read from a connection at once; waitress would take 8 KiB, each with a round of its loop.
@@ -131,6 +134,7 @@ def serve(
     ending: Callable[[], None] = lambda: None,
     close: Callable[[], int] = lambda: 0,
     worn: Callable[[], bool] = lambda: False,
+    answered: Callable[[str, str, float], None] = lambda *_: None,
 ) -> NoReturn:
     """Serve `app`; exits after SIGTERM or SIGINT, with the status that `close` returns.
 
@@ -158,10 +162,13 @@ def serve(
     worn
         Whether the program is to begin anew, in this process, as soon as nothing is in flight.
         Connections stay: requests that come meanwhile wait in them.
+    answered
+        Called for each request but probes, in any thread, with its method, the HTTP status of its
+        answer, and the seconds that this took.
     """
     listener, *kept = sockets
     turns = _Turns(start)
-    server = _Server(app, listener, memory_bytes // _SHARE, probes, turns)
+    server = _Server(app, listener, memory_bytes // _SHARE, probes, turns, answered)
     turns.set_thread_count(most())
     # A process that a handler forks may be told to end before it has begun: that waits.
     os.register_at_fork(
@@ -256,6 +263,8 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         Bytes that all connections together may hold.
     probes
         Paths that the loop answers by itself.
+    answered
+        As `serve` has it.
     """
 
     def __init__(
@@ -265,8 +274,10 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         most: int,
         probes: Collection[str],
         turns: _Turns,
+        answered: Callable[[str, str, float], None],
     ) -> None:
         self.channel_class = _Channel
+        self.answered = answered
         self.most = most
         self.held = 0
         self._app = app
@@ -318,7 +329,10 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
     def add_task(self, channel: _Channel) -> None:
         """Have a thread serve the request, or the loop where that needs no thread."""
         request = channel.requests[0]
-        if request.error or (request.path in self._probes and request.command in ("GET", "HEAD")):
+        request.arrived = channel.arrived
+        if not request.error:
+            request.is_probe = request.path in self._probes and request.command in ("GET", "HEAD")
+        if request.error or request.is_probe:
             self._at_once.append(channel)
             self.pull_trigger()  # a thread may have found it behind another one
         else:
@@ -493,7 +507,7 @@ class _Task(WSGITask):  # type: ignore[misc]
     def get_environment(self) -> dict[str, Any]:
         """WSGI's, and when the request arrived, with what it can be answered later, and turns."""
         environment: dict[str, Any] = super().get_environment()
-        environment[ARRIVED] = self.channel.arrived
+        environment[ARRIVED] = self.request.arrived
         environment[_REQUEST_OF] = self.request
         environment[LATER] = self.channel.answer_later
         environment[TURNS] = self.channel.server.task_dispatcher.count
@@ -501,6 +515,7 @@ class _Task(WSGITask):  # type: ignore[misc]
 
     def build_response_header(self) -> bytes:
         """As ever, but that a server that is about to end keeps no connection."""
+        self.request.status = self.status[:3]
         if not self.channel.server.accepting:
             self.set_close_on_finish()
         return bytes(super().build_response_header())
@@ -585,8 +600,15 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
         a client that has sent all looks at its answer.
     later, answer
         Whether it is answered later, and the answer when it is there.
+    arrived
+        When it was whole.
+    is_probe
+        Whether it only asks how the server is.
+    status
+        The HTTP status of its answer; empty where it has got none.
     """
 
+    command = ""
     completed: bool
     error: Error | None
 
@@ -596,6 +618,9 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
         self.refusal: Error | None = None
         self.later = False
         self.answer: Callable[..., Iterable[bytes]] | None = None
+        self.arrived = 0.0
+        self.is_probe = False
+        self.status = ""
 
     @property
     def in_body(self) -> bool:
@@ -747,9 +772,18 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
 
     def service(self) -> None:
         """Serve a request in this thread. Raises `_LaterError` where it will be answered later."""
+        request = self.requests[0]
         with OneProcess() as self._process:
             super().service()
         self.server.count(self)
+        if not request.is_probe:
+            took_s = time.monotonic() - request.arrived
+            self.server.answered(request.command, self._status_of(request), took_s)
+
+    def _status_of(self, request: _Parser) -> str:
+        if request.error:
+            return str(request.error.code)
+        return request.status or (_NO_ANSWER if self.connected else _CLIENT_GONE)
 
     def answer_later(self) -> Callable[[Callable[..., Iterable[bytes]]], None]:
         """Keep the request until what is returned here is called, with the answer."""

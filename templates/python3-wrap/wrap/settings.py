@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ GATEWAY_URL = "gateway_url"
 #: The variable with the milliseconds that an execution waits for processes before it is another
 #: replica's.
 LEND_AFTER_MS = "WRAP_LEND_AFTER_MS"
+#: The variable of the SLO that metrics are laid beside.
+SLO_MS = "WRAP_SLO_MS"
 #: faasd's name for the gateway, which it writes into the hosts file of each function.
 _FAASD_GATEWAY, _HOSTS = "gateway", Path("/etc/hosts")
 
@@ -47,6 +50,7 @@ class Settings:
     store_url: str
     store_password: str
     linger_s: float
+    slo_s: float | None
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -67,6 +71,7 @@ class Settings:
             environment.get(STORE, ""),
             _secret(STORE_SECRET).decode(),
             (_given(environment, "WRAP_LINGER_MS") or 0) / 1000,
+            _slo_s(environment),
         )
 
 
@@ -100,6 +105,20 @@ def _memory_bytes(mib: int | None) -> int:
     """What the wrap may take: its sandbox may allow less than it was told."""
     allowed = sandbox.memory_bytes()
     return min(mib << 20, allowed) if mib else allowed
+
+
+def _slo_s(environment: Mapping[str, str]) -> float | None:
+    """In how many seconds a request is to be answered; None where nobody has said so."""
+    text = environment.get(SLO_MS, "")
+    if not text:
+        return None
+    try:
+        milliseconds = float(text)
+    except ValueError:
+        milliseconds = math.nan
+    if not 0 < milliseconds < math.inf:
+        raise ValueError(f"{SLO_MS} is {text!r}: set it to a number of milliseconds above 0")
+    return milliseconds / 1000
 
 
 def _given(environment: Mapping[str, str], name: str) -> int | None:

@@ -468,6 +468,7 @@ class Stream:
             *(task, given, Ident(self._watch, trace=self._trace), MAIN, emitted, _NO_STREAMS),
             *(runtime.wrap, runtime.functions),
         )
+        runtime.metrics.ran(result)
         if result.error is None:
             return self._ended(attempt, [result])
         return self._ended(attempt, TaskError.from_dict(result.error, status=500))
@@ -503,7 +504,10 @@ class Stream:
         for attempt in overdue:
             function = runtime.wrap.tasks[self._numbers[attempt.firing.task]]
             error = too_late(function).located(function, runtime.wrap.name)
-            if self._ended(attempt, error) and attempt.run is not None:
+            if not self._ended(attempt, error):
+                continue
+            runtime.metrics.run_failed(function, error.code)
+            if attempt.run is not None:
                 runtime.threads.give_up(attempt.run)
                 attempt.run.cancel()
 
