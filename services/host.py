@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from flask import Response, current_app, g, jsonify, request
 
@@ -73,6 +73,13 @@ class Config:
     run: Run = child.run
 
 
+class UploadPlaces(NamedTuple):
+    """Where the archive of a request is, and the folder into which it is unpacked."""
+
+    archive: Path
+    target: Path
+
+
 class Accepted(Document):
     """A job that was queued: ask for `location` until its status is done or failed."""
 
@@ -113,10 +120,19 @@ class Host:
             found = self.compute(named_folder, directory, self.config.root, dict(os.environ))
             return WorkflowFolder.open(Path(found))
         assert archive is not None  # noqa: S101  # for mypy, which cannot see it
-        packed = self.workspace() / "upload.packed"
-        archive.save(packed)
-        target = self.workspace() / "upload" / folder_name(archive.filename)
-        return WorkflowFolder.open(Path(self.compute(uploaded_folder, packed, target)))
+        places = self.upload_places(archive.filename)
+        archive.save(places.archive)
+        return self.open_upload(places)
+
+    def upload_places(self, file_name: str | None) -> UploadPlaces:
+        """Those of the request's archive, which the client calls `file_name`."""
+        workspace = self.workspace()
+        target = workspace / "upload" / folder_name(file_name)
+        return UploadPlaces(workspace / "upload.packed", target)
+
+    def open_upload(self, places: UploadPlaces) -> WorkflowFolder:
+        """The workflow folder in the archive that is there, unpacked and checked."""
+        return WorkflowFolder.open(Path(self.compute(uploaded_folder, *places)))
 
     def compute(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What `function` returns, computed within limits where nothing can hang or crash us.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import dash_cytoscape
@@ -14,13 +13,11 @@ from dash.development.base_component import Component
 from services.dashboard.graph import STYLE
 from services.dashboard.parts import faults, labelled, table
 from services.dashboard.reading import look_at_named, look_at_upload
-from services.dashboard.uploads import packed
-from services.folders import folder_name
+from services.dashboard.uploads import LARGEST, SKIPPED, Upload
 from services.host import host
+from workflow.documents import validate
 from workflow.errors import ChironError
 
-#: Most bytes of one file that is dropped: in base64 it has to fit into a request.
-_LARGEST = 40 * 1024 * 1024
 _TASKS = ["Task", "Function", "Stage", "Input from"]
 #: Where a missing part comes from: the newest job of this kind.
 _MEASURING = {"profile": "profile", "platform": "calibrate"}
@@ -65,19 +62,23 @@ def layout(example: str) -> Component:
 
 
 def _upload() -> Component:
-    """A field for files: the label opens its dialog, and so does its key where it has the focus."""
-    return html.Label(
-        dcc.Upload(
-            html.Span("Choose or drop an archive or files"),
-            id="files",
-            multiple=True,
-            max_size=_LARGEST,
-            disable_click=True,
-            className="upload",
-            className_active="upload active",
-            className_reject="upload",
-        )
+    """Buttons that open the browser's dialogs; `assets/files.js` reads what is chosen."""
+    return html.Div(
+        [
+            html.Button("Choose a folder", **_data(choose="folder")),
+            html.Button("Choose files or an archive", **_data(choose="files")),
+            html.Span("or drop them on this page"),
+            dcc.Store(id="dropped"),
+        ],
+        id="files",
+        className="upload row",
+        title=f"Left out: {', '.join(SKIPPED)}",
+        **_data(skipped=" ".join(SKIPPED), most=str(LARGEST)),
     )
+
+
+def _data(**values: str) -> dict[str, Any]:
+    return {f"data-{name}": value for name, value in values.items()}
 
 
 def add_callbacks(dash: Dash) -> None:
@@ -91,23 +92,21 @@ def add_callbacks(dash: Dash) -> None:
         Output("graph", "elements"),
         Output("slo", "max"),
         Output("slo", "value"),
-        Input("files", "contents"),
+        Input("dropped", "data"),
         Input("show", "n_clicks"),
         Input("directory", "n_submit"),
-        State("files", "filename"),
         State("directory", "value"),
         prevent_initial_call=True,
     )
     def show(
-        files: Sequence[str] | None,
+        dropped: Any,
         _clicks: int | None,
         _submits: int | None,
-        file_names: Sequence[str] | None,
         directory: str | None,
     ) -> tuple[Any, ...]:
         try:
-            if ctx.triggered_id == "files":
-                seen = _uploaded(files or (), file_names or ())
+            if ctx.triggered_id == "dropped":
+                seen = _uploaded(validate(Upload, dropped, "the upload"))
             else:
                 owner, variables = host(), dict(os.environ)
                 root = owner.config.root
@@ -123,13 +122,11 @@ def add_callbacks(dash: Dash) -> None:
         return known, [], told, tasks, seen["graph"], most, most // 2
 
 
-def _uploaded(contents: Sequence[str], names: Sequence[str]) -> Any:
-    owner = host()
-    workspace = owner.workspace()
-    archive = workspace / "upload.packed"
-    archive.write_bytes(packed(contents, names))
-    target = workspace / "upload" / folder_name(names[0] if len(names) == 1 else None)
-    return owner.compute(look_at_upload, archive, target)
+def _uploaded(upload: Upload) -> Any:
+    owner, content = host(), upload.packed()
+    places = owner.upload_places(upload.name)
+    places.archive.write_bytes(content)
+    return owner.compute(look_at_upload, *places)
 
 
 def _with_measured(known: dict[str, Any], workflow: str) -> tuple[dict[str, Any], str]:

@@ -11,7 +11,7 @@ import pytest
 
 from openfaas.credentials import Credentials
 from services.app import create_app
-from services.dashboard.uploads import packed
+from services.dashboard.uploads import Upload
 from workflow.errors import ChironError
 
 PATHS = ("/", "/_dash-layout", "/_dash-dependencies", "/assets/dashboard.css")
@@ -66,13 +66,20 @@ def test_dash_is_imported_for_the_first_page_only():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_what_is_no_base64_is_refused():
-    with pytest.raises(ChironError) as refusal:
-        packed(["data:,%%%"], ["a.zip"])
+@pytest.mark.parametrize("content", [None, "%%%"])
+def test_a_file_that_came_in_part_is_refused_by_name(content):
+    with pytest.raises(ChironError, match=r"a\.zip") as refusal:
+        Upload(names=["a.zip"], contents=[content], size=3).packed()
     assert refusal.value.code == "bad-archive"
 
 
 def test_an_archive_is_taken_as_it_is():
-    content = "data:application/zip;base64," + base64.b64encode(b"PK").decode()
+    content = base64.b64encode(b"PK").decode()
 
-    assert packed([content], ["folder.ZIP"]) == b"PK"
+    assert Upload(names=["folder.ZIP"], contents=[content], size=2).packed() == b"PK"
+
+
+def test_what_is_too_large_is_refused_before_it_is_read():
+    with pytest.raises(ChironError, match="41 MiB") as refusal:
+        Upload(names=["a.zip"], contents=[], size=41 * 1024 * 1024).packed()
+    assert (refusal.value.code, refusal.value.status) == ("too-large", 413)

@@ -11,6 +11,7 @@ import zipfile
 import pytest
 from werkzeug.serving import make_server
 
+from services.dashboard.uploads import Upload
 from services.jobs import Submission
 from workflow.plan import Plan
 
@@ -64,7 +65,7 @@ def open_page(browser, address):
             ),
         )
         page.goto(address)
-        page.wait_for_selector("#files input", state="attached")
+        page.wait_for_selector("#files")
         return page
 
     yield open_page
@@ -85,8 +86,11 @@ def as_file(name, text):
     return {"name": name, "mimeType": "application/octet-stream", "buffer": content}
 
 
-def drop(page, files):
-    page.locator("#files input").set_input_files(files)
+def drop(page, files, kind="files"):
+    """Choose `files` (or a folder) in the browser's dialog."""
+    with page.expect_file_chooser() as dialog:
+        page.locator(f"[data-choose={kind}]").click()
+    dialog.value.set_files(files)
 
 
 def test_files_become_a_graph_and_a_plan_without_serious_findings(open_page, files, look):
@@ -141,6 +145,47 @@ def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, wo
     drop(page, files)
     page.wait_for_selector("#verdict")
     assert page.locator(".fault").count() == 0
+
+
+def test_a_chosen_folder_is_shown_with_its_handlers_but_not_with_what_is_left_out(
+    open_page, root, app, monkeypatch
+):
+    names = []
+    packed = Upload.packed
+    monkeypatch.setattr(Upload, "packed", lambda self: names.extend(self.names) or packed(self))
+    for name in (".git", "functions/first/__pycache__"):
+        (root / "demo" / name).mkdir()
+        (root / "demo" / name / "left-out").write_text("")
+    page = open_page()
+
+    drop(page, str(root / "demo"), "folder")
+
+    page.get_by_text("demo: 2 tasks.").wait_for()
+    handlers = [f"demo/functions/{name}/handler.py" for name in ("first", "second")]
+    assert sorted(names) == [*handlers, "demo/stack.yaml", "demo/workflow.json"]
+
+
+def test_a_folder_that_is_dropped_anywhere_is_shown(open_page, root):
+    page = open_page()
+    browser = page.context.new_cdp_session(page)
+
+    for kind in ("dragEnter", "dragOver", "drop"):
+        data = {"items": [], "files": [str(root / "demo")], "dragOperationsMask": 1}
+        event = {"type": kind, "x": 600, "y": 700, "data": data}
+        browser.send("Input.dispatchDragEvent", event)
+
+    page.get_by_text("demo: 2 tasks.").wait_for()
+
+
+def test_what_is_too_large_is_said_and_not_sent(open_page, tmp_path):
+    page = open_page()
+    with (tmp_path / "large.zip").open("wb") as file:
+        file.truncate(41 * 1024 * 1024)
+
+    drop(page, str(tmp_path / "large.zip"))
+
+    page.get_by_text("too-large").wait_for()
+    page.get_by_text("what was dropped has 41 MiB").wait_for()
 
 
 def test_an_archive_and_a_folder_of_the_root_are_shown(open_page, root):
