@@ -8,7 +8,7 @@ from typing import Any
 from dash import Dash, Input, Output, State, dcc, html, no_update
 from dash.development.base_component import Component
 
-from scheduler.planners import DEFAULT_PLANNER, PLANNERS
+from services.dashboard import options
 from services.dashboard.graph import WRAPS
 from services.dashboard.parts import faults, table
 from services.dashboard.reading import plan_of
@@ -33,19 +33,9 @@ def layout() -> Component:
                 ],
                 className="row",
             ),
-            html.Div(
-                [
-                    html.Label("Planner", htmlFor="planner"),
-                    dcc.Input(
-                        id="planner",
-                        type="text",
-                        value=DEFAULT_PLANNER,
-                        list="planners",
-                        debounce=True,
-                    ),
-                    html.Datalist([html.Option(value=name) for name in PLANNERS], id="planners"),
-                ],
-                className="row",
+            options.field("planner"),
+            html.Details(
+                [html.Summary("Options"), *options.fields(besides=["planner"])], id="options"
             ),
             html.Div(id="plan-faults", role="alert"),
             html.Div(_NO_PLAN, id="summary"),
@@ -69,15 +59,21 @@ def add_callbacks(dash: Dash) -> None:
         Output("slo-shown", "children"),
         Input("known", "data"),
         Input("slo", "value"),
-        Input("planner", "value"),
+        Input(options.identity(), "value"),
+        State(options.identity(), "id"),
         prevent_initial_call=True,
     )
-    def plan(known: dict[str, Any] | None, slo: float | None, planner: str) -> tuple[Any, ...]:
+    def plan(
+        known: dict[str, Any] | None,
+        slo: float | None,
+        values: list[Any],
+        ids: list[dict[str, Any]],
+    ) -> tuple[Any, ...]:
         shown = f"{slo} ms"
         if not known or not {"profile", "platform"} <= known.keys():
             return None, [], _NO_PLAN, no_update, True, shown
         try:
-            asked = known | {"slo": f"{slo}ms", "planner": planner}
+            asked = known | {"slo": f"{slo}ms"} | options.chosen(values, ids)
             found = host().compute(plan_of, validate(ScheduleRequest, asked, "the plan"))
         except ChironError as error:
             return None, faults([error.as_dict()]), "", no_update, True, shown

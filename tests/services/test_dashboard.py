@@ -8,9 +8,13 @@ import sys
 from dataclasses import replace
 
 import pytest
+from dash import html
 
 from openfaas.credentials import Credentials
+from scheduler.choices import NO_CHOICES, Choices
 from services.app import create_app
+from services.dashboard.options import chosen
+from services.dashboard.options import fields as fields_of
 from services.dashboard.uploads import Upload
 from workflow.errors import ChironError
 
@@ -83,3 +87,13 @@ def test_what_is_too_large_is_refused_before_it_is_read():
     with pytest.raises(ChironError, match="41 MiB") as refusal:
         Upload(names=["a.zip"], contents=[], size=41 * 1024 * 1024).packed()
     assert (refusal.value.code, refusal.value.status) == ("too-large", 413)
+
+
+def test_every_choice_has_a_field_that_stands_for_its_default():
+    fields = [part for part in html.Div(fields_of([]))._traverse() if hasattr(part, "value")]
+    entries = [part for part in fields if isinstance(getattr(part, "id", None), dict)]
+
+    given = chosen((part.value for part in entries), (part.id for part in entries))
+
+    assert {part.id["field"] for part in entries} == set(Choices.model_fields)
+    assert Choices.model_validate(given) == NO_CHOICES

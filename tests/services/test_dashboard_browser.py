@@ -119,14 +119,35 @@ def test_the_plan_follows_the_slider_and_the_planner_and_is_exported(open_page, 
     page.locator("#slo").focus()
     page.keyboard.press("Home")
     page.get_by_text("Does not meet the SLO").wait_for()
-    page.get_by_label("Planner").fill("one-to-one")
-    page.keyboard.press("Enter")
+    page.get_by_label("Planner").select_option("one-to-one")
     page.locator("#summary tbody tr").nth(1).wait_for()
 
     with page.expect_download() as download:
         page.get_by_role("button", name="Export plan.json").click()
     plan = Plan.model_validate_json(download.value.path().read_text())
     assert (plan.planner, plan.slo_ms) == ("one-to-one", 1.0)
+
+
+def test_what_may_be_chosen_counts_and_what_may_not_is_said(open_page, files):
+    page = open_page()
+    drop(page, files)
+    page.wait_for_selector("#verdict")
+    page.get_by_text("Options").click()
+
+    page.get_by_label("Mechanism").select_option("pool")
+    page.get_by_label("Headroom").select_option("yes")
+    page.get_by_label("Attempts").fill("11")
+    page.keyboard.press("Tab")
+    page.locator("#plan-faults").get_by_text("at attempts").wait_for()
+    page.get_by_label("Attempts").fill("1")
+    page.keyboard.press("Tab")
+    page.wait_for_selector("#verdict")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export plan.json").click()
+
+    plan = Plan.model_validate_json(download.value.path().read_text())
+    assert (plan.mechanisms, plan.attempts) == ("pool", 1)
+    assert any("high end" in line for line in plan.why)
 
 
 def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, workflow):
