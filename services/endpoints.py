@@ -297,6 +297,14 @@ class JobPath(Document):
 )
 def post_deployment(body: DeploymentBody) -> Response:
     """Find, generate, deploy and measure the cheapest deployment that meets the SLO."""
+    params = deployment_params(body, lambda: host().open_folder(body.directory))
+    return host().submit("deployment", params)
+
+
+def deployment_params(
+    body: DeploymentBody, open_folder: Callable[[], WorkflowFolder]
+) -> dict[str, Any]:
+    """What the job needs that `post_deployment` queues; raises all that is wrong with it."""
     faults = Faults()
     with faults.noting():
         parse_duration_ms(body.slo, "slo")
@@ -306,12 +314,11 @@ def post_deployment(body: DeploymentBody) -> Response:
         if body.profile is None:
             require_tracing(os.environ)
     with faults.noting():
-        folder = host().open_folder(body.directory)
+        folder = open_folder()
         if body.profile is not None:
             body.profile.require(folder.workflow.functions)
     faults.raise_all()
-    request = body.model_dump(mode="json")
-    return host().submit("deployment", {"folder": str(folder.path), "request": request})
+    return {"folder": str(folder.path), "request": body.model_dump(mode="json")}
 
 
 @_deployments.get("", responses={200: Deployments})

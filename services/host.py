@@ -21,7 +21,7 @@ from openfaas.credentials import Credentials
 from services import NAMES, child
 from services.child import Failed, Limits, Progress, Stop, Work, call
 from services.folders import folder_name, named_folder, uploaded_folder
-from services.jobs import Job, JobStore, Submission
+from services.jobs import Job, JobStore, JobSummary, Submission
 from services.strict_request import ARCHIVE, StrictRequest
 from services.worker import Worker
 from workflow.documents import Document
@@ -158,23 +158,31 @@ class Host:
 
         A request that has the Idempotency-Key of an earlier one is answered with that one's job.
         """
-        workspace, asked = self.workspace(), cast(StrictRequest, request)
+        asked = cast(StrictRequest, request)
+        job = self.queue(kind, params, asked.idempotency_key, asked.fingerprint)
+        accepted = Accepted(id=job.id, status=job.status, location=job.location)
+        response = jsonify(accepted.model_dump())
+        response.status_code, response.location = 202, job.location
+        return response
+
+    def queue(
+        self, kind: str, params: Mapping[str, Any], key: str | None = None, fingerprint: str = ""
+    ) -> JobSummary:
+        """The job that is queued with the request's workspace, or was under `key` before."""
+        workspace = self.workspace()
         submission = Submission(
             id=workspace.name,
             kind=kind,
             params={**params, "workspace": str(workspace)},
-            key=asked.idempotency_key,
-            fingerprint=asked.fingerprint,
+            key=key,
+            fingerprint=fingerprint,
             request_id=g.get("request_id", ""),
         )
         job = self.store.submit(submission)
         if job.id == workspace.name:
             g.pop("workspace")
             self._worker.wake()
-        accepted = Accepted(id=job.id, status=job.status, location=job.location)
-        response = jsonify(accepted.model_dump())
-        response.status_code, response.location = 202, job.location
-        return response
+        return job
 
     def cancel(self, job: str, kind: str | None = None) -> Job:
         """Cancel a job; ``not-found`` (404), ``ended`` (409)."""

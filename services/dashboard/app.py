@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dash import Dash, html
 from dash.development.base_component import Component
-from flask import Flask
+from flask import Flask, g, request
 
-from services.dashboard import jobs, plan, workflow
+from services.dashboard import deploying, jobs, plan, workflow
+from services.dashboard.mount import REQUEST_ID
 from services.dashboard.parts import labelled
 from services.folders import example_folder
 from services.host import Host, remove_workspace
@@ -27,6 +28,7 @@ def create_dash(owner: Host) -> Dash:
     server = Flask(__name__, static_folder=None)
     server.config.update(MAX_CONTENT_LENGTH=FORM_LIMIT)
     server.extensions["chiron"] = owner
+    server.before_request(_take_request_id)
     server.teardown_request(remove_workspace)
     dash = Dash(
         __name__,
@@ -39,9 +41,13 @@ def create_dash(owner: Host) -> Dash:
     )
     answer_errors(server)
     dash.layout = lambda: _page(example_folder(owner.config.root))
-    for section in (workflow, plan, jobs):
+    for section in (workflow, plan, deploying, jobs):
         section.add_callbacks(dash)
     return dash
+
+
+def _take_request_id() -> None:
+    g.request_id = request.environ[REQUEST_ID]
 
 
 def _page(example: str) -> Component:

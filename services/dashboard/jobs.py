@@ -7,8 +7,12 @@ from typing import Any
 from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.development.base_component import Component
 
+from pipeline.deploy import DeploymentReport
+from services.dashboard.deploying import verdict
 from services.dashboard.parts import faults, labelled, table
 from services.host import host
+from services.jobs import Job
+from workflow.documents import validate
 from workflow.errors import ChironError
 
 #: Jobs that are shown.
@@ -51,10 +55,20 @@ def add_callbacks(dash: Dash) -> None:
                 told = faults([error.as_dict()])
         store = host().store
         listed = [store.get(job.id) for job in store.newest()[:_JOBS]]
-        found = [job.model_dump(mode="json", exclude={"result"}) for job in listed]
+        found = [_shown(job) for job in listed]
         if found == before:  # what has the focus keeps it
             return no_update, no_update, told
         return _rows(found), found, told
+
+
+def _shown(job: Job) -> dict[str, Any]:
+    """The job with what there is to say of it, but not its result."""
+    told = job.progress[-1].line if job.progress else ""
+    if job.error:
+        told = job.error.message
+    elif job.kind == "deployment" and job.status == "done":
+        told = verdict(validate(DeploymentReport, job.result, "the report"))
+    return job.model_dump(mode="json", exclude={"result", "progress"}) | {"told": told}
 
 
 def _rows(jobs: list[dict[str, Any]]) -> Component | str:
@@ -63,8 +77,6 @@ def _rows(jobs: list[dict[str, Any]]) -> Component | str:
         return "No jobs."
     rows = []
     for job in jobs:
-        lines, error = job["progress"], job["error"]
-        told = error["message"] if error else lines[-1]["line"] if lines else ""
         cancel: Any = ""
         if job["status"] in ("queued", "running"):
             label = f"Cancel {job['kind']} {job['id']}"
@@ -74,7 +86,7 @@ def _rows(jobs: list[dict[str, Any]]) -> Component | str:
             [
                 job["kind"],
                 job["status"],
-                told,
+                job["told"],
                 job["created"],
                 html.A(job["id"], href=job["location"]),
                 cancel,

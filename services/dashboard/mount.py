@@ -10,7 +10,7 @@ import threading
 from functools import cache
 from typing import TYPE_CHECKING
 
-from flask import Blueprint, request
+from flask import Blueprint, g, request
 from werkzeug.wrappers import Response as Answer
 
 from services.host import Host, host
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: What Dash's scripts, styles and callbacks are below.
 _ROUTES = ("/", "/assets/<path:_>", "/_dash-<path:_>")
+#: Where Dash's application finds the id that the services gave the request.
+REQUEST_ID = "chiron.request_id"
 _lock = threading.Lock()
 
 
@@ -34,6 +36,7 @@ def dashboard() -> Blueprint:
 def _answer(_: str = "") -> Answer:
     with _lock:  # two first requests would import Dash twice at once
         dash = _dash_of(host())
+    request.environ[REQUEST_ID] = g.request_id
     response = Answer.from_app(dash.server.wsgi_app, request.environ, buffered=True)
     response.headers["Content-Security-Policy"] = _policy(dash)
     return response

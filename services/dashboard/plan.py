@@ -8,7 +8,7 @@ from typing import Any
 from dash import Dash, Input, Output, State, dcc, html, no_update
 from dash.development.base_component import Component
 
-from services.dashboard import options
+from services.dashboard import deploying, options
 from services.dashboard.graph import WRAPS
 from services.dashboard.parts import faults, table
 from services.dashboard.reading import plan_of
@@ -35,13 +35,15 @@ def layout() -> Component:
             ),
             options.field("planner"),
             html.Details(
-                [html.Summary("Options"), *options.fields(besides=["planner"])], id="options"
+                [html.Summary("Options"), html.Div(options.fields(besides=["planner"]))],
+                id="options",
             ),
             html.Div(id="plan-faults", role="alert"),
             html.Div(_NO_PLAN, id="summary"),
             html.Button("Export plan.json", id="export", disabled=True),
             dcc.Download(id="exported"),
             dcc.Store(id="planned"),
+            deploying.layout(),
         ],
         id="plan",
     )

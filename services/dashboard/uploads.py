@@ -9,6 +9,7 @@ import zipfile
 from pathlib import PurePosixPath
 from typing import Any
 
+from services.host import Host, UploadPlaces
 from workflow.documents import Document
 from workflow.errors import ChironError
 from workflow.forms import WORKFLOW_FILE, WORKFLOW_FILES
@@ -33,10 +34,12 @@ class Upload(Document):
     contents: list[str | None]
     size: int
 
-    @property
-    def name(self) -> str | None:
-        """The name of the only file."""
-        return self.names[0] if len(self.names) == 1 else None
+    def saved(self, owner: Host) -> UploadPlaces:
+        """The places of the request's archive, which is written; raises what `packed` raises."""
+        content = self.packed()
+        places = owner.upload_places(self.names[0] if len(self.names) == 1 else None)
+        places.archive.write_bytes(content)
+        return places
 
     def packed(self) -> bytes:
         """The archive that was dropped, or one of all files.

@@ -56,6 +56,7 @@ def layout(example: str) -> Component:
             ),
             html.Details([html.Summary("Tasks as a table"), html.Div(id="tasks")]),
             dcc.Store(id="known"),
+            dcc.Store(id="source"),
         ],
         id="workflow",
     )
@@ -86,12 +87,14 @@ def add_callbacks(dash: Dash) -> None:
 
     @dash.callback(
         Output("known", "data"),
+        Output("source", "data"),
         Output("workflow-faults", "children"),
         Output("seen", "children"),
         Output("tasks", "children"),
         Output("graph", "elements"),
         Output("slo", "max"),
         Output("slo", "value"),
+        Output("deploy", "disabled"),
         Input("dropped", "data"),
         Input("show", "n_clicks"),
         Input("directory", "n_submit"),
@@ -105,28 +108,23 @@ def add_callbacks(dash: Dash) -> None:
         directory: str | None,
     ) -> tuple[Any, ...]:
         try:
+            owner, source = host(), {}
             if ctx.triggered_id == "dropped":
-                seen = _uploaded(validate(Upload, dropped, "the upload"))
+                places = validate(Upload, dropped, "the upload").saved(owner)
+                seen = owner.compute(look_at_upload, *places)
             else:
-                owner, variables = host(), dict(os.environ)
-                root = owner.config.root
-                seen = owner.compute(look_at_named, directory or "", root, variables)
+                source = {"directory": directory or ""}
+                arguments = directory or "", owner.config.root, dict(os.environ)
+                seen = owner.compute(look_at_named, *arguments)
         except ChironError as error:
             seen = {"faults": [error.as_dict()]}
         if "faults" in seen:
-            return None, faults(seen["faults"]), "", "", [], no_update, no_update
+            return None, None, faults(seen["faults"]), "", "", [], no_update, no_update, True
         known, told = _with_measured(seen["known"], seen["name"])
         told = f"{seen['name']}: {len(seen['tasks'])} tasks. {told}"
         most = _longest_slo_ms(known)
         tasks = table("Tasks", _TASKS, seen["tasks"])
-        return known, [], told, tasks, seen["graph"], most, most // 2
-
-
-def _uploaded(upload: Upload) -> Any:
-    owner, content = host(), upload.packed()
-    places = owner.upload_places(upload.name)
-    places.archive.write_bytes(content)
-    return owner.compute(look_at_upload, *places)
+        return known, source, [], told, tasks, seen["graph"], most, most // 2, False
 
 
 def _with_measured(known: dict[str, Any], workflow: str) -> tuple[dict[str, Any], str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import tarfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 from flask_openapi3.openapi import OpenAPI
+from werkzeug.serving import make_server
 
 from deployment.launcher import Launcher
 from services.app import Config, create_app
@@ -168,3 +171,87 @@ def refused(client: FlaskClient) -> Callable[..., tuple[int, dict[str, Any]]]:
 def deployment(profile: dict[str, Any], platform: dict[str, Any]) -> dict[str, Any]:
     """The body of a deployment for which nothing has to be measured."""
     return {"directory": "demo", "slo": "200ms", "profile": profile, "platform": platform}
+
+
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, driven by Playwright."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    if CHROMIUM is None:
+        pytest.skip("chromium is missing: apt-get install chromium")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def address(app: OpenAPI) -> Iterator[str]:
+    """Where a browser reaches the services."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.port}/"
+    server.shutdown()
+    thread.join()
+
+
+@pytest.fixture(params=["light", "dark", "narrow"])
+def look(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """How the page is looked at."""
+    width = 390 if request.param == "narrow" else 1280
+    scheme = "dark" if request.param == "dark" else "light"
+    return {"viewport": {"width": width, "height": 844}, "color_scheme": scheme}
+
+
+@pytest.fixture
+def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
+    """Opens the dashboard; in the end it has had no fault, and asked nobody else."""
+    faults, pages = [], []
+
+    def open_page(**options: Any) -> Any:
+        page = browser.new_page(**options)
+        pages.append(page)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+        page.on(
+            "request",
+            lambda r: (
+                None if r.url.startswith((address, "data:", "blob:")) else faults.append(r.url)
+            ),
+        )
+        page.goto(address)
+        page.wait_for_selector("#files")
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert faults == []
+
+
+@pytest.fixture
+def drop() -> Callable[..., None]:
+    """Chooses files, or a folder, in the dialog of a page."""
+
+    def drop(page: Any, files: Any, kind: str = "files") -> None:
+        with page.expect_file_chooser() as dialog:
+            page.locator(f"[data-choose={kind}]").click()
+        dialog.value.set_files(files)
+
+    return drop
+
+
+@pytest.fixture
+def serious() -> Callable[[Any], list[str]]:
+    """What axe-core finds serious, or worse, on a page."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
+
+    def find(page: Any) -> list[str]:
+        found = axe.Axe().run(page).response["violations"]
+        return [each["id"] for each in found if each["impact"] in ("serious", "critical")]
+
+    return find

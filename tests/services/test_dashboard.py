@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,8 +18,10 @@ from services.dashboard.options import chosen
 from services.dashboard.options import fields as fields_of
 from services.dashboard.uploads import Upload
 from workflow.errors import ChironError
+from workflow.units import parse_duration_ms
 
 PATHS = ("/", "/_dash-layout", "/_dash-dependencies", "/assets/dashboard.css")
+JSON = {"Content-Type": "application/json"}
 UPDATE = "/_dash-update-component"
 
 
@@ -44,6 +47,65 @@ def test_pages_of_other_sites_are_refused(client, headers):
     ):
         assert answer.status_code == 403
         assert answer.json["code"] in ("cross-origin", "unknown-host")
+
+
+@pytest.fixture
+def deploying(profile, platform):
+    """What the browser sends when Deploy is clicked."""
+    outputs = [("deployment", "data"), ("deploy-faults", "children")]
+    values = {
+        "source": {"directory": "demo"},
+        "dropped": None,
+        "known": {"profile": profile, "platform": platform},
+    }
+    state = [{"id": name, "property": "data", "value": value} for name, value in values.items()]
+    return {
+        "output": "..deployment.data...deploy-faults.children..",
+        "outputs": [{"id": name, "property": property_} for name, property_ in outputs],
+        "inputs": [{"id": "deploy", "property": "n_clicks", "value": 1}],
+        "changedPropIds": ["deploy.n_clicks"],
+        "state": [*state, {"id": "slo", "property": "value", "value": 200}, [], []],
+    }
+
+
+def test_deploying_queues_the_job_that_the_api_queues(client, deploying, deployment, app):
+    answer = client.post(UPDATE, json=deploying, headers={"X-Request-Id": "ours"})
+
+    (job,) = client.get("/jobs").json["jobs"]
+    assert answer.json["response"]["deployment"]["data"] == job["id"]
+    client.post("/deployments", json=deployment)
+    dashboards, apis = (app.extensions["chiron"].store.claim(["deployment"]) for _ in range(2))
+    assert dashboards.request_id == "ours"
+    assert dashboards.params["folder"] == apis.params["folder"]
+    assert parse_duration_ms(dashboards.params["request"].pop("slo"), "slo") == 200
+    apis.params["request"].pop("slo")
+    assert dashboards.params["request"] == apis.params["request"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Host": "evil.example"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+    ],
+)
+def test_pages_of_other_sites_deploy_nothing(client, deploying, headers, status):
+    answer = client.post(UPDATE, data=json.dumps(deploying), headers=JSON | headers)
+
+    assert answer.status_code == status
+    assert client.get("/jobs").json["jobs"] == []
+
+
+def test_without_the_token_nothing_is_deployed(config, deploying):
+    secret = Credentials.bearer("long-enough-a-token")
+    client = create_app(replace(config, secret=secret)).test_client()
+    admitted = {"Authorization": secret.authorization}
+
+    assert client.post(UPDATE, json=deploying).status_code == 401
+    assert client.get("/jobs", headers=admitted).json["jobs"] == []
+    assert client.post(UPDATE, json=deploying, headers=admitted).status_code == 200
+    assert len(client.get("/jobs", headers=admitted).json["jobs"]) == 1
 
 
 def test_a_page_may_load_nothing_from_elsewhere(client):

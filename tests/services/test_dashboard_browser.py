@@ -4,74 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
-import threading
 import zipfile
 
 import pytest
-from werkzeug.serving import make_server
 
 from services.dashboard.uploads import Upload
 from services.jobs import Submission
 from workflow.plan import Plan
 
 pytestmark = pytest.mark.browser
-CHROMIUM = shutil.which("chromium")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    if CHROMIUM is None:
-        pytest.skip("chromium is missing: apt-get install chromium")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def address(app):
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.port}/"
-    server.shutdown()
-    thread.join()
-
-
-@pytest.fixture(params=["light", "dark", "narrow"])
-def look(request):
-    """How the page is looked at."""
-    width = 390 if request.param == "narrow" else 1280
-    scheme = "dark" if request.param == "dark" else "light"
-    return {"viewport": {"width": width, "height": 844}, "color_scheme": scheme}
-
-
-@pytest.fixture
-def open_page(browser, address):
-    """Opens the page; in the end it has had no fault, and asked nobody else."""
-    faults, pages = [], []
-
-    def open_page(**options):
-        page = browser.new_page(**options)
-        pages.append(page)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
-        page.on(
-            "request",
-            lambda r: (
-                None if r.url.startswith((address, "data:", "blob:")) else faults.append(r.url)
-            ),
-        )
-        page.goto(address)
-        page.wait_for_selector("#files")
-        return page
-
-    yield open_page
-    for page in pages:
-        page.close()
-    assert faults == []
 
 
 @pytest.fixture
@@ -86,15 +27,9 @@ def as_file(name, text):
     return {"name": name, "mimeType": "application/octet-stream", "buffer": content}
 
 
-def drop(page, files, kind="files"):
-    """Choose `files` (or a folder) in the browser's dialog."""
-    with page.expect_file_chooser() as dialog:
-        page.locator(f"[data-choose={kind}]").click()
-    dialog.value.set_files(files)
-
-
-def test_files_become_a_graph_and_a_plan_without_serious_findings(open_page, files, look):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
+def test_files_become_a_graph_and_a_plan_without_serious_findings(
+    open_page, files, look, drop, serious
+):
     page = open_page(**look)
 
     drop(page, files)
@@ -103,15 +38,14 @@ def test_files_become_a_graph_and_a_plan_without_serious_findings(open_page, fil
     page.wait_for_selector("#verdict")
     assert "Meets the SLO" in page.inner_text("#verdict")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    found = axe.Axe().run(page).response["violations"]
-    assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+    assert serious(page) == []
     labels = page.evaluate(
         "document.querySelector('#graph')._cyreg.cy.nodes().map(n => n.data('label'))"
     )
     assert labels == ["First\ndemo-wrap1, process 1", "Second\ndemo-wrap1, process 1"]
 
 
-def test_the_plan_follows_the_slider_and_the_planner_and_is_exported(open_page, files):
+def test_the_plan_follows_the_slider_and_the_planner_and_is_exported(open_page, files, drop):
     page = open_page()
     drop(page, files)
     page.wait_for_selector("#verdict")
@@ -128,7 +62,7 @@ def test_the_plan_follows_the_slider_and_the_planner_and_is_exported(open_page, 
     assert (plan.planner, plan.slo_ms) == ("one-to-one", 1.0)
 
 
-def test_what_may_be_chosen_counts_and_what_may_not_is_said(open_page, files):
+def test_what_may_be_chosen_counts_and_what_may_not_is_said(open_page, files, drop):
     page = open_page()
     drop(page, files)
     page.wait_for_selector("#verdict")
@@ -150,7 +84,7 @@ def test_what_may_be_chosen_counts_and_what_may_not_is_said(open_page, files):
     assert any("high end" in line for line in plan.why)
 
 
-def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, workflow):
+def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, workflow, drop):
     page = open_page()
     broken = json.loads(json.dumps(workflow))
     broken["States"]["First"]["Next"] = "Nowhere"
@@ -169,7 +103,7 @@ def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, wo
 
 
 def test_a_chosen_folder_is_shown_with_its_handlers_but_not_with_what_is_left_out(
-    open_page, root, app, monkeypatch
+    open_page, root, app, monkeypatch, drop
 ):
     names = []
     packed = Upload.packed
@@ -198,7 +132,7 @@ def test_a_folder_that_is_dropped_anywhere_is_shown(open_page, root):
     page.get_by_text("demo: 2 tasks.").wait_for()
 
 
-def test_what_is_too_large_is_said_and_not_sent(open_page, tmp_path):
+def test_what_is_too_large_is_said_and_not_sent(open_page, tmp_path, drop):
     page = open_page()
     with (tmp_path / "large.zip").open("wb") as file:
         file.truncate(41 * 1024 * 1024)
@@ -209,7 +143,7 @@ def test_what_is_too_large_is_said_and_not_sent(open_page, tmp_path):
     page.get_by_text("what was dropped has 41 MiB").wait_for()
 
 
-def test_an_archive_and_a_folder_of_the_root_are_shown(open_page, root):
+def test_an_archive_and_a_folder_of_the_root_are_shown(open_page, root, drop):
     page = open_page()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as target:

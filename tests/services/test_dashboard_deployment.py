@@ -1,0 +1,71 @@
+"""The main path in a real browser: a folder is chosen, planned, deployed and measured."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cli.place import build_local
+from deployment.launcher import Launcher
+from gateway.embedded import EmbeddedGateway
+from openfaas.client import Gateway
+from services.app import create_app
+from workflow.folder import WorkflowFolder
+
+pytestmark = pytest.mark.browser
+FINRA = Path(__file__).parents[2] / "benchmarks" / "finra"
+BOUND_MS = 90_000
+
+
+@pytest.fixture
+def app(config, home):
+    """Services that deploy on an embedded gateway, whose images are the tests' own."""
+    with EmbeddedGateway() as embedded:
+
+        @contextmanager
+        def connect():
+            with Gateway(embedded.url) as opened:
+                yield Launcher(opened, build_local)
+
+        app = create_app(replace(config, connect=connect, gateway_url=embedded.url))
+        with app.extensions["chiron"].running():
+            yield app
+
+
+@pytest.fixture
+def folder(tmp_path, platform):
+    """Finra with a profile and a platform, so that nothing has to be traced."""
+    folder = tmp_path / "finra"
+    shutil.copytree(FINRA, folder)
+    period = {"kind": "cpu", "start_ms": 0.0, "duration_ms": 3.0}
+    functions = WorkflowFolder.open(folder).workflow.functions
+    profiles = {name: {"latency_ms": 3.0, "periods": [period]} for name in functions}
+    profile = {"format": 1, "workflow": "finra", "functions": profiles}
+    (folder / "profile.json").write_text(json.dumps(profile))
+    (folder / "platform.json").write_text(json.dumps(platform))
+    return folder
+
+
+def test_a_chosen_folder_is_planned_deployed_and_measured(open_page, folder, drop, app):
+    page = open_page()
+    drop(page, str(folder), "folder")
+    page.wait_for_selector("#verdict")
+    page.get_by_label("Planner").select_option("faastlane")
+    page.get_by_text("faastlane:").first.wait_for()
+
+    page.get_by_role("button", name="Deploy").click()
+
+    deployed = page.locator("#deployed")
+    deployed.get_by_text("95 % of 50 requests within").wait_for(timeout=BOUND_MS)
+    assert "faastlane" in deployed.locator("tbody").inner_text()
+    (job,) = app.extensions["chiron"].store.newest("deployment")
+    report = app.extensions["chiron"].store.get(job.id).result
+    assert f"{report['measured']['p95_ms']:.1f}" in deployed.inner_text()
+    page.locator("#job-list").get_by_text("95 % of 50 requests within").wait_for()
+    page.reload()
+    page.locator("#deployed").get_by_text("95 % of 50 requests within").wait_for()
