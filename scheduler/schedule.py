@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 from predictor.mechanisms import MECHANISMS
@@ -12,7 +13,7 @@ from scheduler.conflict_rules import find_conflicts
 from scheduler.deciding import with_unreached
 from scheduler.explain import explain
 from scheduler.folder_settings import NO_SETTINGS, FolderSettings
-from scheduler.options import Job, Options
+from scheduler.options import Job, Option, Options
 from scheduler.planners import searched
 from scheduler.strategies import better, choose
 from workflow.errors import ChironError
@@ -55,18 +56,22 @@ def schedule(
     if searched(planner):
         found = [choose(each, strategy, slo_ms) for each in options]
     else:
-        # Of what payloads do, the most: all that goes by none of it has a place as well.
-        most = {
-            each.mechanism: each
-            for each in sorted(options, key=lambda o: len(o.run.workflow.tasks))
-        }
-        found = [each.judged(each.of_planner(planner)) for each in most.values()]
+        found = fixed_by(planner, options)
     best = min(found, key=better(strategy, slo_ms)).plan
     fewer_ms = None
     if searched(planner) and strategy == "cost" and best.cpus > 1 and workflow.machine is None:
         (floor_ms,) = (o.search.floor_ms for o in options if o.mechanism == best.mechanisms)
         fewer_ms = floor_ms(best.cpus - 1)
     return assess(best, job, slo_ms, strategy, fewer_ms)
+
+
+def fixed_by(planner: str, options: Iterable[Options]) -> list[Option]:
+    """The plan of a planner that does not search, with each of the mechanisms."""
+    # Of what payloads do, the most: all that goes by none of it has a place as well.
+    most = {
+        each.mechanism: each for each in sorted(options, key=lambda o: len(o.run.workflow.tasks))
+    }
+    return [each.judged(each.of_planner(planner)) for each in most.values()]
 
 
 def mechanisms_of(choice: MechanismChoice) -> tuple[str, ...]:

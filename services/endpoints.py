@@ -170,6 +170,13 @@ def post_schedule(body: ScheduleRequest) -> Response:
 
 def scheduled(body: ScheduleRequest) -> dict[str, Any]:
     """What `post_schedule` answers."""
+    workflow, slo_ms, settings = asked(body)
+    plan = schedule(workflow, body.profile, body.platform, slo_ms, body, settings)
+    return plan.model_dump(mode="json")
+
+
+def asked(body: ScheduleRequest) -> tuple[Workflow, float, FolderSettings]:
+    """The workflow, the SLO in milliseconds, and the settings of `body`, checked."""
     workflow = parse_workflow(body.workflow)
     faults = Faults()
     for field, named in (("environments", body.environments), ("secrets", body.secrets)):
@@ -189,8 +196,7 @@ def scheduled(body: ScheduleRequest) -> dict[str, Any]:
         environments={f: wanted(given) for f, given in body.environments.items()},
         secrets=body.secrets,
     )
-    plan = schedule(workflow, body.profile, body.platform, slo_ms, body, settings)
-    return plan.model_dump(mode="json")
+    return workflow, slo_ms, settings
 
 
 def _require_known(field: str, functions: Collection[str], workflow: Workflow) -> None:

@@ -6,7 +6,7 @@ from dash import Dash, html
 from dash.development.base_component import Component
 from flask import Flask, g, request
 
-from services.dashboard import deploying, jobs, plan, workflow
+from services.dashboard import deploying, front, jobs, plan, workflow
 from services.dashboard.mount import REQUEST_ID
 from services.dashboard.parts import labelled
 from services.folders import example_folder
@@ -41,7 +41,7 @@ def create_dash(owner: Host) -> Dash:
     )
     answer_errors(server)
     dash.layout = lambda: _page(example_folder(owner.config.root))
-    for section in (workflow, plan, deploying, jobs):
+    for section in (workflow, plan, front, deploying, jobs):
         section.add_callbacks(dash)
     return dash
 

@@ -21,10 +21,9 @@ from workflow.folder import WorkflowFolder
 
 
 def layout() -> Component:
-    """The button, and the place of what comes of it."""
+    """The place of what comes of the button Deploy."""
     return html.Div(
         [
-            html.Button("Deploy", id="deploy", disabled=True),
             html.Div(id="deploy-faults", role="alert"),
             html.Div(id="deployed", role="status"),
             dcc.Store(id="deployment", storage_type="session"),
@@ -60,7 +59,9 @@ def add_callbacks(dash: Dash) -> None:
     ) -> tuple[Any, ...]:
         parts = (known or {}).items()
         measured = {part: value for part, value in parts if part in ("profile", "platform")}
-        asked = measured | {"slo": f"{slo}ms"} | options.chosen(values, ids) | (source or {})
+        asked = (
+            measured | {"slo": options.slo_of(slo)} | options.chosen(values, ids) | (source or {})
+        )
         try:
             body = validate(DeploymentBody, asked, "the deployment")
             if body.directory is None:

@@ -60,6 +60,11 @@ def chosen(values: Iterable[Any], ids: Iterable[dict[str, Any]]) -> dict[str, An
     }
 
 
+def slo_of(slider_ms: float | None) -> str:
+    """The SLO that the slider says, as requests have it."""
+    return f"{slider_ms or 0:.1f}ms"
+
+
 def _as_text(given: dict[str, Any]) -> str:
     """An id as Dash writes it into the page."""
     return json.dumps(given, sort_keys=True, separators=(",", ":"))

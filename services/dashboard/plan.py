@@ -8,7 +8,7 @@ from typing import Any
 from dash import Dash, Input, Output, State, dcc, html, no_update
 from dash.development.base_component import Component
 
-from services.dashboard import deploying, options
+from services.dashboard import deploying, front, options
 from services.dashboard.graph import WRAPS
 from services.dashboard.parts import faults, table
 from services.dashboard.reading import plan_of
@@ -28,7 +28,7 @@ def layout() -> Component:
             html.Div(
                 [
                     html.Label("SLO in ms", htmlFor="slo"),
-                    dcc.Input(id="slo", type="range", min=1, max=1000, step=1, value=200),
+                    dcc.Input(id="slo", type="range", min=1, max=1000, step="any", value=200),
                     html.Output("200 ms", id="slo-shown", htmlFor="slo"),
                 ],
                 className="row",
@@ -40,10 +40,17 @@ def layout() -> Component:
             ),
             html.Div(id="plan-faults", role="alert"),
             html.Div(_NO_PLAN, id="summary"),
-            html.Button("Export plan.json", id="export", disabled=True),
+            html.Div(
+                [
+                    html.Button("Export plan.json", id="export", disabled=True),
+                    html.Button("Deploy", id="deploy", disabled=True),
+                ],
+                className="row",
+            ),
             dcc.Download(id="exported"),
             dcc.Store(id="planned"),
             deploying.layout(),
+            front.layout(),
         ],
         id="plan",
     )
@@ -71,11 +78,12 @@ def add_callbacks(dash: Dash) -> None:
         values: list[Any],
         ids: list[dict[str, Any]],
     ) -> tuple[Any, ...]:
-        shown = f"{slo} ms"
+        given = options.slo_of(slo)
+        shown = given.replace("ms", " ms")
         if not known or not {"profile", "platform"} <= known.keys():
             return None, [], _NO_PLAN, no_update, True, shown
         try:
-            asked = known | {"slo": f"{slo}ms"} | options.chosen(values, ids)
+            asked = known | {"slo": given} | options.chosen(values, ids)
             found = host().compute(plan_of, validate(ScheduleRequest, asked, "the plan"))
         except ChironError as error:
             return None, faults([error.as_dict()]), "", no_update, True, shown

@@ -13,9 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.folder_settings import FolderSettings, read_settings
+from scheduler.options import Option, Options
+from scheduler.pareto import considered, undominated, weights
+from scheduler.planners import DEFAULT_PLANNER, PLANNERS, searched
+from scheduler.schedule import fixed_by, job_of, mechanisms_of
+from scheduler.strategies import better
 from services.archives import unpack
 from services.dashboard.graph import elements
-from services.endpoints import ScheduleRequest, scheduled
+from services.endpoints import ScheduleRequest, asked, scheduled
 from services.folders import named_folder, uploaded_folder
 from workflow.documents import parse_json, read_document
 from workflow.errors import ChironError
@@ -27,6 +32,8 @@ from workflow.profile import Profile
 
 #: Most lines of a document that are shown with a fault in it.
 _EXCERPT_LINES = 30
+#: For how long plans of the front are looked for, in seconds.
+_FRONT_S = 5.0
 _MEASURED = (("profile", Profile), ("platform", Platform))
 
 
@@ -86,6 +93,40 @@ def plan_of(body: ScheduleRequest) -> dict[str, Any]:
     workflow = parse_workflow(body.workflow)
     graph = elements(workflow, body.profile, Plan.model_validate_json(json.dumps(plan)))
     return {"plan": plan, "graph": graph}
+
+
+def front_of(body: ScheduleRequest) -> list[dict[str, Any]]:
+    """The plans between which CPUs and latency leave the choice, and those of the other planners.
+
+    Each as the planner and the SLO by which it is found, and its figures. Those of the front are
+    what `DEFAULT_PLANNER` finds with the strategy ``cost``.
+    """
+    workflow, slo_ms, settings = asked(body)
+    job = job_of(workflow, body.profile, body.platform, slo_ms, body, settings)
+    front: list[Option] = []
+    for option in reversed(undominated(considered(job, body.mechanism, _FRONT_S))):
+        if not front or option.plan.cpus < front[-1].plan.cpus:
+            front.append(option)
+    points = [_point(DEFAULT_PLANNER, option) for option in front[::-1]]
+    options = [each for m in mechanisms_of(body.mechanism) for each in Options.all_of(job, m)]
+    for planner in PLANNERS:
+        if not searched(planner):
+            with suppress(ChironError):  # a workflow that the planner has no plan for
+                found = min(fixed_by(planner, options), key=better("latency", slo_ms))
+                found.plan.check_against(workflow)
+                points.append(_point(planner, found))
+    return points
+
+
+def _point(planner: str, option: Option) -> dict[str, Any]:
+    latency_ms, cpus, memory = weights(option)
+    return {
+        "planner": planner,
+        "latency_ms": latency_ms,
+        "cpus": cpus,
+        "memory_mib": memory,
+        "wraps": len(option.plan.wraps),
+    }
 
 
 def _settings(settings: FolderSettings) -> dict[str, Any]:

@@ -1,0 +1,110 @@
+"""The front of the dashboard: each of its plans is the one that its planner and SLO lead to."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+
+import pytest
+
+from scheduler.planners import DEFAULT_PLANNER, PLANNERS
+from services.dashboard.reading import front_of
+from services.endpoints import ScheduleRequest, scheduled
+from workflow.documents import validate
+from workflow.folder import parse_workflow
+
+#: What each of eight tasks beside each other computes for, in milliseconds.
+COMPUTES_MS = (40, 35, 30, 20, 20, 10, 5, 5)
+
+
+@pytest.fixture
+def asked(platform):
+    """A request for plans of which more CPUs make faster ones."""
+    tasks = {f"t{number}": f"f{number}" for number in range(len(COMPUTES_MS))}
+    edges = [[task, "join"] for task in tasks]
+    workflow = {"tasks": tasks | {"join": "join"}, "edges": edges}
+    functions = {
+        name: {
+            "latency_ms": float(ms),
+            "periods": [{"kind": "cpu", "start_ms": 0.0, "duration_ms": float(ms)}],
+        }
+        for name, ms in zip([*tasks.values(), "join"], [*COMPUTES_MS, 1], strict=True)
+    }
+    return {
+        "workflow": workflow,
+        "profile": {"format": 1, "workflow": "workflow", "functions": functions},
+        "platform": platform | {"cpus": 8},
+        "slo": "1s",
+    }
+
+
+@pytest.fixture
+def body(asked):
+    return lambda **more: validate(ScheduleRequest, asked | more, "the plan")
+
+
+def test_each_point_is_the_plan_of_its_planner_and_slo(body):
+    points = front_of(body())
+
+    assert {point["planner"] for point in points} == set(PLANNERS)
+    for point in points:
+        slo = f"{math.ceil(10 * point['latency_ms']) / 10}ms"
+        plan = scheduled(body(slo=slo, planner=point["planner"]))
+        assert plan["cpus"] == point["cpus"]
+        assert plan["predicted"]["latency_ms"] == pytest.approx(point["latency_ms"], rel=1e-6)
+        assert plan["meets_slo"]
+
+
+def test_the_front_falls_in_latency_as_it_rises_in_cpus(body):
+    front = [point for point in front_of(body()) if point["planner"] == DEFAULT_PLANNER]
+
+    assert len(front) > 3
+    for cheaper, faster in pairwise(front):
+        assert cheaper["cpus"] < faster["cpus"]
+        assert cheaper["latency_ms"] > faster["latency_ms"]
+
+
+def test_a_planner_that_has_no_plan_is_left_out(body):
+    buckets = {
+        "entry": "in",
+        "buckets": {
+            "in": {"trigger": "immediate", "function": "f0"},
+            "out": {"trigger": "immediate", "function": "f1"},
+        },
+        "functions": {"f0": {"gives": "out"}},
+    }
+    parse_workflow(buckets)
+
+    planners = {point["planner"] for point in front_of(body(workflow=buckets))}
+
+    assert DEFAULT_PLANNER in planners
+    assert "one-to-one" not in planners
+
+
+@pytest.mark.browser
+def test_a_plan_is_chosen_by_keyboard_and_by_mouse(open_page, drop, asked, look, serious):
+    page = open_page(**look)
+    files = [
+        {"name": f"{part}.json", "mimeType": "", "buffer": json.dumps(asked[part]).encode()}
+        for part in ("workflow", "profile", "platform")
+    ]
+    drop(page, files)
+    rows = page.locator("#front-table tbody tr")
+    rows.first.wait_for()
+    page.get_by_label("Planner").select_option("sand")
+    assert serious(page) == []
+
+    _, cpus, latency, *_ = rows.nth(2).locator("td").all_inner_texts()
+    button = rows.nth(2).get_by_role("button")
+    button.focus()
+    page.keyboard.press("Enter")
+    page.locator("#verdict").get_by_text(f"Meets the SLO: {latency} ms").wait_for()
+    assert f"{cpus} CPUs" in page.inner_text("#verdict")
+    assert page.get_by_label("Planner").input_value() == DEFAULT_PLANNER
+    assert button.evaluate("button => button === document.activeElement")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    _, cpus, latency, *_ = rows.nth(0).locator("td").all_inner_texts()
+    page.locator("#front-points button").nth(0).click()
+    page.locator("#verdict").get_by_text(f"Meets the SLO: {latency} ms").wait_for()
