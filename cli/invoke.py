@@ -9,28 +9,27 @@ from pathlib import Path
 import click
 
 from cli import options
-from cli.output import progress, warn
+from cli.output import progress, warn, write_timeline
 from cli.place import Place, place
-from deployment.invoke import Answer, find_invoker
-from deployment.measured_trace import measured_trace
+from deployment.invoke import find_invoker
 from deployment.postmortem import explained
 from workflow.data import bytes_of
-from workflow.documents import write_atomically
-from workflow.errors import ChironError
 
 
 @click.command("invoke")
 @click.argument("workflow")
 @options.deployed_planner
-@click.option(
-    "--trace",
-    type=options.Output(),
-    help="Write when each handler ran, for Perfetto, as predict --trace does.",
-)
+@options.trace
+@options.timeline
 @place()
 @options.as_json
 def command(
-    workflow: str, planner: str | None, trace: Path | None, place: Place, as_json: bool
+    workflow: str,
+    planner: str | None,
+    trace: Path | None,
+    timeline_file: Path | None,
+    place: Place,
+    as_json: bool,
 ) -> None:
     """Run the deployed WORKFLOW; its request is read from stdin, its answer goes to stdout.
 
@@ -38,15 +37,16 @@ def command(
     Example:
       chiron invoke finra < benchmarks/finra/payload.json
     """
+    traced = trace is not None or timeline_file is not None
     with (
         place.connect() as launcher,
         explained(launcher.gateway),
         find_invoker(launcher.gateway, workflow, planner) as invoker,
     ):
         prediction = invoker.prediction
-        answer = invoker.invoke(sys.stdin.buffer.read(), trace=trace is not None)
-    if trace is not None:
-        _write(trace, answer, workflow)
+        answer = invoker.invoke(sys.stdin.buffer.read(), trace=traced)
+    if traced:
+        write_timeline(answer.timeline, trace, timeline_file)
     if as_json:
         predicted = prediction.model_dump(mode="json") if prediction else None
         told = {"output": answer.output, "latency_ms": answer.latency_ms, "predicted": predicted}
@@ -56,12 +56,3 @@ def command(
     beside = f" (predicted: {prediction.shown} ms)" if prediction else ""
     progress(f"{answer.latency_ms:.1f} ms{beside}")
     warn(prediction.warnings if prediction else ())
-
-
-def _write(file: Path, answer: Answer, workflow: str) -> None:
-    if not answer.timeline:
-        raise ChironError(
-            "no-timeline", f"no wrap sees all of {workflow} as one-to-one: leave out --trace"
-        )
-    write_atomically(file, json.dumps(measured_trace(answer.timeline, answer.latency_ms)) + "\n")
-    progress(f"wrote {file}: open it in Perfetto, beside chiron predict --trace")

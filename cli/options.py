@@ -81,6 +81,16 @@ backend = click.option(
     type=click.Choice(get_args(Backend)),
     help="What runs the functions of the embedded gateway (default: process).",
 )
+trace = click.option(
+    "--trace", type=Output(), metavar="FILE", help="Write what ran when, for Perfetto."
+)
+timeline = click.option(
+    "--timeline",
+    "timeline_file",
+    type=Output(),
+    metavar="FILE",
+    help="Write the same as chiron schema timeline has it.",
+)
 as_json = click.option("-j", "--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 deployed_planner = click.option(
     "--planner", type=click.Choice(get_args(PlannerChoice)), help="Which one, if several are there."

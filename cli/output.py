@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, Literal
 import click
 from pydantic import BaseModel
 
+from workflow.chrome_trace import chrome_trace
 from workflow.documents import dump, write_atomically
+from workflow.timeline import Timeline
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,6 +62,15 @@ def emit(document: BaseModel, path: Path | None, as_json: bool) -> None:
         progress(f"wrote {path}")
     if as_json or path is None:
         click.echo(text, nl=False)
+
+
+def write_timeline(timeline: Timeline, trace: Path | None, path: Path | None) -> None:
+    """Write what ran when to those of the files that are wanted: as a trace, and as it is."""
+    if trace is not None:
+        write_atomically(trace, json.dumps(chrome_trace(timeline)) + "\n")
+        progress(f"wrote {trace}: open it in Perfetto")
+    if path is not None:
+        emit(timeline, path, as_json=False)
 
 
 def table(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +9,11 @@ import click
 
 from cli import options
 from cli.artefacts import measured, read_plan
-from cli.output import emit, progress, table, warn
+from cli.output import emit, progress, table, warn, write_timeline
 from predictor.explain import Explanation, Parts, PayloadExplanation, explanation
 from predictor.predict import predict
-from predictor.trace import chrome_trace
 from predictor.waits import waits_of
-from workflow.documents import parse_json, validate, write_atomically
+from workflow.documents import parse_json, validate
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.model import Workflow
@@ -32,12 +30,8 @@ _PARTS = tuple(Parts.model_fields)
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="One plan.")
 @click.option("--plans", "plans_file", type=click.Path(path_type=Path), help="A plan a line.")
 @click.option("--explain", "explained", is_flag=True, help="Say where the time goes.")
-@click.option(
-    "--trace",
-    type=options.Output(),
-    metavar="FILE",
-    help="Write the timeline for Perfetto or chrome://tracing.",
-)
+@options.trace
+@options.timeline
 @options.as_json
 def command(
     folder: Path,
@@ -47,6 +41,7 @@ def command(
     plans_file: Path | None,
     explained: bool,
     trace: Path | None,
+    timeline_file: Path | None,
     as_json: bool,
 ) -> None:
     """Predict the latency of plans of the workflow in DIR; needs no function and no gateway.
@@ -57,8 +52,8 @@ def command(
     """
     if (plan_file is None) == (plans_file is None):
         raise click.UsageError("name either --plan or --plans")
-    if plans_file is not None and (explained or trace):
-        raise click.UsageError("--explain and --trace are for one --plan")
+    if plans_file is not None and (explained or trace or timeline_file):
+        raise click.UsageError("--explain, --trace and --timeline are for one --plan")
     workflow = WorkflowFolder.open(folder).workflow
     functions, place = measured(folder, profile, platform)
     if plans_file is not None:
@@ -67,10 +62,9 @@ def command(
     elif plan_file is not None:
         plan = _checked(read_plan(plan_file), workflow, f"plan {plan_file}")
         found, timelines = explanation(plan, workflow, functions, place)
-        if trace:
-            write_atomically(trace, json.dumps(chrome_trace(timelines[0])) + "\n")
-            of = f", of {found.payloads[0].payload}" if len(found.payloads) > 1 else ""
-            progress(f"wrote {trace}{of}")
+        if (trace or timeline_file) and len(found.payloads) > 1:
+            progress(f"the timeline is that of {found.payloads[0].payload}")
+        write_timeline(timelines[0], trace, timeline_file)
         if as_json:
             emit(found if explained else found.prediction, None, as_json)
         else:

@@ -11,12 +11,14 @@ from workflow.documents import Document
 from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
+from workflow.timeline import Timeline
 
 _ARTEFACTS: dict[str, type[Document]] = {
     "plan": Plan,
     "platform": Platform,
     "profile": Profile,
     "constraints": Constraints,
+    "timeline": Timeline,
 }
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple, Self
+from typing import Self
 from uuid import uuid4
 
-from deployment.caller import Caller, Reply
+from deployment.caller import Caller
 from deployment.function_error import function_error
 from deployment.route import Asked, Call, Route, Stages, deciding, through
 from generator.annotations import (
@@ -31,24 +30,18 @@ from openfaas.objects import FunctionStatus
 from workflow.data import text_of
 from workflow.errors import ChironError
 from workflow.model import NOTHING, Source, Stream, Task
-from workflow.tracing import KEY_ANNOTATION, Row, Traced, trace_header
+from workflow.timeline import Span, Timeline, Traced, in_order
+from workflow.tracing import KEY_ANNOTATION, trace_header
 
 #: The roles of functions that clients call.
 _CALLED = ("entry", "task")
-
-
-class Timeline(NamedTuple):
-    """What a wrap did: its rows, and when its clock began on the client's, in milliseconds."""
-
-    begin_ms: float
-    rows: list[Row]
 
 
 @dataclass(frozen=True)
 class Answer:
     """A workflow's answer: its output, the client's latency, what wraps did where that was asked.
 
-    ``timelines`` has every wrap that the client called.
+    ``timelines`` has every wrap that the client called, by its clock.
     """
 
     output: str
@@ -56,9 +49,14 @@ class Answer:
     timelines: tuple[Timeline, ...] = ()
 
     @property
-    def timeline(self) -> list[Row]:
-        """That of the one wrap that sees all; nothing where the client called several."""
-        return self.timelines[0].rows if len(self.timelines) == 1 else []
+    def timeline(self) -> Timeline:
+        """That of the request, which has to have been traced."""
+        first = self.timelines[0]
+        spans = in_order(span for each in self.timelines for span in each.spans)
+        arrived_ms = min(each.arrived_ms for each in self.timelines)
+        return first.model_copy(
+            update={"arrived_ms": arrived_ms, "latency_ms": self.latency_ms, "spans": spans}
+        )
 
 
 class Invoker:
@@ -95,7 +93,8 @@ class Invoker:
         Raises ``function-failed`` and the like where it fails; ``not-traced`` where a wrap knows
         another key.
         """
-        calls = _Calls(self._caller, self._threads, self._trace_key if trace else None)
+        trace_key = self._trace_key if trace else None
+        calls = _Calls(self._caller, self._threads, trace_key, self.route.is_one_call)
         steps = self.route.follow(request, calls.begin)
         try:
             waits = next(steps)
@@ -111,10 +110,16 @@ class Invoker:
 class _Calls:
     """The calls of one request, each on a thread; `trace_key` is None where none is traced."""
 
-    def __init__(self, caller: Caller, threads: ThreadPoolExecutor, trace_key: str | None) -> None:
+    def __init__(
+        self,
+        caller: Caller,
+        threads: ThreadPoolExecutor,
+        trace_key: str | None,
+        is_one_call: bool,
+    ) -> None:
         self._caller = caller
         self._threads = threads
-        self._traced = trace_key is not None
+        self._traced, self._is_one_call = trace_key is not None, is_one_call
         # One id for all: what they print is of one execution. Where a wrap has buckets, the
         # request's events get their own ones, and it is answered with what comes of them.
         self._headers = {"X-Call-Id": str(uuid4()), "X-Chiron-Alone": "1"}
@@ -158,15 +163,20 @@ class _Calls:
             future.set_exception(error)
 
     def _answer(self, asked: Asked) -> str:
-        begun_ms = self.now_ms
+        # A single call is all that there is.
+        begun_ms = 0.0 if self._is_one_call else self.now_ms
         reply = self._caller.call(asked.function, asked.body, self._headers, asked.timeout_s)
         self.last_ms = reply.latency_ms
         if reply.status != 200:
             raise function_error(asked.function, reply.status, reply.body)
         output = text_of(reply.body)
         if self._traced:
-            output, timeline = _traced(asked.function, output, begun_ms, reply)
+            traced = _traced(asked.function, output)
+            timeline = traced.timeline.seen_by_client(begun_ms, reply.latency_ms)
+            if not self._is_one_call:
+                timeline = _called(asked.function, timeline, begun_ms)
             self.timelines.append(timeline)
+            output = traced.output
         return output
 
 
@@ -242,14 +252,16 @@ def _named(source: NumberedSource) -> Source:
     return tuple(map(str, source)) or NOTHING
 
 
-def _traced(function: str, text: str, begun_ms: float, reply: Reply) -> tuple[str, Timeline]:
-    """The output in the answer to a traced call that was `begun_ms` after the request, and more."""
+def _traced(function: str, text: str) -> Traced:
+    """The answer to a traced call."""
     try:
-        traced: Traced = json.loads(text)
-        output, rows = traced["output"], traced["timeline"]
-        ended_ms = max((row["end_ms"] for row in rows), default=0.0)
-    except (ValueError, TypeError, LookupError):
+        return Traced.model_validate_json(text)
+    except ValueError:
         message = f"{function} was not deployed with this key for traces: deploy it again"
         raise ChironError("not-traced", message, functions=[function]) from None
-    # The wrap's clock starts when it has the request: half of what is not inside of it.
-    return output, Timeline(begun_ms + (reply.latency_ms - ended_ms) / 2, rows)
+
+
+def _called(wrap: str, timeline: Timeline, begun_ms: float) -> Timeline:
+    """`timeline` with the way of the call to its wrap."""
+    way = Span(kind="transfer", start_ms=begun_ms, end_ms=timeline.arrived_ms, wrap=wrap)
+    return timeline.model_copy(update={"spans": (way, *timeline.spans)})

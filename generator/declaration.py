@@ -59,6 +59,7 @@ class WrapDeclaration:
     live: dict[int, list[int]] = field(default_factory=dict)
     passing: list[int] = field(default_factory=list)
     live_buckets: list[tuple[list[int], list[int]]] = field(default_factory=list)
+    task_names: dict[int, str] = field(default_factory=dict)
 
 
 def task_numbers(workflow: Workflow) -> dict[str, int]:
@@ -168,6 +169,11 @@ def declare(
         live_buckets=_numbered_buckets(buckets_of(plan, workflow, live), known, numbers)
         if live
         else [],
+        task_names={
+            numbers[task.name]: task.name
+            for task in workflow.tasks
+            if entry and task.name in known and task.name != task.function
+        },
     )
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from predictor.plan_timeline import Step, Timeline, plan_timeline
+from predictor.plan_timeline import Step, plan_timeline
 from predictor.predict import Predictor, predict
-from predictor.simulator import Span
 from predictor.unrolling import run_of
 from workflow.documents import Document
 from workflow.model import Workflow
 from workflow.plan import Plan, Prediction
 from workflow.platform import Platform
 from workflow.profile import Profile, Share
+from workflow.timeline import Kind, Span, Timeline
 
 
 class Parts(Document):
@@ -78,7 +78,7 @@ class Explanation(Document):
     tasks: tuple[TaskShare, ...] = ()
 
 
-_PART_OF_KIND = {
+_PART_OF_KIND: dict[Kind, str] = {
     "cpu": "computing_ms",
     "native": "computing_ms",
     "block": "blocked_ms",
@@ -98,25 +98,25 @@ def explanation(
     Raises what `predictor.predict.predict` raises.
     """
     mix = profile.mix
-    timelines = []
+    found = []
     for share in mix:
         run = run_of(workflow, share.profile)
-        timelines.append(plan_timeline(*run.placed(plan), Predictor(run.profile, platform)))
-    found = Explanation(
+        found.append(plan_timeline(*run.placed(plan), Predictor(run.profile, platform)))
+    explained = Explanation(
         prediction=predict(plan, workflow, profile, platform),
         payloads=tuple(
             PayloadExplanation(
                 payload=share.payload,
                 weight=share.weight,
                 latency_ms=round(timeline.latency_ms, 4),
-                request_ms=timeline.request_ms,
-                steps=tuple(explain(timeline)),
+                request_ms=timeline.arrived_ms,
+                steps=tuple(explain(timeline, steps)),
             )
-            for share, timeline in zip(mix, timelines, strict=True)
+            for share, (timeline, steps) in zip(mix, found, strict=True)
         ),
         tasks=tuple(_shares(workflow, mix)) if workflow.machine is not None else (),
     )
-    return found, timelines
+    return explained, [timeline for timeline, _ in found]
 
 
 def _shares(workflow: Workflow, mix: Sequence[Share]) -> Iterator[TaskShare]:
@@ -134,21 +134,24 @@ def _shares(workflow: Workflow, mix: Sequence[Share]) -> Iterator[TaskShare]:
         )
 
 
-def explain(timeline: Timeline) -> list[StepExplanation]:
+def explain(timeline: Timeline, steps: Iterable[Step]) -> list[StepExplanation]:
     """The steps of the request; with its own way they sum up to its latency, as do their parts."""
-    return [_explained(step, timeline) for step in timeline.steps]
+    return [_explained(step, timeline) for step in steps]
 
 
 def _explained(step: Step, timeline: Timeline) -> StepExplanation:
-    wrap = timeline.wraps[step.wrap]
     parts = dict.fromkeys(Parts.model_fields, 0.0)
     parts["network_ms"], parts["gather_ms"] = step.network_ms, step.gather_ms
-    own = [span for span in wrap.spans if span.process == step.process and span.kind != "helper"]
+    own = [
+        span
+        for span in timeline.of_kind(*_PART_OF_KIND)
+        if (span.wrap, span.process) == (step.wrap, step.process)
+    ]
     for part, duration_ms in _path(own, step):
         parts[part] += duration_ms
     return StepExplanation(
-        task=wrap.tasks[step.process][step.thread],
-        wrap=wrap.wrap,
+        task=step.task,
+        wrap=step.wrap,
         process=step.process,
         latency_ms=round(sum(parts.values()), 4),
         parts=Parts(**{name: round(duration_ms, 4) for name, duration_ms in parts.items()}),
@@ -160,23 +163,23 @@ def _path(spans: Sequence[Span], step: Step) -> Iterator[tuple[str, float]]:
 
     As long as the starter did nothing the process had still to be started, or waited for others.
     """
-    own = [span for span in spans if span.thread == step.thread]
+    own = [span for span in spans if span.task == step.task]
     begins_ms = min((span.start_ms for span in own), default=step.end_ms)
     started_ms = begins_ms - step.triggered_ms
     for span in spans:
         from_ms, to_ms = max(span.start_ms, step.triggered_ms), min(span.end_ms, begins_ms)
-        if span.thread < 0 and from_ms < to_ms:
-            share = (to_ms - from_ms) / (span.end_ms - span.start_ms)
+        if span.task is None and from_ms < to_ms:
+            share = (to_ms - from_ms) / span.duration_ms
             started_ms -= to_ms - from_ms
             part = _PART_OF_KIND[span.kind]
             yield from _parts(span, "startup_ms" if part == "computing_ms" else part, share)
     yield "startup_ms", max(0.0, started_ms)
     for span in own:
         until_ms = min(span.end_ms, step.end_ms)
-        share = max(0.0, until_ms - span.start_ms) / (span.end_ms - span.start_ms)
+        share = max(0.0, until_ms - span.start_ms) / span.duration_ms
         yield from _parts(span, _PART_OF_KIND[span.kind], share)
 
 
 def _parts(span: Span, part: str, share: float) -> Iterator[tuple[str, float]]:
-    yield part, share * (span.end_ms - span.start_ms - span.wait_core_ms)
+    yield part, share * (span.duration_ms - span.wait_core_ms)
     yield "wait_core_ms", share * span.wait_core_ms

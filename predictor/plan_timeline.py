@@ -3,124 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple, cast
 
+from predictor.execution import Node
 from predictor.moments import runners
 from predictor.predict import Predictor
-from predictor.simulator import Run, Span
+from predictor.simulator import Run
+from predictor.simulator import Span as Simulated
 from predictor.wiring import Wired
 from workflow.model import Workflow
-from workflow.plan import Plan, Processes
+from workflow.plan import Plan
+from workflow.timeline import Kind, Span, Timeline, in_order
 
 
-@dataclass(frozen=True)
-class WrapTimeline:
-    """What one wrap does; its processes are numbered by their places in the plan.
-
-    ``gathers_ms`` are the times in which its engine gathers results.
-    """
-
-    wrap: str
-    cores: int
-    tasks: Processes
-    spans: tuple[Span, ...]
-    gathers_ms: tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of a wrap, from when it is to be made until the wrap begins."""
-
-    wrap: str
-    start_ms: float
-    end_ms: float
-
-
-@dataclass(frozen=True)
-class Step:
-    """A task that the request waits for, `thread` of a process of one of the wraps; or an output
-    that it emits at `end_ms`.
+class Step(NamedTuple):
+    """A task that the request waits for; or an output that it emits at `end_ms`.
 
     ``network_ms`` is how long it took to trigger it after the step before it: the engine's turn,
     the call of its wrap, or what it had to wait for on its way from another; for the last step,
     also its own way home. ``gather_ms`` is how long its result was gathered after its end.
     """
 
-    wrap: int
+    wrap: str
     process: int
-    thread: int
+    task: str
     network_ms: float
     triggered_ms: float
     end_ms: float
     gather_ms: float
 
 
-@dataclass(frozen=True)
-class Timeline:
-    """A request: what happens in each wrap and between them, and the steps that it waits for.
+def plan_timeline(
+    plan: Plan, workflow: Workflow, predictor: Predictor
+) -> tuple[Timeline, list[Step]]:
+    """The timeline of `plan`, and the steps that the request waits for.
 
-    These follow one another from ``request_ms``, when the first wrap has it, to ``latency_ms``.
-    """
-
-    request_ms: float
-    latency_ms: float
-    wraps: tuple[WrapTimeline, ...]
-    calls: tuple[Call, ...]
-    steps: tuple[Step, ...]
-
-
-def plan_timeline(plan: Plan, workflow: Workflow, predictor: Predictor) -> Timeline:
-    """The timeline of `plan`.
+    These follow one another from when the first wrap has the request until the answer is there.
+    All of the request's own way is before that.
 
     Raises where plan and workflow differ: see `workflow.plan.Plan.check_against`.
     """
     plan.check_against(workflow)
     plan, workflow, made, run, spans = predictor.recorded(plan, workflow)
-    return Timeline(
-        request_ms=made.request_ms,
+    found = [*_in_processes(plan, spans), *_gathers(plan, made, run)]
+    timeline = Timeline(
+        workflow=workflow.name,
+        source="predicted",
+        arrived_ms=made.request_ms,
         latency_ms=run.nodes[made.reply].fired_ms,
-        wraps=tuple(_wraps(plan, predictor.platform.cpus, made, run, spans)),
-        calls=tuple(_calls(plan, made, run)),
-        steps=tuple(_steps(plan, workflow, made, run)),
+        spans=in_order([*found, *_transfers(plan, made, run)]),
+        cores={wrap.name: min(wrap.cpus, predictor.platform.cpus) for wrap in plan.wraps},
     )
+    return timeline, _steps(plan, workflow, made, run)
 
 
-def _calls(plan: Plan, made: Wired, run: Run) -> Iterator[Call]:
-    for number in sorted(made.called):
-        wrap, found = plan.wraps[made.execution.nodes[number].wrap], run.nodes[number]
-        yield Call(wrap.name, found.complete_ms, found.fired_ms)
-
-
-def _wraps(
-    plan: Plan, cpus: int, made: Wired, run: Run, spans: Sequence[Span]
-) -> Iterator[WrapTimeline]:
-    first = 0
-    for number, wrap in enumerate(plan.wraps):
-        own = range(first, first + len(wrap.processes))
-        yield WrapTimeline(
-            wrap=wrap.name,
-            cores=min(wrap.cpus, cpus),
-            tasks=wrap.processes,
-            spans=tuple(s._replace(process=s.process - first) for s in spans if s.process in own),
-            gathers_ms=tuple(_gathers(number, made, run)),
+def _in_processes(plan: Plan, spans: Sequence[Simulated]) -> Iterator[Span]:
+    """What the threads of each process do, and around that their tasks."""
+    places = [
+        (wrap.name, number, tasks)
+        for wrap in plan.wraps
+        for number, tasks in enumerate(wrap.processes)
+    ]
+    whole: dict[tuple[int, int], tuple[float, float]] = {}
+    for place, thread, kind, start_ms, end_ms, wait_core_ms in spans:
+        wrap, process, tasks = places[place]
+        task = tasks[thread] if thread >= 0 else None
+        if task is not None:
+            from_ms, to_ms = whole.get((place, thread), (start_ms, end_ms))
+            whole[place, thread] = min(from_ms, start_ms), max(to_ms, end_ms)
+        yield Span(
+            kind=cast(Kind, kind),
+            start_ms=start_ms,
+            end_ms=end_ms,
+            wrap=wrap,
+            process=process,
+            task=task,
+            wait_core_ms=wait_core_ms,
         )
-        first = own.stop
+    for (place, thread), (start_ms, end_ms) in whole.items():
+        wrap, process, tasks = places[place]
+        yield Span(
+            kind="task",
+            start_ms=start_ms,
+            end_ms=end_ms,
+            wrap=wrap,
+            process=process,
+            task=tasks[thread],
+        )
 
 
-def _gathers(wrap: int, made: Wired, run: Run) -> Iterator[tuple[float, float]]:
+def _gathers(plan: Plan, made: Wired, run: Run) -> Iterator[Span]:
+    """The times in which engines gather results."""
     for node, (_, _, complete_ms, fired_ms) in zip(made.execution.nodes, run.nodes, strict=True):
         end_ms = fired_ms - node.delay_ms
-        if node.wrap == wrap and node.awaits and end_ms > complete_ms:
-            yield complete_ms, end_ms
+        if node.awaits and end_ms > complete_ms:
+            wrap = plan.wraps[node.wrap].name
+            yield Span(kind="gather", start_ms=complete_ms, end_ms=end_ms, wrap=wrap, process=0)
+
+
+def _transfers(plan: Plan, made: Wired, run: Run) -> Iterator[Span]:
+    """Calls, from when they are to be made until the wrap begins, and what is sent to wraps."""
+    for number, (node, found) in enumerate(zip(made.execution.nodes, run.nodes, strict=True)):
+        if _is_sent(node) or number in made.called:
+            wrap = plan.wraps[node.to if _is_sent(node) else node.wrap].name
+            start_ms, end_ms = found.complete_ms, found.fired_ms
+            yield Span(kind="transfer", start_ms=start_ms, end_ms=end_ms, wrap=wrap)
+
+
+def _is_sent(node: Node) -> bool:
+    return node.queue is not None or node.sends_ms > 0
 
 
 def _steps(plan: Plan, workflow: Workflow, made: Wired, run: Run) -> list[Step]:
     """What came last each time, from the reply back to the request."""
     tasks = run.tasks
     places = [
-        (wrap, process, thread)
-        for wrap, each in enumerate(plan.wraps)
-        for process, names in enumerate(each.processes)
+        (wrap.name, process, names[thread])
+        for wrap in plan.wraps
+        for process, names in enumerate(wrap.processes)
         for thread in runners(list(map(workflow.function_of, names)))
     ]
     steps = list[Step]()
@@ -140,8 +140,8 @@ def _before(number: int, made: Wired, run: Run) -> tuple[int | None, float, floa
     while True:
         node = nodes[number]
         given = made.execution.nodes[number]
-        delay_ms, is_sent = given.delay_ms, given.queue is not None or given.sends_ms > 0
-        if number in made.called or is_sent:
+        delay_ms = given.delay_ms
+        if number in made.called or _is_sent(given):
             network_ms += node.fired_ms - node.complete_ms
         elif node.task is not None or node.node is not None:
             network_ms += delay_ms

@@ -42,7 +42,6 @@ from profiler.self_check import SelfCheck, speed_drift, warnings
 from workflow.errors import ChironError
 from workflow.plan import PathKind
 from workflow.platform import Platform
-from workflow.tracing import run_ms, runs
 
 Progress = Callable[[str], None]
 #: Plan -> what was seen of it.
@@ -197,7 +196,7 @@ def _rounds(
     typically took in each, whose median is the speed that what was seen of the plans is for.
     `pause` is called after each, while nothing runs.
     """
-    widths = {shape.name: len(shape.workflow.stages[0]) for shape in shapes()}
+    stages = {shape.name: shape.workflow.stages for shape in shapes()}
     taken: list[dict[str, tuple[Seen, CpuSpeed]]] = []
     crowds: list[CrowdRound] = []
     deadline = time.monotonic() + _BUDGET_S
@@ -205,7 +204,7 @@ def _rounds(
         if number > _WARM_UP and time.monotonic() > deadline:
             break
         seen = {
-            name: with_cpu_speed(partial(_seen, name, one, widths[name]))
+            name: with_cpu_speed(partial(_seen, name, one, stages[name]))
             for name, one in deployed.items()
         }
         if number < _WARM_UP:
@@ -234,31 +233,32 @@ def _cold(one: Deployment, work: Work, *, trace: bool = False) -> Answer:
     return one.invoke(work.request, trace=trace)
 
 
-def _seen(name: str, one: Deployment, width: int = 1) -> Seen:
-    """What one sees of the plan called `name`, with `width` tasks in each stage."""
+def _seen(name: str, one: Deployment, stages: Sequence[Sequence[str]]) -> Seen:
+    """What one sees of the plan called `name`, whose workflow has these `stages` of tasks."""
     brief_ms = _cold(one, NOTHING).latency_ms if name in constants.BRIEF else math.nan
     latency_ms = _cold(one, PAUSE).latency_ms
     traced = _cold(one, PAUSE, trace=True)
     working = name in constants.WORKING
-    ran = sorted(runs(traced.timeline), key=lambda row: row["end_ms"])
-    last = {(row["task"] or 0) // width: row for row in ran}
+    ran = sorted(traced.timeline.tasks, key=lambda span: span.end_ms)
+    stage_of = {task: number for number, stage in enumerate(stages) for task in stage}
+    last = {stage_of[span.task or ""]: span for span in ran}
     return Seen(
         latency_ms=latency_ms,
         brief_ms=brief_ms,
         begins_ms=_begins_ms(traced),
         working_begins_ms=_begins_ms(_cold(one, WORK, trace=True)) if working else (),
-        last_ms=sum(map(run_ms, last.values())),
-        tail_ms=traced.latency_ms - ran[-1]["end_ms"],
+        last_ms=sum(span.duration_ms for span in last.values()),
+        tail_ms=traced.latency_ms - ran[-1].end_ms + traced.timeline.arrived_ms,
     )
 
 
 def _begins_ms(answer: Answer) -> tuple[float, ...]:
     """When each process of the entry wrap began with its first function."""
-    ran = runs(answer.timeline)
-    entry = [row for row in ran if row["wrap"] == ran[0]["wrap"]]
+    timeline = answer.timeline
+    entry = [span for span in timeline.tasks if span.wrap == timeline.tasks[0].wrap]
     return tuple(
-        min(row["start_ms"] for row in entry if row["process"] == process)
-        for process in sorted({row["process"] for row in entry})
+        min(span.start_ms for span in entry if span.process == process) - timeline.arrived_ms
+        for process in sorted({span.process or 0 for span in entry})
     )
 
 
@@ -294,7 +294,7 @@ def _medians(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 def _interpreter(one: Deployment, rounds: int) -> Interpreter:
     traced = [one.invoke(NOTHING.request, trace=True).timeline for _ in range(rounds)]
-    noops_ms = [run_ms(row) for timeline in traced for row in runs(timeline)]
+    noops_ms = [task.duration_ms for timeline in traced for task in timeline.tasks]
     try:
         (answer,) = json.loads(one.invoke(QUESTION.encode()).output)
         return Interpreter(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from predictor.trace_events import complete, document, name
+from workflow.chrome_trace import complete, document, name
 from workflow.profile import Profile
 
 _PID = 1

@@ -17,7 +17,6 @@ from deployment.launcher import Deployment
 from profiler.cpu_speed import steady, with_cpu_speed
 from profiler.known_work import WORK, waiting_ms
 from profiler.noop_shapes import CROWD_THREADS
-from workflow.tracing import runs
 
 #: The share is found once more for each of so many parts of the rounds, for its spread.
 _PARTS = 8
@@ -87,7 +86,7 @@ def _computing(one: Deployment, less_ms: float) -> Computing:
 
 def _longest_ms(one: Deployment) -> float:
     """From the begin of a process's first function to the end of its last, of the slowest."""
-    spans: dict[int, list[float]] = {}
-    for row in runs(one.invoke(WORK.request, trace=True).timeline):
-        spans.setdefault(row["process"], []).extend((row["start_ms"], row["end_ms"]))
+    spans: dict[int | None, list[float]] = {}
+    for task in one.invoke(WORK.request, trace=True).timeline.tasks:
+        spans.setdefault(task.process, []).extend((task.start_ms, task.end_ms))
     return max(max(times) - min(times) for times in spans.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,8 @@ from profiler.probe_run import ProbeRun, probe_run, read_ticks
 from workflow.data import outputs_in
 from workflow.errors import ChironError
 from workflow.model import ANSWER
-from workflow.tracing import Row, Traced, emissions, run_ms, runs, trace_header
+from workflow.timeline import Span, Traced
+from workflow.tracing import trace_header
 
 _SHOWN = 300
 _NO_SPEED = CpuSpeed(0.0, 0.0)
@@ -121,32 +121,30 @@ class Solo:
             sentence = " ".join(told.split())[:_SHOWN]
             raise self._failed(f"failed while it was profiled: {sentence}", (code, sentence))
         try:
-            answer: Traced = json.loads(response.content)
-            (run,) = runs(answer["timeline"])
-            seen = probe_run(read_ticks(run["ticks"])) if probed else None
-            delayed_ms = run["delayed_ms"]
-            latency_ms = max(0.0, run_ms(run) - delayed_ms)
-            beside = speed_of(run["cpu_probe_ms"]) if cpu_probed else _NO_SPEED
-            cores = run["cpu_ms"] / latency_ms if latency_ms else 0.0
-            rows = {each["output"]: each for each in emissions(answer["timeline"])}
-            texts = outputs_in(str(answer["output"]), ANSWER, dict(zip(rows, rows, strict=True)))
-            writes_ms, reads_ms = run.get("writes_ms"), run.get("reads_ms")
+            answer = Traced.model_validate_json(response.content)
+            (run,) = answer.timeline.tasks
+            seen = probe_run(read_ticks(run.ticks or ())) if probed else None
+            latency_ms = max(0.0, run.duration_ms - run.wait_core_ms)
+            beside = speed_of(run.cpu_probe_ms or ()) if cpu_probed else _NO_SPEED
+            cores = (run.cpu_ms or 0.0) / latency_ms if latency_ms else 0.0
+            emits = {span.output or "": span for span in answer.timeline.of_kind("emit")}
+            texts = outputs_in(answer.output, ANSWER, {name: name for name in emits})
             return Invocation(
                 texts[ANSWER],
                 latency_ms,
-                delayed_ms,
+                run.wait_core_ms,
                 cores,
-                run["processes_mib"],
+                run.processes_mib or 0.0,
                 seen,
                 beside,
                 {
-                    name: Emitted(
-                        texts[name], _after(row["end_ms"], run), _after(row["start_ms"], run)
-                    )
-                    for name, row in rows.items()
+                    name: Emitted(texts[name], _after(span.end_ms, run), _after(span.start_ms, run))
+                    for name, span in emits.items()
                 },
-                None if writes_ms is None else _after(writes_ms, run),
-                None if reads_ms is None else (_after(reads_ms[0], run), _after(reads_ms[1], run)),
+                None if run.writes_ms is None else _after(run.writes_ms, run),
+                None
+                if run.reads_ms is None
+                else (_after(run.reads_ms[0], run), _after(run.reads_ms[1], run)),
             )
         except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
@@ -166,7 +164,7 @@ class Solo:
         return error
 
 
-def _after(at_ms: float, run: Row) -> float:
+def _after(at_ms: float, run: Span) -> float:
     """What part of a run has passed then."""
-    passed_ms = at_ms - run["start_ms"]
-    return min(1.0, max(0.0, passed_ms / run_ms(run))) if run_ms(run) else 1.0
+    passed_ms = at_ms - run.start_ms
+    return min(1.0, max(0.0, passed_ms / run.duration_ms)) if run.duration_ms else 1.0

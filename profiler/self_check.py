@@ -19,7 +19,6 @@ from profiler.known_work import CHECKED, HASH, WORK, Work, waiting_ms
 from profiler.noop_handler import CPU, NATIVE
 from profiler.noop_shapes import Shape
 from workflow.platform import Platform
-from workflow.tracing import run_ms, runs
 
 #: How often in each round the work is run alone.
 _RUNS_A_ROUND = 2
@@ -143,5 +142,5 @@ def speed_drift(probes_ms: Sequence[float]) -> float:
 
 
 def _run_ms(one: Deployment, work: Work) -> float:
-    (run,) = runs(one.invoke(work.request, trace=True).timeline)
-    return run_ms(run)
+    (run,) = one.invoke(work.request, trace=True).timeline.tasks
+    return run.duration_ms

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deployment.invoke import Timeline
 from evaluation.bench.bench import Placed
 from evaluation.bench.rounds import Measurement, Round, Session
 from workflow.documents import Document
+from workflow.timeline import Timeline
 
 #: What a traced request takes, for the forecast.
 _TRACE_S = 0.1
-Span = tuple[float, float]
+Times = tuple[float, float]
 
 
 class Breakdown(Document):
@@ -35,16 +35,16 @@ class Breakdown(Document):
 def break_down(latency_ms: float, timelines: Iterable[Timeline]) -> Breakdown:
     """The parts of a request that took `latency_ms`.
 
-    `timelines` has what every wrap did that the client called.
+    `timelines` has what every wrap did that the client called, by the client's clock.
     """
-    runs, starts, inside = list[Span](), list[Span](), list[Span]()
+    runs, starts, inside = list[Times](), list[Times](), list[Times]()
     waiting = 0.0
-    for begin_ms, rows in timelines:
-        for row in rows:
-            span = (begin_ms + row["start_ms"], begin_ms + row["end_ms"])
-            (runs if row["kind"] == "run" else starts).append(span)
-            inside.append((begin_ms, span[1]))
-            waiting += float(row.get("delayed_ms", 0.0))
+    for timeline in timelines:
+        for span in timeline.of_kind("task", "start"):
+            times = (span.start_ms, span.end_ms)
+            (runs if span.kind == "task" else starts).append(times)
+            inside.append((timeline.arrived_ms, span.end_ms))
+            waiting += span.wait_core_ms
     functions = covered(runs)
     either = covered([*runs, *starts])
     within = min(latency_ms, covered([*inside, *runs, *starts]))
@@ -59,7 +59,7 @@ def break_down(latency_ms: float, timelines: Iterable[Timeline]) -> Breakdown:
     )
 
 
-def covered(spans: Iterable[Span]) -> float:
+def covered(spans: Iterable[Times]) -> float:
     """How much time at least one of `spans` covers."""
     total, reached = 0.0, float("-inf")
     for start, end in sorted(spans):

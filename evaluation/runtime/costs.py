@@ -125,9 +125,9 @@ def _spawned(client: Client) -> Round:
 
 
 def _forked(name: str, client: Client, trace_key: str) -> Round:
-    forks = [row for row in client.timeline(_REQUEST, trace_key) if row["kind"] == "fork"]
-    asked_ms = min(row["start_ms"] for row in forks)
-    first, following = starts([row["end_ms"] for row in forks], asked_ms)
+    forks = client.traced(_REQUEST, trace_key)[0].timeline.of_kind("start")
+    asked_ms = min(fork.start_ms for fork in forks)
+    first, following = starts([fork.end_ms for fork in forks], asked_ms)
     return {f"{name}.first": first, f"{name}.next": following}
 
 

@@ -33,7 +33,8 @@ from workflow.folder import WorkflowFolder
 from workflow.forms import WORKFLOW_FILE
 from workflow.model import Source, Task, Workflow
 from workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PATH, PathKind, Plan, Processes, Wrap
-from workflow.tracing import Row, Traced, trace_header
+from workflow.timeline import Traced
+from workflow.tracing import trace_header
 
 #: Tasks of each process of each wrap in a stage: ``((0, 1, 1),)`` is one wrap that starts two
 #: further processes of one task each, and has nothing to do itself meanwhile.
@@ -306,11 +307,7 @@ class Client:
     def traced(self, body: bytes, trace_key: str) -> tuple[Traced, float]:
         """What is answered to a traced request, and its latency in ms."""
         answer, elapsed_ms = self.post(body, trace_header(trace_key))
-        return json.loads(answer), elapsed_ms
-
-    def timeline(self, body: bytes, trace_key: str) -> list[Row]:
-        """The timeline of a traced request."""
-        return self.traced(body, trace_key)[0]["timeline"]
+        return Traced.model_validate_json(answer), elapsed_ms
 
     def close(self) -> None:
         """Close the connection."""

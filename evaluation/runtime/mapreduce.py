@@ -34,7 +34,6 @@ from evaluation.runtime.rounds import Figure, Quantity, Round
 from evaluation.runtime.servers import SERVERS, missing
 from generator.stores import NO_STORE, StorePlace
 from workflow.errors import ChironError
-from workflow.tracing import runs
 
 #: What is sorted where nothing is said.
 _MB = 64.0
@@ -184,11 +183,12 @@ def _expected(job: _Job, body: bytes) -> Counter[str]:
 
 def _asked(job: _Job, client: Client, trace_key: str, body: bytes, expected: Counter[str]) -> Round:
     traced, latency_ms = client.traced(body, trace_key)
-    results = json.loads(traced["output"])[job.reduce]
+    results = json.loads(traced.output)[job.reduce]
     if not job.check(sorted(results, key=lambda each: str(each["group"])), expected):
         raise ChironError("wrong-output", f"{job.name} is answered wrongly", status=500)
-    ends = [row["end_ms"] for row in runs(traced["timeline"]) if row["function"] == job.map]
-    begins = [row["start_ms"] for row in runs(traced["timeline"]) if row["function"] == job.reduce]
+    tasks = traced.timeline.tasks
+    ends = [task.end_ms for task in tasks if task.function == job.map]
+    begins = [task.start_ms for task in tasks if task.function == job.reduce]
     had, made = min(each["had"] for each in results), max(each["made"] for each in results)
     return {"whole": latency_ms, "begins": min(begins) - max(ends), "has": (had - made) * 1000}
 

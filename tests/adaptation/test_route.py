@@ -53,7 +53,7 @@ def test_versions_change_under_load_without_a_failed_request(watcher, place, kno
     with find_invoker(place.gateway, "pair") as invoker:
         answer = invoker.invoke(b"x", trace=True)
     assert invoker.prediction == now.prediction
-    assert {row["wrap"] for row in answer.timeline} == names_of(now.version) - {"pair-wrap1"}
+    assert {span.wrap for span in answer.timeline.spans} == names_of(now.version) - {"pair-wrap1"}
     place.events.clear()
     watcher(every_s=0.0).run(once=True)  # the hop is no reason to switch
     assert place.kinds() == ["adapting", "unchanged"]

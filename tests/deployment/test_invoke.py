@@ -14,6 +14,7 @@ from generator.annotations import annotate, read_flow
 from openfaas.objects import FunctionStatus
 from workflow.errors import ChironError
 from workflow.model import Task
+from workflow.timeline import Span, Timeline, Traced
 from workflow.tracing import KEY_ANNOTATION
 
 #: Two tasks at once, then one that gets both, then the workflow's answer: a list of two.
@@ -43,6 +44,13 @@ def bodies(behind) -> dict[str, bytes]:
     return {name: body for name, body, _ in behind.calls}
 
 
+def traced(output, task):
+    """What a wrap answers to a traced request that `task` took 0.01 ms for."""
+    span = Span(kind="task", start_ms=0.01, end_ms=0.02, wrap=task, process=0, task=task)
+    told = Timeline(workflow="w", source="measured", latency_ms=0.03, spans=(span,))
+    return Traced(output=output, timeline=told).model_dump_json()
+
+
 def test_the_client_hands_outputs_on_byte_for_byte(answering):
     behind = answering(left='{"a" : 1.0}', right="no JSON ü", both="4.20 ")
     with Invoker(behind.url, ROUTE) as invoker:
@@ -51,7 +59,7 @@ def test_the_client_hands_outputs_on_byte_for_byte(answering):
     assert called["left"] == called["right"] == b'{"request": 1e3}'
     assert called["both"].decode() == '["no JSON ü",{"a" : 1.0}]'
     assert answer.output == '[4.20,{"a" : 1.0}]'
-    assert answer.timeline == []
+    assert answer.timelines == ()
     assert answer.latency_ms > 0
 
 
@@ -95,17 +103,36 @@ def test_the_entry_gets_the_request_and_answers_for_the_workflow(answering):
     behind = answering(entry='{"b":  2}')
     with Invoker(behind.url, ENTRY) as invoker:
         answer = invoker.invoke(b"{}")
-    assert (answer.output, answer.timeline) == ('{"b":  2}', [])
+    assert (answer.output, answer.timelines) == ('{"b":  2}', ())
     assert "X-Chiron-Trace" not in behind.calls[0][2]
 
 
 def test_a_traced_request_comes_with_its_timeline(answering):
-    timeline = [{"task": 0, "kind": "run", "start_ms": 0.0, "end_ms": 1.0}]
-    behind = answering(entry=json.dumps({"output": "x  y", "timeline": timeline}))
+    behind = answering(entry=traced("x  y", "entry"))
     with Invoker(behind.url, ENTRY, trace_key="key") as invoker:
         answer = invoker.invoke(b"{}", trace=True)
-    assert (answer.output, answer.timeline) == ("x  y", timeline)
+    assert answer.output == "x  y"
+    timeline = answer.timeline
+    assert [(span.kind, span.task) for span in timeline.spans] == [("task", "entry")]
+    assert timeline.latency_ms == answer.latency_ms
+    # What the wrap does is in the middle of what the client waits for.
+    before_ms, after_ms = timeline.arrived_ms, answer.latency_ms - timeline.spans[0].end_ms
+    assert before_ms == pytest.approx(after_ms)
     assert behind.calls[0][2]["X-Chiron-Trace"] == "key"
+
+
+def test_a_traced_request_of_several_calls_has_their_ways_too(answering):
+    behind = answering(**{name: traced("1", name) for name in ("left", "right", "both")})
+    with Invoker(behind.url, ROUTE, trace_key="key") as invoker:
+        timeline = invoker.invoke(b"{}", trace=True).timeline
+    by_kind = {kind: timeline.of_kind(kind) for kind in ("task", "transfer")}
+    tasks = {span.task: span for span in by_kind["task"]}
+    ways = {span.wrap: span for span in by_kind["transfer"]}
+    assert set(tasks) == set(ways) == {"left", "right", "both"}
+    for name, task in tasks.items():
+        assert 0 <= ways[name].start_ms <= ways[name].end_ms <= task.start_ms
+        assert task.end_ms <= timeline.latency_ms
+    assert ways["both"].start_ms >= max(tasks["left"].end_ms, tasks["right"].end_ms)
 
 
 @pytest.mark.parametrize("output", ["plain", "7", "[1]", '{"output": 1}'])
@@ -181,7 +208,7 @@ def test_a_deployed_workflow_is_found_by_its_annotations(fake, behind, small, pl
     behind.functions[plan.wraps[0].name] = lambda body: (200, body)
     with find_invoker(fake, "small") as invoker:
         assert invoker.invoke(b"hello").output == "hello"
-        invoker.invoke(b'{"output": "hello", "timeline": []}', trace=True)
+        invoker.invoke(traced("hello", "main").encode(), trace=True)
     assert behind.calls[-1][2]["X-Chiron-Trace"] == "the-key"
 
 

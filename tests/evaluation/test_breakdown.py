@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deployment.invoke import Timeline
 from evaluation.measurements.breakdown import break_down, covered
+from workflow.timeline import Span, Timeline
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,23 @@ def test_time_that_several_spans_cover_counts_once(spans, total):
     assert covered(spans) == total
 
 
-def row(kind, start_ms, end_ms, **more):
-    return {"kind": kind, "start_ms": start_ms, "end_ms": end_ms, **more}
+def span(kind, start_ms, end_ms, **more):
+    return Span(kind=kind, start_ms=start_ms, end_ms=end_ms, wrap="w", **more)
+
+
+def timeline(arrived_ms, *spans):
+    """What a wrap tells that had the request then, by its own clock."""
+    told = Timeline(workflow="w", source="measured", latency_ms=0.0, spans=spans)
+    inside_ms = max((each.end_ms for each in spans), default=0.0)
+    return told.seen_by_client(0.0, inside_ms + 2 * arrived_ms)
 
 
 def test_the_parts_add_up_to_the_latency():
-    rows = [row("fork", 1.0, 3.0), row("run", 2.0, 6.0, delayed_ms=0.5), row("run", 8.0, 9.0)]
-    found = break_down(12.0, [Timeline(1.0, rows)])
+    spans = [
+        *(span("start", 1.0, 3.0), span("task", 2.0, 6.0, wait_core_ms=0.5)),
+        *(span("emit", 6.5, 7.0), span("task", 8.0, 9.0)),
+    ]
+    found = break_down(12.0, [timeline(1.0, *spans)])
     assert (found.functions_ms, found.starting_ms) == (5.0, 1.0)
     assert found.wrap_ms == 3.0  # from its arrival at 1 to the last end at 10
     assert found.outside_ms == 3.0
@@ -38,10 +48,10 @@ def test_the_parts_add_up_to_the_latency():
 
 
 def test_functions_that_run_at_once_in_two_sandboxes_count_once():
-    both = [Timeline(begin, [row("run", 1.0, 5.0)]) for begin in (0.0, 2.0)]
+    both = [timeline(begin, span("task", 1.0, 5.0)) for begin in (0.0, 2.0)]
     found = break_down(8.0, both)
     assert (found.functions_ms, found.work_ms) == (6.0, 8.0)
 
 
 def test_a_request_without_a_timeline_is_all_outside():
-    assert break_down(5.0, [Timeline(0.0, [])]).outside_ms == 5.0
+    assert break_down(5.0, [timeline(0.0)]).outside_ms == 5.0

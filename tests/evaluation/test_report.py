@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from deployment.invoke import Timeline
 from evaluation.bench.machine import Target, this_machine
 from evaluation.bench.settings import Run, Settings
 from evaluation.bench.setup import Setup
@@ -29,6 +28,7 @@ from scheduler.choices import Choices
 from scheduler.schedule import schedule
 from workflow.documents import dump, write_atomically
 from workflow.errors import ChironError
+from workflow.timeline import Span, Timeline
 
 #: Label -> latency in ms, CPU in s a request, memory in MiB, requests per second.
 KNOWN = {
@@ -38,9 +38,10 @@ KNOWN = {
     "pgp fork": (20.0, 0.01, 40.0, 100.0),
     "A/A replicate of pgp fork": (20.2, 0.01, 40.0, 100.0),
 }
-SPANS = [{"kind": "fork", "start_ms": 0.0, "end_ms": 3.0},
-         {"kind": "run", "start_ms": 2.0, "end_ms": 12.0, "delayed_ms": 1.5},
-         {"kind": "run", "start_ms": 5.0, "end_ms": 15.0}]  # fmt: skip
+SPANS = (Span(kind="start", wrap="w", start_ms=1.0, end_ms=4.0),
+         Span(kind="task", wrap="w", start_ms=3.0, end_ms=13.0, wait_core_ms=1.5),
+         Span(kind="task", wrap="w", start_ms=6.0, end_ms=16.0))  # fmt: skip
+TRACED = Timeline(workflow="w", source="measured", arrived_ms=1.0, latency_ms=20.0, spans=SPANS)
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def measured(run_folder) -> Path:
     write_rounds(run_folder, OPEN, lambda *k: (
         OpenSample(per_s=5.0, arrived=150, dropped=50, errors=0, latencies_ms=(k[0],) * 100),
     ), 1)  # fmt: skip
-    write_rounds(run_folder, BREAKDOWN, lambda *_: (break_down(20.0, [Timeline(1.0, SPANS)]),), 1)
+    write_rounds(run_folder, BREAKDOWN, lambda *_: (break_down(20.0, [TRACED]),), 1)
     return run_folder
 
 
@@ -122,7 +123,7 @@ def test_a_table_has_percentages_ranges_and_what_its_words_mean(measured):
 
 
 def test_of_two_traces_the_faster_is_the_typical_one(measured):
-    traces = (break_down(20.0, [Timeline(1.0, SPANS)]), break_down(90.0, [Timeline(1.0, SPANS)]))
+    traces = (break_down(20.0, [TRACED]), break_down(90.0, [TRACED]))
     write_rounds(measured, BREAKDOWN, lambda *_: traces, 1)
     rows = breakdown(read_run(measured)).rows
     assert {row.typical.latency_ms for row in rows} == {20.0}

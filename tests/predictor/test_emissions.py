@@ -61,11 +61,11 @@ def test_the_producer_goes_on_beside_its_consumer(platform: Make, profile: Make)
 def test_the_parts_of_the_steps_add_up_to_the_latency(platform: Make, profile: Make) -> None:
     predictor = Predictor(known(profile, 0.6), platform(request_ms=1.0, ipc_ms=0.5))
     made = plan([["acd", "b"]])
-    timeline = plan_timeline(made, WORKFLOW, predictor)
-    steps = explain(timeline)
+    timeline, tasks = plan_timeline(made, WORKFLOW, predictor)
+    steps = explain(timeline, tasks)
     assert [step.task for step in steps] == ["a", "b", "d"]
     assert steps[0].parts.computing_ms + steps[0].parts.blocked_ms == pytest.approx(12.0)
-    whole_ms = timeline.request_ms + sum(step.latency_ms for step in steps)
+    whole_ms = timeline.arrived_ms + sum(step.latency_ms for step in steps)
     assert whole_ms == pytest.approx(predictor.plan_ms(made, WORKFLOW))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from predictor.explain import Parts, explain
 from predictor.plan_timeline import plan_timeline
 from predictor.predict import Predictor
-from predictor.trace import chrome_trace
+from workflow.chrome_trace import chrome_trace
 from workflow.model import Task, Workflow
 from workflow.plan import Plan, Wrap
 from workflow.platform import Platform
@@ -89,11 +89,11 @@ several = settings(deadline=None, max_examples=100)
 @given(plans, profiles, platforms)
 def test_the_parts_of_all_steps_sum_up_to_the_latency(made, profile, platform):
     predictor = Predictor(profile, platform)
-    timeline = plan_timeline(made, WORKFLOW, predictor)
-    steps = explain(timeline)
+    timeline, tasks = plan_timeline(made, WORKFLOW, predictor)
+    steps = explain(timeline, tasks)
     whole_ms = predictor.plan_ms(made, WORKFLOW)
     assert timeline.latency_ms == pytest.approx(whole_ms, abs=1e-5)
-    explained_ms = timeline.request_ms + sum(step.latency_ms for step in steps)
+    explained_ms = timeline.arrived_ms + sum(step.latency_ms for step in steps)
     assert explained_ms == pytest.approx(whole_ms, abs=1e-3)
     for step in steps:
         parts = [getattr(step.parts, name) for name in Parts.model_fields]
@@ -104,7 +104,7 @@ def test_the_parts_of_all_steps_sum_up_to_the_latency(made, profile, platform):
 @several
 @given(plans, profiles, platforms)
 def test_a_trace_nests_and_shows_no_more_busy_cores_than_there_are(made, profile, platform):
-    trace = chrome_trace(plan_timeline(made, WORKFLOW, Predictor(profile, platform)))
+    trace = chrome_trace(plan_timeline(made, WORKFLOW, Predictor(profile, platform))[0])
     events = json.loads(json.dumps(trace, allow_nan=False))["traceEvents"]
     rows: dict[tuple[int, int], list[tuple[float, float]]] = {}
     for event in events:
@@ -127,7 +127,7 @@ def test_an_explanation_by_hand(platform, profile):
     known = profile(a="cpu 5", b="cpu 4 block 6", c="block 1", d="cpu 1")
     place = platform(process_startup_ms=3.0, ipc_ms=0.5, rpc_ms=2.0)
     shape = [(1, ["ad", "b"]), (1, ["c"])]
-    first, second = explain(plan_timeline(plan(shape, "fork"), WORKFLOW, Predictor(known, place)))
+    first, second = explain(*plan_timeline(plan(shape, "fork"), WORKFLOW, Predictor(known, place)))
     # Alone until 3, a has 2 left; both have half of the core until 7; b's last 2 take until 9.
     assert (first.wrap, first.process, first.task, first.latency_ms) == ("w1", 1, "b", 15.5)
     assert first.parts == Parts(
@@ -140,7 +140,7 @@ def test_remote_wraps_pay_for_the_network_and_threads_for_the_gil(platform, prof
     known = profile(a="cpu 1", b="cpu 5", c="cpu 5", d="cpu 1")
     place = platform(rpc_ms=2.0, invoke_ms=1.0)
     shape = [(1, ["a"]), (1, ["bcd"])]
-    first, second = explain(plan_timeline(plan(shape, "fork"), WORKFLOW, Predictor(known, place)))
+    first, second = explain(*plan_timeline(plan(shape, "fork"), WORKFLOW, Predictor(known, place)))
     assert first.task == "c"
     assert first.parts == Parts(network_ms=3.0, computing_ms=5.0, wait_gil_ms=5.0)
     assert second.parts == Parts(network_ms=2.0, computing_ms=1.0)
@@ -149,18 +149,18 @@ def test_remote_wraps_pay_for_the_network_and_threads_for_the_gil(platform, prof
 def test_a_trace_names_wraps_tasks_and_calls(platform, profile):
     known = profile(a="cpu 1", b="cpu 5", c="cpu 5", d="cpu 1")
     shape = [(1, ["ad", "b"]), (1, ["c"])]
-    timeline = plan_timeline(
+    timeline, _ = plan_timeline(
         plan(shape, "fork"), WORKFLOW, Predictor(known, platform(rpc_ms=2.0, ipc_ms=1.0))
     )
     events = chrome_trace(timeline)["traceEvents"]
     rows = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert sorted(rows.values()) == [
-        "w1, main process", "w1, process 1", "w2, main process", "workflow",
+        "demo", "w1, main process", "w1, process 1", "w2, main process",
     ]  # fmt: skip
     tasks = {(e["name"], rows[e["pid"]]) for e in events if e.get("cat") == "task"}
     assert tasks == {
         ("a", "w1, main process"), ("b", "w1, process 1"),
         ("c", "w2, main process"), ("d", "w1, main process"),
     }  # fmt: skip
-    (call,) = [e for e in events if e.get("cat") == "network"]
-    assert (call["name"], call["ts"], call["dur"]) == ("call w2", 0.0, 2000.0)
+    (call,) = [e for e in events if e.get("cat") == "transfer"]
+    assert (call["name"], call["ts"], call["dur"]) == ("to w2", 0.0, 2000.0)

@@ -174,8 +174,10 @@ def test_what_crosses_is_named_with_what_it_takes(place, profile):
 
 def test_the_time_on_the_way_is_network_in_the_timeline(place, profile):
     known = sized(profile(**WORKS), a=4 * MB, b=2 * MB)
-    timeline = plan_timeline(plan("c", "a", "b"), CHAIN, Predictor(known, place))
-    assert [step.network_ms for step in timeline.steps] == [1, 3, 2]
+    timeline, steps = plan_timeline(plan("c", "a", "b"), CHAIN, Predictor(known, place))
+    assert [step.network_ms for step in steps] == [1, 3, 2]
+    ways = [(each.wrap, each.duration_ms) for each in timeline.of_kind("transfer")]
+    assert ways == [("w1", 1), ("w2", 1), ("w2", 3), ("w0", 2)]
     assert timeline.latency_ms == 22
 
 

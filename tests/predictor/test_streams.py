@@ -156,9 +156,9 @@ def test_the_parts_of_the_steps_add_up_to_the_latency(connected: Make, profile: 
     """The reader's wait for its writer is a part of its own."""
     predictor = Predictor(known(profile, BLOCKING), connected(ms=0.5, request_ms=1.0))
     made = plan([["acd"], ["b"]])
-    timeline = plan_timeline(made, WORKFLOW, predictor)
-    steps = explain(timeline)
+    timeline, tasks = plan_timeline(made, WORKFLOW, predictor)
+    steps = explain(timeline, tasks)
     assert [step.task for step in steps] == ["b", "d"]
     assert steps[0].parts.blocked_ms > 20
-    whole_ms = timeline.request_ms + sum(step.latency_ms for step in steps)
+    whole_ms = timeline.arrived_ms + sum(step.latency_ms for step in steps)
     assert whole_ms == pytest.approx(predictor.plan_ms(made, WORKFLOW))

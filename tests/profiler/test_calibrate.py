@@ -40,12 +40,12 @@ def seen_on(measured: Platform) -> dict[str, Seen]:
 def _seen(each: Shape, measured: Platform) -> Seen:
     pausing = _profile("block", PAUSE_MS)
     predicted = predict(each.plan, each.workflow, pausing, measured).latency_ms
-    timeline = plan_timeline(each.plan, each.workflow, Predictor(pausing, measured))
-    first = timeline.wraps[0]
+    timeline, _ = plan_timeline(each.plan, each.workflow, Predictor(pausing, measured))
+    first = each.plan.wraps[0]
+    blocked = [span for span in timeline.of_kind("block") if span.wrap == first.name]
     begins = [
-        min(s.start_ms for s in first.spans if s.process == process and s.kind == "block")
-        - timeline.request_ms
-        for process in range(len(first.tasks))
+        min(span.start_ms for span in blocked if span.process == process) - timeline.arrived_ms
+        for process in range(len(first.processes))
     ]
     return Seen(
         latency_ms=predicted,

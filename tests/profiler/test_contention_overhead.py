@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from profiler.contention_overhead import (
 from profiler.cpu_speed import CpuSpeed
 from profiler.known_work import WORK, waiting_ms
 from profiler.noop_shapes import CROWD_THREADS, crowd
+from workflow.timeline import Span, Timeline
 
 COMPUTING_MS = 10.0
 ALONE_MS = COMPUTING_MS + waiting_ms(WORK.first)
@@ -25,7 +25,7 @@ NEEDED_MS = COMPUTING_MS * CROWD_THREADS
 
 @dataclass(frozen=True)
 class Answer:
-    timeline: list[dict[str, Any]]
+    timeline: Timeline
     output: str = ""
     latency_ms: float = 0.0
 
@@ -41,16 +41,21 @@ class Deployed:
         assert trace
         spans = self.runs[len(self.asked) % len(self.runs)]
         self.asked.append(request.decode())
-        return Answer([row for process, span in enumerate(spans) for row in rows(process, span)])
+        ran = (each for process, span_ms in enumerate(spans) for each in ran_in(process, span_ms))
+        timeline = Timeline(workflow="w", source="measured", latency_ms=0.0, spans=tuple(ran))
+        return Answer(timeline)
 
 
-def rows(process: int, span_ms: float) -> list[dict[str, Any]]:
+def ran_in(process: int, span_ms: float) -> list[Span]:
     """Two functions, the second of which ends last, and what is no function."""
     begin_ms = 3.0 + process
     times = [(begin_ms, begin_ms + span_ms / 2), (begin_ms + 1, begin_ms + span_ms)]
-    called = {"process": process, "kind": "call", "start_ms": 0.0, "end_ms": 999.0}
-    runs = [{"process": process, "kind": "run", "start_ms": a, "end_ms": b} for a, b in times]
-    return [called, *runs]
+    start = Span(kind="start", wrap="w", process=process, start_ms=0.0, end_ms=999.0)
+    runs = [
+        Span(kind="task", wrap="w", process=process, start_ms=begin, end_ms=end)
+        for begin, end in times
+    ]
+    return [start, *runs]
 
 
 @pytest.fixture(autouse=True)

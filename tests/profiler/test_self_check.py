@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from profiler.noop_handler import BLOCK, CPU, NATIVE
 from profiler.noop_shapes import FUNCTIONS, Shape, chains, crowd, shapes
 from profiler.self_check import SelfCheck, nine_of_ten, speed_drift, warnings
 from workflow.platform import Platform
+from workflow.timeline import Span, Timeline
 
 PLATFORM = Platform(
     format=1,
@@ -38,7 +39,7 @@ PLANS = [*shapes()[1:], chains(), crowd()]
 class Answer:
     latency_ms: float
     output: str = ""
-    timeline: list[dict[str, Any]] = field(default_factory=list)
+    timeline: Timeline | None = None
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ class Deployed:
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
         (work,) = {each for each in (*CHECKED, HASH) if each.request == request}
         latency_ms = self.latency_ms(work)
-        row = {"kind": "run", "start_ms": 1.0, "end_ms": 1.0 + latency_ms}
-        return Answer(latency_ms, timeline=[row] if trace else [])
+        span = Span(kind="task", wrap="w", start_ms=1.0, end_ms=1.0 + latency_ms)
+        timeline = Timeline(workflow="w", source="measured", latency_ms=latency_ms, spans=(span,))
+        return Answer(latency_ms, timeline=timeline if trace else None)
 
 
 def alone_ms(work: Work) -> float:

@@ -62,8 +62,10 @@ def test_consumers_run_beside_the_producer(
 def test_the_timeline_says_when(start: Any, wrap_image: Any, tmp_path: Path) -> None:
     server = start(wrap_image(HANDLERS, LAYOUTS["apart"], **declared()), chiron_trace_key="key")
     answer = server.request(body=str(tmp_path / "seen"), X_Chiron_Trace="key")
-    rows = {row["function"]: row for row in answer.json["timeline"] if row["kind"] == "run"}
-    emitted = [row for row in answer.json["timeline"] if row["kind"] == "emit"]
+    rows = {
+        row["function"]: row for row in answer.json["timeline"]["spans"] if row["kind"] == "task"
+    }
+    emitted = [row for row in answer.json["timeline"]["spans"] if row["kind"] == "emit"]
     assert [row["output"] for row in emitted] == ["x", "y"]
     x, y = (row["start_ms"] for row in emitted)
     assert rows["a"]["start_ms"] <= x <= rows["b"]["start_ms"] <= y <= rows["a"]["end_ms"]

@@ -527,7 +527,7 @@ def test_of_a_task_alone_the_timeline_says_when_it_reads_and_writes(
         body=json.dumps({"input": "", "streams": {"writer": stream}}), X_Chiron_Trace="key"
     )
     assert answer.json["output"] == stream
-    (row,) = answer.json["timeline"]
+    (row,) = answer.json["timeline"]["spans"]
     found = [each - row["start_ms"] for each in row["reads_ms"]]
     assert found == pytest.approx(reads_ms, abs=50)
     if writes_ms is None:
@@ -556,6 +556,6 @@ def test_of_a_command_alone_the_timeline_says_when_it_reads_and_writes(
         body=json.dumps({"input": "", "streams": {"writer": stream}}), X_Chiron_Trace="key"
     )
     assert answer.json["output"] == "300000\n"
-    (row,) = answer.json["timeline"]
+    (row,) = answer.json["timeline"]["spans"]
     times = [*row["reads_ms"], row["writes_ms"]]
     assert [each - row["start_ms"] for each in times] == pytest.approx([0, 100, 100], abs=50)

@@ -455,7 +455,7 @@ def test_a_request_can_have_buckets_of_its_own_and_what_comes_of_them(compose, s
     assert (answer.status, answer.json) == (200, {"last": [[3, 1, 2]]})
     traced = server.request(body="[5, 6]", X_Chiron_Trace="k").json
     assert json.loads(traced["output"]) == {"last": [[5, 6]]}
-    functions = sorted(row["function"] for row in traced["timeline"])
+    functions = sorted(row["function"] for row in traced["timeline"]["spans"])
     assert functions == ["first", "first", "last"]
 
 

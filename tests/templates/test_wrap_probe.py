@@ -84,7 +84,7 @@ def serve(start: Any, wrap_image: Any) -> Callable[..., Ask]:
 
 
 def ticks(answer: Any) -> list[list[Any]]:
-    (found,) = (row["ticks"] for row in answer.json["timeline"] if row["kind"] == "run")
+    (found,) = (row["ticks"] for row in answer.json["timeline"]["spans"] if row["kind"] == "task")
     assert (found[0][4], found[-1][4]) == ("begin", "end")
     return list(found)
 
@@ -127,7 +127,7 @@ def test_a_traced_run_tells_what_its_threads_and_processes_computed(
     ask = serve(OTHERS, [[7]])
     for others in ("pool", "processes", "shell"):
         answer = ask(others, **TRACED)
-        (row,) = (row for row in answer.json["timeline"] if row["kind"] == "run")
+        (row,) = (row for row in answer.json["timeline"]["spans"] if row["kind"] == "task")
         assert row["cpu_ms"] >= float(answer.json["output"]) - 0.5, others
 
 
@@ -153,7 +153,7 @@ def test_it_ends_when_the_handler_fails(serve: Callable[..., Ask]) -> None:
 
 def test_a_traced_request_is_not_probed_unless_it_asks(serve: Callable[..., Ask]) -> None:
     ask = serve(SWITCH_INTERVAL, [[7]])
-    (row,) = ask("", **TRACED).json["timeline"]
+    (row,) = ask("", **TRACED).json["timeline"]["spans"]
     assert "ticks" not in row
 
 
@@ -162,11 +162,11 @@ def test_a_request_for_it_has_the_cpu_speed_probe_beside_its_handler(
     serve: Callable[..., Ask], processes: list[list[int]]
 ) -> None:
     ask = serve(PARTS, processes)
-    rows = ask("sleep", **CPU_PROBED).json["timeline"]
-    (row,) = (row for row in rows if row["kind"] == "run")
+    rows = ask("sleep", **CPU_PROBED).json["timeline"]["spans"]
+    (row,) = (row for row in rows if row["kind"] == "task")
     before_ms, after_ms = row["cpu_probe_ms"]
     assert before_ms > 0
     assert after_ms > 0
     assert row["end_ms"] - row["start_ms"] >= 30
-    plain = ask("sleep", **TRACED).json["timeline"]
+    plain = ask("sleep", **TRACED).json["timeline"]["spans"]
     assert [row for row in plain if "cpu_probe_ms" in row] == []

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from workflow.timeline import Traced
+
 ECHO = "def handle(req):\n    return req\n"
 ONE: dict[str, Any] = {"output": 0}
 IN_CLUSTER = "http://gateway.openfaas:8080"
@@ -203,30 +205,34 @@ def test_a_traced_request_tells_what_ran_when(start: Any, wrap_image: Any, gatew
     sleeper = "import time\ndef handle(req):\n    time.sleep(0.05)\n    return req\n"
     entry = {"output": [0, 1, 2], "remotes": {"test-wrap2": {3: "far"}}}
     handlers = {"one": sleeper, "two": sleeper, "three": sleeper}
-    image = wrap_image(handlers, [[0], [1, 2]], entry=entry)
+    names = {1: "second", 3: "a far one"}
+    image = wrap_image(handlers, [[0], [1, 2]], entry=entry, task_names=names)
     server = start(image, gateway_url=gateway.url, chiron_trace_key="key")
     remote = wrap_image({"far": sleeper}, [[], [3]], tasks={3: "far"}, name="test-wrap2")
     gateway.ports["test-wrap2"] = start(remote, chiron_trace_key="key").port
     began = time.monotonic()
-    answer = server.request(body="1", X_Chiron_Trace="key").json
+    answer = server.request(body="1", X_Chiron_Trace="key")
     whole_ms = (time.monotonic() - began) * 1000
-    assert answer["output"] == "[1,1,1]"
-    rows = {
-        (row["wrap"], row["process"], row["task"], row["function"], row["kind"])
-        for row in answer["timeline"]
-    }
-    assert rows == {
-        ("test-wrap1", 0, 0, "one", "run"),
-        ("test-wrap1", 1, None, None, "fork"),
-        ("test-wrap1", 1, 1, "two", "run"),
-        ("test-wrap1", 1, 2, "three", "run"),
-        ("test-wrap2", 1, None, None, "fork"),
-        ("test-wrap2", 1, 3, "far", "run"),
-    }
-    assert all("delayed_ms" in row for row in answer["timeline"] if row["kind"] == "run")
-    for row in answer["timeline"]:
-        assert 0 <= row["start_ms"] <= row["end_ms"] <= whole_ms
-        assert row["kind"] == "fork" or row["end_ms"] - row["start_ms"] >= 49
+    traced = Traced.model_validate_json(json.dumps(answer.json))
+    assert traced.output == "[1,1,1]"
+    timeline = traced.timeline
+    spans = [(s.wrap, s.process, s.task, s.function, s.kind) for s in timeline.spans]
+    assert sorted(spans, key=str) == sorted(
+        [
+            ("test-wrap1", 0, "one", "one", "task"),
+            ("test-wrap1", 1, None, None, "start"),
+            ("test-wrap1", 1, "second", "two", "task"),
+            ("test-wrap1", 1, "three", "three", "task"),
+            ("test-wrap2", None, "a far one", "far", "transfer"),
+            ("test-wrap2", 1, None, None, "start"),
+            ("test-wrap2", 1, "a far one", "far", "task"),
+        ],
+        key=str,
+    )
+    assert timeline.latency_ms <= whole_ms
+    for span in timeline.spans:
+        assert 0 <= span.start_ms <= span.end_ms <= timeline.latency_ms
+        assert span.kind != "task" or (span.duration_ms >= 49 and span.cpu_ms is not None)
 
 
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])

@@ -79,7 +79,7 @@ def test_a_timeline_comes_from_the_one_that_answers(servers: Any) -> None:
     assert hand(called, "test-wrap1-b") == 204
     traced = called.request(body="x", X_Chiron_Trace=KEY).json
     assert traced["output"] == "new x"
-    assert {row["wrap"] for row in traced["timeline"]} == {"test-wrap1-b"}
+    assert {row["wrap"] for row in traced["timeline"]["spans"]} == {"test-wrap1-b"}
 
 
 def test_one_that_is_gone_is_named(servers: Any, gateway: Any) -> None:

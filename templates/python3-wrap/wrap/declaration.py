@@ -111,6 +111,8 @@ class Wrap:
         Those of the outputs in `live` that nobody needs as a whole.
     live_buckets
         What tasks wait for then.
+    task_names
+        How tasks are called, also of other wraps, where not like their functions.
 
     Raises
     ------
@@ -139,6 +141,7 @@ class Wrap:
     live: dict[int, list[int]] = field(default_factory=dict)
     passing: list[int] = field(default_factory=list)
     live_buckets: list[tuple[list[int], list[int]]] = field(default_factory=list)
+    task_names: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
@@ -157,6 +160,11 @@ class Wrap:
     def function_of(self, number: int) -> str:
         """The function of its task of that number, or of the instance of that number."""
         return self.tasks[self.task_of(number)]
+
+    def name_of(self, number: int) -> str:
+        """How the task of that number is called, or of the instance of that number."""
+        task = self.task_of(number)
+        return self.task_names.get(task) or self.tasks.get(task) or self._remote_tasks[task]
 
     def runs(self, number: int) -> bool:
         """Whether it is one of its tasks, or an instance of one."""
@@ -204,7 +212,7 @@ class Wrap:
         buckets = self.entry.buckets if self.entry is not None else None
         return buckets is not None and bool(buckets["durable"])
 
-    @property
+    @cached_property
     def _remote_tasks(self) -> dict[int, str]:
         each = self.remotes.values()
         return {task: function for tasks in each for task, function in tasks.items()}

@@ -311,8 +311,10 @@ def _answer(
 
 
 def _traced(runtime: Runtime, output: Object, results: list[Result], arrived: float) -> Response:
-    rows = timeline(results, arrived, runtime.mechanism.kind)
-    told = {"output": _text(output), "timeline": rows}
+    told = {
+        "output": _text(output),
+        "timeline": timeline(runtime.wrap, results, arrived, time.monotonic()),
+    }
     return Response(json.dumps(told), content_type=JSON)
 
 

@@ -1,63 +1,112 @@
-"""What ran when, as a list that can be laid beside the predictor's."""
+"""What ran when, as `workflow.timeline.Timeline` has it, from the request's arrival on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from wrap.declaration import Wrap
+from wrap.engine import keys
 from wrap.messages import Result
 
 
-def timeline(results: Iterable[Result], arrived: float, kind: str) -> list[dict[str, Any]]:
-    """Rows of wrap, process, task, function, kind, start_ms and end_ms, by start.
+def timeline(
+    wrap: Wrap, results: Sequence[Result], arrived: float, answered: float
+) -> dict[str, Any]:
+    """The timeline of a request that `wrap` has answered.
 
-    What a task emits is a row with the ``output``'s name, of no length unless it was written as a
-    file. Rows of tasks that were traced have ``delayed_ms``, ``cpu_ms`` and ``processes_mib``,
-    ``ticks`` where they were probed, and ``cpu_probe_ms`` where it was asked for; ``writes_ms``
-    and ``reads_ms`` are as `wrap.messages.Result` has them.
+    Spans of tasks that were traced have ``wait_core_ms``, ``cpu_ms`` and ``processes_mib``, and
+    what probes saw that were asked for. Where a workflow decides while it runs, nobody asks which
+    ends of others a task has waited for, and no transfer is told.
 
     Parameters
     ----------
-    arrived
-        When the request came, in seconds of the monotonic clock: 0 ms.
-    kind
-        How the start of a further process is called, by its mechanism.
+    arrived, answered
+        When the request came, and when its answer was made, in seconds of the monotonic clock.
     """
-    rows: dict[tuple[object, ...], dict[str, Any]] = {}
-    for result in results:
-        place = {"wrap": result.wrap, "process": result.process}
-        if result.asked is not None and result.ready is not None:
-            start = {"task": None, "function": None, "kind": kind}
-            times = _times(result.asked, result.ready, arrived)
-            rows[result.wrap, result.process, result.asked] = place | start | times
+    found = [*_starts(results), *_transfers(wrap, results, arrived), *_tasks(wrap, results)]
+    spans = [
+        span | {name: _since(arrived, span[name]) for name in _MOMENTS if name in span}
+        for span in found
+    ]
+    return {
+        "format": 1,
+        "workflow": wrap.workflow,
+        "source": "measured",
+        "latency_ms": _since(arrived, answered),
+        "spans": sorted(spans, key=lambda span: (span["start_ms"], span["end_ms"])),
+    }
+
+
+#: What is a moment, or two of them.
+_MOMENTS = ("start_ms", "end_ms", "writes_ms", "reads_ms")
+
+
+def _starts(results: Iterable[Result]) -> Iterator[dict[str, Any]]:
+    """The starts of processes, each once, also where several results tell of it."""
+    for wrap, process, asked, ready in dict.fromkeys(
+        (result.wrap, result.process, result.asked, result.ready) for result in results
+    ):
+        if asked is not None and ready is not None:
+            yield _span("start", wrap, process, asked, ready)
+
+
+def _tasks(wrap: Wrap, results: Iterable[Result]) -> Iterator[dict[str, Any]]:
+    """The tasks, and what they emitted: of no length unless it was written as a file."""
+    runs = Counter[str]()
+    for result in sorted(results, key=lambda each: each.started):
+        emitted = result.emitted is not None
+        task = wrap.name_of(wrap.giver_of(result.task) if emitted else result.task)
+        if wrap.instances:
+            runs[task] += not emitted
+            task = f"{task}#{runs[task]}"
+        kind = "emit" if emitted else "task"
+        span = _span(kind, result.wrap, result.process, result.started, result.ended)
+        told = {
+            "task": task,
+            "function": result.function,
+            "output": result.emitted,
+            "wait_core_ms": _ms(result.delayed),
+            "cpu_ms": _ms(result.cpu),
+            "processes_mib": result.processes_mib,
+            "writes_ms": result.writes,
+            "reads_ms": result.reads,
+            "ticks": result.ticks,
+            "cpu_probe_ms": result.cpu_probe and [*map(_ms, result.cpu_probe)],
+        }
+        yield span | {name: value for name, value in told.items() if value is not None}
+
+
+def _transfers(wrap: Wrap, results: Iterable[Result], arrived: float) -> Iterator[dict[str, Any]]:
+    """From the end of what a task waited for in another wrap until its own wrap started it."""
+    if wrap.instances or not wrap.remotes:
+        return
+    by_number = {result.task: result for result in results}
+    for number, result in by_number.items():
         if result.emitted is not None:
-            emits = {"function": result.function, "kind": "emit", "output": result.emitted}
-            at = _times(result.started, result.ended, arrived)
-            rows[(result.task,)] = place | {"task": None} | emits | at
             continue
-        run = {"task": result.task, "function": result.function, "kind": "run"}
-        row = place | run | _times(result.started, result.ended, arrived)
-        if result.delayed is not None:
-            row["delayed_ms"] = round(result.delayed * 1000, 4)
-        if result.cpu is not None:
-            row["cpu_ms"] = round(result.cpu * 1000, 4)
-        if result.processes_mib is not None:
-            row["processes_mib"] = result.processes_mib
-        if result.ticks is not None:
-            row["ticks"] = result.ticks
-        if result.cpu_probe is not None:
-            row["cpu_probe_ms"] = [round(took_s * 1000, 4) for took_s in result.cpu_probe]
-        if result.writes is not None:
-            row["writes_ms"] = _since(arrived, result.writes)
-        if result.reads is not None:
-            row["reads_ms"] = [_since(arrived, each) for each in result.reads]
-        rows[result.number, result.task] = row
-    return sorted(rows.values(), key=lambda row: float(row["start_ms"]))
+        awaited = [arrived] * (result.wrap != wrap.name)
+        for key in keys(wrap.graph.sources[number]):
+            giver = None if key is None else by_number.get(key)
+            if giver is not None and giver.wrap != result.wrap:
+                awaited.append(giver.ended)
+        end = result.started if result.asked is None else result.asked
+        if awaited and max(awaited) < end:  # a stream is read before its giver has ended
+            span = _span("transfer", result.wrap, None, max(awaited), end)
+            yield span | {"task": wrap.name_of(number), "function": result.function}
 
 
-def _times(start: float, end: float, arrived: float) -> dict[str, float]:
-    return {"start_ms": _since(arrived, start), "end_ms": _since(arrived, end)}
+def _span(kind: str, wrap: str, process: int | None, start: float, end: float) -> dict[str, Any]:
+    where = {} if process is None else {"process": process}
+    return {"kind": kind, "wrap": wrap, **where, "start_ms": start, "end_ms": end}
 
 
-def _since(arrived: float, when: float) -> float:
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 4)
+
+
+def _since(arrived: float, when: Any) -> Any:
+    if isinstance(when, tuple):
+        return [_since(arrived, each) for each in when]
     return round((when - arrived) * 1000, 4)

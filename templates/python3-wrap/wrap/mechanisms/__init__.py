@@ -25,9 +25,6 @@ class Guest(Protocol):
 class Mechanism(Protocol):
     """How further processes come to be."""
 
-    #: How the start of a process is called in a timeline.
-    kind: str
-
     @property
     def lasting(self) -> int:
         """How many processes, besides the server, keep memory from one request to the next."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 class Fork:
     """Processes that serve one execution."""
 
-    kind = "fork"
     lasting = 0
     most = math.inf
     waiting = 0

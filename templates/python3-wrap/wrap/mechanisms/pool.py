@@ -30,8 +30,6 @@ class Pool:
     new one, so that what handlers leave behind does not pile up.
     """
 
-    kind = "dispatch"
-
     def __init__(self, slots: int, environment: Mapping[str, str]) -> None:
         self._spawner: Spawner
         self._limit = count(environment, "pool_concurrency", 2)
