@@ -28,11 +28,13 @@ def compare(old: Plan, new: Plan) -> tuple[str, ...]:
     A process of the new plan counts as that of the old plan with which it has most tasks in
     common, so that a mere change of numbers or names does not show as a move.
     """
-    return (*_figures(old, new), *_moves(_places(old), _places(new)))
+    changed = (f"{name}: {before} -> {after}" for name, before, after in figures(old, new))
+    return (*changed, *moves(old, new))
 
 
-def _figures(old: Plan, new: Plan) -> Iterator[str]:
-    figures = {
+def figures(old: Plan, new: Plan) -> list[tuple[str, str, str]]:
+    """The figures that changed: what they are of, and both."""
+    found = {
         "workflow": (old.workflow, new.workflow),
         "planner": (old.planner, new.planner),
         "mechanism": (old.mechanisms, new.mechanisms),
@@ -42,27 +44,28 @@ def _figures(old: Plan, new: Plan) -> Iterator[str]:
         "SLO": (_ms(old.slo_ms), _ms(new.slo_ms)),
         "meets the SLO": (_yes(old.meets_slo), _yes(new.meets_slo)),
         "predicted": (_latency(old), _latency(new)),
+        "range": (_range(old), _range(new)),
         "CPUs": (str(old.cpus), str(new.cpus)),
         "wraps": (str(len(old.wraps)), str(len(new.wraps))),
         "memory": (f"{memory_mib(old)} MiB", f"{memory_mib(new)} MiB"),
     }
-    for name, (before, after) in figures.items():
-        if before != after:
-            yield f"{name}: {before} -> {after}"
+    return [(name, *both) for name, both in found.items() if both[0] != both[1]]
 
 
-def _moves(old: list[_Place], new: list[_Place]) -> Iterator[str]:
-    before = {task: place for place in old for task in place.tasks}
-    after = {task: place for place in new for task in place.tasks}
-    same = _matched(old, new)
+def moves(old: Plan, new: Plan) -> Iterator[str]:
+    """A line for each group of tasks that went from one process to another."""
+    left, joined = _places(old), _places(new)
+    before = {task: place for place in left for task in place.tasks}
+    after = {task: place for place in joined for task in place.tasks}
+    same = _matched(left, joined)
     moved: dict[tuple[_Place, _Place], list[str]] = {}
     for task, place in sorted(before.items()):
         if task not in after:
             yield f"{task}: only in the old plan"
         elif same.get(after[task]) != place:
             moved.setdefault((place, after[task]), []).append(task)
-    for (left, joined), tasks in moved.items():
-        yield f"{', '.join(tasks)}: {left} -> {_named(joined, left)}"
+    for (of, to), tasks in moved.items():
+        yield f"{', '.join(tasks)}: {of} -> {_named(to, of)}"
     for task in sorted(after.keys() - before.keys()):
         yield f"{task}: only in the new plan"
 
@@ -98,6 +101,11 @@ def _places(plan: Plan) -> list[_Place]:
 
 def _latency(plan: Plan) -> str:
     return "-" if plan.predicted is None else _ms(plan.predicted.latency_ms)
+
+
+def _range(plan: Plan) -> str:
+    predicted = plan.predicted
+    return "-" if predicted is None else f"{predicted.low_ms:g} to {predicted.high_ms:g} ms"
 
 
 def _ms(value: float | None) -> str:

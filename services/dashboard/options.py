@@ -60,9 +60,9 @@ def chosen(values: Iterable[Any], ids: Iterable[dict[str, Any]]) -> dict[str, An
     }
 
 
-def slo_of(slider_ms: float | None) -> str:
-    """The SLO that the slider says, as requests have it."""
-    return f"{slider_ms or 0:.1f}ms"
+def slo_of(slider_ms: float | str | None) -> str:
+    """The SLO that the slider says, as requests have it; moved by a key, it says it as text."""
+    return f"{float(slider_ms or 0):.1f}ms"
 
 
 def _as_text(given: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dash import Dash, Input, Output, State, dcc, html, no_update
+from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.development.base_component import Component
 
 from services.dashboard import deploying, front, options
@@ -16,6 +16,7 @@ from services.endpoints import ScheduleRequest
 from services.host import host
 from workflow.documents import validate
 from workflow.errors import ChironError
+from workflow.plan import Plan
 
 _NO_PLAN = "Show a workflow with its profile and platform first."
 
@@ -44,11 +45,15 @@ def layout() -> Component:
                 [
                     html.Button("Export plan.json", id="export", disabled=True),
                     html.Button("Deploy", id="deploy", disabled=True),
+                    html.Button("Compare others with this plan", id="keep", disabled=True),
+                    html.Button("Compare no more", id="forget", hidden=True),
                 ],
                 className="row",
             ),
             dcc.Download(id="exported"),
             dcc.Store(id="planned"),
+            html.Div(id="differences", role="status"),
+            dcc.Store(id="kept"),
             deploying.layout(),
             front.layout(),
         ],
@@ -66,9 +71,13 @@ def add_callbacks(dash: Dash) -> None:
         Output("graph", "elements", allow_duplicate=True),
         Output("export", "disabled"),
         Output("slo-shown", "children"),
+        Output("keep", "disabled"),
+        Output("differences", "children"),
+        Output("forget", "hidden"),
         Input("known", "data"),
         Input("slo", "value"),
         Input(options.identity(), "value"),
+        Input("kept", "data"),
         State(options.identity(), "id"),
         prevent_initial_call=True,
     )
@@ -76,18 +85,33 @@ def add_callbacks(dash: Dash) -> None:
         known: dict[str, Any] | None,
         slo: float | None,
         values: list[Any],
+        kept: dict[str, Any] | None,
         ids: list[dict[str, Any]],
     ) -> tuple[Any, ...]:
         given = options.slo_of(slo)
         shown = given.replace("ms", " ms")
         if not known or not {"profile", "platform"} <= known.keys():
-            return None, [], _NO_PLAN, no_update, True, shown
+            return None, [], _NO_PLAN, no_update, True, shown, True, [], True
         try:
             asked = known | {"slo": given} | options.chosen(values, ids)
-            found = host().compute(plan_of, validate(ScheduleRequest, asked, "the plan"))
+            body = validate(ScheduleRequest, asked, "the plan")
+            other = validate(Plan, kept, "the kept plan") if kept else None
+            found = host().compute(plan_of, body, other)
         except ChironError as error:
-            return None, faults([error.as_dict()]), "", no_update, True, shown
-        return found["plan"], [], _summary(found["plan"]), found["graph"], False, shown
+            return None, faults([error.as_dict()]), "", no_update, True, shown, True, [], True
+        summary, differences = _summary(found["plan"]), _differences(found) if kept else []
+        told = (summary, found["graph"], False, shown, False, differences, not kept)
+        return found["plan"], [], *told
+
+    @dash.callback(
+        Output("kept", "data"),
+        Input("keep", "n_clicks"),
+        Input("forget", "n_clicks"),
+        State("planned", "data"),
+        prevent_initial_call=True,
+    )
+    def keep(_: int | None, __: int | None, planned: dict[str, Any] | None) -> Any:
+        return planned if ctx.triggered_id == "keep" else None
 
     @dash.callback(
         Output("exported", "data"),
@@ -132,3 +156,11 @@ def _summary(plan: dict[str, Any]) -> list[Component]:
         *([html.H3("Why"), html.Ul([html.Li(line) for line in plan["why"]])] * bool(plan["why"])),
         table("Wraps", ["Wrap", "CPUs", "Memory", "Mechanism", "Processes"], rows),
     ]
+
+
+def _differences(found: dict[str, Any]) -> list[Component]:
+    """What the plan that is shown has otherwise than the one that was kept."""
+    if not found["figures"] and not found["moves"]:
+        return [html.P("This is the plan to compare with: choose another one.")]
+    figures = table("Differences", ["Figure", "Kept", "Shown"], found["figures"])
+    return [figures, html.Ul([html.Li(line) for line in found["moves"]])]

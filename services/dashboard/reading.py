@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from scheduler.diff import figures, moves
 from scheduler.folder_settings import FolderSettings, read_settings
 from scheduler.options import Option, Options
 from scheduler.pareto import considered, undominated, weights
@@ -87,12 +88,18 @@ def _look(path: Path, variables: Mapping[str, str]) -> dict[str, Any]:
     return {"known": known, "name": folder.workflow.name, "tasks": tasks, "graph": graph}
 
 
-def plan_of(body: ScheduleRequest) -> dict[str, Any]:
-    """What the API answers to `body`, as ``plan``, and the ``graph`` with it."""
-    plan = scheduled(body)
-    workflow = parse_workflow(body.workflow)
-    graph = elements(workflow, body.profile, Plan.model_validate_json(json.dumps(plan)))
-    return {"plan": plan, "graph": graph}
+def plan_of(body: ScheduleRequest, kept: Plan | None = None) -> dict[str, Any]:
+    """What the API answers to `body`, as ``plan``, and the ``graph`` with it.
+
+    With another plan that was `kept`, the ``figures`` and ``moves`` by which it differs from it.
+    """
+    found = scheduled(body)
+    plan = Plan.model_validate_json(json.dumps(found))
+    graph = elements(parse_workflow(body.workflow), body.profile, plan)
+    if kept is None:
+        return {"plan": found, "graph": graph}
+    differences = {"figures": figures(kept, plan), "moves": list(moves(kept, plan))}
+    return {"plan": found, "graph": graph, **differences}
 
 
 def front_of(body: ScheduleRequest) -> list[dict[str, Any]]:

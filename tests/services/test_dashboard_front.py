@@ -44,6 +44,23 @@ def body(asked):
     return lambda **more: validate(ScheduleRequest, asked | more, "the plan")
 
 
+@pytest.fixture
+def drop_asked(drop, asked):
+    """Drops what is asked for on a page, and waits until all is shown; returns the page."""
+
+    def drop_on(page):
+        files = [
+            {"name": f"{part}.json", "mimeType": "", "buffer": json.dumps(asked[part]).encode()}
+            for part in ("workflow", "profile", "platform")
+        ]
+        drop(page, files)
+        page.locator("#front-table tbody tr").first.wait_for()
+        page.wait_for_selector("#verdict")
+        return page
+
+    return drop_on
+
+
 def test_each_point_is_the_plan_of_its_planner_and_slo(body):
     points = front_of(body())
 
@@ -83,19 +100,13 @@ def test_a_planner_that_has_no_plan_is_left_out(body):
 
 
 @pytest.mark.browser
-def test_a_plan_is_chosen_by_keyboard_and_by_mouse(open_page, drop, asked, look, serious):
-    page = open_page(**look)
-    files = [
-        {"name": f"{part}.json", "mimeType": "", "buffer": json.dumps(asked[part]).encode()}
-        for part in ("workflow", "profile", "platform")
-    ]
-    drop(page, files)
+def test_a_plan_is_chosen_by_keyboard_and_by_mouse(open_page, drop_asked, look, serious):
+    page = drop_asked(open_page(**look))
     rows = page.locator("#front-table tbody tr")
-    rows.first.wait_for()
     page.get_by_label("Planner").select_option("sand")
     assert serious(page) == []
 
-    _, cpus, latency, *_ = rows.nth(2).locator("td").all_inner_texts()
+    _, cpus, latency, *_ = cells(rows.nth(2))
     button = rows.nth(2).get_by_role("button")
     button.focus()
     page.keyboard.press("Enter")
@@ -105,6 +116,35 @@ def test_a_plan_is_chosen_by_keyboard_and_by_mouse(open_page, drop, asked, look,
     assert button.evaluate("button => button === document.activeElement")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
-    _, cpus, latency, *_ = rows.nth(0).locator("td").all_inner_texts()
+    _, cpus, latency, *_ = cells(rows.nth(0))
     page.locator("#front-points button").nth(0).click()
     page.locator("#verdict").get_by_text(f"Meets the SLO: {latency} ms").wait_for()
+
+
+@pytest.mark.browser
+def test_two_plans_are_compared(open_page, drop_asked):
+    page = drop_asked(open_page())
+    rows = page.locator("#front-table tbody tr")
+    cheap, fast = (rows.nth(number) for number in (0, 2))
+    figures = [cells(row)[:4] for row in (cheap, fast)]
+
+    cheap.get_by_role("button").click()
+    page.locator("#verdict").get_by_text(f"{figures[0][2]} ms").wait_for()
+    page.get_by_role("button", name="Compare others with this plan").click()
+    page.get_by_text("This is the plan to compare with").wait_for()
+    fast.get_by_role("button").click()
+
+    differences = page.locator("#differences")
+    differences.locator("li").first.wait_for()
+    told = {row[0]: row[1:] for row in map(cells, differences.locator("tbody tr").all())}
+    assert told["CPUs"] == [each[1] for each in figures]
+    assert told["memory"] == [each[3] for each in figures]
+    assert {"SLO", "predicted", "range"} <= told.keys()
+    assert "process 2 of" in differences.locator("ul").inner_text()
+
+    page.get_by_role("button", name="Compare no more").click()
+    differences.locator("table").wait_for(state="detached")
+
+
+def cells(row):
+    return row.locator("td").all_inner_texts()
