@@ -1,7 +1,8 @@
 """The fork server: a single-threaded process with the components imported, which forks others.
 
-It imports what the server itself imports, and what only the forked do. Asked for before that
-begins, it does so meanwhile, on another core; so this module imports nothing of the project.
+It imports what the server itself imports, and what only the forked do; also the program's main
+module, which each of them would otherwise run once more. Asked for before that begins, it does so
+meanwhile, on another core; so this module imports nothing of the project.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import signal
 from multiprocessing import forkserver
 
 context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(["services.app", "services.dashboard.reading"])
+context.set_forkserver_preload(["__main__", "services.preloaded"])
 
 
 def prepare() -> None:

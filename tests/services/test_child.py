@@ -13,6 +13,7 @@ from multiprocessing import forkserver
 import psutil
 import pytest
 
+from predictor.compiling import kernel
 from services import fork_server
 from services.child import Failed, Limits, call, run
 from workflow.documents import parse_json
@@ -203,3 +204,13 @@ def test_work_leaves_no_descriptors_and_no_threads():
 
     assert psutil.Process().num_fds() <= descriptors
     assert threading.active_count() <= threads
+
+
+def test_what_planning_needs_is_loaded_before_the_fork_which_no_thread_disturbs():
+    assert compute(call(_state)) == [True, 1, 1]
+
+
+def _state():
+    """Of a process that is forked: what it has loaded; of the fork server: its threads."""
+    parent = psutil.Process(os.getppid())
+    return ["networkx" in sys.modules, kernel.cache_info().currsize, parent.num_threads()]
