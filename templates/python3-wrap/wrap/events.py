@@ -44,7 +44,7 @@ class Events:
         self._declared = declared
         self._numbers = numbers
         self._most_bytes = most_bytes
-        self._metrics = StreamMetrics()
+        self._metrics = StreamMetrics(declared["buckets"])
         # The time of day, by which windows go; it does not jump.
         offset_s = time.time() - time.monotonic()
         self._stream = Stream(

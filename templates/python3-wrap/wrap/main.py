@@ -156,7 +156,7 @@ def _serve(
         sink,
         store,
         switchboard,
-        metrics=Metrics(settings.slo_s),
+        metrics=Metrics(settings.slo_s, functions),
     )
     member = Member(runtime, exchange)
     if listener is not None:

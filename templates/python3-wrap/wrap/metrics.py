@@ -29,6 +29,8 @@ _BOUNDS_S = (
 #: it, so that nobody can have the wrap keep ever more numbers.
 _METHODS = frozenset(("get", "head", "post", "put", "patch", "delete", "options"))
 _OTHER_METHOD = "unknown"
+#: What is told of from the beginning, so that the first of them is not overlooked.
+_USUAL_CODES, _USUAL_ERRORS = ("200", "500", "504"), ("process-died", "raised", "timeout")
 
 
 class Counter:
@@ -39,7 +41,12 @@ class Counter:
         self._lock = threading.Lock()
         self._values = defaultdict[tuple[str, ...], int](int)
         if not labels:
-            self._values[()] = 0  # what could be counted is told before anything was
+            self.expect()
+
+    def expect(self, *labels: str) -> None:
+        """Tell 0 until something is counted: from nothing to 1, Prometheus sees no growth."""
+        with self._lock:
+            self._values[labels] += 0
 
     def add(self, *labels: str, by: int = 1) -> None:
         """Count something with these values of the labels."""
@@ -81,6 +88,11 @@ class Histogram:
         )
         self._sums = defaultdict[tuple[str, ...], float](float)
 
+    def expect(self, *labels: str) -> None:
+        """As `Counter.expect`."""
+        with self._lock:
+            self._sums[labels] += 0.0
+
     def observe(self, seconds: float, *labels: str) -> None:
         """Add a duration with these values of the labels."""
         with self._lock:
@@ -90,7 +102,7 @@ class Histogram:
     def lines(self) -> list[str]:
         """All of it."""
         with self._lock:
-            found = {each: (list(n), self._sums[each]) for each, n in self._counts.items()}
+            found = {each: (list(self._counts[each]), s) for each, s in self._sums.items()}
         values = dict[str, float]()
         for labels, (counts, total) in found.items():
             pairs, below = tuple(zip(self._labels, labels, strict=True)), 0
@@ -113,9 +125,11 @@ class Metrics:
     ----------
     slo_s
         In how many seconds a request is to be answered; None where nobody has said so.
+    functions
+        What may run.
     """
 
-    def __init__(self, slo_s: float | None = None) -> None:
+    def __init__(self, slo_s: float | None = None, functions: Iterable[str] = ()) -> None:
         self._slo_s = slo_s
         self._requests = Histogram(
             "http_request_duration_seconds",
@@ -139,6 +153,14 @@ class Metrics:
             "Runs of a function that failed, also those that were started again, by their error.",
             *("function", "error"),
         )
+        for code in _USUAL_CODES:
+            self._requests.expect(code, "post")
+        for error in _USUAL_ERRORS:
+            self._failures.expect(error)
+        for function in functions:
+            self._runs.expect(function)
+            for error in _USUAL_ERRORS:
+                self._failed_runs.expect(function, error)
 
     def answered(self, method: str, code: str, seconds: float) -> None:
         """A request has been answered, with an HTTP status, so long after it was whole."""
@@ -174,9 +196,9 @@ class Metrics:
 
 
 class StreamMetrics:
-    """What became of events; any thread may call its methods."""
+    """What became of events and of what `buckets` fired; any thread may call its methods."""
 
-    def __init__(self) -> None:
+    def __init__(self, buckets: Iterable[str]) -> None:
         self._events = Counter("chiron_events_total", "Events that were taken in.")
         self._failures = Counter(
             "chiron_firing_failures_total", "Runs of what a bucket fired that failed.", "bucket"
@@ -186,6 +208,9 @@ class StreamMetrics:
             "Seconds from when a bucket had to fire to the end of what it fired.",
             "bucket",
         )
+        for bucket in buckets:
+            self._failures.expect(bucket)
+            self._delays.expect(bucket)
 
     def took(self, events: int) -> None:
         """Events are held."""
