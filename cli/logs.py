@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import click
 
 from cli import options
 from cli.place import Place, place
 from deployment.deployed import wraps_of
-from deployment.postmortem import in_order
+from deployment.postmortem import in_order, printed
 from openfaas.objects import LogLine
-
-#: How a wrap begins a line: the function, and the execution where it is known.
-_PRINTED = re.compile(r"\[([\w-]+)(?: ([\w-]+))?\] ")
 
 
 @click.command("logs")
@@ -52,7 +47,6 @@ def command(
 
 def _is_of(line: LogLine, function: str | None, execution: str | None) -> bool:
     """Whether `function` printed the line, in `execution`: a wrap says whose it is."""
-    printed = _PRINTED.search(line.text)
-    name, ident = printed.groups(default="") if printed else ("", "")
+    name, ident, _ = printed(line)
     right = execution is None or (ident != "" and execution.startswith(ident))
     return function in (None, name) and right

@@ -6,15 +6,43 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 from generator.annotations import read_functions
 from openfaas.client import Gateway
 from openfaas.endings import TAIL, last_words, memory_note
 from openfaas.objects import FunctionStatus, LogLine
+from workflow.documents import Document
 from workflow.errors import ChironError
 
 #: Lines of each function that are kept.
 _KEPT = 2000
+#: How a wrap begins a line: the function, and the execution where it is known.
+_PRINTED = re.compile(r"\[([\w-]+)(?: ([\w-]+))?\] ")
+#: What an entry wrap says then of an execution that failed: the error's code, and its message.
+_FAILED = re.compile(r"failed with ([\w-]+): (.*)")
+
+
+class Printed(NamedTuple):
+    """A line of a log: the function and the execution that it is of, both empty where unknown."""
+
+    function: str
+    execution: str
+    text: str
+
+
+class FailedExecution(Document):
+    """An execution that was answered with an error.
+
+    ``at`` is RFC 3339, ``execution`` the beginning of its X-Call-Id; ``function`` is the one that
+    failed, or else the wrap.
+    """
+
+    at: str
+    function: str
+    execution: str
+    code: str
+    message: str
 
 
 @contextmanager
@@ -53,6 +81,28 @@ def in_order(lines: Iterable[LogLine]) -> list[str]:
     """Lines of several functions in the order of time, each with its time and its function."""
     ordered = sorted(lines, key=lambda line: line.timestamp)
     return [f"{line.timestamp} {line.name} {line.text}" for line in ordered]
+
+
+def printed(line: LogLine) -> Printed:
+    """Whose line it is, as a wrap says it, and what is left of it."""
+    found = _PRINTED.search(line.text)
+    if found is None:
+        return Printed("", "", line.text)
+    function, execution = found.groups(default="")
+    return Printed(function, execution, line.text[found.end() :])
+
+
+def failed_executions(lines: Iterable[LogLine]) -> list[FailedExecution]:
+    """The executions of which entry wraps say in their logs that they failed, the newest first."""
+    told = ((line.timestamp, *printed(line)) for line in lines)
+    found = [
+        FailedExecution(
+            at=at, function=function, execution=execution, code=said[1], message=said[2]
+        )
+        for at, function, execution, text in told
+        if function and (said := _FAILED.fullmatch(text))
+    ]
+    return sorted(found, key=lambda each: each.at, reverse=True)
 
 
 def _explain(gateway: Gateway, error: ChironError) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deployment.deploy import removed_on_failure
-from deployment.postmortem import explained
+from deployment.postmortem import explained, failed_executions
 from openfaas.objects import LogLine
 from workflow.errors import ChironError
 
@@ -86,3 +86,20 @@ def test_a_gateway_that_is_gone_leaves_the_error_as_it_was(gateway):
     gateway.failing["logs w1"] = "no-gateway"
     error = ChironError("function-failed", KILLED, functions=["w1"])
     assert failure(gateway, error) == KILLED
+
+
+def test_executions_that_failed_are_found_in_the_log_of_their_entry():
+    told = [
+        ("2026-01-01T00:00:01Z", "[wave 1a2b3c4d] Traceback (most recent call last):"),
+        ("2026-01-01T00:00:01Z", "[wave 1a2b3c4d] ValueError: no waves"),
+        ("2026-01-01T00:00:02Z", "[wave 1a2b3c4d] failed with raised: ValueError: no waves"),
+        # As of-watchdog passes lines on; and one without an execution, which was later.
+        ("2026-01-01T00:00:04Z", "2026/01/01 00:00:04 stderr: [w1] failed with timeout: late"),
+        ("2026-01-01T00:00:03Z", "[wave 5e6f7081] it failed with nothing: done"),
+        ("2026-01-01T00:00:03Z", "failed with raised: what the gateway says"),
+    ]
+    found = failed_executions(LogLine(name="w1", timestamp=at, text=text) for at, text in told)
+    assert [(each.function, each.execution, each.code, each.message) for each in found] == [
+        ("w1", "", "timeout", "late"),
+        ("wave", "1a2b3c4d", "raised", "ValueError: no waves"),
+    ]

@@ -130,3 +130,24 @@ def test_lines_say_which_execution_they_are_of_where_the_request_does(
         )
     }  # fmt: skip
     assert eventually(lambda: set(server.log.read_text().splitlines()) == expected)
+
+
+@pytest.mark.each_once
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_line_says_why_an_execution_has_no_answer(
+    place: str, mechanism: str, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    fails = "def handle(req):\n    if req == '0':\n        raise ValueError(req)\n    return '2'\n"
+    handlers = {"one": "def handle(req):\n    return '1'\n", "two": fails}
+    server = start(wrap_image(handlers, PLACES[place], mechanism=mechanism, entry=TWO))
+    assert server.request(body="1", X_Call_Id="aaaa").status == 200
+    assert server.request(body="0", X_Call_Id="1a2b3c4d-5e6f").status == 500
+    assert server.request(body="0", X_Call_Id="bbbb", X_Chiron_Timeout="never").status == 400
+    line = "[two 1a2b3c4d] failed with raised: ValueError: 0 (handler.py:3)"
+
+    def failures() -> list[str]:
+        return [each for each in server.log.read_text().splitlines() if "failed with" in each]
+
+    assert eventually(failures)
+    assert failures() == [line]

@@ -28,6 +28,9 @@ _WHOLE = select.PIPE_BUF
 _LONGEST = 1 << 15
 
 
+#: How the line of an execution begins that has failed.
+FAILED = "failed with "
+
 #: What each thread works for.
 _current = threading.local()
 
@@ -78,9 +81,13 @@ class Log(io.TextIOBase):
             self._begun.pieces = []
             self.emit(self._begun.name, "".join(pieces))
 
-    def emit(self, function: str | None, text: str) -> None:
-        """Write the lines of `text` as `function`'s. A log without a reader is no failure."""
-        execution = getattr(_current, "execution", "")
+    def emit(self, function: str | None, text: str, execution: str | None = None) -> None:
+        """Write the lines of `text` as `function`'s. A log without a reader is no failure.
+
+        They are of the `execution` that this thread works for where none is given.
+        """
+        if execution is None:
+            execution = getattr(_current, "execution", "")
         origin = f"{function} {execution}" if execution else function
         prefix = f"[{origin}] ".encode() if function else b""
         lines = text.encode(errors=self.errors).splitlines()
@@ -145,6 +152,12 @@ def tell(function: str, text: str) -> None:
     """Write the lines of `text` to stderr as if `function` had, unless it has replaced that."""
     if isinstance(sys.stderr, Log):
         sys.stderr.emit(function, text)
+
+
+def failed(function: str, execution: str, code: str, message: str) -> None:
+    """Write to stderr, in one line, why an execution has no answer but an error."""
+    if isinstance(sys.stderr, Log):
+        sys.stderr.emit(function, f"{FAILED}{code}: {' '.join(message.split())}", execution)
 
 
 def end_lines() -> None:

@@ -30,7 +30,7 @@ from wrap.threads import own_run
 #: How long an execution goes on whose home's connection broke, in seconds: it may make another.
 _UNASKED_S = 2.0
 #: From here on it is not the request that was wrong.
-_SERVER_FAULT = 500
+SERVER_FAULT = 500
 
 
 class Member:
@@ -248,7 +248,7 @@ class Member:
 
 def told(runtime: Runtime, error: TaskError, arrived: float) -> str:
     """What the caller is told of an error."""
-    cause = runtime.memory_kills.during(arrived) if error.status >= _SERVER_FAULT else None
+    cause = runtime.memory_kills.during(arrived) if error.status >= SERVER_FAULT else None
     if cause:
         error.message = f"wrap {runtime.wrap.name}: {cause}: {error.message}"
         print(f"wrap {runtime.wrap.name}: {cause}", file=sys.stderr)

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from flask import Flask, Response, request
 
-from wrap import frames, storing, trace_context
+from wrap import frames, log, storing, trace_context
 from wrap.declaration import Entry, Wrap
 from wrap.engine import Engine, Key, Part, keys
 from wrap.errors import TaskError
@@ -23,7 +23,7 @@ from wrap.events import Events
 from wrap.execution import Execution, Outcome
 from wrap.home import Home
 from wrap.instances import Deciding, Instances
-from wrap.member import Member, engine_of, told
+from wrap.member import SERVER_FAULT, Member, engine_of, told
 from wrap.messages import UNWATCHED, Ident, Request, Result, Watch
 from wrap.metrics import PROMETHEUS, page, process_metrics, replica_metrics
 from wrap.objects import JSON, Object
@@ -144,16 +144,21 @@ def create_app(
                 return _call(runtime, arrived, deadline)
             return _workflow(runtime, whole, events, arrived, deadline)
         except TaskError as error:
-            return _failed(runtime, error, arrived)
+            return _failed(runtime, error, arrived, _asked_mark())
         except Exception as error:  # no thread, descriptor or memory could be had
-            return _failed(runtime, _lack(error), arrived)
+            return _failed(runtime, _lack(error), arrived, _asked_mark())
 
     return app
 
 
-def _failed(runtime: Runtime, error: TaskError, arrived: float) -> Response:
+def _failed(runtime: Runtime, error: TaskError, arrived: float, mark: str) -> Response:
+    """The answer; an entry's log has why, where that is not what the client has sent."""
     runtime.metrics.failed(error.code)
-    return Response(told(runtime, error, arrived), error.status, mimetype="application/json")
+    body = told(runtime, error, arrived)
+    if runtime.wrap.entry is not None and error.status >= SERVER_FAULT:
+        fields = error.as_dict()
+        log.failed(fields["function"] or fields["wrap"], mark, fields["code"], fields["message"])
+    return Response(body, error.status, mimetype="application/json")
 
 
 def _lack(error: Exception) -> TaskError:
@@ -180,9 +185,9 @@ def _execute(
                 raise outcome
             response = respond(execution, outcome)
         except TaskError as error:
-            response = _failed(runtime, error, arrived)
+            response = _failed(runtime, error, arrived, ident.mark)
         except Exception as error:  # no memory for the answer
-            response = _failed(runtime, _lack(error), arrived)
+            response = _failed(runtime, _lack(error), arrived, ident.mark)
         later(response)
         runtime.transport.release(ident)
         if runtime.store is not None and crossing:
@@ -263,7 +268,7 @@ def _events(
 ) -> Response:
     """Hold events, or handle them by themselves."""
     watch = _watch(runtime.trace_key)
-    alone = watch.traced or _ALONE in request.environ
+    alone, mark = watch.traced or _ALONE in request.environ, _asked_mark()
     if not alone:
         events.check_room(given)
     later = request.environ[LATER]()
@@ -273,7 +278,7 @@ def _events(
 
     def reply(outcome: Outcome, output: Object) -> None:
         if isinstance(outcome, TaskError):
-            later(_failed(runtime, outcome, arrived))
+            later(_failed(runtime, outcome, arrived, mark))
         elif watch.traced:
             later(_traced(runtime, output, outcome, arrived))
         else:
@@ -347,6 +352,10 @@ def _trace() -> TraceContext | None:
     """The trace that the request is part of."""
     parent = request.environ.get(_PARENT)
     return trace_context.given(parent, request.environ.get(_STATE, "")) if parent else None
+
+
+def _asked_mark() -> str:
+    return _mark(request.environ.get(_CALL_ID, ""))
 
 
 def _mark(ident: str) -> str:
