@@ -15,7 +15,7 @@ from openfaas.objects import FunctionStatus
 from workflow.documents import parse_json, validate
 from workflow.errors import ChironError
 from workflow.model import Workflow, output_name
-from workflow.plan import Plan, PredictedRange
+from workflow.plan import Milliseconds, Plan, PredictedRange
 
 _PREFIX = "chiron."
 WORKFLOW = f"{_PREFIX}workflow"
@@ -61,9 +61,10 @@ class TaskFlow:
 
 
 class DeployedPrediction(PredictedRange):
-    """What was predicted of a deployed plan: its latency, for so many CPUs."""
+    """What was predicted of a deployed plan: its latency, for so many CPUs, and the SLO."""
 
     cpus: int
+    slo_ms: Milliseconds | None = None
 
 
 def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
@@ -102,7 +103,7 @@ def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
         annotations[ROLE] = "entry"
     if index == 0 and plan.predicted is not None:
         predicted = plan.predicted.model_dump(include={*PredictedRange.model_fields})
-        annotations[PREDICTION] = json.dumps({"cpus": plan.cpus} | predicted)
+        annotations[PREDICTION] = json.dumps({"cpus": plan.cpus, "slo_ms": plan.slo_ms} | predicted)
     return annotations
 
 

@@ -13,6 +13,7 @@ def test_the_first_wrap_alone_says_what_was_predicted(planner, small, plan_of):
     plan = plan_of(small.workflow, planner)
     prediction = read_prediction(annotate(plan, 0, small.workflow))
     assert (prediction.cpus, prediction.latency_ms) == (plan.cpus, plan.predicted.latency_ms)
+    assert prediction.slo_ms == plan.slo_ms == 50.0
     assert (prediction.low_ms, prediction.high_ms) == (
         plan.predicted.low_ms,
         plan.predicted.high_ms,
