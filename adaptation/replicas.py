@@ -3,65 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
-
-from prometheus_client.parser import text_string_to_metric_families
 
 from adaptation.events import Event, Tell
 from adaptation.latency import Wait
 from adaptation.scaling import Bounds, Load, Record
+from deployment.replicas import Said, hear
 from openfaas.client import Gateway
 from openfaas.objects import FunctionStatus
 from workflow.errors import ChironError
 
 #: How long between two looks, in seconds.
 EVERY_S = 1.0
-#: So many times for each replica is asked, as the gateway picks who answers.
-_ASKED = 3
-#: How long one may take to answer, in seconds, and how many may not until no more are asked.
-_TIMEOUT_S, _SILENT = 0.5, 3
-_METRICS = "/metrics"
-_IN_HAND, _WAITING, _AT_ONCE, _PRESSURE, _INFO = (
-    f"chiron_{name}"
-    for name in (
-        *("requests_in_hand", "requests_waiting", "requests_at_once"),
-        *("pressure_seconds_total", "replica_info"),
-    )
-)
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a replica said, by its metrics, and when, in seconds of the monotonic clock."""
-
-    replica: str
-    at: float
-    values: dict[str, float]
-
-    @classmethod
-    def read(cls, text: str, at: float) -> Said | None:
-        """None where these are not the metrics of a wrap."""
-        try:
-            families = list(text_string_to_metric_families(text))
-        except ValueError:
-            return None
-        samples = {sample.name: sample for family in families for sample in family.samples}
-        if not samples.keys() >= {_IN_HAND, _WAITING, _AT_ONCE, _PRESSURE, _INFO}:
-            return None
-        replica = samples[_INFO].labels.get("replica", "")
-        return cls(replica, at, {name: sample.value for name, sample in samples.items()})
-
-    @property
-    def requests(self) -> float:
-        """Those that it has in hand, and that wait there."""
-        return self.values[_IN_HAND] + self.values[_WAITING]
-
-    def pressure_since(self, before: Said) -> float:
-        """The share of the time since `before` in which tasks were held back."""
-        seconds = self.values[_PRESSURE] - before.values[_PRESSURE]
-        return min(1.0, max(0.0, seconds / (self.at - before.at)))
 
 
 @dataclass
@@ -82,7 +37,7 @@ class Scaler:
     sleep: Wait = time.sleep
     by_pressure: bool = True
     _records: dict[str, Record] = field(init=False, default_factory=dict)
-    _said: dict[str, dict[str, Said]] = field(init=False, default_factory=dict)
+    _said: dict[str, Mapping[str, Said]] = field(init=False, default_factory=dict)
     _loads: dict[str, Load] = field(init=False, default_factory=dict)
     #: How many replicas were asked for last, and how many there were then.
     _asked: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
@@ -118,36 +73,22 @@ class Scaler:
         """
         # Of those that are to go, none counts.
         replicas = min(status.available_replicas or status.replicas, status.replicas)
-        before, found = self._said.get(status.name, {}), dict[str, Said]()
-        silent = 0
-        for _ in range(_ASKED * replicas):
-            said = self._ask(status.name)
-            if said is None:
-                silent += 1
-            else:
-                found[said.replica] = said
-            if len(found) + silent >= replicas or silent >= _SILENT:
-                break
+        before = self._said.get(status.name, {})
+        heard = hear(self.gateway, status.name, replicas)
+        found, silent = heard.said, heard.silent
         if not found:
             return self._loads.get(status.name)
         self._said[status.name] = found
-        requests = [said.requests for said in found.values()]
+        requests = [said.in_hand + said.waiting for said in found.values()]
         pairs = [(said, before[name]) for name, said in found.items() if name in before]
         shares = [said.pressure_since(earlier) for said, earlier in pairs if self.by_pressure]
         load = self._loads[status.name] = Load(
             replicas,
             fmean([*requests, *[max(requests)] * silent]),
-            fmean(said.values[_AT_ONCE] for said in found.values()),
+            fmean(said.at_once for said in found.values()),
             fmean(shares) if shares else 0.0,
         )
         return load
-
-    def _ask(self, name: str) -> Said | None:
-        try:
-            answer = self.gateway.get(name, _METRICS, _TIMEOUT_S)
-        except ChironError:
-            return None
-        return Said.read(answer.text, time.monotonic()) if answer.ok else None
 
     def _scale(self, status: FunctionStatus, load: Load) -> None:
         name, current = status.name, status.replicas
