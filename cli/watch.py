@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import click
 
-from adaptation.events import Event
+from adaptation.events import Event, Tell
 from adaptation.latency import Probes, Wait, find_latencies
 from adaptation.replicas import Scaler
 from adaptation.rules import Rules
@@ -20,6 +22,7 @@ from cli.artefacts import read_platform
 from cli.options import choices
 from cli.output import progress
 from cli.place import Place, place
+from deployment.journal import Journal, Told
 from deployment.launcher import Launcher
 from deployment.local_launcher import LocalLauncher
 from openfaas.objects import FunctionStatus
@@ -27,6 +30,7 @@ from pipeline.deploy import DeploymentRequest
 from profiler.profile import profile
 from scheduler.choices import Choices
 from scheduler.planners import PLANNERS
+from services import state_folder
 from workflow.folder import WorkflowFolder
 
 _RULES = Rules()
@@ -135,12 +139,13 @@ def command(
         best_effort=best_effort,
         allow_outage=allow_outage,
     )
-    tell = _as_json if as_json else _as_line
     with place.connect() as launcher:
         here: Launcher | LocalLauncher = (
             LocalLauncher(progress, launcher.gateway) if local_launcher else launcher
         )
         name = opened.workflow.name
+        about = partial(Told, gateway=launcher.gateway.url, workflow=name, planner=choices.planner)
+        tell = partial(_tell, _as_json if as_json else _as_line, about)
         wait: Wait = time.sleep
         if scale:
             wait = Scaler(launcher.gateway, partial(_wraps, launcher, name, choices), tell).wait
@@ -171,10 +176,24 @@ def _wraps(launcher: Launcher, workflow: str, choices: Choices) -> tuple[Functio
     return current.wraps if current else ()
 
 
+def _tell(tell: Tell, about: Callable[..., Told], event: Event) -> None:
+    """Tell of an event, and keep it for the dashboard, but for the steps of what takes long."""
+    tell(event)
+    if event.kind != "step":
+        outside = event.figures.get("outside", 0)
+        told = about(at=_now(), event=event.kind, message=event.message, outside=outside)
+        with suppress(OSError):  # it is for looking at: without it the watcher does all it does
+            Journal(state_folder()).note(told)
+
+
 def _as_line(event: Event) -> None:
     at = datetime.now().astimezone().strftime("%H:%M:%S")
     progress(f"{at} {event.kind}: {event.message}")
 
 
 def _as_json(event: Event) -> None:
-    click.echo(event.as_json(datetime.now(UTC).isoformat(timespec="milliseconds")))
+    click.echo(event.as_json(_now()))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -18,7 +18,7 @@ from flask import Response, current_app, g, jsonify, request
 
 from deployment.launcher import Launcher
 from openfaas.credentials import Credentials
-from services import NAMES, child
+from services import NAMES, child, state_folder
 from services.child import Failed, Limits, Progress, Stop, Work, call
 from services.folders import folder_name, named_folder, uploaded_folder
 from services.jobs import Job, JobStore, JobSummary, Submission
@@ -45,22 +45,13 @@ _Connect = Callable[[], AbstractContextManager[Launcher]]
 _Job = Callable[[Mapping[str, Any], Launcher, Progress], Any]
 
 
-def state_folder(variables: Mapping[str, str] = os.environ) -> Path:
-    """Where jobs are kept by default: a folder of CHIRON_HOME, or the user's state folder.
-
-    It is nobody else's, as CHIRON_HOME may have to be.
-    """
-    home = variables.get("CHIRON_HOME")
-    return Path(home) / "services" if home else Path.home() / ".local" / "state" / "chiron"
-
-
 @dataclass(frozen=True)
 class Config:
     """What the services work with."""
 
     #: Gives a launcher for the length of one job; can be pickled.
     connect: _Connect
-    #: The gateway that /healthz looks at.
+    #: The gateway that /healthz and the dashboard look at.
     gateway_url: str
     #: Below it are the workflow folders that clients may name.
     root: Path = field(default_factory=Path.cwd)
@@ -69,6 +60,8 @@ class Config:
     components: Sequence[str] = NAMES
     #: What clients have to send; None where all that reach the services may use them.
     secret: Credentials | None = None
+    #: Whether certificates of the gateway are verified.
+    verify_tls: bool = True
     #: What runs jobs, and computes answers, within limits.
     run: Run = child.run
 

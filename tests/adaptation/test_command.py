@@ -8,6 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from cli.watch import command
+from deployment.journal import Journal
+from services import state_folder
 from workflow.documents import dump
 from workflow.errors import ChironError
 
@@ -28,7 +30,9 @@ def watch(pair, platform, tmp_path, profile_by_hand, monkeypatch):
     return run
 
 
-def test_every_event_is_a_line_of_json_on_stdout(watch, place):
+def test_every_event_is_a_line_of_json_on_stdout_and_kept(watch, place):
+    journal = Journal(state_folder())
+    before = len(journal.of(place.gateway.url))
     first = watch("-g", place.gateway.url, "--json")
     assert first.exit_code == 0, first.exception
     events = [json.loads(line) for line in first.stdout.splitlines()]
@@ -38,6 +42,17 @@ def test_every_event_is_a_line_of_json_on_stdout(watch, place):
 
     second = watch("-g", place.gateway.url, "--json")
     assert [json.loads(line)["event"] for line in second.stdout.splitlines()] == ["window"]
+    kept = journal.of(place.gateway.url)[: -before or None]
+    assert [each.event for each in reversed(kept)] == [*told, "window"]
+    assert {(each.workflow, each.planner) for each in kept} == {("pair", "pgp")}
+
+
+def test_events_that_cannot_be_kept_are_told_all_the_same(watch, place, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("cli.watch.state_folder", lambda: tmp_path / "file" / "state")
+    result = watch("-g", place.gateway.url, "--json")
+    assert result.exit_code == 0, result.exception
+    assert "switched" in result.stdout
 
 
 def test_for_people_events_are_lines_on_stderr(watch, place):

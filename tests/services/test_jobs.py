@@ -9,10 +9,9 @@ from datetime import timedelta
 
 import pytest
 
-from services import jobs
+from services import jobs, state_folder
 from services.app import create_app
 from services.child import Failed
-from services.host import state_folder
 from services.jobs import JobStore, Submission
 from services.problems import Problem
 from services.worker import Worker
