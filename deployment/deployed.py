@@ -43,14 +43,20 @@ class Deployments(Document):
 
 def deployed(gateway: Gateway) -> Deployments:
     """The workflows that are deployed on `gateway`."""
+    return Deployments(deployments=tuple(each for each, _ in with_functions(gateway)))
+
+
+def with_functions(gateway: Gateway) -> list[tuple[DeployedWorkflow, list[FunctionStatus]]]:
+    """The workflows that are deployed on `gateway`, each with what the gateway says of its wraps.
+
+    Supporting functions, and those of others, are none of these.
+    """
     wraps = sorted(
         (f for f in gateway.functions() if WORKFLOW in f.annotations),
         key=lambda f: (*_identity(f), f.name),
     )
-    groups = groupby(wraps, key=_identity)
-    return Deployments(
-        deployments=tuple(_deployed(gateway, *key, list(group)) for key, group in groups)
-    )
+    groups = [(key, list(group)) for key, group in groupby(wraps, key=_identity)]
+    return [(_deployed(gateway, *key, functions), functions) for key, functions in groups]
 
 
 def wraps_of(gateway: Gateway, workflow: str, planner: str | None = None) -> tuple[str, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -23,32 +24,63 @@ _IN_HAND, _WAITING, _AT_ONCE, _PRESSURE, _INFO = (
         *("pressure_seconds_total", "replica_info"),
     )
 )
+_HELD, _SPILLED, _LEAVING = (f"chiron_{name}_bytes" for name in ("held", "spilled", "leaving"))
+_ANSWERS, _SECONDS = "http_requests_total", "http_request_duration_seconds"
+#: What runs something; others only ask whether it is there.
+_METHOD = "post"
+#: How the status of an answer begins that is none of an error, and the least one of a failure.
+_GOOD, _FAILURE = "2", "500"
 
 
 @dataclass(frozen=True)
 class Said:
     """What a replica said, by its metrics, and when, in seconds of the monotonic clock.
 
-    ``values`` are those of metrics without labels.
+    Attributes
+    ----------
+    values
+        Those of metrics without labels.
+    answers
+        How many requests it has answered with each status.
+    good_s
+        How long those took, together, that were answered without an error, in seconds.
+    within
+        How many of these took no longer than so many seconds, by these bounds.
     """
 
     replica: str
     at: float
     values: Mapping[str, float]
+    answers: Mapping[str, float] = field(default_factory=dict)
+    good_s: float = 0.0
+    within: Mapping[float, float] = field(default_factory=dict)
 
     @classmethod
     def read(cls, text: str, at: float) -> Said | None:
         """None where these are not the metrics of a wrap."""
         try:
             families = list(text_string_to_metric_families(text))
-        except ValueError:
+            samples = [sample for family in families for sample in family.samples]
+            values = {sample.name: sample.value for sample in samples if not sample.labels}
+            answers, within = defaultdict[str, float](float), defaultdict[float, float](float)
+            replica, good_s = "", 0.0
+            for name, labels, value, *_ in samples:
+                is_good = labels.get("code", "").startswith(_GOOD)
+                if name == _INFO:
+                    replica = labels["replica"]
+                elif labels.get("method") != _METHOD:
+                    continue
+                elif name == _ANSWERS:
+                    answers[labels["code"]] += value
+                elif name == f"{_SECONDS}_sum" and is_good:
+                    good_s += value
+                elif name == f"{_SECONDS}_bucket" and is_good:
+                    within[float(labels["le"])] += value
+        except (ValueError, LookupError):
             return None
-        samples = [sample for family in families for sample in family.samples]
-        values = {sample.name: sample.value for sample in samples if not sample.labels}
-        names = [s.labels.get("replica", "") for s in samples if s.name == _INFO]
-        if not names or not values.keys() >= {_IN_HAND, _WAITING, _AT_ONCE, _PRESSURE}:
+        if not replica or not values.keys() >= {_IN_HAND, _WAITING, _AT_ONCE, _PRESSURE}:
             return None
-        return cls(names[0], at, values)
+        return cls(replica, at, values, answers, good_s, within)
 
     @property
     def in_hand(self) -> float:
@@ -64,6 +96,31 @@ class Said:
     def at_once(self) -> float:
         """How many requests it works on at most."""
         return self.values[_AT_ONCE]
+
+    @property
+    def held_bytes(self) -> float:
+        """Those of objects that wait in its memory."""
+        return self.values.get(_HELD, 0.0)
+
+    @property
+    def spilled_bytes(self) -> float:
+        """Those of objects that wait on its disk."""
+        return self.values.get(_SPILLED, 0.0)
+
+    @property
+    def leaving_bytes(self) -> float:
+        """Those on their way to other wraps."""
+        return self.values.get(_LEAVING, 0.0)
+
+    @property
+    def answered(self) -> float:
+        """Requests that it has answered."""
+        return sum(self.answers.values())
+
+    @property
+    def failed(self) -> float:
+        """Requests that it has answered with 500 and above."""
+        return sum(count for code, count in self.answers.items() if code >= _FAILURE)
 
     def pressure_since(self, before: Said) -> float:
         """The share of the time since `before` in which tasks were held back."""

@@ -1,0 +1,249 @@
+"""What the deployed workflows of a gateway do at the moment: load, latencies and failures."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from statistics import fmean
+
+from deployment.deployed import DeployedWorkflow, with_functions
+from deployment.postmortem import FailedExecution, failed_executions
+from deployment.replicas import Said, hear
+from generator.annotations import ROLE
+from openfaas.client import Gateway
+from openfaas.objects import FunctionStatus
+from workflow.documents import Document
+from workflow.errors import ChironError
+
+#: Rates and latencies are of so many seconds at most.
+OVER_S = 60.0
+#: Functions that are asked at once.
+_AT_ONCE = 8
+#: Lines of a log that are looked through for failures, and failures that are told of a workflow.
+_LINES, _FAILURES = 1000, 5
+
+
+#: What a replica said, and what it said later.
+Pair = tuple[Said, Said]
+
+
+class Latency(Document):
+    """How long requests took that were answered without an error, in milliseconds.
+
+    They begin when the entry wrap has the whole request. Percentiles are those of a histogram:
+    interpolated in the bucket where they are, and the largest bound of the buckets where they are
+    above that. ``within_slo`` is the share of the requests that met the SLO, None without one.
+    """
+
+    mean_ms: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    within_slo: float | None
+
+
+class WrapLoad(Document):
+    """What all replicas of a wrap have, together, going by those that were heard.
+
+    ``held_bytes`` wait in the sink, ``spilled_bytes`` of it on disk, ``leaving_bytes`` are on
+    their way; ``pressure`` is the share of the time in which tasks were held back.
+    """
+
+    in_hand: float
+    waiting: float
+    held_bytes: float
+    spilled_bytes: float
+    leaving_bytes: float
+    pressure: float | None
+
+
+class LiveWrap(Document):
+    """A wrap: how many replicas it should have, has, and were heard; None where none was."""
+
+    function: str
+    replicas: int
+    available: int
+    heard: int
+    load: WrapLoad | None
+
+
+class LiveWorkflow(Document):
+    """A deployed workflow; what is None is not known, or not yet.
+
+    Of a workflow whose tasks the client calls there are neither rates nor latencies.
+    ``failed_per_s`` are answers of 500 and above.
+    """
+
+    deployed: DeployedWorkflow
+    requests_per_s: float | None
+    failed_per_s: float | None
+    latency: Latency | None
+    wraps: tuple[LiveWrap, ...]
+    failures: tuple[FailedExecution, ...]
+
+
+class Live(Document):
+    """All workflows of the gateway with that URL, as of ``at`` (RFC 3339)."""
+
+    gateway: str
+    at: str
+    workflows: tuple[LiveWorkflow, ...]
+
+
+@dataclass
+class Lookout:
+    """Looks at the deployed workflows of a gateway; rates are those since earlier looks."""
+
+    gateway: Gateway
+    #: What each replica of a function said in the last `OVER_S` seconds, in the order of time.
+    _said: dict[str, dict[str, list[Said]]] = field(init=False, default_factory=dict)
+    #: The failures in each function's log.
+    _failures: dict[str, list[FailedExecution]] = field(init=False, default_factory=dict)
+
+    def look(self) -> Live:
+        """What there is now.
+
+        Only functions whose annotations say that they are wraps are asked anything, and of these
+        none that is scaled to zero, which would start it. Raises what the gateway does.
+        """
+        found = with_functions(self.gateway)
+        functions = [function for _, members in found for function in members]
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            heard = list(threads.map(self._hear, functions))
+        names = [function.name for function in functions]
+        self._said = {name: self._with(name, said) for name, said in zip(names, heard, strict=True)}
+        self._failures = {name: self._failures.get(name, []) for name in names}
+        return Live(
+            gateway=self.gateway.url,
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+            workflows=tuple(self._workflow(*each) for each in found),
+        )
+
+    def _hear(self, function: FunctionStatus) -> Mapping[str, Said]:
+        """What its replicas say; where that are more failures than before, its log is read."""
+        replicas = _ready(function)
+        said = hear(self.gateway, function.name, replicas).said if replicas else {}
+        before = self._said.get(function.name)
+        news = before is None or any(
+            each.failed > (before[name][-1].failed if name in before else 0)
+            for name, each in said.items()
+        )
+        if news and function.annotations.get(ROLE) != "wrap":  # entries tell of executions
+            with suppress(ChironError):  # it may have been removed
+                lines = self.gateway.logs(function.name, _LINES)
+                self._failures[function.name] = failed_executions(lines)[:_FAILURES]
+        return said
+
+    def _with(self, function: str, said: Mapping[str, Said]) -> dict[str, list[Said]]:
+        """What is known of the replicas that have `said` something now."""
+        since = time.monotonic() - OVER_S
+        before = self._said.get(function, {})
+        return {
+            name: [*(each for each in before.get(name, ()) if each.at >= since), now]
+            for name, now in said.items()
+        }
+
+    def _workflow(
+        self, deployed: DeployedWorkflow, functions: Sequence[FunctionStatus]
+    ) -> LiveWorkflow:
+        entry = next((f for f in functions if f.annotations.get(ROLE) == "entry"), None)
+        pairs = self._pairs(entry) if entry else []
+        replicas = _ready(entry) if entry else 0
+        failures = [each for function in functions for each in self._failures[function.name]]
+        failures.sort(key=lambda each: each.at, reverse=True)
+        return LiveWorkflow(
+            deployed=deployed,
+            requests_per_s=_per_s(pairs, replicas, lambda said: said.answered),
+            failed_per_s=_per_s(pairs, replicas, lambda said: said.failed),
+            latency=_latency(pairs, deployed.predicted.slo_ms if deployed.predicted else None),
+            wraps=tuple(map(self._wrap, functions)),
+            failures=tuple(failures[:_FAILURES]),
+        )
+
+    def _wrap(self, function: FunctionStatus) -> LiveWrap:
+        heard = [said[-1] for said in self._said[function.name].values()]
+        load = None
+        if heard:
+            share = _ready(function) / len(heard)
+            pressures = [after.pressure_since(before) for before, after in self._pairs(function)]
+            load = WrapLoad(
+                in_hand=share * sum(said.in_hand for said in heard),
+                waiting=share * sum(said.waiting for said in heard),
+                held_bytes=share * sum(said.held_bytes for said in heard),
+                spilled_bytes=share * sum(said.spilled_bytes for said in heard),
+                leaving_bytes=share * sum(said.leaving_bytes for said in heard),
+                pressure=fmean(pressures) if pressures else None,
+            )
+        return LiveWrap(
+            function=function.name,
+            replicas=function.replicas,
+            available=function.available_replicas,
+            heard=len(heard),
+            load=load,
+        )
+
+    def _pairs(self, function: FunctionStatus) -> list[Pair]:
+        """The first and the last of what each replica said, where that is not the same."""
+        told = self._said[function.name].values()
+        return [(said[0], said[-1]) for said in told if len(said) > 1]
+
+
+def _ready(function: FunctionStatus) -> int:
+    """Its replicas that can be asked, as far as the gateway tells."""
+    return min(function.available_replicas or function.replicas, function.replicas)
+
+
+def _per_s(pairs: Sequence[Pair], replicas: int, count: Callable[[Said], float]) -> float | None:
+    """How fast `count` grows in all `replicas`, going by those of which there are `pairs`."""
+    if not pairs:
+        return None
+    return replicas * fmean((count(b) - count(a)) / (b.at - a.at) for a, b in pairs)
+
+
+def _latency(pairs: Sequence[Pair], slo_ms: float | None) -> Latency | None:
+    """Of the requests that were answered between the two times of each pair; None for none."""
+    counts, seconds = defaultdict[float, float](float), 0.0
+    for before, after in pairs:
+        seconds += after.good_s - before.good_s
+        for bound, count in after.within.items():
+            counts[bound] += count - before.within.get(bound, 0.0)
+    within = sorted(counts.items())
+    requests = within[-1][1] if within else 0.0
+    if not requests:
+        return None
+    p50_ms, p95_ms, p99_ms = (1000 * quantile(within, share) for share in (0.5, 0.95, 0.99))
+    met = [count for bound, count in within if slo_ms and math.isclose(1000 * bound, slo_ms)]
+    return Latency(
+        mean_ms=1000 * seconds / requests,
+        p50_ms=p50_ms,
+        p95_ms=p95_ms,
+        p99_ms=p99_ms,
+        within_slo=met[0] / requests if met else None,
+    )
+
+
+def quantile(within: Sequence[tuple[float, float]], share: float) -> float:
+    """The value that a `share` of what a histogram has counted does not exceed.
+
+    It is interpolated in its bucket, as Prometheus's ``histogram_quantile`` does; above the
+    largest finite bound it is that.
+
+    Parameters
+    ----------
+    within
+        Each upper bound with how much is not above it, in their order; the last one is infinite.
+    """
+    wanted = share * within[-1][1]
+    low, below = 0.0, 0.0
+    for bound, count in within:
+        if count >= wanted and math.isfinite(bound):
+            return low + (bound - low) * (wanted - below) / (count - below)
+        if math.isfinite(bound):
+            low, below = bound, count
+    return low
