@@ -47,6 +47,7 @@ def serve_components(
             root=root.resolve(),
             components=components,
             secret=secret,
+            verify_tls=not tls_no_verify,
         )
         reached = address(host, listener.getsockname()[1])
         progress(f"services on {reached}, /docs shows them")

@@ -128,12 +128,13 @@ def _size(workflow: Workflow, output: str, profile: Profile | None) -> str:
     if not function:
         return ""
     if giver == output:
-        return _shown(function.output_bytes)
+        return shown_bytes(function.output_bytes)
     emission = function.emits.get(output_name(output))
-    return _shown(emission.bytes) if emission else ""
+    return shown_bytes(emission.bytes) if emission else ""
 
 
-def _shown(size: int) -> str:
+def shown_bytes(size: int) -> str:
+    """A size as people read it."""
     for unit in ("B", "KiB", "MiB"):
         if size < 1024 or unit == "MiB":
             break

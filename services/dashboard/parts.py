@@ -29,14 +29,19 @@ def faults(found: list[dict[str, Any]]) -> list[Component]:
     ]
 
 
-def table(caption: str, heads: list[str], rows: list[list[Any]]) -> Component:
-    """A table that can be scrolled sideways, also by keyboard."""
+def table(caption: str, heads: list[str], rows: list[list[Any]], body: str = "") -> Component:
+    """A table that can be scrolled sideways, also by keyboard.
+
+    Where rows change, they are to be the new children of its `body`, by this id: what has the
+    focus then keeps it.
+    """
+    name: dict[str, Any] = {"id": body} if body else {}
     return html.Div(
         html.Table(
             [
                 html.Caption(caption),
                 html.Thead(html.Tr([html.Th(head, scope="col") for head in heads])),
-                html.Tbody([html.Tr([html.Td(cell) for cell in row]) for row in rows]),
+                html.Tbody(table_rows(rows), **name),
             ]
         ),
         className="scroll",
@@ -44,3 +49,8 @@ def table(caption: str, heads: list[str], rows: list[list[Any]]) -> Component:
         role="region",
         **labelled(caption),
     )
+
+
+def table_rows(rows: list[list[Any]]) -> list[Component]:
+    """Rows of a table."""
+    return [html.Tr([html.Td(cell) for cell in row]) for row in rows]

@@ -1,0 +1,138 @@
+"""What is deployed, in a real browser: rates, an execution that failed, and what a watcher told."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+import requests
+
+from deployment.journal import Journal, Told
+from deployment.live import Live
+from workflow.errors import ChironError
+
+pytestmark = pytest.mark.browser
+NAME = "small-wrap1"
+TASKS = ("Split it", "Wave", "M1", "M2", "M3", "Zusammen/fügen? {50 %}")
+
+
+@pytest.fixture
+def config(config, launcher, tmp_path, monkeypatch):
+    """Services that look at the gateway that tests share."""
+    monkeypatch.setenv("OPENFAAS_CONFIG", str(tmp_path))
+    return replace(config, gateway_url=launcher.gateway.url)
+
+
+@pytest.fixture
+def deployed(launcher, small, plan_by_hand):
+    """The URL of a workflow that is deployed in one wrap, for which everything was asked."""
+    predicted = {"latency_ms": 40.0, "low_ms": 0.0, "high_ms": 9000.0, "warnings": ("a guess",)}
+    plan = plan_by_hand({NAME: [TASKS]}, slo_ms=9000.0, predicted=predicted)
+    with launcher.launch(small.workflow, small, plan):
+        yield f"{launcher.gateway.url}/function/{NAME}"
+
+
+@pytest.fixture
+def load(deployed):
+    """A client that calls the workflow again and again."""
+    ended = threading.Event()
+
+    def call():
+        while not ended.wait(0.05):
+            requests.post(deployed, data=b'"fine"', timeout=30)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    yield
+    ended.set()
+    thread.join()
+
+
+def cells(page, body):
+    """The texts of the first row of a table, by what its columns are called."""
+    table = page.locator("table", has=page.locator(f"#{body}"))
+    heads = table.locator("th").all_inner_texts()
+    row = page.locator(f"#{body} tr").first.locator("td").all_inner_texts()
+    return dict(zip(heads, row, strict=True))
+
+
+def test_load_a_failure_and_a_decision_are_seen_while_they_come(
+    open_page, load, deployed, config, look, serious, wait_until
+):
+    page = open_page(**look)
+    page.locator("#live").scroll_into_view_if_needed()
+    wait_until(lambda: page.locator("#live-workflows tr").count() == 1)
+    wait_until(lambda: "met" in cells(page, "live-workflows")["Within the SLO"])
+    found = cells(page, "live-workflows")
+    assert (found["Workflow"], found["Planner"], found["SLO"]) == ("small", "pgp", "9000")
+    assert float(found["Requests/s"]) > 1
+    assert 0 < float(found["p50"]) <= float(found["p95"]) <= float(found["p99"]) < 9000
+    assert found["Mean in the range"] == "yes"
+    page.get_by_text("Warning: a guess").wait_for()
+    wrap = cells(page, "live-wraps")
+    assert (wrap["Wrap"], wrap["Replicas"], wrap["Heard"]) == (NAME, "1/1", "1")
+    page.get_by_text("None, as far as the logs go back.").wait_for()
+
+    region = page.get_by_role("region", name="Deployed workflows")
+    region.focus()
+    ident = "1a2b3c4d-0000"
+    headers = {"X-Call-Id": ident}
+    assert requests.post(deployed, data=b'"boom"', headers=headers, timeout=30).status_code == 500
+    told = Told(
+        at="2026-01-01T00:00:00Z",
+        gateway=config.gateway_url,
+        workflow="small",
+        planner="pgp",
+        event="window",
+        message="12 requests in 9.0 ms",
+        outside=2,
+    )
+    Journal(config.state).note(told)
+    page.locator("#live-failures code").wait_for()
+    failure = cells(page, "live-failures")
+    assert (failure["Execution"], failure["Function"]) == (ident[:8], "wave")
+    assert failure["Error"].startswith("raised ValueError: no waves today")
+    page.get_by_text("12 requests in 9.0 ms; 2 in a row outside").wait_for()
+    assert region.evaluate("region => region === document.activeElement")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert serious(page) == []
+
+
+def test_only_what_somebody_can_see_is_asked_for(open_page, deployed, monkeypatch):
+    asked = []
+    monkeypatch.setattr("services.dashboard.feed.LiveFeed.newest", lambda _: asked.append(1))
+    page = open_page()
+    page.locator("#live").scroll_into_view_if_needed()
+    page.wait_for_timeout(4000)
+    assert len(asked) >= 2
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_timeout(500)
+    before = len(asked)
+    page.wait_for_timeout(4000)
+    assert len(asked) == before
+
+
+def test_a_gateway_that_is_away_is_told_once_and_the_page_goes_on(open_page, monkeypatch):
+    away = ChironError("no-gateway", "no OpenFaaS gateway answers at http://gateway", status=503)
+    answers = [away]
+
+    def newest(_):
+        if answers == [away]:
+            raise away
+        return Live(gateway="http://gateway", at="2026-01-01T00:00:00+00:00", workflows=())
+
+    monkeypatch.setattr("services.dashboard.feed.LiveFeed.newest", newest)
+    page = open_page()
+    page.locator("#live").scroll_into_view_if_needed()
+    faults = page.locator("#live-faults")
+    faults.get_by_text("no OpenFaaS gateway answers at http://gateway").wait_for()
+    faults.evaluate(
+        "faults => { window.changes = 0; new MutationObserver(() => window.changes++)"
+        ".observe(faults, {childList: true, subtree: true, characterData: true}) }"
+    )
+    page.wait_for_timeout(7000)
+    assert page.evaluate("window.changes") == 0
+    answers.clear()
+    page.get_by_text("None: chiron deploy does that.").wait_for()
+    assert faults.inner_text() == ""
