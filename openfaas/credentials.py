@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,10 +47,23 @@ class Credentials:
         return f"{self.scheme} {self._value}"
 
     def admit(self, authorization: str | None) -> bool:
-        """Whether a request's Authorization header has these; takes equally long if not."""
+        """Whether a request's Authorization header has these; takes equally long if not.
+
+        A token may also be the password of Basic authentication, with any user: browsers ask for
+        those, and know no tokens.
+        """
         scheme, _, value = (authorization or "").partition(" ")
+        if scheme.lower() == "basic" and self.scheme == "Bearer":
+            scheme, value = self.scheme, _password(value)
         same = hmac.compare_digest(_digest(value.strip()), _digest(self._value))
         return same and scheme.lower() == self.scheme.lower()
+
+
+def _password(encoded: str) -> str:
+    """The password of Basic authentication; empty where there is none."""
+    with suppress(binascii.Error, UnicodeDecodeError, ValueError):
+        return base64.b64decode(encoded.strip(), validate=True).decode().partition(":")[2]
+    return ""
 
 
 def _digest(text: str) -> bytes:

@@ -34,9 +34,9 @@ def refusal(secret: Credentials) -> ChironError:
     return ChironError("unauthorised", message, status=401)
 
 
-def challenge(secret: Credentials) -> str:
-    """The header WWW-Authenticate of the answer to it."""
-    return f'{secret.scheme} realm="chiron"'
+def challenges(secret: Credentials) -> list[str]:
+    """The headers WWW-Authenticate of the answer to it: Basic, too, for which browsers ask."""
+    return [f'{scheme} realm="chiron"' for scheme in dict.fromkeys((secret.scheme, "Basic"))]
 
 
 def basic_auth(folder: Path) -> Credentials:
@@ -90,7 +90,8 @@ def guard(app: Flask, secret: Credentials | None) -> None:
 
     def end(response: Response) -> Response:
         if response.status_code == 401 and secret is not None:
-            response.headers["WWW-Authenticate"] = challenge(secret)
+            for challenge in challenges(secret):
+                response.headers.add("WWW-Authenticate", challenge)
         response.headers[REQUEST_ID] = g.request_id
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["X-Frame-Options"] = "DENY"

@@ -28,7 +28,7 @@ from waitress.server import TcpWSGIServer
 from waitress.task import ErrorTask
 
 from openfaas.credentials import Credentials
-from services.access import challenge, refusal
+from services.access import challenges, refusal
 from services.problems import RETRY_AFTER_S, Problem
 from services.strict_request import FORM_LIMIT
 from workflow.errors import ChironError
@@ -188,7 +188,8 @@ class _Refusal(ErrorTask):  # type: ignore[misc]
         self.response_headers.append(("Content-Type", "application/json"))
         secret = self.channel.server.secret
         if error.status == HTTPStatus.UNAUTHORIZED and secret is not None:
-            self.response_headers.append(("WWW-Authenticate", challenge(secret)))
+            headers = (("WWW-Authenticate", challenge) for challenge in challenges(secret))
+            self.response_headers.extend(headers)
         if error.status == HTTPStatus.TOO_MANY_REQUESTS:
             self.response_headers.append(("Retry-After", str(RETRY_AFTER_S)))
         _log.info("refused", extra={"status": error.status, "code": error.code})

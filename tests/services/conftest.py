@@ -8,7 +8,7 @@ import shutil
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -188,15 +188,29 @@ def browser() -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture
-def address(app: OpenAPI) -> Iterator[str]:
-    """Where a browser reaches the services."""
+@contextmanager
+def _serving(app: OpenAPI) -> Iterator[str]:
     server = make_server("127.0.0.1", 0, app, threaded=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield f"http://127.0.0.1:{server.port}/"
-    server.shutdown()
-    thread.join()
+    try:
+        yield f"http://127.0.0.1:{server.port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def serving() -> Callable[[OpenAPI], AbstractContextManager[str]]:
+    """Has services answer a browser; gives their address."""
+    return _serving
+
+
+@pytest.fixture
+def address(app: OpenAPI) -> Iterator[str]:
+    """Where a browser reaches the services."""
+    with _serving(app) as address:
+        yield address
 
 
 @pytest.fixture(params=["light", "dark", "narrow"])

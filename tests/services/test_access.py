@@ -43,7 +43,8 @@ def test_every_address_asks_for_the_secret(serve, token_file, path):
     answer = serve(bearer_token(token_file)).get(path)
 
     assert (answer.status_code, answer.json["code"]) == (401, "unauthorised")
-    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="chiron"'
+    challenges = ['Bearer realm="chiron"', 'Basic realm="chiron"']
+    assert answer.headers.getlist("WWW-Authenticate") == challenges
 
 
 def test_the_token_admits(serve, token_file):
@@ -51,6 +52,17 @@ def test_the_token_admits(serve, token_file):
 
     for header in (f"Bearer {TOKEN}", f"bearer  {TOKEN}"):
         assert client.get("/jobs", headers={"Authorization": header}).status_code == 200
+
+
+def test_the_token_admits_as_the_password_that_browsers_ask_for(serve, token_file):
+    client = serve(bearer_token(token_file))
+
+    def status(header):
+        return client.get("/", headers={"Authorization": header}).status_code
+
+    assert [status(basic(user, TOKEN)) for user in ("", "anybody")] == [200, 200]
+    for refused in (basic(TOKEN, ""), basic("", f"{TOKEN}x"), f"Basic {TOKEN}", "Basic \xff"):
+        assert status(refused) == 401
 
 
 def test_user_and_password_admit(serve, folder):

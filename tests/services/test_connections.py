@@ -147,7 +147,7 @@ def test_who_has_not_the_secret_is_refused_when_the_head_is_whole(ask, applicati
     status, headers, body = ask(head(length, given))
 
     assert status == 401
-    assert headers["Www-Authenticate"] == 'Bearer realm="chiron"'
+    assert headers["Www-Authenticate"] == 'Basic realm="chiron"'  # the last of two
     assert json.loads(body)["code"] == "unauthorised"
     assert application.bodies == 0
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from dataclasses import replace
 
 import pytest
 
+from openfaas.credentials import Credentials
+from services.app import create_app
 from services.dashboard.uploads import Upload
 from services.jobs import Submission
 from workflow.plan import Plan
@@ -170,3 +173,14 @@ def test_jobs_are_listed_and_cancelled(open_page, app):
 
     page.get_by_text("cancelled").first.wait_for()
     assert store.get("a1").status == "cancelled"
+
+
+def test_a_token_is_the_password_that_the_browser_asks_for(browser, config, serving):
+    secret = Credentials.bearer("long-enough-a-token")
+    with serving(create_app(replace(config, secret=secret))) as address:
+        for password, heading in (("long-enough-a-token", 1), ("another-token", 0)):
+            credentials = {"username": "anybody", "password": password}
+            with browser.new_page(http_credentials=credentials) as page:
+                page.goto(address)
+                page.wait_for_load_state("networkidle")
+                assert page.get_by_role("heading", name="Workflow").count() == heading
