@@ -123,8 +123,7 @@ def _await(pipe: Connection, limits: Limits, tell: Progress, stop: Stop) -> Any:
         elif kind == "done":
             return value
         else:
-            partial_result = value.pop("partial")
-            raise Failed(ChironError(**value), partial_result)
+            raise Failed(_received(value["error"]), value["partial"])
 
 
 def _end(process: BaseProcess) -> None:
@@ -201,7 +200,20 @@ def partial_result(error: ChironError) -> Any:
 
 
 def _failure(error: ChironError) -> dict[str, Any]:
-    return error.as_dict() | {"status": error.status, "partial": partial_result(error)}
+    return {"error": _sent(error), "partial": partial_result(error)}
+
+
+def _sent(error: ChironError) -> dict[str, Any]:
+    parts = [_sent(part) for part in error.parts]
+    return error.as_dict() | {"status": error.status, "parts": parts}
+
+
+def _received(sent: dict[str, Any]) -> ChironError:
+    """The error that `_sent` was given."""
+    parts = [_received(part) for part in sent.pop("parts")]
+    error = ChironError(**sent)
+    error.parts = tuple(parts)
+    return error
 
 
 def _limit(limits: Limits) -> None:

@@ -222,7 +222,8 @@ class Host:
         if "workspace" in g:
             places.append(g.workspace / "upload")
         for place in places:
-            error.message = error.message.replace(f"{place}/", "")
+            for each in (error, *error.parts):
+                each.message = each.message.replace(f"{place}/", "")
         return error
 
     def _discard(self, job: str) -> None:

@@ -10,7 +10,7 @@ from dash.development.base_component import Component
 
 from pipeline.deploy import DeploymentReport
 from services.dashboard import options
-from services.dashboard.parts import faults, table
+from services.dashboard.parts import faults, faults_of, table
 from services.dashboard.uploads import Upload
 from services.endpoints import DeploymentBody, deployment_params
 from services.host import host
@@ -70,7 +70,7 @@ def add_callbacks(dash: Dash) -> None:
                 open_folder = partial(host().open_folder, body.directory)
             job = host().queue("deployment", deployment_params(body, open_folder))
         except ChironError as error:
-            return no_update, faults([error.as_dict()])
+            return no_update, faults_of(error)
         return job.id, []
 
     @dash.callback(

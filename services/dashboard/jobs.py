@@ -9,7 +9,7 @@ from dash.development.base_component import Component
 
 from pipeline.deploy import DeploymentReport
 from services.dashboard.deploying import verdict
-from services.dashboard.parts import faults, labelled, table
+from services.dashboard.parts import faults_of, labelled, table
 from services.host import host
 from services.jobs import Job
 from workflow.documents import validate
@@ -52,7 +52,7 @@ def add_callbacks(dash: Dash) -> None:
                 host().cancel(ctx.triggered_id["job"])
                 told = []
             except ChironError as error:
-                told = faults([error.as_dict()])
+                told = faults_of(error)
         store = host().store
         listed = [store.get(job.id) for job in store.newest()[:_JOBS]]
         found = [_shown(job) for job in listed]

@@ -7,10 +7,17 @@ from typing import Any
 from dash import html
 from dash.development.base_component import Component
 
+from workflow.errors import ChironError
+
 
 def labelled(text: str) -> dict[str, Any]:
     """The attribute with what a screen reader says of an element."""
     return {"aria-label": text}
+
+
+def faults_of(error: ChironError) -> list[Component]:
+    """The error, or those that it joins."""
+    return faults([each.as_dict() for each in error.parts or (error,)])
 
 
 def faults(found: list[dict[str, Any]]) -> list[Component]:

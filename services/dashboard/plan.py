@@ -10,7 +10,7 @@ from dash.development.base_component import Component
 
 from services.dashboard import deploying, front, options
 from services.dashboard.graph import WRAPS
-from services.dashboard.parts import faults, table
+from services.dashboard.parts import faults_of, table
 from services.dashboard.reading import plan_of
 from services.endpoints import ScheduleRequest
 from services.host import host
@@ -98,7 +98,7 @@ def add_callbacks(dash: Dash) -> None:
             other = validate(Plan, kept, "the kept plan") if kept else None
             found = host().compute(plan_of, body, other)
         except ChironError as error:
-            return None, faults([error.as_dict()]), "", no_update, True, shown, True, [], True
+            return None, faults_of(error), "", no_update, True, shown, True, [], True
         summary, differences = _summary(found["plan"]), _differences(found) if kept else []
         told = (summary, found["graph"], False, shown, False, differences, not kept)
         return found["plan"], [], *told

@@ -117,7 +117,7 @@ def add_callbacks(dash: Dash) -> None:
                 arguments = directory or "", owner.config.root, dict(os.environ)
                 seen = owner.compute(look_at_named, *arguments)
         except ChironError as error:
-            seen = {"faults": [error.as_dict()]}
+            seen = {"faults": [each.as_dict() for each in error.parts or (error,)]}
         if "faults" in seen:
             return None, None, faults(seen["faults"]), "", "", [], no_update, no_update, True
         known, told = _with_measured(seen["known"], seen["name"])

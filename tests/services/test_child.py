@@ -17,7 +17,7 @@ from predictor.compiling import kernel
 from services import fork_server
 from services.child import Failed, Limits, call, run
 from workflow.documents import parse_json
-from workflow.errors import ChironError
+from workflow.errors import ChironError, Faults
 
 AMPLE = Limits(time_s=60.0, cpu_s=60)
 #: Starts a process that leaves its group and its parent, and says which it is.
@@ -204,6 +204,23 @@ def test_work_leaves_no_descriptors_and_no_threads():
 
     assert psutil.Process().num_fds() <= descriptors
     assert threading.active_count() <= threads
+
+
+def test_faults_that_are_joined_arrive_as_several(failure):
+    error = failure(call(_fail_twice))
+
+    told = [(part.code, part.message, part.path, part.status) for part in error.parts]
+    assert told == [("one", "first", "a.b", 400), ("two", "second", None, 403)]
+    assert error.message.startswith("2 faults: ")
+
+
+def _fail_twice():
+    faults = Faults()
+    with faults.noting():
+        raise ChironError("one", "first", path="a.b")
+    with faults.noting():
+        raise ChironError("two", "second", status=403)
+    faults.raise_all()
 
 
 def test_what_planning_needs_is_loaded_before_the_fork_which_no_thread_disturbs():

@@ -105,6 +105,17 @@ def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, wo
     assert page.locator(".fault").count() == 0
 
 
+def test_each_of_several_faults_of_a_file_is_shown(open_page, files, drop):
+    page = open_page()
+    constraints = {"format": 1, "isolate": {"nobody": "wrap"}, "no_check": ["nowhere"]}
+
+    drop(page, [*files, as_file("constraints.json", json.dumps(constraints))])
+
+    faults = page.locator("#workflow-faults .fault")
+    faults.nth(1).wait_for()
+    assert faults.count() == 2
+
+
 def test_a_chosen_folder_is_shown_with_its_handlers_but_not_with_what_is_left_out(
     open_page, root, app, monkeypatch, drop
 ):
