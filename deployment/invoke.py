@@ -51,9 +51,9 @@ class Answer:
     @property
     def timeline(self) -> Timeline:
         """That of the request, which has to have been traced."""
-        first = self.timelines[0]
+        first, *others = self.timelines
         spans = in_order(span for each in self.timelines for span in each.spans)
-        arrived_ms = min(each.arrived_ms for each in self.timelines)
+        arrived_ms = 0.0 if others else first.arrived_ms
         return first.model_copy(
             update={"arrived_ms": arrived_ms, "latency_ms": self.latency_ms, "spans": spans}
         )

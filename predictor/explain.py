@@ -98,10 +98,7 @@ def explanation(
     Raises what `predictor.predict.predict` raises.
     """
     mix = profile.mix
-    found = []
-    for share in mix:
-        run = run_of(workflow, share.profile)
-        found.append(plan_timeline(*run.placed(plan), Predictor(run.profile, platform)))
+    found = [timed(plan, workflow, share.profile, platform) for share in mix]
     explained = Explanation(
         prediction=predict(plan, workflow, profile, platform),
         payloads=tuple(
@@ -117,6 +114,14 @@ def explanation(
         tasks=tuple(_shares(workflow, mix)) if workflow.machine is not None else (),
     )
     return explained, [timeline for timeline, _ in found]
+
+
+def timed(
+    plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
+) -> tuple[Timeline, list[Step]]:
+    """What runs when with the one payload of `profile`, and the steps that it waits for."""
+    run = run_of(workflow, profile)
+    return plan_timeline(*run.placed(plan), Predictor(run.profile, platform))
 
 
 def _shares(workflow: Workflow, mix: Sequence[Share]) -> Iterator[TaskShare]:

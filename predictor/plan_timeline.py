@@ -57,6 +57,10 @@ def plan_timeline(
     return timeline, _steps(plan, workflow, made, run)
 
 
+#: What a thread does before its task has begun, if nothing came before it.
+_BEFORE = ("start", "wait-gil")
+
+
 def _in_processes(plan: Plan, spans: Sequence[Simulated]) -> Iterator[Span]:
     """What the threads of each process do, and around that their tasks."""
     places = [
@@ -69,8 +73,9 @@ def _in_processes(plan: Plan, spans: Sequence[Simulated]) -> Iterator[Span]:
         wrap, process, tasks = places[place]
         task = tasks[thread] if thread >= 0 else None
         if task is not None:
-            from_ms, to_ms = whole.get((place, thread), (start_ms, end_ms))
-            whole[place, thread] = min(from_ms, start_ms), max(to_ms, end_ms)
+            begin_ms = end_ms if kind in _BEFORE else start_ms
+            from_ms, to_ms = whole.get((place, thread), (begin_ms, end_ms))
+            whole[place, thread] = min(from_ms, begin_ms), max(to_ms, end_ms)
         yield Span(
             kind=cast(Kind, kind),
             start_ms=start_ms,

@@ -92,7 +92,8 @@ class Timeline(Document):
 
     ``arrived_ms`` is when the wrap had the request, ``latency_ms`` when the client had the answer;
     in what a wrap tells, its clock begins with the former. A prediction has all of the request's
-    own way, there and back, before ``arrived_ms``. ``spans`` are in order of beginning. ``cores``
+    own way, there and back, before ``arrived_ms``; where the client calls wraps by themselves, each
+    call is a transfer, and ``arrived_ms`` is 0. ``spans`` are in order of beginning. ``cores``
     says of a prediction how many cores each wrap could use.
     """
 

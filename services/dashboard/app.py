@@ -6,7 +6,7 @@ from dash import Dash, html
 from dash.development.base_component import Component
 from flask import Flask, g, request
 
-from services.dashboard import deploying, front, jobs, live, plan, workflow
+from services.dashboard import deploying, front, jobs, live, plan, timeline, workflow
 from services.dashboard.mount import REQUEST_ID
 from services.dashboard.parts import labelled
 from services.folders import example_folder
@@ -41,7 +41,7 @@ def create_dash(owner: Host) -> Dash:
     )
     answer_errors(server)
     dash.layout = lambda: _page(example_folder(owner.config.root))
-    for section in (workflow, plan, front, deploying, live, jobs):
+    for section in (workflow, plan, front, deploying, timeline, live, jobs):
         section.add_callbacks(dash)
     return dash
 
@@ -61,6 +61,7 @@ def _page(example: str) -> Component:
                         [
                             html.A("Workflow", href="#workflow"),
                             html.A("Plan", href="#plan"),
+                            html.A("Timeline", href="#timeline"),
                             html.A("Live", href="#live"),
                             html.A("Jobs", href="#jobs"),
                             html.A("API", href="/docs"),
@@ -69,6 +70,14 @@ def _page(example: str) -> Component:
                     ),
                 ]
             ),
-            html.Main([workflow.layout(example), plan.layout(), live.layout(), jobs.layout()]),
+            html.Main(
+                [
+                    workflow.layout(example),
+                    plan.layout(),
+                    timeline.layout(),
+                    live.layout(),
+                    jobs.layout(),
+                ]
+            ),
         ]
     )

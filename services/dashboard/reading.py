@@ -33,6 +33,8 @@ from workflow.profile import Profile
 
 #: Most lines of a document that are shown with a fault in it.
 _EXCERPT_LINES = 30
+#: Largest example request that is shown.
+_REQUEST_BYTES = 100_000
 #: For how long plans of the front are looked for, in seconds.
 _FRONT_S = 5.0
 _MEASURED = (("profile", Profile), ("platform", Platform))
@@ -85,7 +87,22 @@ def _look(path: Path, variables: Mapping[str, str]) -> dict[str, Any]:
         for task in map(folder.workflow.by_name.__getitem__, stage)
     ]
     graph = elements(folder.workflow, profile)
-    return {"known": known, "name": folder.workflow.name, "tasks": tasks, "graph": graph}
+    return {
+        "known": known,
+        "name": folder.workflow.name,
+        "tasks": tasks,
+        "graph": graph,
+        "request": _request(folder),
+    }
+
+
+def _request(folder: WorkflowFolder) -> str:
+    """The folder's first example request, where a person can read it."""
+    content = next((payload.content for payload in folder.payloads()), b"{}")
+    with suppress(UnicodeDecodeError):
+        if len(content) <= _REQUEST_BYTES:
+            return content.decode()
+    return "{}"
 
 
 def plan_of(body: ScheduleRequest, kept: Plan | None = None) -> dict[str, Any]:

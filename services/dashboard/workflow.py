@@ -57,6 +57,7 @@ def layout(example: str) -> Component:
             html.Details([html.Summary("Tasks as a table"), html.Div(id="tasks")]),
             dcc.Store(id="known"),
             dcc.Store(id="source"),
+            dcc.Store(id="name"),
         ],
         id="workflow",
     )
@@ -95,6 +96,8 @@ def add_callbacks(dash: Dash) -> None:
         Output("slo", "max"),
         Output("slo", "value"),
         Output("deploy", "disabled"),
+        Output("name", "data"),
+        Output("request", "value"),
         Input("dropped", "data"),
         Input("show", "n_clicks"),
         Input("directory", "n_submit"),
@@ -119,12 +122,14 @@ def add_callbacks(dash: Dash) -> None:
         except ChironError as error:
             seen = {"faults": [each.as_dict() for each in error.parts or (error,)]}
         if "faults" in seen:
-            return None, None, faults(seen["faults"]), "", "", [], no_update, no_update, True
+            wrong = faults(seen["faults"])
+            return None, None, wrong, "", "", [], *[no_update] * 2, True, None, no_update
         known, told = _with_measured(seen["known"], seen["name"])
         told = f"{seen['name']}: {len(seen['tasks'])} tasks. {told}"
         most = _longest_slo_ms(known)
         tasks = table("Tasks", _TASKS, seen["tasks"])
-        return known, source, [], told, tasks, seen["graph"], most, most // 2, False
+        shown = (told, tasks, seen["graph"], most, most // 2, False)
+        return known, source, [], *shown, seen["name"], seen["request"]
 
 
 def _with_measured(known: dict[str, Any], workflow: str) -> tuple[dict[str, Any], str]:

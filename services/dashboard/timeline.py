@@ -1,0 +1,176 @@
+"""The section Timeline: what a request does when, as predicted and as measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash.development.base_component import Component
+
+from services.dashboard.gantt import LABELS, REQUESTS, drawn, measured
+from services.dashboard.parts import faults, labelled, table
+from services.endpoints import PredictRequest
+from services.host import host
+from workflow.documents import validate
+from workflow.errors import ChironError
+
+_COLUMNS = ["Task", "Where", "Predicted ms", "Measured ms", "Longer by ms"]
+#: How many times the width of the page.
+_MOST_ZOOM = 40
+_NOTHING = "Show a workflow with its profile and platform, or measure one that is deployed."
+
+
+def layout() -> Component:
+    """The section."""
+    return html.Section(
+        [
+            html.H2("Timeline"),
+            html.Label("Request to measure with", htmlFor="request"),
+            dcc.Textarea(id="request", value="{}", rows=2, spellCheck=False),
+            html.Div(
+                [
+                    html.Button("Measure what is deployed", id="measure", disabled=True),
+                    html.Label("Zoom", htmlFor="zoom"),
+                    dcc.Input(id="zoom", type="range", min=1, max=_MOST_ZOOM, step=1, value=1),
+                ],
+                className="row",
+            ),
+            html.Div(id="timeline-faults", role="alert"),
+            html.Div(_NOTHING, id="timeline-told", role="status"),
+            html.Ul(id="timeline-kinds", className="kinds"),
+            html.Div(id="gantt", tabIndex=0, role="region", **labelled("Timeline"), hidden=True),
+            html.Details([html.Summary("Timeline as a table"), html.Div(id="timeline-table")]),
+            dcc.Store(id="measured"),
+        ],
+        id="timeline",
+    )
+
+
+def add_callbacks(dash: Dash) -> None:
+    """Have the section answer."""
+
+    @dash.callback(
+        Output("measured", "data"),
+        Output("timeline-faults", "children"),
+        Output("measure", "disabled"),
+        Input("measure", "n_clicks"),
+        Input("known", "data"),
+        State("name", "data"),
+        State("planned", "data"),
+        State("request", "value"),
+        running=[(Output("measure", "children"), "Measuring", "Measure what is deployed")],
+        prevent_initial_call=True,
+    )
+    def measure(
+        _: int | None,
+        known: dict[str, Any] | None,
+        name: str | None,
+        planned: dict[str, Any] | None,
+        request: str | None,
+    ) -> tuple[Any, ...]:
+        if ctx.triggered_id != "measure" or not name:
+            return None, [], not known
+        planner = planned["planner"] if planned else None
+        try:
+            found = host().compute(measured, host().config.connect, name, planner, request or "")
+        except ChironError as error:
+            return no_update, faults([error.as_dict()]), False
+        return found, [], False
+
+    @dash.callback(
+        Output("timeline-told", "children"),
+        Output("timeline-kinds", "children"),
+        Output("gantt", "children"),
+        Output("gantt", "hidden"),
+        Output("timeline-table", "children"),
+        Input("planned", "data"),
+        Input("measured", "data"),
+        State("known", "data"),
+        prevent_initial_call=True,
+    )
+    def draw(
+        planned: dict[str, Any] | None, seen: dict[str, Any] | None, known: dict[str, Any] | None
+    ) -> tuple[Any, ...]:
+        if not planned and not seen:
+            return _NOTHING, [], [], True, ""
+        try:
+            body = None
+            if planned and known:
+                parts = {name: known[name] for name in ("workflow", "profile", "platform")}
+                body = validate(PredictRequest, parts | {"plan": planned}, "the prediction")
+            found = host().compute(drawn, body, seen and seen["timeline"])
+        except ChironError as error:
+            return faults([error.as_dict()]), [], [], True, ""
+        told = [html.P(line) for line in _sentences(found, seen)]
+        kinds = [
+            html.Li([html.Span(className=f"bar {kind}"), LABELS[kind]]) for kind in found["kinds"]
+        ]
+        return told, kinds, _gantt(found), False, _table(found["tasks"])
+
+
+def _sentences(found: dict[str, Any], seen: dict[str, Any] | None) -> list[str]:
+    """How long the request takes, and which task is off the prediction most."""
+    lasted_ms = found["latencies_ms"]
+    told = []
+    if "predicted" in lasted_ms:
+        told.append(f"Predicted, above in each row: {lasted_ms['predicted']:.1f} ms.")
+    if seen:
+        low_ms, high_ms = seen["latencies_ms"][0], seen["latencies_ms"][-1]
+        told.append(
+            f"Measured, below in each row: {lasted_ms['measured']:.1f} ms, the median of "
+            f"{REQUESTS} requests ({low_ms:.1f} to {high_ms:.1f} ms)."
+        )
+    if found["differs"]:
+        told.append("What is deployed has its tasks elsewhere than the plan that is shown.")
+    most = found["tasks"][0] if found["tasks"] else {}
+    if off_ms := most.get("off_ms"):
+        than = "longer" if off_ms > 0 else "shorter"
+        told.append(f"Off most: {most['task']} ran {abs(off_ms):.2f} ms {than} than predicted.")
+    return told
+
+
+def _gantt(found: dict[str, Any]) -> list[Component]:
+    """The axis, and a row for each process and task; screen readers have the table."""
+    hidden: dict[str, Any] = {"aria-hidden": "true"}
+    marks = [
+        html.Span(f"{shown} ms", className="mark", style={"left": f"{left}%"})
+        for left, shown in found["marks"]
+    ]
+    axis = html.Div([html.Div(className="label"), html.Div(marks, className="track")])
+    rows = [
+        html.Div(
+            [
+                html.Div(row["label"], className="label", title=row["label"]),
+                html.Div([_bar(bar) for bar in row["bars"]], className="track"),
+            ],
+            className="heading" if row["heading"] else "",
+        )
+        for row in found["rows"]
+    ]
+    return [html.Div([axis, *rows], className="rows", **hidden)]
+
+
+def _bar(bar: dict[str, Any]) -> Component:
+    style = {"left": f"{bar['left']}%", "width": f"{bar['width']}%"}
+    if bar["parts"]:
+        stops = ", ".join(f"var(--{kind}) {low}% {high}%" for kind, low, high in bar["parts"])
+        style["backgroundImage"] = f"linear-gradient(to right, {stops})"
+    classes = f"bar {bar['source']} {bar['kind']}"
+    return html.Div(className=classes, style=style, title=bar["told"])
+
+
+def _table(tasks: list[dict[str, Any]]) -> Component:
+    def times(line: dict[str, Any], source: str) -> str:
+        return "{:.2f} to {:.2f}".format(*line[source]) if source in line else "-"
+
+    rows = [
+        [
+            line["task"],
+            line["place"],
+            times(line, "predicted"),
+            times(line, "measured"),
+            f"{line['off_ms']:+.2f}" if "off_ms" in line else "-",
+        ]
+        for line in tasks
+    ]
+    return table("Tasks, those that are off most first", _COLUMNS, rows)
