@@ -25,11 +25,11 @@ def layout() -> Component:
     return html.Section(
         [
             html.H2("Timeline"),
-            html.Label("Request to measure with", htmlFor="request"),
+            html.Label("Request, to measure what is deployed with", htmlFor="request"),
             dcc.Textarea(id="request", value="{}", rows=2, spellCheck=False),
             html.Div(
                 [
-                    html.Button("Measure what is deployed", id="measure", disabled=True),
+                    html.Button("Measure", id="measure", disabled=True),
                     html.Label("Zoom", htmlFor="zoom"),
                     dcc.Input(id="zoom", type="range", min=1, max=_MOST_ZOOM, step=1, value=1),
                 ],
@@ -58,7 +58,7 @@ def add_callbacks(dash: Dash) -> None:
         State("name", "data"),
         State("planned", "data"),
         State("request", "value"),
-        running=[(Output("measure", "children"), "Measuring", "Measure what is deployed")],
+        running=[(Output("measure", "children"), "Measuring", "Measure")],
         prevent_initial_call=True,
     )
     def measure(

@@ -39,6 +39,7 @@ def test_files_become_a_graph_and_a_plan_without_serious_findings(
 
     page.get_by_text("demo: 2 tasks.").wait_for()
     page.wait_for_selector("#verdict")
+    page.wait_for_selector("#gantt .bar")
     assert "Meets the SLO" in page.inner_text("#verdict")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert serious(page) == []

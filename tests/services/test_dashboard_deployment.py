@@ -51,7 +51,7 @@ def folder(tmp_path, platform):
     return folder
 
 
-def test_a_chosen_folder_is_planned_deployed_and_measured(open_page, folder, drop, app):
+def test_a_chosen_folder_is_planned_deployed_and_measured(open_page, folder, drop, app, serious):
     page = open_page()
     drop(page, str(folder), "folder")
     page.wait_for_selector("#verdict")
@@ -67,5 +67,34 @@ def test_a_chosen_folder_is_planned_deployed_and_measured(open_page, folder, dro
     report = app.extensions["chiron"].store.get(job.id).result
     assert f"{report['measured']['p95_ms']:.1f}" in deployed.inner_text()
     page.locator("#job-list").get_by_text("95 % of 50 requests within").wait_for()
+
+    measure = page.get_by_role("button", name="Measure")
+    measure.click()
+    page.wait_for_selector("#gantt .bar.measured", timeout=BOUND_MS)
+    told = page.inner_text("#timeline-told")
+    assert "the median of 5 requests" in told
+    assert "Off most: " in told
+    page.get_by_text("Timeline as a table").click()
+    tasks = WorkflowFolder.open(folder).workflow.by_name
+    assert page.locator("#timeline-table tbody tr").count() == len(tasks)
+    widths = "[document.querySelector('#gantt .rows').offsetWidth, innerWidth]"
+    before, window = page.evaluate(widths)
+    assert before <= window
+    page.get_by_label("Zoom").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(widths)[0] > 1.5 * before
+    assert serious(page) == []
+
     page.reload()
     page.locator("#deployed").get_by_text("95 % of 50 requests within").wait_for()
+
+
+def test_what_is_not_deployed_cannot_be_measured_and_that_is_said(open_page, folder, drop, app):
+    page = open_page()
+    drop(page, str(folder), "folder")
+    page.wait_for_selector("#gantt .bar.predicted")
+
+    page.get_by_role("button", name="Measure").click()
+
+    page.locator("#timeline-faults").get_by_text("not-deployed").wait_for()
+    assert page.locator("#gantt .bar.predicted").count() > 0
