@@ -34,6 +34,7 @@ from workflow.documents import Document, validate
 from workflow.errors import ChironError, Faults
 from workflow.folder import WorkflowFolder, parse_workflow
 from workflow.model import Workflow
+from workflow.names import NAME, FunctionNames
 from workflow.plan import Plan, Prediction
 from workflow.platform import Platform
 from workflow.profile import Profile
@@ -89,11 +90,23 @@ def post_calibrate() -> Response:
 
 
 class _Known(Document):
-    """The content of workflow.json, profile.json and platform.json."""
+    """The content of workflow.json, profile.json and platform.json, and functions.json if needed.
+
+    `name` is the workflow's, where it names none itself.
+    """
 
     workflow: dict[str, Any]
     profile: Profile
     platform: Platform
+    functions: dict[str, Annotated[str, Field(pattern=f"^{NAME.pattern}$")]] = Field(
+        default_factory=dict
+    )
+    name: Annotated[str, Field(pattern=f"^{NAME.pattern}$")] = "workflow"
+
+    @property
+    def parsed(self) -> Workflow:
+        """The workflow; raises what reading it raises."""
+        return parse_workflow(self.workflow, self.name, FunctionNames(self.functions))
 
 
 class PredictRequest(_Known):
@@ -127,7 +140,7 @@ def post_predict(body: PredictRequest) -> Response:
 
 def predicted(body: PredictRequest) -> dict[str, Any]:
     """What `post_predict` answers."""
-    workflow = parse_workflow(body.workflow)
+    workflow = body.parsed
     plans = {f"plans[{index}]": plan for index, plan in enumerate(body.plans or ())}
     if body.plan is not None:
         plans = {"plan": body.plan}
@@ -177,7 +190,7 @@ def scheduled(body: ScheduleRequest) -> dict[str, Any]:
 
 def asked(body: ScheduleRequest) -> tuple[Workflow, float, FolderSettings]:
     """The workflow, the SLO in milliseconds, and the settings of `body`, checked."""
-    workflow = parse_workflow(body.workflow)
+    workflow = body.parsed
     faults = Faults()
     for field, named in (("environments", body.environments), ("secrets", body.secrets)):
         with faults.noting():

@@ -134,7 +134,12 @@ def _parser(document: dict[str, Any]) -> Callable[..., Workflow]:
 
 
 def _function_names(path: Path) -> FunctionNames:
-    """The names in functions.json, if there is one, and those of stack.yaml for a proposal."""
+    """The names in functions.json, and those of stack.yaml for a proposal."""
+    return FunctionNames(read_function_names(path), partial(_deployed, path / "stack.yaml"))
+
+
+def read_function_names(path: Path) -> dict[str, str]:
+    """What functions.json in the folder `path` has, nothing where there is none."""
     file = path / FUNCTIONS_FILE
     known = read_json(file, "function names") if file.exists() else {}
     if not isinstance(known, dict) or not all(isinstance(name, str) for name in known.values()):
@@ -142,7 +147,7 @@ def _function_names(path: Path) -> FunctionNames:
         raise ChironError("bad-document", message)
     for given, name in known.items():
         check_name(name, "function", f"{FUNCTIONS_FILE}: {given}")
-    return FunctionNames(known, partial(_deployed, path / "stack.yaml"))
+    return known
 
 
 def _deployed(stack: Path) -> tuple[str, ...]:

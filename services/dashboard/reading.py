@@ -25,7 +25,7 @@ from services.endpoints import ScheduleRequest, asked, scheduled
 from services.folders import named_folder, uploaded_folder
 from workflow.documents import parse_json, read_document
 from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder, check_links, parse_workflow
+from workflow.folder import WorkflowFolder, check_links, read_function_names
 from workflow.forms import read_written, workflow_file
 from workflow.plan import Plan
 from workflow.platform import Platform
@@ -71,7 +71,11 @@ def _look(path: Path, variables: Mapping[str, str]) -> dict[str, Any]:
     if faults := _faults(path):
         return {"faults": faults}
     folder = WorkflowFolder.open(path)
-    known: dict[str, Any] = {"workflow": parse_json(folder.text, "the workflow")}
+    known: dict[str, Any] = {
+        "workflow": parse_json(folder.text, "the workflow"),
+        "functions": read_function_names(path),
+        "name": folder.workflow.name,
+    }
     profile = None
     for name, model in _MEASURED:
         file = path / f"{name}.json"
@@ -112,7 +116,7 @@ def plan_of(body: ScheduleRequest, kept: Plan | None = None) -> dict[str, Any]:
     """
     found = scheduled(body)
     plan = Plan.model_validate_json(json.dumps(found))
-    graph = elements(parse_workflow(body.workflow), body.profile, plan)
+    graph = elements(body.parsed, body.profile, plan)
     if kept is None:
         return {"plan": found, "graph": graph}
     differences = {"figures": figures(kept, plan), "moves": list(moves(kept, plan))}

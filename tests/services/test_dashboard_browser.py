@@ -135,6 +135,23 @@ def test_a_chosen_folder_is_shown_with_its_handlers_but_not_with_what_is_left_ou
     assert sorted(names) == [*handlers, "demo/stack.yaml", "demo/workflow.json"]
 
 
+def test_a_folder_is_planned_by_its_own_name_and_its_functions_by_functions_json(
+    open_page, root, workflow, profile, platform, drop
+):
+    workflow["States"]["First"]["Resource"] = "Some::First"
+    del workflow["Name"]
+    names = {"Some::First": "first"}
+    parts = {"workflow": workflow, "profile": profile, "platform": platform, "functions": names}
+    for name, part in parts.items():
+        (root / "demo" / f"{name}.json").write_text(json.dumps(part))
+    page = open_page()
+
+    drop(page, str(root / "demo"), "folder")
+
+    page.wait_for_selector("#verdict")
+    assert "demo-wrap1" in page.inner_text("#summary")
+
+
 def test_a_folder_that_is_dropped_anywhere_is_shown(open_page, root):
     page = open_page()
     browser = page.context.new_cdp_session(page)

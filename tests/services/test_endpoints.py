@@ -77,6 +77,22 @@ def test_an_slo_that_cannot_be_met_is_an_answer(client, inputs):
     assert answer.json["meets_slo"] is False
 
 
+def test_functions_of_other_names_are_those_that_functions_json_says(client, inputs):
+    states = inputs["workflow"]["States"]
+    arn = "arn:aws:lambda:eu-central-1:123456789012:function:First"
+    states["First"]["Resource"] = arn
+    del inputs["workflow"]["Name"]
+    asked = {**inputs, "slo": "200ms", "functions": {arn: "first"}, "name": "demo"}
+
+    plan = client.post("/scheduler/schedule", json=asked).json
+
+    assert (plan["workflow"], plan["wraps"][0]["name"]) == ("demo", "demo-wrap1")
+    asked["plan"] = plan
+    del asked["slo"]
+    prediction = client.post("/predictor/predict", json=asked)
+    assert prediction.json == plan["predicted"]
+
+
 def test_predict_gives_one_plan_the_prediction_that_the_scheduler_gave_it(client, inputs, plan):
     answer = client.post("/predictor/predict", json={**inputs, "plan": plan})
 
