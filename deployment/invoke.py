@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -123,6 +124,8 @@ class _Calls:
         # One id for all: what they print is of one execution. Where a wrap has buckets, the
         # request's events get their own ones, and it is answered with what comes of them.
         self._headers = {"X-Call-Id": str(uuid4()), "X-Chiron-Alone": "1"}
+        if not is_one_call:  # else its trace begins in the wrap
+            self._headers["traceparent"] = _traceparent()
         if trace_key is not None:
             self._headers |= trace_header(trace_key)
         self._start = time.perf_counter()
@@ -178,6 +181,11 @@ class _Calls:
             self.timelines.append(timeline)
             output = traced.output
         return output
+
+
+def _traceparent() -> str:
+    """That of a new trace, by which the spans of several wraps are in one (W3C Trace Context)."""
+    return f"00-{os.urandom(16).hex()}-{os.urandom(8).hex()}-01"
 
 
 def _annotated(workflow: str, functions: Sequence[FunctionStatus]) -> Route:

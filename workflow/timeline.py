@@ -48,6 +48,9 @@ class Span(Document):
     cpu_ms, processes_mib
         Measured of a task: CPU time of its process, and of those that it started and that ended;
         the most memory that one of these has had.
+    error
+        Measured of a task: the code and the message with which it failed, of a workflow that went
+        on nevertheless.
     writes_ms, reads_ms
         Measured of a task: when it began to write what it answers, piece by piece; from when to
         when it read streams that had been written.
@@ -67,6 +70,7 @@ class Span(Document):
     wait_core_ms: float = 0.0
     cpu_ms: float | None = None
     processes_mib: float | None = None
+    error: str | None = None
     writes_ms: float | None = None
     reads_ms: tuple[float, float] | None = None
     ticks: tuple[tuple[Any, ...], ...] | None = None

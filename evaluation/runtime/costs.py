@@ -270,6 +270,74 @@ def echoing(ours: socket.socket, theirs: socket.socket) -> Iterator[Callable[[],
         yield echo_ms
 
 
+# Spans of every request, for a collector
+
+_TOLD, _SILENT, _LONG = "told", "silent", 100
+#: Takes all that is sent to it, and says where that is.
+_COLLECTOR = """
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+server = HTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+
+
+def span_shapes(how: str) -> list[Shape]:
+    """One no-op, many in a row, and some on processes."""
+    noops = partial(shape, function=_NOOP, mechanism="pool")
+    return [
+        noops(f"{how}-one", stages=[THREAD]),
+        noops(f"{how}-chain", stages=[THREAD] * _LONG),
+        noops(f"{how}-pool-many", stages=[_PARALLEL]),
+        noops(f"{how}-direct", stages=[THREAD, REMOTE]),
+    ]
+
+
+def _telling(name: str) -> Callable[[Round], float]:
+    return lambda r: r[f"{_TOLD}-{name}"] - r[f"{_SILENT}-{name}"]
+
+
+_SPAN_QUANTITIES = (
+    Quantity("one no-op: more with spans", _telling("one")),
+    Quantity(f"{_LONG} no-ops in a row: more with spans", _telling("chain")),
+    Quantity(f"{PROCESSES} pool workers: more with spans", _telling("pool-many")),
+    Quantity("another wrap, directly: more with spans", _telling("direct")),
+)
+
+
+@contextmanager
+def _span_probes(launcher: Launcher) -> Iterator[list[Probe]]:
+    """Deploys all twice: with a collector in their environment, and without."""
+    command = [sys.executable, "-c", _COLLECTOR]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as collector,
+        ExitStack() as stack,
+    ):
+        stack.callback(collector.kill)
+        port = int(cast(IO[str], collector.stdout).readline())
+        variables = {_TOLD: {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}"}}
+        found = list[Probe]()
+        for how in (_TOLD, _SILENT):
+            its = workflows(launcher, span_shapes(how), {_NOOP: noop}, variables.get(how, {}))
+            for name, deployed in stack.enter_context(its).items():
+                entry = stack.enter_context(closing(direct(launcher.gateway.url, deployed.entry)))
+                found.append(partial(_latency, name, entry, deployed.expected(_REQUEST)))
+        yield found
+
+
 # 10 MB on the way, beside copying them once from one process to another, through a pipe
 
 Kind = Literal["result", "input"]
@@ -412,6 +480,7 @@ PARTS = (
     Part("no-ops", _NOOP_QUANTITIES, _noop_probes),
     Part("triggers", _TRIGGER_QUANTITIES, _trigger_probes),
     Part("emits", [*chain(*map(_emitting_quantities, _TAKERS))], _emitting_probes),
+    Part("spans", _SPAN_QUANTITIES, _span_probes),
     Part("objects", [*chain(*map(_object_quantities, _HANDED_OVER))], _object_probes),
     _large("result"),
     _large("input"),

@@ -202,12 +202,18 @@ def buckets(
 
 @contextmanager
 def workflows(
-    launcher: Launcher, shapes: Sequence[Shape], sources: Mapping[str, ModuleType]
+    launcher: Launcher,
+    shapes: Sequence[Shape],
+    sources: Mapping[str, ModuleType],
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[dict[str, DeployedWorkflow]]:
-    """Shape -> what is deployed; the tasks' functions are the modules of `sources`."""
+    """Shape -> what is deployed; the tasks' functions are the modules of `sources`.
+
+    These find `variables` in their environment.
+    """
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-")))
-        write_stack(scratch, _code(sources))
+        write_stack(scratch, _code(sources), variables=variables)
         deployed = {}
         for shape in shapes:
             folder = WorkflowFolder(scratch, shape.workflow)
@@ -237,14 +243,27 @@ def handler(benchmark: str, function: str) -> ModuleType:
     return module
 
 
-def write_stack(folder: Path, code: Mapping[str, Mapping[str, str]], prefix: str = "") -> Path:
-    """A stack.yaml in `folder` of functions by their names and files, images with that prefix."""
+def write_stack(
+    folder: Path,
+    code: Mapping[str, Mapping[str, str]],
+    prefix: str = "",
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Path:
+    """A stack.yaml in `folder` of functions by their names and files, images with that prefix.
+
+    All have `variables` in their environment.
+    """
     entries = {}
     for name, files in code.items():
         for file, text in files.items():
             write_atomically(folder / "functions" / name / file, text)
         image = f"{prefix}{name}:latest"
-        entries[name] = {"lang": _TEMPLATE, "handler": f"./functions/{name}", "image": image}
+        entries[name] = {
+            "lang": _TEMPLATE,
+            "handler": f"./functions/{name}",
+            "image": image,
+            "environment": dict(variables),
+        }
     stack = {"version": "1.0", "provider": {"name": "openfaas"}, "functions": entries}
     write_atomically(folder / "stack.yaml", json.dumps(stack))  # JSON is YAML
     return folder / "stack.yaml"

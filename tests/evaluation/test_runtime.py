@@ -11,6 +11,7 @@ from evaluation.runtime.costs import (
     large_shapes,
     measure_runtime,
     noop_shapes,
+    span_shapes,
     trigger_shapes,
 )
 from evaluation.runtime.handlers import large, spawning
@@ -19,7 +20,10 @@ from evaluation.runtime.rounds import Quantity, interleaved, starts
 
 @pytest.mark.parametrize(
     "shape",
-    [*noop_shapes(), *trigger_shapes(), *large_shapes("result"), *large_shapes("input")],
+    [
+        *(*noop_shapes(), *trigger_shapes(), *large_shapes("result"), *large_shapes("input")),
+        *span_shapes("told"),
+    ],
     ids=lambda shape: shape.name,
 )
 def test_the_plans_run_every_task_of_their_workflows(shape):

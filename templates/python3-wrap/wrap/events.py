@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from wrap.errors import TaskError
-from wrap.execution import Outcome
 from wrap.keeper import Keeper
-from wrap.messages import Watch
+from wrap.messages import Result, Watch
 from wrap.metrics import StreamMetrics
 from wrap.objects import Object
 from wrap.runtime import Runtime
@@ -69,19 +68,19 @@ class Events:
         given: Object,
         deadline: float,
         watch: Watch,
-        reply: Callable[[Outcome, Object], None],
+        reply: Callable[[TaskError | None, list[Result], Object], None],
         trace: TraceContext | None = None,
     ) -> None:
         """Run what a request's events fire, in buckets of their own, in which no time passes.
 
-        What waits for one fires when nothing else is left to run. `reply` is called with all
-        results or the first error, and with `Stream.answer`.
+        What waits for one fires when nothing else is left to run. `reply` is called with the first
+        error, `Stream.results`, and `Stream.answer`.
         """
         stream = Stream(
             self._runtime, self._declared, self._numbers, None, deadline, watch, trace=trace
         )
         stream.take(given, lambda _: None)
-        stream.drain(lambda: reply(stream.error or stream.results, stream.answer()))
+        stream.drain(lambda: reply(stream.error, stream.results, stream.answer()))
 
     def close(self, within_s: float) -> None:
         """Have all that waits fire now, or leave it where it is kept; returns when that is done."""

@@ -62,8 +62,9 @@ _SMALL = 1 << 16
 _DIED = "process-died"
 #: What becomes of an execution: its results, or why there are none.
 Outcome = list[Result] | TaskError
-#: What becomes of one that nobody waits for any more.
+#: What becomes of one that nobody waits for any more, and of tasks when theirs has failed.
 CANCELLED = TaskError("cancelled", "nobody waits for it any more")
+_UNENDED = TaskError("cancelled", "another task has failed")
 
 
 @dataclass
@@ -177,6 +178,8 @@ class Execution:
         self._held_back: dict[int, list[Call]] = {}
         #: Until when each task may run that has begun.
         self._limits: dict[int, float] = {}
+        #: When each task has begun, where somebody is told of those that do not end.
+        self._began: dict[int, float] | None = {} if ident.is_exported else None
         self._delays: dict[int, Timer] = {}
         self._timer: Timer | None = None
         self._due = math.inf
@@ -474,7 +477,8 @@ class Execution:
         """Whether there is nothing to be ended and a small answer: either may take time."""
         running = self._taken or self._runs or callable(self._outcome)
         quick = self._runtime.store is None and not running
-        return quick and not self.ident.watch.traced and self.data.size <= _SMALL
+        told = self.ident.watch.traced or self.ident.is_exported
+        return quick and not told and self.data.size <= _SMALL
 
     def _finish(self) -> None:
         """End what is still running, give back what was taken, and answer."""
@@ -515,6 +519,8 @@ class Execution:
         now = time.monotonic()
         for number in step.begins:
             self._limits[number] = self._limit(number, now)
+        if self._began is not None:
+            self._began.update(dict.fromkeys(step.begins, now))
         self._attempts.begin(step.begins)
         if step.begins:
             self._wake_at(min(self._limits[number] for number in step.begins))
@@ -728,9 +734,12 @@ class Execution:
         begins = list[int]()
         for number in numbers:
             if self._limits.pop(number, None) is not None:  # else it was given up
+                results = list[Result]()
+                is_told = self._began is not None or number in self._part.gives
+                if is_told and self._runtime.wrap.runs(number):  # another wrap waits for it, say
+                    results.append(self._failure(number, error))
                 step = self._engine.failed(number, error)
-                if number in self._part.gives:  # another wrap waits for it
-                    self._results.append(self._failure(number, error))
+                self._results += results
                 begins += self._follow(step)
         return begins
 
@@ -812,10 +821,34 @@ class Execution:
             if here and number in self._limits and number not in wrap.emits:
                 self._runtime.metrics.run_failed(wrap.function_of(number), code)
 
+    def all_results(self, error: TaskError) -> list[Result]:
+        """All that is known of what ran here, where the execution has failed with `error`.
+
+        Of the tasks that have begun and not ended, those that `error` names have it.
+        """
+        wrap, began = self._runtime.wrap, self._began or {}
+        function, code = error.function, error.code
+        known = any(
+            (each.error["function"], each.error["code"]) == (function, code)
+            for each in self._results
+            if each.error is not None
+        )
+        failed = set() if known else set((function or "").split(", "))
+        unended = began.keys() - {each.task for each in self._results} - wrap.emits.keys()
+        return self._results + [
+            self._failure(number, error if wrap.function_of(number) in failed else _UNENDED)
+            for number in sorted(unended)
+            if wrap.runs(number)
+        ]
+
     def _failure(self, number: int, error: TaskError) -> Result:
         wrap, now = self._runtime.wrap, time.monotonic()
         function, ident = wrap.function_of(number), self.ident.number
-        return Result(ident, number, function, wrap.name, MAIN, now, now, error=error.as_dict())
+        began, place = (self._began or {}).get(number, now), self._part.place_of.get(number)
+        process = place if isinstance(place, int) else MAIN
+        return Result(
+            *(ident, number, function, wrap.name, process, began, now), error=error.as_dict()
+        )
 
     def _call_wraps(self) -> list[threading.Event]:
         """Have other wraps called by threads; each event is set when a call is on its way."""
@@ -840,6 +873,8 @@ class Execution:
             self.event(lambda: self._go_on(turn, self._failed(request.tasks, error)))
         else:
             sent()
+            if self.over and self._runtime.spans is not None:
+                self._runtime.spans.part(self.ident, results)  # nobody else tells them any more
             self.event(lambda: self._go_on(turn, self._ended(results)))
 
     def _call_process(self, number: int, call: Call) -> None:
@@ -917,6 +952,8 @@ class Execution:
         for result in results:
             if result.ready is not None:
                 result.asked = taken.asked
+                # A worker of a pool was there before its first request.
+                result.ready = max(result.ready, taken.asked)
             taken.has.add(result.task)
         begins = self._ended(results)
         if not process.owed:

@@ -60,6 +60,8 @@ _REQUEST_SHARE = 24
 #: has failed, and sleeps on (``healthcheck_interval``) after 0.
 _WAKES = 1
 _WATCHDOG_BYTES = 16 << 20
+#: How long spans may take in the end that have not been sent.
+_FLUSH_S = 1.0
 #: So many threads, or two requests' if they are more, may go on past their limit.
 _LOST = 64
 
@@ -141,6 +143,11 @@ def _serve(
         switchboard.serve()
     if store is not None:
         transport = ByStore(wrap, transport, store)
+    spans = None
+    if settings.traces_url:
+        from wrap.otlp import exporter_of  # nobody else waits for that
+
+        spans = exporter_of(wrap, settings.traces_url, os.environ)
     runtime = Runtime(
         wrap,
         functions,
@@ -156,6 +163,7 @@ def _serve(
         sink,
         store,
         switchboard,
+        spans=spans,
         metrics=Metrics(settings.slo_s, functions),
     )
     member = Member(runtime, exchange)
@@ -180,6 +188,8 @@ def _serve(
         if listener is not None:
             listener.close(drain_s)
         spawner.close()
+        if spans is not None:
+            spans.close(_FLUSH_S)
         wakes = events is not None and keeper is None and settings.linger_s > 0
         return _WAKES if wakes else 0
 

@@ -132,7 +132,9 @@ class Member:
 
         deadline = arrived + min(runtime.wrap.timeout_s, seconds)
 
-        def ended(_: Execution | None, outcome: Outcome) -> None:
+        def ended(execution: Execution | None, outcome: Outcome) -> None:
+            if execution is not None:
+                _export(runtime, execution, outcome)
             try:
                 if not isinstance(outcome, TaskError):
                     outputs = storing.outputs(outcome)
@@ -171,6 +173,7 @@ class Member:
 
         def ended(ended: Execution, outcome: Outcome) -> None:
             home = self._homes.pop(ended)
+            _export(self._runtime, ended, outcome)
             if outcome is CANCELLED:  # where its home has come back, it begins again
                 home.send(Message(ANSWER, [UNKNOWN]))
                 return
@@ -244,6 +247,12 @@ class Member:
             said: list[Unsent] = [unsent(told(self._runtime, outcome, arrived))]
             return Message(ANSWER, [outcome.status], said)
         return Message(ANSWER, [OK], answer(outcome, arrived))
+
+
+def _export(runtime: Runtime, execution: Execution, outcome: Outcome) -> None:
+    """Tell what a part has done that has failed: its home gets no results."""
+    if runtime.spans is not None and isinstance(outcome, TaskError):
+        runtime.spans.part(execution.ident, execution.all_results(outcome))
 
 
 def told(runtime: Runtime, error: TaskError, arrived: float) -> str:

@@ -61,6 +61,11 @@ class Ident:
     number: int = field(default_factory=partial(next, _NUMBERS))
     trace: TraceContext | None = None
 
+    @property
+    def is_exported(self) -> bool:
+        """Whether its tasks are spans of a trace."""
+        return self.trace is not None and self.trace.is_exported
+
 
 @dataclass(frozen=True)
 class Request:

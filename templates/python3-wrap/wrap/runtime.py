@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from wrap.declaration import Wrap
 from wrap.exchange import Exchange
@@ -19,6 +20,9 @@ from wrap.switchboard import Switchboard
 from wrap.threads import ThreadPool
 from wrap.transport import Transport
 
+if TYPE_CHECKING:
+    from wrap.otlp import Exporter
+
 
 @dataclass(frozen=True)
 class Runtime:
@@ -28,6 +32,7 @@ class Runtime:
     ``exchange`` is None where wraps do not take part in each other's executions, ``lender`` where
     no other replica of the wrap may run what waits here.
     ``switchboard`` is None where no stream is read while it is written.
+    ``spans`` is what executions are told to, None where no OpenTelemetry collector is named.
     ``store`` is by what objects get to and from other wraps, None where that is by messages.
     """
 
@@ -45,5 +50,6 @@ class Runtime:
     sink: Sink | None = None
     store: Store | None = None
     switchboard: Switchboard | None = None
+    spans: Exporter | None = None
     memory_kills: MemoryKills = field(default_factory=MemoryKills)
     metrics: Metrics = field(default_factory=Metrics)

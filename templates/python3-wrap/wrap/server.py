@@ -118,6 +118,7 @@ def create_app(
         lines = replica_metrics(runtime, replica, taken, queued, held, firings)
         lines += runtime.metrics.lines() + process_metrics()
         lines += events.metrics() if events is not None else []
+        lines += runtime.spans.dropped.lines() if runtime.spans is not None else []
         return Response(page(lines), content_type=PROMETHEUS)
 
     @app.post("/_/route")
@@ -144,11 +145,20 @@ def create_app(
                 return _call(runtime, arrived, deadline)
             return _workflow(runtime, whole, events, arrived, deadline)
         except TaskError as error:
-            return _failed(runtime, error, arrived, _asked_mark())
+            return _not_begun(runtime, error, arrived)
         except Exception as error:  # no thread, descriptor or memory could be had
-            return _failed(runtime, _lack(error), arrived, _asked_mark())
+            return _not_begun(runtime, _lack(error), arrived)
 
     return app
+
+
+def _not_begun(runtime: Runtime, error: TaskError, arrived: float) -> Response:
+    mark = _asked_mark()
+    response = _failed(runtime, error, arrived, mark)
+    if runtime.wrap.entry is not None and not runtime.route.target:  # else another one tells it
+        ident = Ident(mark=mark, trace=_trace(runtime))
+        _export(runtime, ident, [], arrived, time.monotonic(), response, error)
+    return response
 
 
 def _failed(runtime: Runtime, error: TaskError, arrived: float, mark: str) -> Response:
@@ -180,20 +190,28 @@ def _execute(
     """Begin an execution, whose answer, for `later`, `respond` makes when it has ended."""
 
     def reply(execution: Execution, outcome: Outcome) -> None:
+        results = execution.all_results(outcome) if isinstance(outcome, TaskError) else outcome
+        failure = None
         try:
             if isinstance(outcome, TaskError):
                 raise outcome
             response = respond(execution, outcome)
         except TaskError as error:
-            response = _failed(runtime, error, arrived, ident.mark)
+            failure, response = error, _failed(runtime, error, arrived, ident.mark)
         except Exception as error:  # no memory for the answer
-            response = _failed(runtime, _lack(error), arrived, ident.mark)
+            failure = _lack(error)
+            response = _failed(runtime, failure, arrived, ident.mark)
+        answered = time.monotonic()
         later(response)
         runtime.transport.release(ident)
         if runtime.store is not None and crossing:
             storing.delete(runtime.store, crossing)
             if isinstance(outcome, TaskError):  # what still runs elsewhere may put more there
                 _delete_later(runtime, runtime.store, crossing, deadline + GRACE_S)
+        if runtime.wrap.entry is not None:
+            _export(runtime, ident, results, arrived, answered, response, failure)
+        elif runtime.spans is not None and failure is not None:
+            runtime.spans.part(ident, results)
 
     crossing = list[str]()
     if home is not None and runtime.store is not None:
@@ -202,6 +220,20 @@ def _execute(
     if home is not None:
         home.exchange.add(execution)
     execution.start()
+
+
+def _export(
+    runtime: Runtime,
+    ident: Ident,
+    results: list[Result],
+    arrived: float,
+    answered: float,
+    response: Response,
+    failure: TaskError | None,
+) -> None:
+    if runtime.spans is not None:
+        status = response.status_code
+        runtime.spans.request(ident, results, arrived, answered, status, failure)
 
 
 def _delete_later(runtime: Runtime, store: Store, names: list[str], when: float) -> None:
@@ -226,7 +258,7 @@ def _workflow(
         return _events(runtime, events, given, arrived, deadline)
     called = request.environ.get(_CALL_ID, "")
     objects = _given(runtime.wrap, given)
-    ident, home = Ident(_watch(runtime.trace_key), _mark(called), trace=_trace()), None
+    ident, home = Ident(_watch(runtime.trace_key), _mark(called), trace=_trace(runtime)), None
     engine: Engine | Instances
     if whole is None:
         engine = Deciding(runtime.wrap, entry, called or str(uuid4()))
@@ -271,21 +303,27 @@ def _events(
     alone, mark = watch.traced or _ALONE in request.environ, _asked_mark()
     if not alone:
         events.check_room(given)
+    ident = Ident(watch, mark, trace=_trace(runtime))
     later = request.environ[LATER]()
 
-    def held(number: int) -> None:
-        later(Response(json.dumps({"held": number}), 202, content_type=JSON))
+    def answer(response: Response, results: list[Result], failure: TaskError | None = None) -> None:
+        answered = time.monotonic()
+        later(response)
+        _export(runtime, ident, results, arrived, answered, response, failure)
 
-    def reply(outcome: Outcome, output: Object) -> None:
-        if isinstance(outcome, TaskError):
-            later(_failed(runtime, outcome, arrived, mark))
+    def held(number: int) -> None:
+        answer(Response(json.dumps({"held": number}), 202, content_type=JSON), [])
+
+    def reply(error: TaskError | None, results: list[Result], output: Object) -> None:
+        if error is not None:
+            answer(_failed(runtime, error, arrived, mark), results, error)
         elif watch.traced:
-            later(_traced(runtime, output, outcome, arrived))
+            answer(_traced(runtime, output, results, arrived), results)
         else:
-            later(_uncopied([output.view()], JSON))
+            answer(_uncopied([output.view()], JSON), results)
 
     if alone:
-        events.handle(given, deadline, watch, reply, _trace())
+        events.handle(given, deadline, watch, reply, ident.trace)
     else:
         events.take(given, held)
     return Response()
@@ -348,10 +386,11 @@ def _watch(trace_key: str) -> Watch:
     return Watch(traced=True, probed=more == _PROBE, cpu_probed=more == _CPU_SPEED)
 
 
-def _trace() -> TraceContext | None:
-    """The trace that the request is part of."""
+def _trace(runtime: Runtime) -> TraceContext | None:
+    """The trace that the request is part of, or that begins with it."""
     parent = request.environ.get(_PARENT)
-    return trace_context.given(parent, request.environ.get(_STATE, "")) if parent else None
+    given = trace_context.given(parent, request.environ.get(_STATE, "")) if parent else None
+    return given if runtime.spans is None else trace_context.exported(given)
 
 
 def _asked_mark() -> str:

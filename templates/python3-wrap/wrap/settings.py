@@ -51,6 +51,7 @@ class Settings:
     store_password: str
     linger_s: float
     slo_s: float | None
+    traces_url: str
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -72,6 +73,7 @@ class Settings:
             _secret(STORE_SECRET).decode(),
             (_given(environment, "WRAP_LINGER_MS") or 0) / 1000,
             _slo_s(environment),
+            traces_url(environment),
         )
 
 
@@ -99,6 +101,14 @@ def gateway_url(hosts: Path) -> str:
         if any(_FAASD_GATEWAY in names[1:] for names in lines):
             return f"http://{_FAASD_GATEWAY}:8080"
     return "http://gateway.openfaas:8080"
+
+
+def traces_url(environment: Mapping[str, str]) -> str:
+    """Where spans are sent, by OpenTelemetry's variables; empty for nowhere."""
+    if url := environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"):
+        return url
+    base = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+    return f"{base.rstrip('/')}/v1/traces" if base else ""
 
 
 def _memory_bytes(mib: int | None) -> int:

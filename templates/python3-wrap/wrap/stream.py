@@ -124,7 +124,7 @@ class Stream:
     Attributes
     ----------
     results
-        Of all runs, where they are watched.
+        Of all runs, where they are watched; also of those that failed, where they are exported.
     error
         The first one of a firing that has been given up.
     """
@@ -149,6 +149,7 @@ class Stream:
         self._deadline = deadline
         self._watch = watch
         self._trace = trace
+        self._is_exported = trace is not None and trace.is_exported
         self._metrics = metrics
         self._keeper = keeper
         self._stopped = False
@@ -471,6 +472,8 @@ class Stream:
         runtime.metrics.ran(result)
         if result.error is None:
             return self._ended(attempt, [result])
+        if self._is_exported:
+            self.results.append(result)
         return self._ended(attempt, TaskError.from_dict(result.error, status=500))
 
     def _emitted(self, attempt: _Attempt, result: Result) -> None:
@@ -511,7 +514,9 @@ class Stream:
                 runtime.threads.give_up(attempt.run)
                 attempt.run.cancel()
 
-    def _reply(self, attempt: _Attempt, _: Execution, outcome: Outcome) -> None:
+    def _reply(self, attempt: _Attempt, execution: Execution, outcome: Outcome) -> None:
+        if isinstance(outcome, TaskError) and execution.ident.is_exported:
+            self.results += execution.all_results(outcome)
         self._ended(attempt, outcome)
 
     def _ended(self, attempt: _Attempt, outcome: Outcome) -> bool:
@@ -532,7 +537,7 @@ class Stream:
                 if given_up:
                     self.error = self.error or outcome
             else:
-                if self._watch.traced:
+                if self._watch.traced or self._is_exported:
                     self.results += outcome
                 self._took(firing, outcome[0].output, now_s)
         if isinstance(outcome, TaskError):

@@ -9,10 +9,15 @@ from typing import Any
 from wrap.declaration import Wrap
 from wrap.engine import keys
 from wrap.messages import Result
+from wrap.trace_context import TraceContext
 
 
 def timeline(
-    wrap: Wrap, results: Sequence[Result], arrived: float, answered: float
+    wrap: Wrap,
+    results: Sequence[Result],
+    arrived: float,
+    answered: float,
+    trace: TraceContext | None = None,
 ) -> dict[str, Any]:
     """The timeline of a request that `wrap` has answered.
 
@@ -24,8 +29,10 @@ def timeline(
     ----------
     arrived, answered
         When the request came, and when its answer was made, in seconds of the monotonic clock.
+    trace
+        What gives spans of tasks a ``span_id``.
     """
-    found = [*_starts(results), *_transfers(wrap, results, arrived), *_tasks(wrap, results)]
+    found = [*_starts(results), *_transfers(wrap, results, arrived), *_tasks(wrap, results, trace)]
     spans = [
         span | {name: _since(arrived, span[name]) for name in _MOMENTS if name in span}
         for span in found
@@ -52,7 +59,9 @@ def _starts(results: Iterable[Result]) -> Iterator[dict[str, Any]]:
             yield _span("start", wrap, process, asked, ready)
 
 
-def _tasks(wrap: Wrap, results: Iterable[Result]) -> Iterator[dict[str, Any]]:
+def _tasks(
+    wrap: Wrap, results: Iterable[Result], trace: TraceContext | None
+) -> Iterator[dict[str, Any]]:
     """The tasks, and what they emitted: of no length unless it was written as a file."""
     runs = Counter[str]()
     for result in sorted(results, key=lambda each: each.started):
@@ -74,6 +83,8 @@ def _tasks(wrap: Wrap, results: Iterable[Result]) -> Iterator[dict[str, Any]]:
             "reads_ms": result.reads,
             "ticks": result.ticks,
             "cpu_probe_ms": result.cpu_probe and [*map(_ms, result.cpu_probe)],
+            "error": result.error and f"{result.error['code']}: {result.error['message']}",
+            "span_id": trace and trace.span_id(result.number, result.task),
         }
         yield span | {name: value for name, value in told.items() if value is not None}
 
