@@ -16,6 +16,7 @@ from prometheus_client.samples import Sample
 from adaptation.rules import Window
 from deployment.invoke import find_invoker
 from deployment.postmortem import explained
+from deployment.replicas import Heard, hear
 from openfaas.client import Gateway
 from workflow.errors import ChironError
 from workflow.payloads import Payload, turns
@@ -47,24 +48,41 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True)
 class GatewayMetrics:
-    """Reads what the gateway counts of its clients' requests.
+    """Reads what the gateway at `url` counts of its clients' requests.
 
-    The time is the gateway's: what lies between client and gateway is not in it.
+    The time is the gateway's: what lies between client and gateway is not in it. The gateway
+    counts also what asks wraps for their metrics, which is quickly answered. So how many requests
+    there were, and how long they took there, is asked of the wraps, and only what each call takes
+    on its way is the gateway's.
     """
 
+    gateway: Gateway
     url: str
     wait: Wait
     verify_tls: bool = True
 
     def window(self, function: str, seconds: float) -> Window:
         """The requests that `function` answered in the next `seconds`."""
-        before = self.totals(function)
+        before, heard = self.totals(function), self._hear(function)
         self.wait(seconds)
-        after = self.totals(function)
-        count = after.requests - before.requests
-        if count <= 0:  # fewer where the gateway was started anew
+        after, later = self.totals(function), self._hear(function)
+        calls, spent_s = after.requests - before.requests, after.seconds - before.seconds
+        if calls <= 0:  # fewer where the gateway was started anew
             return Window(0, 0.0)
-        return Window(int(count), 1000 * (after.seconds - before.seconds) / count)
+        if not later.said:  # it is of a build that tells nothing, or hangs
+            return Window(int(calls), 1000 * spent_s / calls)
+        said = heard.said
+        pairs = [(said[name], then) for name, then in later.said.items() if name in said]
+        requests = sum(then.good - first.good for first, then in pairs)
+        if requests <= 0:
+            return Window(0, 0.0)
+        took_s = sum(then.good_s - first.good_s for first, then in pairs)
+        share = later.replicas / len(pairs)  # those that were heard stand for all
+        way_s = max(0.0, spent_s - share * took_s) / calls
+        return Window(round(share * requests), 1000 * (took_s / requests + way_s))
+
+    def _hear(self, function: str) -> Heard:
+        return hear(self.gateway, self.gateway.describe(function))
 
     def totals(self, function: str) -> Totals:
         """What the gateway has counted of the answers of `function` that were none of an error.
@@ -128,7 +146,7 @@ def find_latencies(
     Raises ``no-metrics`` where there are none at `metrics_url`.
     """
     url = metrics_url or f"{gateway.url}/metrics"
-    metrics = GatewayMetrics(url, probes.wait, verify_tls)
+    metrics = GatewayMetrics(gateway, url, probes.wait, verify_tls)
     try:
         metrics.totals("")
     except ChironError:

@@ -71,10 +71,8 @@ class Scaler:
         One that does not has as much to do as that which has most. Where none answers it is what
         it was; None where none ever did.
         """
-        # Of those that are to go, none counts.
-        replicas = min(status.available_replicas or status.replicas, status.replicas)
         before = self._said.get(status.name, {})
-        heard = hear(self.gateway, status.name, replicas)
+        heard = hear(self.gateway, status)
         found, silent = heard.said, heard.silent
         if not found:
             return self._loads.get(status.name)
@@ -83,7 +81,7 @@ class Scaler:
         pairs = [(said, before[name]) for name, said in found.items() if name in before]
         shares = [said.pressure_since(earlier) for said, earlier in pairs if self.by_pressure]
         load = self._loads[status.name] = Load(
-            replicas,
+            heard.replicas,
             fmean([*requests, *[max(requests)] * silent]),
             fmean(said.at_once for said in found.values()),
             fmean(shares) if shares else 0.0,

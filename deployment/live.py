@@ -14,7 +14,7 @@ from statistics import fmean
 
 from deployment.deployed import DeployedWorkflow, with_functions
 from deployment.postmortem import FailedExecution, failed_executions
-from deployment.replicas import Said, hear
+from deployment.replicas import Said, hear, ready
 from generator.annotations import ROLE
 from openfaas.client import Gateway
 from openfaas.objects import FunctionStatus
@@ -127,8 +127,7 @@ class Lookout:
 
     def _hear(self, function: FunctionStatus) -> Mapping[str, Said]:
         """What its replicas say; where that are more failures than before, its log is read."""
-        replicas = _ready(function)
-        said = hear(self.gateway, function.name, replicas).said if replicas else {}
+        said = hear(self.gateway, function).said
         before = self._said.get(function.name)
         news = before is None or any(
             each.failed > (before[name][-1].failed if name in before else 0)
@@ -154,7 +153,7 @@ class Lookout:
     ) -> LiveWorkflow:
         entry = next((f for f in functions if f.annotations.get(ROLE) == "entry"), None)
         pairs = self._pairs(entry) if entry else []
-        replicas = _ready(entry) if entry else 0
+        replicas = ready(entry) if entry else 0
         failures = [each for function in functions for each in self._failures[function.name]]
         failures.sort(key=lambda each: each.at, reverse=True)
         return LiveWorkflow(
@@ -170,7 +169,7 @@ class Lookout:
         heard = [said[-1] for said in self._said[function.name].values()]
         load = None
         if heard:
-            share = _ready(function) / len(heard)
+            share = ready(function) / len(heard)
             pressures = [after.pressure_since(before) for before, after in self._pairs(function)]
             load = WrapLoad(
                 in_hand=share * sum(said.in_hand for said in heard),
@@ -192,11 +191,6 @@ class Lookout:
         """The first and the last of what each replica said, where that is not the same."""
         told = self._said[function.name].values()
         return [(said[0], said[-1]) for said in told if len(said) > 1]
-
-
-def _ready(function: FunctionStatus) -> int:
-    """Its replicas that can be asked, as far as the gateway tells."""
-    return min(function.available_replicas or function.replicas, function.replicas)
 
 
 def _per_s(pairs: Sequence[Pair], replicas: int, count: Callable[[Said], float]) -> float | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from prometheus_client.parser import text_string_to_metric_families
 
 from openfaas.client import Gateway
+from openfaas.objects import FunctionStatus
 from workflow.errors import ChironError
 
 #: So many times for each replica is asked, as the gateway picks who answers.
@@ -118,6 +119,11 @@ class Said:
         return sum(self.answers.values())
 
     @property
+    def good(self) -> float:
+        """Requests that it has answered without an error."""
+        return sum(count for code, count in self.answers.items() if code.startswith(_GOOD))
+
+    @property
     def failed(self) -> float:
         """Requests that it has answered with 500 and above."""
         return sum(count for code, count in self.answers.items() if code >= _FAILURE)
@@ -130,25 +136,35 @@ class Said:
 
 @dataclass(frozen=True)
 class Heard:
-    """What replicas said, by their names, and how many of those asked did not answer."""
+    """What some of the ``replicas`` of a function said, by their names; so many were silent."""
 
     said: Mapping[str, Said]
+    replicas: int
     silent: int = 0
 
 
-def hear(gateway: Gateway, name: str, replicas: int) -> Heard:
-    """What the `replicas` of the function `name` say: with many of them, a sample."""
+def ready(function: FunctionStatus) -> int:
+    """How many replicas of `function` can be asked, without those that are to go."""
+    return min(function.available_replicas or function.replicas, function.replicas)
+
+
+def hear(gateway: Gateway, function: FunctionStatus) -> Heard:
+    """What the replicas of `function` say: with many of them, a sample.
+
+    One that is scaled to zero is not asked: it would be started by that.
+    """
+    replicas = ready(function)
     found = dict[str, Said]()
     silent = 0
     for _ in range(_ASKED * replicas):
-        said = _ask(gateway, name)
+        said = _ask(gateway, function.name)
         if said is None:
             silent += 1
         else:
             found[said.replica] = said
         if len(found) + silent >= replicas or silent >= _SILENT:
             break
-    return Heard(found, silent)
+    return Heard(found, replicas, silent)
 
 
 def _ask(gateway: Gateway, name: str) -> Said | None:

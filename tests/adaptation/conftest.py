@@ -247,7 +247,7 @@ def watcher(place, pair, platform, profile_by_hand, tmp_path) -> Callable[..., W
         return Watcher(
             request=DeploymentRequest(pair, slo_ms=5000.0, platform=platform),
             launcher=Launcher(place.gateway, build),
-            latencies=GatewayMetrics(f"{place.gateway.url}/metrics", place.wait),
+            latencies=GatewayMetrics(place.gateway, f"{place.gateway.url}/metrics", place.wait),
             profile=profile,
             rules=chosen,
             wait=place.wait,

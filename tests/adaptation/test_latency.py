@@ -6,12 +6,15 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from adaptation.latency import GatewayMetrics, Probes, Totals, find_latencies
 from adaptation.rules import Window
 from openfaas.client import Gateway
+from openfaas.objects import FunctionStatus
 from workflow.errors import ChironError
 from workflow.payloads import Payload
 
@@ -76,9 +79,53 @@ def no_wait(seconds: float) -> None:
     pass
 
 
+class Wraps:
+    """A gateway with some replicas of a wrap, of which each has counted requests and seconds."""
+
+    def __init__(self, replicas: int = 1) -> None:
+        self.replicas = replicas
+        self.counted: dict[str, tuple[int, float]] = {}
+        self.asked = 0
+
+    def describe(self, name: str) -> FunctionStatus:
+        return FunctionStatus(name=name, replicas=self.replicas, available_replicas=self.replicas)
+
+    def get(self, name: str, path: str, timeout_s: float) -> Any:
+        if not self.counted:
+            raise ChironError("timeout", "late")
+        replica = [*self.counted][self.asked % len(self.counted)]
+        self.asked += 1
+        requests, seconds = self.counted[replica]
+        told = {
+            f'chiron_replica_info{{replica="{replica}"}}': 1,
+            "chiron_requests_in_hand": 0,
+            "chiron_requests_waiting": 0,
+            "chiron_requests_at_once": 4,
+            "chiron_pressure_seconds_total": 0,
+            'http_requests_total{code="200",method="post"}': requests,
+            'http_request_duration_seconds_sum{code="200",method="post"}': seconds,
+        }
+        return SimpleNamespace(ok=True, text="".join(f"{k} {v}\n" for k, v in told.items()))
+
+
 @pytest.fixture
-def metrics(page) -> GatewayMetrics:
-    return GatewayMetrics(f"{page.url}/metrics", no_wait)
+def wraps() -> Wraps:
+    return Wraps()
+
+
+@pytest.fixture
+def metrics(page, wraps) -> GatewayMetrics:
+    return GatewayMetrics(cast(Gateway, wraps), f"{page.url}/metrics", no_wait)
+
+
+def counted(calls: int, seconds: float) -> str:
+    """What a gateway has counted of the wrap w1."""
+    name = 'function_name="w1.openfaas-fn"'
+    return (
+        "# TYPE gateway_functions_seconds histogram\n"
+        f"gateway_functions_seconds_count{{{name}}} {calls}\n"
+        f"gateway_functions_seconds_sum{{{name}}} {seconds}\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,6 +147,38 @@ def test_the_answers_of_one_function_are_added_up_without_errors(
 def test_a_window_is_what_came_between_two_looks(page, metrics):
     page.texts = [OPENFAAS, EMBEDDED]
     assert metrics.window("w1", 60.0) == Window(10, pytest.approx(250.0))
+
+
+@pytest.mark.parametrize("looks", [0, 5, 1000])
+def test_what_asks_for_metrics_is_no_request_however_often_it_does(looks, page, wraps):
+    """10 requests of 0.2 s, and looks that take no time but that of the way, 0.01 s."""
+    wraps.counted = {"a": (7, 3.0)}
+
+    def pass_time(_: float) -> None:
+        wraps.counted = {"a": (17, 5.0)}
+
+    page.texts = [counted(30, 4.0), counted(40 + looks, 4.0 + 10 * 0.21 + looks * 0.01)]
+    metrics = GatewayMetrics(cast(Gateway, wraps), f"{page.url}/metrics", pass_time)
+    assert metrics.window("w1", 60.0) == Window(10, pytest.approx(210.0))
+
+
+def test_looks_alone_are_no_requests(page, wraps, metrics):
+    wraps.counted = {"a": (7, 3.0)}
+    page.texts = [counted(30, 4.0), counted(90, 4.6)]
+    assert metrics.window("w1", 60.0) == Window(0, 0.0)
+
+
+def test_replicas_that_were_heard_twice_stand_for_all(page):
+    """20 requests of each of 4 replicas, of which 2 are heard twice, and one for the first time."""
+    wraps = Wraps(replicas=4)
+    wraps.counted = {"a": (0, 0.0), "b": (0, 0.0)}
+
+    def pass_time(_: float) -> None:
+        wraps.counted = {"a": (20, 2.0), "b": (20, 6.0), "new": (500, 1.0)}
+
+    page.texts = [counted(0, 0.0), counted(80, 80 * 0.2 + 80 * 0.01)]
+    metrics = GatewayMetrics(cast(Gateway, wraps), f"{page.url}/metrics", pass_time)
+    assert metrics.window("w1", 60.0) == Window(80, pytest.approx(210.0))
 
 
 def test_a_gateway_that_was_started_anew_tells_nothing_of_that_window(page, metrics):
