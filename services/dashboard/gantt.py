@@ -76,10 +76,13 @@ def drawn(known: PredictRequest | None, seen: dict[str, Any] | None) -> dict[str
     if seen is not None:
         found.append(validate(Timeline, seen, "the measured timeline"))
     places = {each.source: {_place(span) for span in each.tasks} for each in found}
+    kinds = {span.kind for each in found for span in each.spans}
+    if seen is None:
+        kinds.remove("task")  # a predicted one is drawn as what it does
     low_ms, high_ms = _bounds(found)
     return {
         "rows": list(_rows(found, low_ms, high_ms)),
-        "kinds": [kind for kind in LABELS if any(each.of_kind(kind) for each in found)],
+        "kinds": [kind for kind in LABELS if kind in kinds],
         "marks": _marks(low_ms, high_ms),
         "tasks": _by_task(found),
         "latencies_ms": {each.source: each.latency_ms for each in found},

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.development.base_component import Component
 
 from services.dashboard.gantt import LABELS, REQUESTS, drawn, measured
-from services.dashboard.parts import faults, labelled, table
+from services.dashboard.parts import faults, labelled
 from services.endpoints import PredictRequest
 from services.host import host
 from workflow.documents import validate
 from workflow.errors import ChironError
 
-_COLUMNS = ["Task", "Where", "Predicted ms", "Measured ms", "Longer by ms"]
 #: How many times the width of the page.
 _MOST_ZOOM = 40
 _NOTHING = "Show a workflow with its profile and platform, or measure one that is deployed."
@@ -41,6 +40,7 @@ def layout() -> Component:
             html.Div(id="gantt", tabIndex=0, role="region", **labelled("Timeline"), hidden=True),
             html.Details([html.Summary("Timeline as a table"), html.Div(id="timeline-table")]),
             dcc.Store(id="measured"),
+            dcc.Store(id="drawn"),
         ],
         id="timeline",
     )
@@ -80,9 +80,7 @@ def add_callbacks(dash: Dash) -> None:
     @dash.callback(
         Output("timeline-told", "children"),
         Output("timeline-kinds", "children"),
-        Output("gantt", "children"),
-        Output("gantt", "hidden"),
-        Output("timeline-table", "children"),
+        Output("drawn", "data"),
         Input("planned", "data"),
         Input("measured", "data"),
         State("known", "data"),
@@ -92,7 +90,7 @@ def add_callbacks(dash: Dash) -> None:
         planned: dict[str, Any] | None, seen: dict[str, Any] | None, known: dict[str, Any] | None
     ) -> tuple[Any, ...]:
         if not planned and not seen:
-            return _NOTHING, [], [], True, ""
+            return _NOTHING, [], None
         try:
             body = None
             if planned and known:
@@ -100,12 +98,20 @@ def add_callbacks(dash: Dash) -> None:
                 body = validate(PredictRequest, parts | {"plan": planned}, "the prediction")
             found = host().compute(drawn, body, seen and seen["timeline"])
         except ChironError as error:
-            return faults([error.as_dict()]), [], [], True, ""
+            return faults([error.as_dict()]), [], None
         told = [html.P(line) for line in _sentences(found, seen)]
         kinds = [
             html.Li([html.Span(className=f"bar {kind}"), LABELS[kind]]) for kind in found["kinds"]
         ]
-        return told, kinds, _gantt(found), False, _table(found["tasks"])
+        return told, kinds, found
+
+    # A thousand tasks are more elements than Dash's components are fast enough for.
+    dash.clientside_callback(  # type: ignore[no-untyped-call]
+        ClientsideFunction("timeline", "draw"),
+        Output("gantt", "hidden"),
+        Input("drawn", "data"),
+        prevent_initial_call=True,
+    )
 
 
 def _sentences(found: dict[str, Any], seen: dict[str, Any] | None) -> list[str]:
@@ -127,50 +133,3 @@ def _sentences(found: dict[str, Any], seen: dict[str, Any] | None) -> list[str]:
         than = "longer" if off_ms > 0 else "shorter"
         told.append(f"Off most: {most['task']} ran {abs(off_ms):.2f} ms {than} than predicted.")
     return told
-
-
-def _gantt(found: dict[str, Any]) -> list[Component]:
-    """The axis, and a row for each process and task; screen readers have the table."""
-    hidden: dict[str, Any] = {"aria-hidden": "true"}
-    marks = [
-        html.Span(f"{shown} ms", className="mark", style={"left": f"{left}%"})
-        for left, shown in found["marks"]
-    ]
-    axis = html.Div([html.Div(className="label"), html.Div(marks, className="track")])
-    rows = [
-        html.Div(
-            [
-                html.Div(row["label"], className="label", title=row["label"]),
-                html.Div([_bar(bar) for bar in row["bars"]], className="track"),
-            ],
-            className="heading" if row["heading"] else "",
-        )
-        for row in found["rows"]
-    ]
-    return [html.Div([axis, *rows], className="rows", **hidden)]
-
-
-def _bar(bar: dict[str, Any]) -> Component:
-    style = {"left": f"{bar['left']}%", "width": f"{bar['width']}%"}
-    if bar["parts"]:
-        stops = ", ".join(f"var(--{kind}) {low}% {high}%" for kind, low, high in bar["parts"])
-        style["backgroundImage"] = f"linear-gradient(to right, {stops})"
-    classes = f"bar {bar['source']} {bar['kind']}"
-    return html.Div(className=classes, style=style, title=bar["told"])
-
-
-def _table(tasks: list[dict[str, Any]]) -> Component:
-    def times(line: dict[str, Any], source: str) -> str:
-        return "{:.2f} to {:.2f}".format(*line[source]) if source in line else "-"
-
-    rows = [
-        [
-            line["task"],
-            line["place"],
-            times(line, "predicted"),
-            times(line, "measured"),
-            f"{line['off_ms']:+.2f}" if "off_ms" in line else "-",
-        ]
-        for line in tasks
-    ]
-    return table("Tasks, those that are off most first", _COLUMNS, rows)

@@ -61,7 +61,9 @@ def test_both_are_on_one_axis_from_when_the_first_wrap_has_the_request(known):
 
 
 def test_what_a_task_does_is_part_of_its_bar(known):
-    rows = {row["label"]: row["bars"] for row in drawn(known, None)["rows"]}
+    found = drawn(known, None)
+    assert found["kinds"] == ["cpu", "transfer"]
+    rows = {row["label"]: row["bars"] for row in found["rows"]}
     (bar,) = rows["First"]
     assert {kind for kind, _, _ in bar["parts"]} == {"cpu"}
     assert (bar["parts"][0][1], bar["parts"][-1][2]) == (0.0, 100.0)
