@@ -36,7 +36,7 @@ def handle(event, context):
     if name == "split":
         emit("left", text)
         return {{"body": text}}
-    time.sleep(0.02)
+    time.sleep(0.1 if name == "far" else 0.02)
     if name == "far" and "raise" in text:
         raise ValueError("no luck today")
     if name == "far" and "crash" in text:

@@ -90,21 +90,25 @@ def _tasks(
 
 
 def _transfers(wrap: Wrap, results: Iterable[Result], arrived: float) -> Iterator[dict[str, Any]]:
-    """From the end of what a task waited for in another wrap until its own wrap started it."""
+    """From the end of what a task waited for last, in another wrap, until its own wrap started it.
+
+    What has come while it waited for something in its own wrap is not told of: nothing waited for
+    it, and nobody knows when it came.
+    """
     if wrap.instances or not wrap.remotes:
         return
     by_number = {result.task: result for result in results}
     for number, result in by_number.items():
         if result.emitted is not None:
             continue
-        awaited = [arrived] * (result.wrap != wrap.name)
+        awaited = [(arrived, wrap.name)]
         for key in keys(wrap.graph.sources[number]):
-            giver = None if key is None else by_number.get(key)
-            if giver is not None and giver.wrap != result.wrap:
-                awaited.append(giver.ended)
+            if key is not None and (giver := by_number.get(key)):
+                awaited.append((giver.ended, giver.wrap))
+        last, place = max(awaited)
         end = result.started if result.asked is None else result.asked
-        if awaited and max(awaited) < end:  # a stream is read before its giver has ended
-            span = _span("transfer", result.wrap, None, max(awaited), end)
+        if place != result.wrap and last < end:  # a stream is read before its giver has ended
+            span = _span("transfer", result.wrap, None, last, end)
             yield span | {"task": wrap.name_of(number), "function": result.function}
 
 
