@@ -83,7 +83,7 @@ def _identity(function: FunctionStatus) -> tuple[str, str]:
     return function.annotations[WORKFLOW], function.annotations.get(PLANNER, "")
 
 
-def _available(gateway: Gateway, function: FunctionStatus) -> int:
+def available(gateway: Gateway, function: FunctionStatus) -> int:
     """Its replicas that are ready, which faasd's list does not say."""
     if function.available_replicas or not function.replicas:
         return function.available_replicas
@@ -103,6 +103,6 @@ def _deployed(
         functions=tuple(function.name for function in functions),
         predicted=next(filter(None, predictions), None),
         replicas=sum(function.replicas for function in functions),
-        available=sum(_available(gateway, function) for function in functions),
+        available=sum(available(gateway, function) for function in functions),
         calls=sum(function.invocation_count for function in called),
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import fmean
 
-from deployment.deployed import DeployedWorkflow, with_functions
+from deployment.deployed import DeployedWorkflow, available, with_functions
 from deployment.postmortem import FailedExecution, failed_executions
 from deployment.replicas import Said, hear, ready
 from generator.annotations import ROLE
@@ -182,7 +182,7 @@ class Lookout:
         return LiveWrap(
             function=function.name,
             replicas=function.replicas,
-            available=function.available_replicas,
+            available=available(self.gateway, function),
             heard=len(heard),
             load=load,
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from workflow.plan import process_name
 from workflow.timeline import Span, Timeline
 
 #: What the format calls events: complete ones with a duration, counters, and names of rows.
@@ -50,8 +51,7 @@ def chrome_trace(timeline: Timeline) -> dict[str, Any]:
     events.append(complete("request", "request", _WORKFLOW, 0, 0.0, timeline.latency_ms))
     events += _rows(timeline.of_kind("transfer"), _WORKFLOW, 1)
     for (wrap, process), pid in pids.items():
-        role = "main process" if process == 0 else f"process {process}"
-        events.append(name("process_name", pid, 0, f"{wrap}, {role}"))
+        events.append(name("process_name", pid, 0, f"{wrap}, {process_name(process)}"))
         here = [s for s in timeline.spans if (s.wrap, s.process or 0) == (wrap, process)]
         events += _process([span for span in here if span.kind != "transfer"], pid)
         if process == 0 and wrap in timeline.cores:

@@ -198,3 +198,8 @@ def _check_task(task: str, known: Collection[str], seen: Collection[str], path: 
     else:
         return
     raise ChironError(fault, message, path=path, functions=[task])
+
+
+def process_name(number: int) -> str:
+    """What users read of the process of a wrap that has this place in the plan."""
+    return f"process {number + 1}" if number else "main process"

@@ -17,6 +17,7 @@ from predictor.explain import timed
 from services.endpoints import PredictRequest
 from workflow.documents import validate
 from workflow.folder import parse_workflow
+from workflow.plan import process_name
 from workflow.timeline import Kind, Span, Timeline
 
 #: Requests of which the one of median latency is shown, after one that is not.
@@ -136,7 +137,7 @@ def _rows(found: Sequence[Timeline], low_ms: float, high_ms: float) -> Iterator[
             spans[place].append((timeline, span))
     wraps = list(dict.fromkeys(wrap for wrap, _ in processes))
     for wrap, process in sorted(processes, key=lambda key: (wraps.index(key[0]), key[1])):
-        name = f"{wrap}, {f'process {process}' if process else 'main process'}"
+        name = f"{wrap}, {process_name(process)}"
         for task in (None, *processes[wrap, process]):
             its = spans[wrap, process, task]
             yield {
@@ -201,7 +202,7 @@ def _by_task(found: Sequence[Timeline]) -> list[dict[str, Any]]:
     for each in found:
         for span in each.tasks:
             line = tasks.setdefault(span.task or "", {"task": span.task})
-            place = f"{span.wrap}, process {span.process}"
+            place = f"{span.wrap}, {process_name(span.process or 0)}"
             line.setdefault("place", place)
             line[each.source] = (span.start_ms - each.arrived_ms, span.end_ms - each.arrived_ms)
     for line in tasks.values():

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any
 
 from workflow.model import Workflow, giver_of, output_name
-from workflow.plan import Plan
+from workflow.plan import Plan, process_name
 from workflow.profile import Profile
 
 #: Fills of wraps and borders of processes: dark text is readable on the former, light or dark.
@@ -67,7 +67,7 @@ def elements(
         label, fill, border = task, _UNPLANNED, PROCESSES[0]
         if task in places and plan is not None:
             wrap, process = places[task]
-            label = f"{task}\n{plan.wraps[wrap].name}, process {process + 1}"
+            label = f"{task}\n{plan.wraps[wrap].name}, {process_name(process)}"
             fill = WRAPS[wrap % len(WRAPS)]
             border = PROCESSES[process % len(PROCESSES)]
         data = {"id": task, "label": label, "fill": fill, "border": border}

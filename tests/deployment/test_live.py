@@ -74,7 +74,11 @@ class Cluster:
         self.turns[name] = cycle(replicas)
 
     def functions(self) -> list[FunctionStatus]:
-        return list(self.statuses.values())
+        """As faasd lists them."""
+        return [f.model_copy(update={"available_replicas": 0}) for f in self.statuses.values()]
+
+    def describe(self, name: str) -> FunctionStatus:
+        return self.statuses[name]
 
     def get(self, name: str, path: str, timeout_s: float) -> Any:
         self.asked.append(name)

@@ -155,11 +155,11 @@ def test_a_trace_names_wraps_tasks_and_calls(platform, profile):
     events = chrome_trace(timeline)["traceEvents"]
     rows = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert sorted(rows.values()) == [
-        "demo", "w1, main process", "w1, process 1", "w2, main process",
+        "demo", "w1, main process", "w1, process 2", "w2, main process",
     ]  # fmt: skip
     tasks = {(e["name"], rows[e["pid"]]) for e in events if e.get("cat") == "task"}
     assert tasks == {
-        ("a", "w1, main process"), ("b", "w1, process 1"),
+        ("a", "w1, main process"), ("b", "w1, process 2"),
         ("c", "w2, main process"), ("d", "w1, main process"),
     }  # fmt: skip
     (call,) = [e for e in events if e.get("cat") == "transfer"]

@@ -46,7 +46,7 @@ def test_files_become_a_graph_and_a_plan_without_serious_findings(
     labels = page.evaluate(
         "document.querySelector('#graph')._cyreg.cy.nodes().map(n => n.data('label'))"
     )
-    assert labels == ["First\ndemo-wrap1, process 1", "Second\ndemo-wrap1, process 1"]
+    assert labels == ["First\ndemo-wrap1, main process", "Second\ndemo-wrap1, main process"]
 
 
 def test_the_plan_follows_the_slider_and_the_planner_and_is_exported(open_page, files, drop):

@@ -34,7 +34,7 @@ def events():
 def test_every_process_has_a_name(events):
     named = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert named == dict(
-        enumerate(["demo", "w1, main process", "w1, process 1", "w2, main process"])
+        enumerate(["demo", "w1, main process", "w1, process 2", "w2, main process"])
     )
 
 
