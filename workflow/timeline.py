@@ -23,7 +23,8 @@ class Span(Document):
         ``task``
             A task's handler, from its begin to its end.
         ``emit``
-            An ``output`` that a task gave before its end; from when to when it wrote it.
+            An ``output`` that a task gave before its end; from when to when it wrote it; only
+            measured.
         ``start``
             A process or a thread was started, and could not run yet.
         ``transfer``

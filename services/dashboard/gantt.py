@@ -17,7 +17,7 @@ from predictor.explain import timed
 from services.endpoints import PredictRequest
 from workflow.documents import validate
 from workflow.folder import parse_workflow
-from workflow.plan import process_name
+from workflow.plan import Plan, process_name
 from workflow.timeline import Kind, Span, Timeline
 
 #: Requests of which the one of median latency is shown, after one that is not.
@@ -76,7 +76,6 @@ def drawn(known: PredictRequest | None, seen: dict[str, Any] | None) -> dict[str
         found.append(timed(known.plan, workflow, share.profile, known.platform)[0])
     if seen is not None:
         found.append(validate(Timeline, seen, "the measured timeline"))
-    places = {each.source: {_place(span) for span in each.tasks} for each in found}
     kinds = {span.kind for each in found for span in each.spans}
     if seen is None:
         kinds.remove("task")  # a predicted one is drawn as what it does
@@ -87,8 +86,25 @@ def drawn(known: PredictRequest | None, seen: dict[str, Any] | None) -> dict[str
         "marks": _marks(low_ms, high_ms),
         "tasks": _by_task(found),
         "latencies_ms": {each.source: each.latency_ms for each in found},
-        "differs": len(places) > 1 and places["predicted"] != places["measured"],
+        "differs": known is not None and known.plan is not None and _differs(known.plan, found),
     }
+
+
+def _differs(plan: Plan, found: Iterable[Timeline]) -> bool:
+    """Whether a task has run where `plan` has not put it."""
+    places = {
+        (wrap.name, number, task)
+        for wrap in plan.wraps
+        for number, process in enumerate(wrap.processes)
+        for task in process
+    }
+    measured = (span for each in found if each.source == "measured" for span in each.tasks)
+    ran = ((span.wrap, span.process or 0, span.task or "") for span in measured)
+    # The second run of a task is called NAME#2 where the workflow decides how often it runs.
+    return any(
+        (wrap, number, task) not in places and (wrap, number, task.rpartition("#")[0]) not in places
+        for wrap, number, task in ran
+    )
 
 
 def _place(span: Span) -> _Place:
