@@ -436,6 +436,11 @@ def test_without_connections_it_is_written_before_it_is_read(
     for megabytes in (0, 8):
         assert two_wraps.servers["reader"].request(body=str(megabytes)).text == of(megabytes)
     assert gateway.calls > 0
+    traced = two_wraps.servers["reader"].request(body="0", X_Chiron_Trace="key").json
+    ((begun_ms, ended_ms),) = (
+        span["reads_ms"] for span in traced["timeline"]["spans"] if "reads_ms" in span
+    )
+    assert 0 < begun_ms <= ended_ms
 
 
 @pytest.mark.parametrize(("home", "killed"), [("writer", "reader"), ("reader", "writer")])

@@ -15,6 +15,7 @@ import json
 import os
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -154,7 +155,12 @@ class Exporter:
     ) -> None:
         if ident.trace is None or not ident.trace.is_exported:
             return
-        told = timeline(self._wrap, results, arrived, answered, ident.trace)
+        try:
+            told = timeline(self._wrap, results, arrived, answered, ident.trace)
+        except Exception:  # whatever is wrong with what is told, the execution goes on to its end
+            traceback.print_exc()
+            self.dropped.add(by=len(results))
+            return
         arrived_ns = time.time_ns() - round((time.monotonic() - arrived) * 1e9)
         ended = Ended(
             *(ident.trace, ident.number, ident.mark, arrived_ns, told["spans"]),

@@ -122,6 +122,6 @@ def _ms(seconds: float | None) -> float | None:
 
 
 def _since(arrived: float, when: Any) -> Any:
-    if isinstance(when, tuple):
+    if isinstance(when, list | tuple):
         return [_since(arrived, each) for each in when]
     return round((when - arrived) * 1000, 4)
