@@ -10,6 +10,7 @@ _MODULES = {
     "all": ("cli.evaluate_all", "All of these, and one report."),
     "cost": ("cli.evaluate_figure:cost", "What requests cost by the paper's prices."),
     "cpu": ("cli.evaluate_figure:cpu", "CPU time that requests take."),
+    "dashboard": ("cli.evaluate_dashboard", "How fast the dashboard is in a browser."),
     "latency": ("cli.evaluate_figure:latency", "Planners of workflows, measured in turn."),
     "memory": ("cli.evaluate_figure:memory", "Memory of the sandboxes."),
     "slo": ("cli.evaluate_figure:slo", "How often requests miss the SLO."),

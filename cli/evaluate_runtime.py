@@ -125,7 +125,7 @@ def command(
                 found += measure_events(durable, seconds, progress, durable=True)
     report = RuntimeReport(machine=this_machine(), command=command_line(), figures=found)
     emit(report, output / f"{'-'.join(['runtime', *chosen])}.json", as_json)
-    _show(report)
+    show(report)
 
 
 @contextmanager
@@ -152,7 +152,8 @@ def _tell(event: Event) -> None:
     progress(event.message)
 
 
-def _show(report: RuntimeReport) -> None:
+def show(report: RuntimeReport) -> None:
+    """The report as tables."""
     alone = [figure for figure in report.figures if not figure.system]
     if alone:
         table(_title(alone), _COLUMNS, [_row(figure) for figure in alone])

@@ -27,6 +27,7 @@ _NEEDED = {
     "LSTM": _PYTORCH,
     "GNN": _PYTORCH,
     "Ray": Library("ray", "Ray", "comparison"),
+    "dashboard": Library("playwright", "Playwright", "dev"),
     "Dask": Library("distributed", "Dask distributed", "comparison"),
 }
 

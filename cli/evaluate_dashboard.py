@@ -1,0 +1,89 @@
+"""`chiron evaluate dashboard`: how fast the dashboard is in a browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from cli import options
+from cli.artefacts import measured
+from cli.evaluate_options import command_line
+from cli.evaluate_runtime import show
+from cli.output import emit, progress
+from evaluation.bench.machine import this_machine
+from evaluation.dashboard import measure_dashboard
+from evaluation.runtime.rounds import RuntimeReport
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
+
+_ADDRESS, _POLL_S = re.compile(r"http://127\.0\.0\.1:\d+"), 0.1
+_ROUNDS, _QUICK_ROUNDS = 20, 5
+
+
+@click.command("dashboard")
+@options.workflow_folder
+@options.profile
+@options.platform
+@click.option("--quick", is_flag=True, help=f"{_QUICK_ROUNDS} rounds instead of {_ROUNDS}.")
+@options.output("out")
+@options.as_json
+def command(
+    folder: Path,
+    profile: Path | None,
+    platform: Path | None,
+    quick: bool,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Measure in Chromium how fast the dashboard loads, and plans DIR and 1,000 tasks.
+
+    \b
+    Example:
+      chiron evaluate dashboard benchmarks/finra
+    """
+    opened = WorkflowFolder.open(folder)
+    functions, place = measured(folder, profile, platform)
+    documents = {
+        "workflow": json.loads(opened.text),
+        "profile": functions.model_dump(mode="json"),
+        "platform": place.model_dump(mode="json"),
+    }
+    tasks, rounds = len(opened.workflow.tasks), _QUICK_ROUNDS if quick else _ROUNDS
+    with _services() as url:
+        found = measure_dashboard(url, documents, tasks, rounds, progress)
+    report = RuntimeReport(machine=this_machine(), command=command_line(), figures=found)
+    emit(report, output / "dashboard.json", as_json)
+    show(report)
+
+
+@contextmanager
+def _services() -> Iterator[str]:
+    """The URL of `chiron serve` without a gateway, which runs as long as the block."""
+    program = Path(sys.executable).with_name("chiron")
+    with tempfile.TemporaryDirectory() as home, (Path(home) / "log").open("w+") as log:
+        command = [str(program), "serve", "predictor", "scheduler", "--port=0", f"--root={home}"]
+        environment = {**os.environ, "CHIRON_HOME": home}
+        with subprocess.Popen(command, env=environment, stderr=log) as process:
+            try:
+                yield _address(Path(log.name), process)
+            finally:
+                process.terminate()
+
+
+def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
+    """What the services' log says where they are; waits for it."""
+    while process.poll() is None:
+        if found := _ADDRESS.search(log.read_text()):
+            return found[0]
+        time.sleep(_POLL_S)
+    raise ChironError("died", f"chiron serve has ended: {log.read_text().strip()}", status=500)
