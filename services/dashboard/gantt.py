@@ -16,7 +16,6 @@ from deployment.launcher import Launcher
 from predictor.explain import timed
 from services.endpoints import PredictRequest
 from workflow.documents import validate
-from workflow.folder import parse_workflow
 from workflow.plan import Plan, process_name
 from workflow.timeline import Kind, Span, Timeline
 
@@ -72,8 +71,7 @@ def drawn(known: PredictRequest | None, seen: dict[str, Any] | None) -> dict[str
     found: list[Timeline] = []
     if known is not None and known.plan is not None:
         share = known.profile.mix[0]
-        workflow = parse_workflow(known.workflow)
-        found.append(timed(known.plan, workflow, share.profile, known.platform)[0])
+        found.append(timed(known.plan, known.parsed, share.profile, known.platform)[0])
     if seen is not None:
         found.append(validate(Timeline, seen, "the measured timeline"))
     kinds = {span.kind for each in found for span in each.spans}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from dash import html
@@ -40,10 +42,10 @@ def table(caption: str, heads: list[str], rows: list[list[Any]], body: str = "")
     """A table that can be scrolled sideways, also by keyboard.
 
     Where rows change, they are to be the new children of its `body`, by this id: what has the
-    focus then keeps it.
+    focus then keeps it. A table in which nothing has an id is `still`.
     """
     name: dict[str, Any] = {"id": body} if body else {}
-    return html.Div(
+    made = html.Div(
         html.Table(
             [
                 html.Caption(caption),
@@ -56,6 +58,29 @@ def table(caption: str, heads: list[str], rows: list[list[Any]], body: str = "")
         role="region",
         **labelled(caption),
     )
+    ids: Iterator[Any] = made._traverse_ids()  # type: ignore[no-untyped-call]
+    return made if any(True for _ in ids) else still(made)
+
+
+def still(part: Component) -> Component:
+    """`part`, which no callback knows, as one component of Dash, drawn by ``assets/still.js``.
+
+    Dash looks at each of its components whenever anything changes: with thousands of them a page
+    takes minutes to settle.
+    """
+    drawn: dict[str, Any] = {"data-still": json.dumps(_plain(part))}
+    return html.Div(**drawn)
+
+
+def _plain(part: Any) -> Any:
+    """A component of `html` as its tag, properties and children; other things as text."""
+    if not isinstance(part, Component):
+        return str(part)
+    found = part.to_plotly_json()  # type: ignore[no-untyped-call]
+    properties = {name: value for name, value in found["props"].items() if value is not None}
+    children = properties.pop("children", [])
+    inner = children if isinstance(children, list | tuple) else [children]
+    return [found["type"].lower(), properties, [_plain(each) for each in inner]]
 
 
 def table_rows(rows: list[list[Any]]) -> list[Component]:

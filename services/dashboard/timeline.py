@@ -8,7 +8,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from dash.development.base_component import Component
 
 from services.dashboard.gantt import LABELS, REQUESTS, drawn, measured
-from services.dashboard.parts import faults, labelled
+from services.dashboard.parts import faults_of, labelled
 from services.endpoints import PredictRequest
 from services.host import host
 from workflow.documents import validate
@@ -74,7 +74,7 @@ def add_callbacks(dash: Dash) -> None:
         try:
             found = host().compute(measured, host().config.connect, name, planner, request or "")
         except ChironError as error:
-            return no_update, faults([error.as_dict()]), False
+            return no_update, faults_of(error), False
         return found, [], False
 
     @dash.callback(
@@ -94,11 +94,11 @@ def add_callbacks(dash: Dash) -> None:
         try:
             body = None
             if planned and known:
-                parts = {name: known[name] for name in ("workflow", "profile", "platform")}
+                parts = {n: known[n] for n in PredictRequest.model_fields.keys() & known.keys()}
                 body = validate(PredictRequest, parts | {"plan": planned}, "the prediction")
             found = host().compute(drawn, body, seen and seen["timeline"])
         except ChironError as error:
-            return faults([error.as_dict()]), [], None
+            return faults_of(error), [], None
         told = [html.P(line) for line in _sentences(found, seen)]
         kinds = [
             html.Li([html.Span(className=f"bar {kind}"), LABELS[kind]]) for kind in found["kinds"]

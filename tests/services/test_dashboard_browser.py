@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import time
 import zipfile
 from dataclasses import replace
 
 import pytest
 
+from evaluation.dashboard import TASKS, large
 from openfaas.credentials import Credentials
 from services.app import create_app
 from services.dashboard.uploads import Upload
@@ -191,6 +193,22 @@ def test_an_archive_and_a_folder_of_the_root_are_shown(open_page, root, drop):
     page.get_by_label("or a folder below").fill("demo")
     page.keyboard.press("Enter")
     page.get_by_text("demo: 2 tasks.").wait_for()
+
+
+def test_a_thousand_tasks_are_shown_and_the_page_answers(open_page, drop, platform):
+    page = open_page()
+    page.set_default_timeout(90_000)
+    documents = large(platform)
+
+    drop(page, [as_file(f"{name}.json", json.dumps(each)) for name, each in documents.items()])
+
+    page.locator("#tasks tbody tr").nth(TASKS - 1).wait_for(state="attached")
+    page.wait_for_selector("#verdict")
+    page.locator("#gantt .rows > div").nth(TASKS).wait_for(state="attached")
+    began = time.monotonic()
+    page.get_by_text("Tasks as a table").click()
+    page.locator("#tasks tbody tr").first.wait_for()
+    assert time.monotonic() - began < 5
 
 
 def test_jobs_are_listed_and_cancelled(open_page, app):
