@@ -60,7 +60,7 @@ def call(**changes: Any) -> bytes:
     """The body of another wrap's call, which asks for everything that can be watched."""
     from wrap.frames import pieces
 
-    ident = {"watch": [True, True, True], "mark": "", "number": 1}
+    ident = {"watch": [True, True, True], "mark": "", "number": 1, "trace": None}
     fields = {"tasks": [0], "objects": [[None, ""]], "gives": [0], "rest": 0, "alone": True}
     header = ident | fields | {"process": 0, "live": False} | changes
     return b"".join(pieces([json.dumps(list(header.values())), "x"]))
@@ -106,6 +106,29 @@ def test_a_call_marks_lines_with_an_id_and_nothing_else(
     assert said == ["[one 1a2b-3c4] said", *["[one] said"] * len(none)]
 
 
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+@pytest.mark.parametrize(
+    ("trace", "found"),
+    [
+        ([TRACE, SPAN, 0, "", False], f"00-{TRACE}-{SPAN}-00"),
+        ([TRACE, SPAN, 0, "a\nb", False], f"00-{TRACE}-{SPAN}-00"),
+        ([TRACE + "\n", SPAN, 0, "", False], "None"),
+        (["x", "", 0, "", False], "None"),
+        ([TRACE, SPAN, 1 << 70, "", False], "None"),
+    ],
+)
+def test_a_call_tells_handlers_of_a_trace_that_headers_could_and_of_no_other(
+    trace: list[Any], found: str, start: Any, wrap_image: Any
+) -> None:
+    code = (
+        "def handle(event, context):\n    return {'body': str(event.headers.get('traceparent'))}\n"
+    )
+    server = start(wrap_image({"one": code}, styles={"one": "http"}))
+    assert told(server, call(trace=trace)).output.text() == found
+
+
 def test_an_entry_wrap_runs_no_single_task(start: Any, wrap_image: Any) -> None:
     """Who may send a workflow's requests does not thereby choose what its later tasks get."""
     handlers = {"check": "def handle(req):\n    return 'checked'\n", "pay": HANDLER}
@@ -123,6 +146,9 @@ NONSENSE: list[dict[str, Any]] = [
     {"number": {}},
     {"watch": [1, 2, 3, 4]},
     {"process": None},
+    {"trace": 7},
+    {"trace": [TRACE]},
+    {"trace": [TRACE, SPAN, "many", "", False]},
     {"objects": 10**9},
     {"objects": ["many"]},
     {"objects": [["many", ""]]},

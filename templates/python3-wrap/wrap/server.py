@@ -406,7 +406,8 @@ def _mark(ident: str) -> str:
 def _call(runtime: Runtime, arrived: float, deadline: float) -> Response:
     """Run what another wrap asks for through the gateway."""
     asked = _asked(_body())
-    ident = replace(asked.ident, mark=_mark(asked.ident.mark))
+    trace = trace_context.checked(asked.ident.trace)
+    ident = replace(asked.ident, mark=_mark(asked.ident.mark), trace=trace)
     if not _watch(runtime.trace_key).traced:
         ident = replace(ident, watch=UNWATCHED)
 

@@ -65,6 +65,15 @@ def given(traceparent: str, tracestate: str) -> TraceContext | None:
     return TraceContext(trace_id, parent_id, int(flags, 16) & _KNOWN, tracestate if plain else "")
 
 
+def checked(told: TraceContext | None) -> TraceContext | None:
+    """What a caller has told that may have made it up; None where no headers would say that."""
+    if told is None:
+        return None
+    parent_id = told.parent_id or "f" * 16
+    found = given(f"00-{told.trace_id}-{parent_id}-{told.flags:02x}", told.state)
+    return found and told._replace(flags=found.flags, state=found.state)
+
+
 def exported(request: TraceContext | None) -> TraceContext:
     """The same of an execution whose spans are exported, unless the caller wants none.
 
