@@ -19,7 +19,7 @@ INDEX = """<!DOCTYPE html>
 <html lang="en">
 <head>{%metas%}<title>{%title%}</title>
 <link rel="icon" href="/docs/static/images/swagger.svg">{%css%}</head>
-<body>{%app_entry%}{%config%}{%scripts%}{%renderer%}</body>
+<body><div id="refused" role="alert"></div>{%app_entry%}{%config%}{%scripts%}{%renderer%}</body>
 </html>"""
 
 

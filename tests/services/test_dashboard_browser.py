@@ -177,6 +177,23 @@ def test_what_is_too_large_is_said_and_not_sent(open_page, tmp_path, drop):
     page.get_by_text("what was dropped has 41 MiB").wait_for()
 
 
+def test_what_the_server_refuses_or_leaves_unanswered_is_said(browser, address):
+    page = browser.new_page()
+    page.goto(address)
+    page.wait_for_selector("#files")
+    busy = json.dumps({"code": "busy", "message": "much is computed already: try again soon"})
+    page.route("**/_dash-update-component*", lambda r: r.fulfill(status=429, body=busy))
+
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("alert").get_by_text("busy: much is computed already").wait_for()
+
+    page.unroute_all()
+    page.route("**/_dash-update-component*", lambda r: r.abort())
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("alert").get_by_text("The server does not answer.").wait_for()
+    page.close()
+
+
 def test_an_archive_and_a_folder_of_the_root_are_shown(open_page, root, drop):
     page = open_page()
     archive = io.BytesIO()
