@@ -75,13 +75,15 @@ class ChironError(Exception):
 
     def within(self, where: str) -> ChironError:
         """The same error, of one of several things: `where` comes before its message."""
-        return ChironError(
+        error = ChironError(
             self.code,
             f"{where}: {self.message}",
             path=self.path,
             functions=self.functions,
             status=self.status,
         )
+        error.parts = self.parts
+        return error
 
     def __str__(self) -> str:
         if not self.path or f"(at {self.path})" in self.message:
@@ -128,7 +130,7 @@ def _joined(faults: Sequence[ChironError]) -> ChironError:
         functions=dict.fromkeys(name for error in faults for name in error.functions),
         status=first.status,
     )
-    error.parts = tuple(faults)
+    error.parts = tuple(part for each in faults for part in each.parts or (each,))
     return error
 
 

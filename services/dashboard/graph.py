@@ -13,9 +13,9 @@ from workflow.profile import Profile
 #: Fills of wraps and borders of processes: dark text is readable on the former, light or dark.
 WRAPS = ("#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6", "#ffff99", "#fb9a99", "#c7e9e4", "#e5d8bd")
 PROCESSES = ("#4d4d4d", "#1f78b4", "#b15928", "#33803a", "#6a3d9a", "#c51b7d")
-_UNPLANNED = "#d9d9d9"
+UNPLANNED = "#d9d9d9"
 #: Distances between tasks, and most tasks of a stage above each other, in pixels and in tasks.
-_WIDTH, _HEIGHT, _COLUMN = 320, 70, 12
+_WIDTH, NODE_HEIGHT, _COLUMN = 320, 70, 12
 STYLE = [
     {
         "selector": "node",
@@ -64,7 +64,7 @@ def elements(
     places = _places(plan)
     found: list[dict[str, Any]] = []
     for task, (x, y) in _positions(workflow).items():
-        label, fill, border = task, _UNPLANNED, PROCESSES[0]
+        label, fill, border = task, UNPLANNED, PROCESSES[0]
         if task in places and plan is not None:
             wrap, process = places[task]
             label = f"{task}\n{plan.wraps[wrap].name}, {process_name(process)}"
@@ -105,7 +105,7 @@ def _positions(workflow: Workflow) -> dict[str, tuple[int, int]]:
         for index, task in enumerate(stage):
             column, row = divmod(index, height)
             last = min(height, len(stage) - column * height)
-            y = row * _HEIGHT - (last - 1) * _HEIGHT // 2
+            y = row * NODE_HEIGHT - (last - 1) * NODE_HEIGHT // 2
             found[task] = ((first + column) * _WIDTH, y)
     return found
 

@@ -30,12 +30,16 @@ def faults(found: list[dict[str, Any]]) -> list[Component]:
                 html.Strong(fault["code"]),
                 html.Span(f" {fault['message']}"),
                 *([html.P(["at ", html.Code(fault["path"])])] if fault.get("path") else []),
-                *([html.Pre(fault["excerpt"], tabIndex=0)] if fault.get("excerpt") else []),
+                *([_written(fault["excerpt"])] if fault.get("excerpt") else []),
             ],
             className="fault",
         )
         for fault in found
     ]
+
+
+def _written(text: str) -> Component:
+    return html.Details([html.Summary("As it is written"), html.Pre(text, tabIndex=0)])
 
 
 def table(caption: str, heads: list[str], rows: list[list[Any]], body: str = "") -> Component:

@@ -21,6 +21,7 @@ from scheduler.schedule import fixed_by, job_of, mechanisms_of
 from scheduler.strategies import better
 from services.archives import unpack
 from services.dashboard.graph import elements
+from services.dashboard.outline import outline
 from services.endpoints import ScheduleRequest, asked, scheduled
 from services.folders import named_folder, uploaded_folder
 from workflow.documents import parse_json, read_document
@@ -53,9 +54,8 @@ def look_at_upload(packed: Path, target: Path) -> dict[str, Any]:
     with packed.open("rb") as archive:
         path = unpack(archive, target)
     if (path / "stack.yaml").exists():
-        faults = _faults(path)
-        if faults:
-            return {"faults": faults}
+        if wrong := _wrong(path):
+            return wrong
         shutil.rmtree(target)
         path = Path(uploaded_folder(packed, target))
     return _look(path, {})
@@ -64,12 +64,13 @@ def look_at_upload(packed: Path, target: Path) -> dict[str, Any]:
 def _look(path: Path, variables: Mapping[str, str]) -> dict[str, Any]:
     """``known``, the parts of a `ScheduleRequest` that are there, and what the page shows of them.
 
-    Or ``faults``: what is wrong with the workflow, each with an excerpt of where it is.
+    Or ``faults``: what is wrong with the workflow, each with an excerpt of where it is, and the
+    ``graph`` of a state machine all the same.
 
     Raises what is wrong with the other files.
     """
-    if faults := _faults(path):
-        return {"faults": faults}
+    if wrong := _wrong(path):
+        return wrong
     folder = WorkflowFolder.open(path)
     known: dict[str, Any] = {
         "workflow": parse_json(folder.text, "the workflow"),
@@ -176,7 +177,7 @@ def _settings(settings: FolderSettings) -> dict[str, Any]:
     }
 
 
-def _faults(path: Path) -> list[dict[str, Any]]:
+def _wrong(path: Path) -> dict[str, Any]:
     try:
         WorkflowFolder.open(path)
     except ChironError as error:
@@ -186,12 +187,13 @@ def _faults(path: Path) -> list[dict[str, Any]]:
             file = workflow_file(path)
             document = read_written(file).document if file else None
         place = f"{path.parent}/"
-        return [
+        faults = [
             part.as_dict()
             | {"message": part.message.replace(place, ""), "excerpt": _excerpt(document, part.path)}
             for part in parts
         ]
-    return []
+        return {"faults": faults, "graph": outline(document, faults)}
+    return {}
 
 
 def _excerpt(document: Any, path: str | None) -> str:

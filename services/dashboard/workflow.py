@@ -123,7 +123,8 @@ def add_callbacks(dash: Dash) -> None:
             seen = {"faults": [each.as_dict() for each in error.parts or (error,)]}
         if "faults" in seen:
             wrong = faults(seen["faults"])
-            return None, None, wrong, "", "", [], *[no_update] * 2, True, None, no_update
+            graph = seen.get("graph", [])
+            return None, None, wrong, "", "", graph, *[no_update] * 2, True, None, no_update
         known, told = _with_measured(seen["known"], seen["name"])
         told = f"{seen['name']}: {len(seen['tasks'])} tasks. {told}"
         most = _longest_slo_ms(known)

@@ -99,7 +99,13 @@ def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, wo
     fault = page.locator("#workflow-faults .fault").first
     fault.wait_for()
     assert "States.First" in fault.locator("code").inner_text()
+    fault.get_by_text("As it is written").click()
     assert "Nowhere" in fault.locator("pre").inner_text()
+    code = fault.locator("strong").inner_text()
+    page.wait_for_function(
+        "() => document.querySelector('#graph')._cyreg.cy.nodes().map(n => n.data('label'))"
+        f".includes('First\\n{code}')"
+    )
 
     drop(page, as_file("folder.zip", "no archive"))
     page.get_by_text("bad-archive").wait_for()
