@@ -56,18 +56,23 @@ def add_callbacks(dash: Dash) -> None:
         Output("front-table", "children"),
         Output("points", "data"),
         Output("points-of", "data"),
-        Input("known", "data"),
+        Input("planned-first", "data"),  # the plan of another workflow, which comes first
         Input(options.identity(), "value"),
+        State("known", "data"),
         State(options.identity(), "id"),
         State("points-of", "data"),
         prevent_initial_call=True,
     )
     def show(
-        known: dict[str, Any] | None, values: list[Any], ids: list[dict[str, Any]], before: Any
+        _: float | None,
+        values: list[Any],
+        known: dict[str, Any] | None,
+        ids: list[dict[str, Any]],
+        before: Any,
     ) -> tuple[Any, ...]:
         chosen = options.chosen(values, ids)
         given = {name: value for name, value in chosen.items() if name not in _FOUND_BY}
-        if ctx.triggered_id != "known" and given == before:
+        if ctx.triggered_id != "planned-first" and given == before:
             return (no_update,) * 5
         if not known or not {"profile", "platform"} <= known.keys():
             return True, [], [], None, given

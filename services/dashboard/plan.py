@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
@@ -52,6 +53,7 @@ def layout() -> Component:
             ),
             dcc.Download(id="exported"),
             dcc.Store(id="planned"),
+            dcc.Store(id="planned-first"),
             html.Div(id="differences", role="status"),
             dcc.Store(id="kept"),
             deploying.layout(),
@@ -74,6 +76,7 @@ def add_callbacks(dash: Dash) -> None:
         Output("keep", "disabled"),
         Output("differences", "children"),
         Output("forget", "hidden"),
+        Output("planned-first", "data"),
         Input("known", "data"),
         Input("slo", "value"),
         Input(options.identity(), "value"),
@@ -90,17 +93,18 @@ def add_callbacks(dash: Dash) -> None:
     ) -> tuple[Any, ...]:
         given = options.slo_of(slo)
         shown = given.replace("ms", " ms")
+        first = time.time() if "known.data" in ctx.triggered_prop_ids else no_update
         if not known or not {"profile", "platform"} <= known.keys():
-            return None, [], _NO_PLAN, no_update, True, shown, True, [], True
+            return None, [], _NO_PLAN, no_update, True, shown, True, [], True, first
         try:
             asked = known | {"slo": given} | options.chosen(values, ids)
             body = validate(ScheduleRequest, asked, "the plan")
             other = validate(Plan, kept, "the kept plan") if kept else None
             found = host().compute(plan_of, body, other)
         except ChironError as error:
-            return None, faults_of(error), "", no_update, True, shown, True, [], True
+            return None, faults_of(error), "", no_update, True, shown, True, [], True, first
         summary, differences = _summary(found["plan"]), _differences(found) if kept else []
-        told = (summary, found["graph"], False, shown, False, differences, not kept)
+        told = (summary, found["graph"], False, shown, False, differences, not kept, first)
         return found["plan"], [], *told
 
     @dash.callback(
