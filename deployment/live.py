@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -73,11 +73,25 @@ class LiveWrap(Document):
     load: WrapLoad | None
 
 
+class LiveBucket(Document):
+    """What a bucket fires: how often, how often a run of it fails, and how late it has ended.
+
+    Delays count from when it had to fire, in milliseconds; they are None where nothing has fired.
+    """
+
+    bucket: str
+    firings_per_s: float
+    failed_per_s: float
+    p50_ms: float | None
+    p99_ms: float | None
+
+
 class LiveWorkflow(Document):
     """A deployed workflow; what is None is not known, or not yet.
 
     Of a workflow whose tasks the client calls there are neither rates nor latencies.
-    ``failed_per_s`` are answers of 500 and above.
+    ``failed_per_s`` are answers of 500 and above, ``events_per_s`` those that were taken into
+    buckets.
     """
 
     deployed: DeployedWorkflow
@@ -85,6 +99,8 @@ class LiveWorkflow(Document):
     failed_per_s: float | None
     latency: Latency | None
     wraps: tuple[LiveWrap, ...]
+    events_per_s: float | None
+    buckets: tuple[LiveBucket, ...]
     failures: tuple[FailedExecution, ...]
 
 
@@ -162,6 +178,8 @@ class Lookout:
             failed_per_s=_per_s(pairs, replicas, lambda said: said.failed),
             latency=_latency(pairs, deployed.predicted.slo_ms if deployed.predicted else None),
             wraps=tuple(map(self._wrap, functions)),
+            events_per_s=_per_s(pairs, replicas, lambda said: said.events),
+            buckets=tuple(_buckets(pairs, replicas)),
             failures=tuple(failures[:_FAILURES]),
         )
 
@@ -200,17 +218,48 @@ def _per_s(pairs: Sequence[Pair], replicas: int, count: Callable[[Said], float])
     return replicas * fmean((count(b) - count(a)) / (b.at - a.at) for a, b in pairs)
 
 
+def _buckets(pairs: Sequence[Pair], replicas: int) -> Iterator[LiveBucket]:
+    """What each bucket has fired between the two times of each pair."""
+    for bucket in sorted({name for _, after in pairs for name in after.fired}):
+
+        def fired(said: Said, bucket: str = bucket) -> float:
+            return max(said.fired.get(bucket, {}).values(), default=0.0)
+
+        def misfired(said: Said, bucket: str = bucket) -> float:
+            return said.misfired.get(bucket, 0.0)
+
+        within = _grown(
+            (before.fired.get(bucket, {}), after.fired.get(bucket, {})) for before, after in pairs
+        )
+        late_ms = [1000 * quantile(within, share) if within else None for share in (0.5, 0.99)]
+        yield LiveBucket(
+            bucket=bucket,
+            firings_per_s=_per_s(pairs, replicas, fired) or 0.0,
+            failed_per_s=_per_s(pairs, replicas, misfired) or 0.0,
+            p50_ms=late_ms[0],
+            p99_ms=late_ms[1],
+        )
+
+
+def _grown(
+    counts: Iterable[tuple[Mapping[float, float], Mapping[float, float]]],
+) -> list[tuple[float, float]]:
+    """By how much histograms have grown, together, by their bounds; nothing where not at all."""
+    grown = defaultdict[float, float](float)
+    for before, after in counts:
+        for bound, count in after.items():
+            grown[bound] += count - before.get(bound, 0.0)
+    within = sorted(grown.items())
+    return within if within and within[-1][1] else []
+
+
 def _latency(pairs: Sequence[Pair], slo_ms: float | None) -> Latency | None:
     """Of the requests that were answered between the two times of each pair; None for none."""
-    counts, seconds = defaultdict[float, float](float), 0.0
-    for before, after in pairs:
-        seconds += after.good_s - before.good_s
-        for bound, count in after.within.items():
-            counts[bound] += count - before.within.get(bound, 0.0)
-    within = sorted(counts.items())
-    requests = within[-1][1] if within else 0.0
-    if not requests:
+    within = _grown((before.within, after.within) for before, after in pairs)
+    if not within:
         return None
+    requests = within[-1][1]
+    seconds = sum(after.good_s - before.good_s for before, after in pairs)
     p50_ms, p95_ms, p99_ms = (1000 * quantile(within, share) for share in (0.5, 0.95, 0.99))
     met = [count for bound, count in within if slo_ms and math.isclose(1000 * bound, slo_ms)]
     return Latency(

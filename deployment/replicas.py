@@ -27,6 +27,9 @@ _IN_HAND, _WAITING, _AT_ONCE, _PRESSURE, _INFO = (
 )
 _HELD, _SPILLED, _LEAVING = (f"chiron_{name}_bytes" for name in ("held", "spilled", "leaving"))
 _ANSWERS, _SECONDS = "http_requests_total", "http_request_duration_seconds"
+_EVENTS, _DELAY, _MISSED = (
+    f"chiron_{name}" for name in ("events_total", "firing_delay_seconds", "firing_failures_total")
+)
 #: What runs something; others only ask whether it is there.
 _METHOD = "post"
 #: How the status of an answer begins that is none of an error, and the least one of a failure.
@@ -47,6 +50,11 @@ class Said:
         How long those took, together, that were answered without an error, in seconds.
     within
         How many of these took no longer than so many seconds, by these bounds.
+    fired
+        Of each bucket, how much of what it has fired has ended within so many seconds, by these
+        bounds.
+    misfired
+        Of each bucket, how many runs of what it has fired have failed.
     """
 
     replica: str
@@ -55,6 +63,8 @@ class Said:
     answers: Mapping[str, float] = field(default_factory=dict)
     good_s: float = 0.0
     within: Mapping[float, float] = field(default_factory=dict)
+    fired: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
+    misfired: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def read(cls, text: str, at: float) -> Said | None:
@@ -64,11 +74,16 @@ class Said:
             samples = [sample for family in families for sample in family.samples]
             values = {sample.name: sample.value for sample in samples if not sample.labels}
             answers, within = defaultdict[str, float](float), defaultdict[float, float](float)
+            fired, misfired = dict[str, dict[float, float]](), dict[str, float]()
             replica, good_s = "", 0.0
             for name, labels, value, *_ in samples:
                 is_good = labels.get("code", "").startswith(_GOOD)
                 if name == _INFO:
                     replica = labels["replica"]
+                elif name == f"{_DELAY}_bucket":
+                    fired.setdefault(labels["bucket"], {})[float(labels["le"])] = value
+                elif name == _MISSED:
+                    misfired[labels["bucket"]] = value
                 elif labels.get("method") != _METHOD:
                     continue
                 elif name == _ANSWERS:
@@ -81,7 +96,7 @@ class Said:
             return None
         if not replica or not values.keys() >= {_IN_HAND, _WAITING, _AT_ONCE, _PRESSURE}:
             return None
-        return cls(replica, at, values, answers, good_s, within)
+        return cls(replica, at, values, answers, good_s, within, fired, misfired)
 
     @property
     def in_hand(self) -> float:
@@ -112,6 +127,11 @@ class Said:
     def leaving_bytes(self) -> float:
         """Those on their way to other wraps."""
         return self.values.get(_LEAVING, 0.0)
+
+    @property
+    def events(self) -> float:
+        """Events that it has taken in."""
+        return self.values.get(_EVENTS, 0.0)
 
     @property
     def answered(self) -> float:

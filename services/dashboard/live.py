@@ -41,6 +41,14 @@ _TABLES = {
         ],
         "None.",
     ),
+    "live-buckets": (
+        "Their buckets, with delays in ms from when they had to fire",
+        [
+            *("Workflow", "Bucket", "Events/s of the workflow", "Firings/s", "Failed/s"),
+            *("Delay p50", "p99"),
+        ],
+        "None.",
+    ),
     "live-failures": (
         "The last executions that failed",
         ["At (UTC)", "Workflow", "Execution", "Function", "Error"],
@@ -104,6 +112,7 @@ def add_callbacks(dash: Dash) -> None:
         rows = (
             [_workflow(each) for each in workflows],
             [_wrap(wrap) for each in workflows for wrap in each.wraps],
+            [row for each in workflows for row in _buckets(each)],
             [row for each in workflows for row in _failures(each)],
             _told(Journal(host().config.state).of(found.gateway)),
         )
@@ -179,6 +188,18 @@ def _wrap(wrap: LiveWrap) -> list[Any]:
         _number(load.waiting),
         *(shown_bytes(round(size)) for size in sizes),
         "-" if load.pressure is None else f"{load.pressure:.0%}",
+    ]
+
+
+def _buckets(live: LiveWorkflow) -> list[list[Any]]:
+    return [
+        [
+            live.deployed.workflow,
+            each.bucket,
+            *map(_number, (live.events_per_s, each.firings_per_s, each.failed_per_s)),
+            *map(_number, (each.p50_ms, each.p99_ms)),
+        ]
+        for each in live.buckets
     ]
 
 

@@ -30,6 +30,9 @@ class Replica:
     failed: int = 0
     held_bytes: int = 0
     pressed_s: float = 0.0
+    events: int = 0
+    buckets: dict[str, list[float]] = field(default_factory=dict)
+    misfired: int = 0
 
     def page(self) -> str:
         counted = {
@@ -43,6 +46,12 @@ class Replica:
             'http_requests_total{code="500",method="post"}': self.failed,
             'http_requests_total{code="204",method="options"}': 1000,
         }
+        counted["chiron_events_total"] = self.events
+        for bucket, late_s in self.buckets.items():
+            counted[f'chiron_firing_failures_total{{bucket="{bucket}"}}'] = self.misfired
+            for bound in (*BOUNDS, float("inf")):
+                label = f'chiron_firing_delay_seconds_bucket{{bucket="{bucket}",le="{bound}"}}'
+                counted[label] = sum(late <= bound for late in late_s)
         for bound in (*BOUNDS, float("inf")):
             within = sum(took <= bound for took in self.took_s)
             for code, count in (("200", within), ("500", self.failed)):
@@ -133,6 +142,26 @@ def test_rates_and_latencies_are_of_what_was_answered_between_looks(entry, look)
     # 10 of the 18 between 10 and 100 ms; half of the 2 between 100 and 1000 ms.
     assert latency.p50_ms == pytest.approx(10 + 90 * 10 / 18)
     assert latency.p95_ms == pytest.approx(100 + 900 * 1 / 2)
+
+
+def test_buckets_have_what_they_fired_between_looks(entry, look):
+    entry.buckets = {"window": [0.005] * 100}
+    (first,) = look().workflows
+    entry.events += 400
+    entry.buckets["window"] += [0.05] * 18 + [0.4] * 2
+    entry.misfired += 3
+    (second,) = look(after_s=10.0).workflows
+
+    assert (first.events_per_s, first.buckets) == (None, ())
+    assert second.events_per_s == 40.0
+    (bucket,) = second.buckets
+    assert (bucket.bucket, bucket.firings_per_s, bucket.failed_per_s) == ("window", 2.0, 0.3)
+    assert bucket.p50_ms == pytest.approx(10 + 90 * 10 / 18)
+    assert bucket.p99_ms == pytest.approx(100 + 900 * 1.8 / 2)
+    (third,) = look(after_s=OVER_S - 1).workflows
+    (fourth,) = look(after_s=10.0).workflows
+    assert third.buckets[0].firings_per_s < 1
+    assert (fourth.buckets[0].firings_per_s, fourth.buckets[0].p99_ms) == (0.0, None)
 
 
 def test_looks_that_are_long_ago_do_not_count(entry, look):
