@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.choices import Choices
@@ -24,6 +24,8 @@ texts = st.lists(periods, min_size=1, max_size=3).map(
     st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(" ".join), min_size=1),
     st.sampled_from(["fork", "pool", "auto"]),
 )
+# Three CPUs are faster than two by 0.01 ms, which their estimate denies.
+@example(dict.fromkeys("abc", "cpu 0") | {"d": "cpu 8"}, ["a a a d", "a d d"], "pool")
 def test_no_plan_of_a_front_beats_another_and_the_best_are_on_it(
     workflow, profile, platform, functions, stages, mechanism
 ):

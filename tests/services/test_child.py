@@ -13,11 +13,11 @@ from multiprocessing import forkserver
 import psutil
 import pytest
 
-from predictor.compiling import kernel
 from services import fork_server
 from services.child import Failed, Limits, call, run
 from workflow.documents import parse_json
-from workflow.errors import ChironError, Faults
+from workflow.errors import ChironError
+from workflow.folder import parse_workflow
 
 AMPLE = Limits(time_s=60.0, cpu_s=60)
 #: Starts a process that leaves its group and its parent, and says which it is.
@@ -207,27 +207,23 @@ def test_work_leaves_no_descriptors_and_no_threads():
 
 
 def test_faults_that_are_joined_arrive_as_several(failure):
-    error = failure(call(_fail_twice))
+    task = {"Type": "Task", "Resource": "arn:aws:states:::sns:publish"}
+    states = {"A": task | {"Next": "B"}, "B": task | {"End": True}}
 
-    told = [(part.code, part.message, part.path, part.status) for part in error.parts]
-    assert told == [("one", "first", "a.b", 400), ("two", "second", None, 403)]
+    error = failure(call(parse_workflow, {"StartAt": "A", "States": states}))
+
+    told = [(part.code, part.path, part.status) for part in error.parts]
+    assert told == [("unsupported-resource", f"States.{name}.Resource", 400) for name in states]
     assert error.message.startswith("2 faults: ")
 
 
-def _fail_twice():
-    faults = Faults()
-    with faults.noting():
-        raise ChironError("one", "first", path="a.b")
-    with faults.noting():
-        raise ChironError("two", "second", status=403)
-    faults.raise_all()
+#: Of a process that is forked: what it has loaded; of the fork server: its threads.
+STATE = """[
+    "networkx" in __import__("sys").modules,
+    __import__("predictor.compiling").compiling.kernel.cache_info().currsize,
+    __import__("psutil").Process(__import__("os").getppid()).num_threads(),
+]"""
 
 
 def test_what_planning_needs_is_loaded_before_the_fork_which_no_thread_disturbs():
-    assert compute(call(_state)) == [True, 1, 1]
-
-
-def _state():
-    """Of a process that is forked: what it has loaded; of the fork server: its threads."""
-    parent = psutil.Process(os.getppid())
-    return ["networkx" in sys.modules, kernel.cache_info().currsize, parent.num_threads()]
+    assert compute(call(eval, STATE)) == [True, 1, 1]
