@@ -76,7 +76,7 @@ def drawn(known: PredictRequest | None, seen: dict[str, Any] | None) -> dict[str
         found.append(validate(Timeline, seen, "the measured timeline"))
     kinds = {span.kind for each in found for span in each.spans}
     if seen is None:
-        kinds.remove("task")  # a predicted one is drawn as what it does
+        kinds.discard("task")  # a predicted one is drawn as what it does
     low_ms, high_ms = _bounds(found)
     return {
         "rows": list(_rows(found, low_ms, high_ms)),

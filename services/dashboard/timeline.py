@@ -8,7 +8,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from dash.development.base_component import Component
 
 from services.dashboard.gantt import LABELS, REQUESTS, drawn, measured
-from services.dashboard.parts import faults_of, labelled
+from services.dashboard.parts import faults_of, labelled, table
 from services.endpoints import PredictRequest
 from services.host import host
 from workflow.documents import validate
@@ -55,7 +55,6 @@ def add_callbacks(dash: Dash) -> None:
         Output("measure", "disabled"),
         Input("measure", "n_clicks"),
         Input("known", "data"),
-        State("name", "data"),
         State("planned", "data"),
         State("request", "value"),
         running=[(Output("measure", "children"), "Measuring", "Measure")],
@@ -64,15 +63,15 @@ def add_callbacks(dash: Dash) -> None:
     def measure(
         _: int | None,
         known: dict[str, Any] | None,
-        name: str | None,
         planned: dict[str, Any] | None,
         request: str | None,
     ) -> tuple[Any, ...]:
-        if ctx.triggered_id != "measure" or not name:
+        if ctx.triggered_id != "measure" or not known:
             return None, [], not known
         planner = planned["planner"] if planned else None
         try:
-            found = host().compute(measured, host().config.connect, name, planner, request or "")
+            where = host().config.connect, known["name"], planner
+            found = host().compute(measured, *where, request or "")
         except ChironError as error:
             return no_update, faults_of(error), False
         return found, [], False
@@ -80,6 +79,7 @@ def add_callbacks(dash: Dash) -> None:
     @dash.callback(
         Output("timeline-told", "children"),
         Output("timeline-kinds", "children"),
+        Output("timeline-table", "children"),
         Output("drawn", "data"),
         Input("planned", "data"),
         Input("measured", "data"),
@@ -90,7 +90,7 @@ def add_callbacks(dash: Dash) -> None:
         planned: dict[str, Any] | None, seen: dict[str, Any] | None, known: dict[str, Any] | None
     ) -> tuple[Any, ...]:
         if not planned and not seen:
-            return _NOTHING, [], None
+            return _NOTHING, [], [], None
         try:
             body = None
             if planned and known:
@@ -98,12 +98,12 @@ def add_callbacks(dash: Dash) -> None:
                 body = validate(PredictRequest, parts | {"plan": planned}, "the prediction")
             found = host().compute(drawn, body, seen and seen["timeline"])
         except ChironError as error:
-            return faults_of(error), [], None
+            return faults_of(error), [], [], None
         told = [html.P(line) for line in _sentences(found, seen)]
         kinds = [
             html.Li([html.Span(className=f"bar {kind}"), LABELS[kind]]) for kind in found["kinds"]
         ]
-        return told, kinds, found
+        return told, kinds, _table(found["tasks"]), found
 
     # A thousand tasks are more elements than Dash's components are fast enough for.
     dash.clientside_callback(  # type: ignore[no-untyped-call]
@@ -133,3 +133,19 @@ def _sentences(found: dict[str, Any], seen: dict[str, Any] | None) -> list[str]:
         than = "longer" if off_ms > 0 else "shorter"
         told.append(f"Off most: {most['task']} ran {abs(off_ms):.2f} ms {than} than predicted.")
     return told
+
+
+def _table(tasks: list[dict[str, Any]]) -> Component:
+    def times(line: dict[str, Any], source: str) -> str:
+        return "{:.2f} to {:.2f}".format(*line[source]) if source in line else "-"
+
+    rows = [
+        [
+            *(line["task"], line["place"]),
+            *(times(line, "predicted"), times(line, "measured")),
+            f"{line['off_ms']:+.2f}" if "off_ms" in line else "-",
+        ]
+        for line in tasks
+    ]
+    heads = ["Task", "Where", "Predicted ms", "Measured ms", "Longer by ms"]
+    return table("Tasks, those that are off most first", heads, rows)

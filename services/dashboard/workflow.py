@@ -57,7 +57,6 @@ def layout(example: str) -> Component:
             html.Details([html.Summary("Tasks as a table"), html.Div(id="tasks")]),
             dcc.Store(id="known"),
             dcc.Store(id="source"),
-            dcc.Store(id="name"),
         ],
         id="workflow",
     )
@@ -96,7 +95,6 @@ def add_callbacks(dash: Dash) -> None:
         Output("slo", "max"),
         Output("slo", "value"),
         Output("deploy", "disabled"),
-        Output("name", "data"),
         Output("request", "value"),
         Input("dropped", "data"),
         Input("show", "n_clicks"),
@@ -124,13 +122,13 @@ def add_callbacks(dash: Dash) -> None:
         if "faults" in seen:
             wrong = faults(seen["faults"])
             graph = seen.get("graph", [])
-            return None, None, wrong, "", "", graph, *[no_update] * 2, True, None, no_update
+            return None, None, wrong, "", "", graph, *[no_update] * 2, True, no_update
         known, told = _with_measured(seen["known"], seen["name"])
         told = f"{seen['name']}: {len(seen['tasks'])} tasks. {told}"
         most = _longest_slo_ms(known)
         tasks = table("Tasks", _TASKS, seen["tasks"])
         shown = (told, tasks, seen["graph"], most, most // 2, False)
-        return known, source, [], *shown, seen["name"], seen["request"]
+        return known, source, [], *shown, seen["request"]
 
 
 def _with_measured(known: dict[str, Any], workflow: str) -> tuple[dict[str, Any], str]:

@@ -1,4 +1,4 @@
-// Draws the rows of a timeline, and the table that has the same; and zooms.
+// Draws the rows of a timeline, and zooms.
 (() => {
   const ROOM = 70; // pixels of a mark
 
@@ -37,25 +37,6 @@
     return element("div", { class: "rows", "aria-hidden": "true" }, [row("", "", marks), ...drawn]);
   };
 
-  const table = (tasks) => {
-    const caption = "Tasks, those that are off most first";
-    const times = (found) => (found ? found.map((ms) => ms.toFixed(2)).join(" to ") : "-");
-    const heads = ["Task", "Where", "Predicted ms", "Measured ms", "Longer by ms"];
-    const lines = tasks.map((task) => {
-      const off = task.off_ms === undefined ? "-" : task.off_ms.toFixed(2);
-      return [task.task, task.place, times(task.predicted), times(task.measured), off];
-    });
-    const line = (name, cells, attributes) =>
-      element("tr", {}, cells.map((cell) => element(name, attributes, [cell])));
-    return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, [
-      element("table", {}, [
-        element("caption", {}, [caption]),
-        element("thead", {}, [line("th", heads, { scope: "col" })]),
-        element("tbody", {}, lines.map((cells) => line("td", cells))),
-      ]),
-    ]);
-  };
-
   // Widens the rows, keeps the time in their middle there, and shows as many marks as have room.
   const show = () => {
     const gantt = document.getElementById("gantt");
@@ -82,8 +63,6 @@
     timeline: {
       draw(found) {
         document.getElementById("gantt").replaceChildren(...(found ? [rows(found)] : []));
-        const tasks = document.getElementById("timeline-table");
-        tasks.replaceChildren(...(found ? [table(found.tasks)] : []));
         requestAnimationFrame(show); // when it is no longer hidden
         return !found;
       },
