@@ -12,6 +12,14 @@ from threads import ThreadPool
 
 
 def main() -> None:
+    """Serve the handler. What ends that ends the process, which waits for no handler's thread."""
+    try:
+        _serve()
+    except BaseException as error:
+        serving.end(error)
+
+
+def _serve() -> None:
     """Import the handler, in the folder ``function`` beside this file, and serve it."""
     # Last: what the handler ships is found by `import util`, and hides nothing installed.
     sys.path.append(str(Path(__file__).resolve().parent / "function"))

@@ -8,6 +8,14 @@ from wrap import serving
 
 
 def main() -> None:
+    """Serve the wrap. What ends that ends the process, which waits for no handler's thread."""
+    try:
+        _serve()
+    except BaseException as error:
+        serving.end(error)
+
+
+def _serve() -> None:
     """Listen, then import the rest, which takes ten times as long; requests wait meanwhile."""
     arguments = sys.argv[1:]
     try:

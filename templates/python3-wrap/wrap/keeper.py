@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from wrap.errors import TaskError
+from wrap.liveness import essential
 from wrap.objects import Object
 from wrap.stores.redis import Redis
 from wrap.streams.flow import Settled
@@ -150,7 +151,7 @@ class Keeper:
         self._replica = number
         self.numbers = _numbers(int(self._replica))
         self._beat()
-        threading.Thread(target=self._listen, name="keeper", daemon=True).start()
+        essential(self._listen, "keeper")
 
     def request(
         self, number: int, given: Object, then: Callable[[], None], refused: Callable[[], None]
@@ -235,7 +236,7 @@ class Keeper:
             if self._writes:
                 return
             self._writes = True
-        threading.Thread(target=self._write_all, name="keeper", daemon=True).start()
+        essential(self._write_all, "keeper-writes")
 
     def _write_all(self) -> None:
         """Write as long as there is something."""

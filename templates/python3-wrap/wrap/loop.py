@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+import math
 import os
 import select
 import threading
@@ -12,6 +13,8 @@ import traceback
 from collections.abc import Callable
 from itertools import count
 from typing import Protocol
+
+from wrap.liveness import BEAT_S, essential
 
 #: Called by the loop, with whether the channel takes more and whether there is something to read.
 OnReady = Callable[[bool, bool], None]
@@ -61,6 +64,8 @@ class Loop:
         self._numbers = count()
         self._cancelled = 0
         self._waits_until = 0.0
+        #: How often it has turned, which it does at least once a beat.
+        self.turns = 0
         self._thread: threading.Thread | None = None
         os.register_at_fork(after_in_child=self._let_go)
 
@@ -69,6 +74,11 @@ class Loop:
         with contextlib.suppress(OSError):
             self._epoll.close()
             os.close(self._wake)
+
+    @property
+    def runs(self) -> bool:
+        """Whether its thread has been started."""
+        return self._thread is not None
 
     @property
     def is_here(self) -> bool:
@@ -91,7 +101,9 @@ class Loop:
             self._epoll.unregister(channel.fileno())
 
     def call_at(self, when: float, action: Callable[[], None]) -> Timer:
-        """Call `action` at `when`, in seconds of the monotonic clock."""
+        """Call `action` at `when`, in seconds of the monotonic clock; never if that is infinite."""
+        if math.isnan(when):
+            raise ValueError("nothing can be done at a time that is not a number")
         timer = Timer(action, self._note_cancelled)
         with self._lock:
             heapq.heappush(self._times, (when, next(self._numbers), timer))
@@ -114,12 +126,11 @@ class Loop:
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
-                    thread = threading.Thread(target=self._run, name="loop", daemon=True)
-                    thread.start()
-                    self._thread = thread
+                    self._thread = essential(self._run, "loop")
 
     def _run(self) -> None:
         while True:
+            self.turns += 1
             for descriptor, events in self._epoll.poll(self._patience_s()):
                 if descriptor == self._wake:
                     with contextlib.suppress(BlockingIOError):
@@ -131,10 +142,11 @@ class Loop:
                     timer.action = None
                     _do(action)
 
-    def _patience_s(self) -> float | None:
+    def _patience_s(self) -> float:
+        """Seconds to wait: no longer than a beat, as each turn is a sign of life."""
         with self._lock:
-            self._waits_until = self._times[0][0] if self._times else float("inf")
-            return max(0.0, self._waits_until - time.monotonic()) if self._times else None
+            self._waits_until = self._times[0][0] if self._times else math.inf
+            return min(max(0.0, self._waits_until - time.monotonic()), BEAT_S)
 
     def _due(self) -> list[Timer]:
         now, due = time.monotonic(), []

@@ -27,6 +27,7 @@ from wrap.exits import contain
 from wrap.keeper import Keeper
 from wrap.lender import Lender
 from wrap.listener import Listener, own_host
+from wrap.liveness import Pulse, end_at_signal
 from wrap.loader import Function, load
 from wrap.loop import Loop
 from wrap.mechanisms import Mechanism, mechanism_of
@@ -60,6 +61,8 @@ _REQUEST_SHARE = 24
 #: has failed, and sleeps on (``healthcheck_interval``) after 0.
 _WAKES = 1
 _WATCHDOG_BYTES = 16 << 20
+#: How long the server's loops may stand still beyond what a request may take, in seconds.
+_SPARE_S = 2.0
 #: How long spans may take in the end that have not been sent.
 _FLUSH_S = 1.0
 #: So many threads, or two requests' if they are more, may go on past their limit.
@@ -121,6 +124,7 @@ def _serve(
     if wrap.live:
         announce()
     spawner = Spawner(be_zygote, command, longest)
+    end_at_signal()
     mechanism.start(spawner)
     route = Route(settings.route, settings.threads)
     gateway = Gateway(settings.gateway_url, settings.trace_key)
@@ -170,6 +174,7 @@ def _serve(
     if listener is not None:
         listener.serve(member)
     drain_s = wrap.timeout_s + GRACE_S
+    pulse = Pulse(loop, spawner.beat, drain_s + _SPARE_S, threads.start)
     entry, events = wrap.entry, None
     if entry is not None and entry.buckets is not None:
         try:
@@ -183,6 +188,7 @@ def _serve(
             listener.drain()
 
     def close() -> int:
+        pulse.stop()
         if events is not None:
             events.close(drain_s)
         if listener is not None:
@@ -194,7 +200,9 @@ def _serve(
         return _WAKES if wakes else 0
 
     serving.serve(
-        create_app(runtime, listener.address if listener is not None else "", events, member),
+        create_app(
+            runtime, pulse, listener.address if listener is not None else "", events, member
+        ),
         sockets,
         lambda: route.threads,
         settings.memory_bytes,
@@ -205,6 +213,7 @@ def _serve(
         ending=ending,
         close=close,
         worn=runtime.threads.worn,
+        turned=pulse.turned,
         answered=runtime.metrics.answered,
     )
 

@@ -23,6 +23,7 @@ from wrap.events import Events
 from wrap.execution import Execution, Outcome
 from wrap.home import Home
 from wrap.instances import Deciding, Instances
+from wrap.liveness import Pulse
 from wrap.member import SERVER_FAULT, Member, engine_of, told
 from wrap.messages import UNWATCHED, Ident, Request, Result, Watch
 from wrap.metrics import PROMETHEUS, page, process_metrics, replica_metrics
@@ -71,11 +72,14 @@ _SHOWN_OF_ID = 8
 
 def create_app(
     runtime: Runtime,
+    pulse: Pulse,
     address: str = "",
     events: Events | None = None,
     member: Member | None = None,
 ) -> Flask:
     """The application of a wrap that is ready to run, and takes calls directly at `address`.
+
+    It is healthy as long as its `pulse` has the event loop turn.
 
     With `events` its requests are those of buckets. `member` is what takes those calls.
     """
@@ -91,8 +95,9 @@ def create_app(
         whole = graph.part(wrap.place_of, gives)
 
     @app.get(PROBES[0])
-    def health() -> str:
-        return "OK"
+    def health() -> Response:
+        still = pulse.stands_still
+        return Response("the event loop stands still\n" if still else "OK", 503 if still else 200)
 
     @app.route("/", methods=["OPTIONS"])
     def build() -> Response:

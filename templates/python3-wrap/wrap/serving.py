@@ -134,6 +134,7 @@ def serve(
     ending: Callable[[], None] = lambda: None,
     close: Callable[[], int] = lambda: 0,
     worn: Callable[[], bool] = lambda: False,
+    turned: Callable[[], None] = lambda: None,
     answered: Callable[[str, str, float], None] = lambda *_: None,
 ) -> NoReturn:
     """Serve `app`; exits after SIGTERM or SIGINT, with the status that `close` returns.
@@ -162,13 +163,15 @@ def serve(
     worn
         Whether the program is to begin anew, in this process, as soon as nothing is in flight.
         Connections stay: requests that come meanwhile wait in them.
+    turned
+        Called after each turn of the loop, at least once a second until `close` is called.
     answered
         Called for each request but probes, in any thread, with its method, the HTTP status of its
         answer, and the seconds that this took.
     """
     listener, *kept = sockets
     turns = _Turns(start)
-    server = _Server(app, listener, memory_bytes // _SHARE, probes, turns, answered)
+    server = _Server(app, listener, memory_bytes // _SHARE, probes, turns, turned, answered)
     turns.set_thread_count(most())
     # A process that a handler forks may be told to end before it has begun: that waits.
     os.register_at_fork(
@@ -186,33 +189,36 @@ def serve(
 
     for number in _STOP:
         signal.signal(number, stop)
-    own = _identity(listener)
-    looked, lost, wearing = time.monotonic(), False, 0.0
-    while not stopping:
-        server.turn(_ENDING_S if wearing else 1)
-        turns.set_thread_count(most())
-        if time.monotonic() > looked + _LISTENER_LOOK_S:
-            looked, lost = time.monotonic(), _identity(listener) != own
-        if lost or worn():
-            wearing = wearing or time.monotonic()
-            if not server.in_flight(late=time.monotonic() > wearing + drain_s):
-                _begin_anew(server, None if lost else listener, close)
-        else:
-            wearing = 0.0  # enough threads have come back
-    ending()
-    lingering = time.monotonic() + linger_s
-    while time.monotonic() < lingering:
-        server.turn(_ENDING_S)
-        turns.set_thread_count(most())
-    while _is_called(listener):  # what has connected counts as in flight
-        server.handle_accept()
-    server.accepting = False
-    end = time.monotonic() + drain_s
-    server.turn(0)
-    while server.in_flight() and time.monotonic() < end:
-        server.turn(_ENDING_S)
-    listener.close()
-    status = close()
+    try:
+        own = _identity(listener)
+        looked, lost, wearing = time.monotonic(), False, 0.0
+        while not stopping:
+            server.turn(_ENDING_S if wearing else 1)
+            turns.set_thread_count(most())
+            if time.monotonic() > looked + _LISTENER_LOOK_S:
+                looked, lost = time.monotonic(), _identity(listener) != own
+            if lost or worn():
+                wearing = wearing or time.monotonic()
+                if not server.in_flight(late=time.monotonic() > wearing + drain_s):
+                    _begin_anew(server, None if lost else listener, close)
+            else:
+                wearing = 0.0  # enough threads have come back
+        ending()
+        lingering = time.monotonic() + linger_s
+        while time.monotonic() < lingering:
+            server.turn(_ENDING_S)
+            turns.set_thread_count(most())
+        while _is_called(listener):  # what has connected counts as in flight
+            server.handle_accept()
+        server.accepting = False
+        end = time.monotonic() + drain_s
+        server.turn(0)
+        while server.in_flight() and time.monotonic() < end:
+            server.turn(_ENDING_S)
+        listener.close()
+        status = close()
+    except BaseException as error:
+        raise RuntimeError("the HTTP server has ended, so the program ends") from error
     _flush()
     _leave(status)  # threads that a handler has left behind have no say in when this ends
 
@@ -263,8 +269,8 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         Bytes that all connections together may hold.
     probes
         Paths that the loop answers by itself.
-    answered
-        As `serve` has it.
+    turned, answered
+        As `serve` has them.
     """
 
     def __init__(
@@ -274,10 +280,12 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         most: int,
         probes: Collection[str],
         turns: _Turns,
+        turned: Callable[[], None],
         answered: Callable[[str, str, float], None],
     ) -> None:
         self.channel_class = _Channel
         self.answered = answered
+        self._turned = turned
         self.most = most
         self.held = 0
         self._app = app
@@ -325,6 +333,7 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         if self.held > self.most:
             self._relieve()
             self._relieved.set()
+        self._turned()
 
     def add_task(self, channel: _Channel) -> None:
         """Have a thread serve the request, or the loop where that needs no thread."""
@@ -434,10 +443,11 @@ class OneProcess:
     def check(self, error: BaseException | None = None) -> None:
         """Return in the process that entered the block; any other ends here."""
         if os.getpid() != self._here:
-            _end(error)
+            end(error)
 
 
-def _end(error: BaseException | None) -> NoReturn:
+def end(error: BaseException | None) -> NoReturn:
+    """End as a program does that raised `error`, but wait for no thread of a handler."""
     code = error.code if isinstance(error, SystemExit) else int(error is not None)
     try:
         if not isinstance(code, int | None):

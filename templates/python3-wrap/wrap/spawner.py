@@ -10,20 +10,25 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import socket
 import subprocess
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from weakref import WeakSet
 
+from wrap.liveness import BEAT_S
 from wrap.process import Process
-from wrap.zygote import END, MESSAGE, SPAWN
+from wrap.zygote import BEAT, END, MESSAGE, SPAWN
 
 #: How long a killed process may take to be gone before the answer to the request goes out.
 _END_S = 1.0
 _BUFFER = 1 << 20
+#: A number of beats that never passes.
+_NEVER = 1 << 62
 
 
 class Spawner:
@@ -56,6 +61,8 @@ class Spawner:
                 self._control.close()
                 run(theirs)
                 status = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(status)
         theirs.close()
@@ -76,6 +83,21 @@ class Spawner:
                 _send(self._control, SPAWN, number, theirs)
         self._channels.add(ours)
         return Process(ours, partial(self._end, self._control, number), self._longest)
+
+    def beat(self, within_s: float) -> Callable[[], None] | None:
+        """Have the zygote end this process if no other beat comes in so many seconds; 0 for never.
+
+        If there is no zygote, returns what starts another one.
+        """
+        most = min(math.ceil(min(within_s / BEAT_S, _NEVER)), _NEVER)
+        control = self._control
+        try:
+            control.send(MESSAGE.pack(BEAT, most), socket.MSG_DONTWAIT)
+        except BlockingIOError:  # it has not taken those before
+            return None
+        except OSError:
+            return partial(self._replace, control)
+        return None
 
     def close(self) -> None:
         """End the zygote, and with it all processes."""

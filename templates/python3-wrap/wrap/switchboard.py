@@ -20,6 +20,7 @@ from typing import NamedTuple
 from wrap.declaration import Wrap
 from wrap.ends import lost
 from wrap.errors import TaskError
+from wrap.liveness import essential
 from wrap.loop import Loop
 from wrap.threads import ThreadPool
 
@@ -107,7 +108,7 @@ class Switchboard:
         server.bind(f"\0{os.environ[_PLACE]}")
         server.listen()
         os.register_at_fork(after_in_child=server.close)
-        threading.Thread(target=self._accept, args=(server,), name="streams", daemon=True).start()
+        essential(partial(self._accept, server), "streams")
 
     def begin(self, opened: Opened) -> None:
         """An execution begins, and its tasks may ask."""

@@ -5,7 +5,8 @@ never forks. The zygote reads messages from a socket: SPAWN comes with the socke
 process, END with a socket for the answer how that process ended (it is killed if it has not).
 Nothing is answered to SPAWN, so a stage asks for its processes without waiting; they start in
 that order. Where the server ends, however it ends, the socket ends, and the zygote kills its
-children and ends too; where the zygote is killed, the kernel kills its children.
+children and ends too; where the zygote is killed, the kernel kills its children. BEAT is a sign of
+life of the server: where the next one does not come, the zygote ends the server.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ import selectors
 import signal
 import socket
 import struct
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import NoReturn
 
 from wrap import log
+from wrap.liveness import BEAT_S, END_SIGNAL
 
 MESSAGE = struct.Struct("!BQ")
-SPAWN, END = 1, 2
+SPAWN, END, BEAT = 1, 2, 3
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+#: Waits for a server that is to end, until it is killed.
+_ENDING = 5
 #: Endings that are remembered until the server asks.
 _REMEMBERED = 1024
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -42,6 +47,9 @@ class Zygote:
         self._pids: dict[int, int] = {}
         self._asked: dict[int, socket.socket] = {}
         self._endings: OrderedDict[int, str] = OrderedDict()
+        self._server = os.getppid()
+        #: How often no message came in the time of a beat, and how often that may be; 0 for always.
+        self._missed = self._most_missed = 0
         self._alarm, alarm = socket.socketpair()
         self._wakers = (self._alarm, alarm)
         self._alarm.setblocking(False)
@@ -59,8 +67,12 @@ class Zygote:
         selector = selectors.PollSelector()
         selector.register(self._control, selectors.EVENT_READ, self._obey)
         selector.register(self._alarm, selectors.EVENT_READ, self._reap)
-        while all(key.data() for key, _ in selector.select()):
-            pass
+        goes_on = True
+        while goes_on:
+            found = selector.select(self._patience_s())
+            if not found:
+                self._miss()
+            goes_on = all(key.data() for key, _ in found)
         for pid in self._pids.values():
             _kill(pid)
 
@@ -69,12 +81,30 @@ class Zygote:
         if not message:
             return False
         kind, number = MESSAGE.unpack(message)
+        if kind == BEAT:
+            self._missed, self._most_missed = 0, number
+            return True
         channel = socket.socket(fileno=descriptors[0])
         if kind == SPAWN:
             self._spawn(number, channel)
         else:
             self._end(number, channel)
         return True
+
+    def _patience_s(self) -> float | None:
+        return BEAT_S if self._most_missed else None
+
+    def _miss(self) -> None:
+        """No beat came: end the server if that has been so for too long."""
+        self._missed += 1
+        late = self._missed - self._most_missed
+        if late not in (0, _ENDING) or os.getppid() != self._server:
+            return
+        if late == 0:
+            seconds = self._most_missed * BEAT_S
+            print(f"the server's loops have stood still for {seconds:.0f} s, so it is ended")
+            log.end_lines()
+        os.kill(self._server, signal.SIGKILL if late else END_SIGNAL)
 
     def _spawn(self, number: int, channel: socket.socket) -> None:
         try:
@@ -99,6 +129,8 @@ class Zygote:
                 inherited.close()
             self._serve(channel)
             status = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
             log.end_lines()
             os._exit(status)
