@@ -26,7 +26,7 @@ RAISES = """
         if req == "streams":
             import os
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:
-                channel.connect("\\0" + os.environ[""])
+                channel.connect("\\0" + os.environ["CHIRON_STREAMS"])
         return "x"
 """
 #: Keeps all of Python from running for so many seconds.

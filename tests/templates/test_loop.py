@@ -1,0 +1,50 @@
+"""The event loop of a wrap: times that are far away, and those that are cancelled."""
+
+from __future__ import annotations
+
+import math
+import time
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+from wrap.loop import Loop
+
+#: Longest wait for what takes a moment, in seconds.
+BOUND_S = 60
+YEAR_S = 365 * 24 * 3600.0
+
+
+@pytest.mark.parametrize("far_s", [25 * 24 * 3600.0, YEAR_S, 8000 * YEAR_S, 1e300, math.inf])
+def test_a_far_time_keeps_no_other_from_coming(far_s: float) -> None:
+    loop, done = Loop(), SimpleQueue[str]()
+    loop.call_at(time.monotonic() + far_s, lambda: done.put("far"))
+    loop.call_at(time.monotonic() + 0.05, lambda: done.put("near"))
+    assert done.get(timeout=BOUND_S) == "near"
+    loop.call_at(time.monotonic(), lambda: done.put("now"))
+    assert done.get(timeout=BOUND_S) == "now"
+    assert done.empty()
+
+
+def test_a_time_that_is_no_number_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a number"):
+        Loop().call_at(math.nan, lambda: None)
+
+
+@pytest.mark.parametrize("pending", [0, 1000])
+def test_cancelled_times_leave_the_heap(pending: int) -> None:
+    loop = Loop()
+    for _ in range(pending):
+        loop.call_at(math.inf, lambda: None)
+    most = 0
+    for _ in range(10_000):
+        loop.call_at(time.monotonic() + YEAR_S, lambda: None).cancel()
+        most = max(most, len(loop._times))
+    assert most <= 2 * (pending + 100) + 1
+
+
+def test_an_idle_loop_turns(eventually: Any) -> None:
+    loop = Loop()
+    loop.call_at(math.inf, lambda: None)
+    turns = loop.turns
+    assert eventually(lambda: loop.turns > turns + 1)
