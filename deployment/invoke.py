@@ -33,6 +33,7 @@ from workflow.errors import ChironError
 from workflow.model import NOTHING, Source, Stream, Task
 from workflow.timeline import Span, Timeline, Traced, in_order
 from workflow.tracing import KEY_ANNOTATION, trace_header
+from workflow.units import LONGEST_S
 
 #: The roles of functions that clients call.
 _CALLED = ("entry", "task")
@@ -147,7 +148,11 @@ class _Calls:
     def ended(
         self, futures: Collection[Future[str]], timeout_s: float | None
     ) -> Collection[Future[str]]:
-        """Those that have ended once the first of them has, or after `timeout_s`."""
+        """Those that have ended once the first of them has, or after `timeout_s`.
+
+        After `LONGEST_S` none may have: a state machine may wait longer than a thread can.
+        """
+        timeout_s = None if timeout_s is None else min(timeout_s, LONGEST_S)
         if len(futures) == len(self._asked) == 1 and timeout_s is None:
             # One call alone does without the way to another thread and back.
             self._call(*self._asked.popitem())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from workflow.errors import ChironError
@@ -10,13 +9,16 @@ from workflow.errors import ChironError
 _MS_PER_UNIT = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}
 _HOUR_MS = 3_600_000.0
 _DURATION = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*([a-zA-Zµ]*)\s*", re.ASCII)
+#: The longest duration, in seconds: above 24.8 days sockets and polls raise OverflowError.
+LONGEST_S = 20 * 24 * 3600.0
 _GO_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|us|h|m|s)", re.ASCII)
 
 
 def parse_duration_ms(text: str, what: str = "duration") -> float:
     """A positive duration such as ``200ms``, ``1.5s`` or ``800us``, in milliseconds.
 
-    Raises ``bad-duration`` where the unit is missing or unknown, or the duration is not positive.
+    Raises ``bad-duration`` if the unit is missing or unknown, or if the duration is not positive or
+    above `LONGEST_S`.
 
     Examples
     --------
@@ -31,8 +33,9 @@ def parse_duration_ms(text: str, what: str = "duration") -> float:
             "bad-duration", f"{what} {text[:40]!r} needs a number and a unit of {known}: 200ms"
         )
     value_ms = float(match[1]) * _MS_PER_UNIT[unit]
-    if not 0 < value_ms < math.inf:
-        raise ChironError("bad-duration", f"{what} {text[:40]!r} has to be greater than 0: 200ms")
+    if not 0 < value_ms <= LONGEST_S * 1000:
+        bounds = f"greater than 0 and at most {LONGEST_S:.0f}s"
+        raise ChironError("bad-duration", f"{what} {text[:40]!r} has to be {bounds}: 200ms")
     return value_ms
 
 
@@ -44,15 +47,17 @@ def parse_timeout_s(text: str | None) -> float | None:
 def go_duration_s(text: str) -> float | None:
     """Seconds of a duration of OpenFaaS (``90s``, ``1m30s``, ``60``); None for none, or no limit.
 
+    A longer one than `LONGEST_S` counts as that.
+
     Examples
     --------
     >>> go_duration_s("1m30s")
     90.0
     """
     if text.isdecimal():
-        return float(text) or None
+        return min(float(text), LONGEST_S) or None
     parts = _GO_PART.findall(text)
     if "".join(number + unit for number, unit in parts) != text:
         return None
     whole_ms = sum(float(number) * _MS_PER_UNIT.get(unit, _HOUR_MS) for number, unit in parts)
-    return whole_ms / 1000 or None
+    return min(whole_ms / 1000, LONGEST_S) or None

@@ -16,7 +16,7 @@ from generator.settings import (
 )
 from workflow.model import Failure, Task, Workflow
 from workflow.plan import Demand, Plan, Prediction
-from workflow.units import go_duration_s
+from workflow.units import LONGEST_S, go_duration_s
 
 
 def predicted(plan: Plan, high_ms: float) -> Plan:
@@ -71,7 +71,15 @@ def test_a_client_that_is_told_nothing_waits_as_long_as_openfaas_does(variables)
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90s", 90.0), ("1m30s", 90.0), ("1h", 3600.0), ("250ms", 0.25), ("1.5s", 1.5), ("60", 60.0)],
+    [
+        *(("90s", 90.0), ("1m30s", 90.0), ("1h", 3600.0), ("250ms", 0.25), ("1.5s", 1.5)),
+        *(
+            ("60", 60.0),
+            ("2540400h", LONGEST_S),
+            ("9" * 400, LONGEST_S),
+            ("9" * 400 + "s", LONGEST_S),
+        ),
+    ],
 )
 def test_a_function_may_take_as_long_as_its_exec_timeout_says(text, seconds):
     assert function_timeouts_s({"f": {"exec_timeout": text}}) == {"f": seconds}

@@ -156,3 +156,36 @@ def test_what_has_connected_before_sigterm_is_answered(
     assert answer.startswith(b"HTTP/1.1 200") and b"Connection: close" in answer
     assert [each.getresponse().read() for each in connections] == [b"slept"] * 8
     assert ending.result(60) == 0
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+@pytest.mark.parametrize("seconds", ["1e300", "inf", "99999999"])
+def test_a_time_of_any_length_that_a_caller_or_a_function_sets_is_no_longer_than_the_wraps(
+    seconds: str, mechanism: str, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    slow = "import time\ndef handle(req):\n    time.sleep(float(req or 0))\n    return 'x'\n"
+    limits = dict.fromkeys(["one", "two"], 1e300)
+    image = wrap_image(
+        {"one": slow, "two": slow},
+        [[0], [1]],
+        mechanism=mechanism,
+        timeouts_s=limits,
+        timeout_s=2.0,
+        entry={"output": [0, 1]},
+    )
+    server = start(image)
+    for _ in range(2):
+        assert server.request(X_Chiron_Timeout=seconds).json == ["x", "x"]
+    before = len(server.family())
+    assert server.request(body="60", X_Chiron_Timeout=seconds).status == 504
+    assert server.request(X_Chiron_Timeout=seconds).json == ["x", "x"]
+    assert eventually(lambda: len(server.family()) <= before)
+    assert server.terminate() == 0
+
+
+def test_a_wrap_whose_requests_may_last_longer_than_a_socket_waits_is_refused(
+    run_to_end: Any, wrap_image: Any
+) -> None:
+    status, said = run_to_end(wrap_image({"one": ECHO}, entry=ONE, timeout_s=1e300))
+    assert status == 1
+    assert "timeout_s is 1e+300, but may be 1814400 at most" in said

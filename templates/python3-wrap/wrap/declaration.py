@@ -15,6 +15,8 @@ COMMAND = "command"
 STYLES = ("flask", "http", COMMAND)
 #: How many different requests of other wraps are remembered.
 _PARTS = 256
+#: The longest time of a request: above 24.8 days sockets raise OverflowError.
+_LONGEST_S = 21 * 24 * 3600.0
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -354,6 +356,8 @@ def _problems(wrap: Wrap) -> Iterator[str]:
         yield f"attempts are {wrap.attempts}, but have to be at least 1"
     if not all(seconds > 0 for seconds in (wrap.timeout_s, *wrap.timeouts_s.values())):
         yield f"timeouts are {wrap.timeout_s}, {wrap.timeouts_s}, but have to be above 0"
+    if wrap.timeout_s > _LONGEST_S:
+        yield f"timeout_s is {wrap.timeout_s}, but may be {_LONGEST_S:.0f} at most"
     if wrap.instances:
         return
     if wrap.inputs.keys() != wrap.place_of.keys():

@@ -47,7 +47,7 @@ from wrap.stores.redis import Redis
 from wrap.storing import ByStore
 from wrap.streams.own import TriggerError, loaded
 from wrap.switchboard import Switchboard, announce
-from wrap.threads import ThreadPool
+from wrap.threads import ThreadPool, keep_idle
 from wrap.transport import GRACE_S, Transport
 from wrap.zygote import Zygote
 
@@ -88,6 +88,8 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         gc.collect()
         memory.keep_freed(settings.memory_bytes, 1 + mechanism.lasting)
         ROOMS.keep(settings.memory_bytes, 1 + mechanism.lasting)
+        widest = max(map(len, wrap.processes))
+        keep_idle(widest, settings.memory_bytes, 1 + mechanism.lasting)
         gc.freeze()  # a collection would write to every object, and unshare its memory
         if arguments[:1] == [_ZYGOTE]:
             _be_zygote(wrap, functions, socket.socket(fileno=int(arguments[1])))

@@ -12,12 +12,24 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from queue import SimpleQueue
 
-#: Idle threads that are kept; more, after a burst, end.
+#: Idle threads that are kept at least; more, after a burst, end.
 _KEPT = 64
+#: Idle threads may take one part in so many of a process's memory, at so many bytes each: 18 KiB
+#: measured after small handlers.
+_SHARE, _THREAD = 16, 1 << 16
 
-
+_kept = _KEPT
 #: Has as `run` what a thread runs.
 _own = threading.local()
+
+
+def keep_idle(wanted: int, memory_bytes: int, processes: int) -> None:
+    """Keep so many idle threads, as far as the memory of so many processes has room for them.
+
+    To start a thread for each task of a wide stage doubles the CPU time of a request.
+    """
+    global _kept
+    _kept = max(_KEPT, min(wanted, memory_bytes // processes // _SHARE // _THREAD))
 
 
 class Cancelled(BaseException):
@@ -136,7 +148,7 @@ class ThreadPool:
 
     def _serve(self, inbox: SimpleQueue[Run]) -> None:
         try:
-            while inbox.get().execute() and len(self._idle) < _KEPT:
+            while inbox.get().execute() and len(self._idle) < _kept:
                 self._idle.append(inbox)
         except Cancelled:
             return  # it may arrive at any bytecode: a thread that was cancelled is not reused

@@ -500,7 +500,10 @@ class Machine:
     def _backoff_s(self, visit: _Visit, index: int) -> float:
         retrier, used = visit.state["Retry"][index], visit.retried.get(index, 0)
         visit.retried[index] = used + 1
-        seconds = retrier.get("IntervalSeconds", 1) * retrier.get("BackoffRate", 2.0) ** used
+        try:
+            seconds = retrier.get("IntervalSeconds", 1) * retrier.get("BackoffRate", 2.0) ** used
+        except OverflowError:
+            seconds = inf
         seconds = float(min(seconds, retrier.get("MaxDelaySeconds", inf)))
         if retrier.get("JitterStrategy") == "FULL":
             return random.uniform(0.0, seconds)  # noqa: S311  (no secret)
