@@ -7,8 +7,12 @@ import hmac
 import json
 import os
 import re
+import selectors
 import socket
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +51,12 @@ class Pair:
         self._styles = {"f": "flask"}
 
     def begin(
-        self, handler: str = HANDLER, style: str = "flask", attempts: int = 1, **other: str
+        self,
+        handler: str = HANDLER,
+        style: str = "flask",
+        attempts: int = 1,
+        descriptors: int = 0,
+        **other: str,
     ) -> None:
         tasks, styles = {0: "f"}, {"f": style}
         entry = {"output": 0, "remotes": {OTHER: tasks}}
@@ -55,6 +64,10 @@ class Pair:
         self._far = self._image(
             {"f": handler}, name=OTHER, styles=styles, inputs={0: None}, remotes={"test-wrap1": {}}
         )
+        if descriptors:
+            index, most = self._far / "index.py", (descriptors, descriptors)
+            limit = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, {most})\n"
+            index.write_text(limit + index.read_text())
         self.far = self.start_far(**other)
         self.near = self._start(near, gateway_url=self.gateway.url, **self.settings("near"))
 
@@ -139,6 +152,118 @@ def test_strangers_are_refused_and_counted_and_nothing_is_disturbed(
     assert eventually(lambda: "the 24. so far" in pair.far.log.read_text())
     assert all(each.recv(100) and not each.recv(1) for each in silent)
     assert pair.gateway.calls == 0
+
+
+#: Connections of strangers, and the most of them that a wrap keeps at once.
+STRANGERS, KEPT = 1500, 256
+
+
+class Strangers:
+    """Connections that each send a byte now and then; in place of each that ends comes another."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._address = address
+        self._selector = selectors.DefaultSelector()
+        self._leave = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.ended = 0
+
+    def __enter__(self) -> Strangers:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave.set()
+        self._thread.join()
+
+    def _connect(self) -> None:
+        stranger = socket.socket()
+        stranger.setblocking(False)
+        stranger.connect_ex(self._address)
+        self._selector.register(stranger, selectors.EVENT_READ)
+
+    def _run(self) -> None:
+        for _ in range(STRANGERS):
+            self._connect()
+        sends = time.monotonic()
+        while not self._leave.is_set():
+            for key, _ in self._selector.select(0.05):
+                if self._has_ended(key.fileobj):
+                    self._selector.unregister(key.fileobj)
+                    key.fileobj.close()
+                    self.ended += 1
+                    self._connect()
+            if time.monotonic() > sends:
+                sends = time.monotonic() + 0.5
+                for each in self._all():
+                    with suppress(OSError):
+                        each.send(b"x")
+        for each in self._all():
+            each.close()
+
+    def _all(self) -> list[Any]:
+        return [key.fileobj for key in self._selector.get_map().values()]
+
+    @staticmethod
+    def _has_ended(stranger: Any) -> bool:
+        try:
+            return not stranger.recv(100)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+
+def proves(address: tuple[str, int]) -> bool:
+    """Whether one that has the secret gets through."""
+    from wrap.connection import introduce
+
+    key = hmac.digest(SECRET.encode(), KEY.encode(), "sha256")
+    with socket.create_connection(address) as peer:
+        try:
+            introduce(peer, key, time.monotonic() + 60)
+        except ConnectionError:
+            return False
+        return True
+
+
+def test_a_crowd_of_strangers_takes_neither_threads_nor_descriptors_nor_the_place_of_others(
+    pair: Pair, in_background: Any, eventually: Callable[..., bool]
+) -> None:
+    pair.begin()
+    burst = [in_background(pair.ask, f"{n}") for n in range(32)]
+    assert all(each.result().status == 200 for each in burst)
+    threads, descriptors = pair.far.threads(), pair.far.descriptors()
+    with Strangers(pair.address) as strangers:
+        assert eventually(lambda: strangers.ended > STRANGERS)
+        for _ in range(10):
+            answers = [in_background(pair.ask, f"{n}") for n in range(32)]
+            texts = [re.sub(r"^\d+ ", "", each.result().text) for each in answers]
+            assert texts == [str(n) for n in range(32)]
+            assert eventually(lambda: proves(pair.address))
+            assert pair.far.threads() <= threads + 32  # those of 32 requests
+            assert pair.far.descriptors() <= descriptors + KEPT + 2 * 32
+    assert eventually(lambda: pair.far.descriptors() <= descriptors + 2 * 32)
+    assert pair.ask("hello").text.endswith("hello")
+    told = [line for line in pair.far.log.read_text().splitlines() if "refused" in line]
+    page = pair.far.request("GET", "/metrics").text
+    (refused,) = re.findall(r"^chiron_direct_refusals_total (\d+)$", page, re.MULTILINE)
+    assert int(refused) >= strangers.ended
+    assert len(told) * 50 < strangers.ended
+
+
+def test_of_few_descriptors_strangers_have_a_share(
+    pair: Pair, in_background: Any, eventually: Callable[..., bool]
+) -> None:
+    """Where a process may have 64, strangers have 8, and those of requests are left."""
+    pair.begin(descriptors=64)
+    with Strangers(pair.address) as strangers:
+        assert eventually(lambda: strangers.ended > STRANGERS)
+        for _ in range(10):
+            answers = [in_background(pair.ask, f"{n}") for n in range(4)]
+            texts = [re.sub(r"^\d+ ", "", each.result().text) for each in answers]
+            assert texts == [str(n) for n in range(4)]
+    assert "Too many open files" not in pair.far.log.read_text()
 
 
 def test_garbage_of_one_that_has_the_secret_ends_its_connection_alone(

@@ -1,7 +1,7 @@
-"""How two wraps that connect learn that they belong together.
+"""How two wraps that connect prove to each other that they belong together.
 
-Both prove that they have the secret of the deployment and are of one build, by nonces of both, so
-that no proof is of use on another connection.
+Both prove that they have the secret of the deployment and are of one build. A proof covers nonces
+of both sides, so that it is of no use on another connection.
 """
 
 from __future__ import annotations
@@ -9,33 +9,101 @@ from __future__ import annotations
 import hmac
 import os
 import socket
+import time
+from collections.abc import Generator
 
 _NONCE, _PROOF = 16, 32
-#: How long to wait for the other side of a new connection, in seconds.
+#: How long a handshake may take as a whole, in seconds.
 CONNECT_S = 1.0
+#: Yields what is to be sent, and how many bytes have to come then; gets these.
+_Steps = Generator[tuple[bytes, int], bytes, None]
 
 
-def greet(channel: socket.socket, key: bytes) -> None:
-    """Learn that what has connected has `key`, and prove it too. Raises OSError and ValueError."""
-    _prepare(channel)
-    ours = os.urandom(_NONCE)
-    channel.sendall(ours)
-    theirs = _exactly(channel, _NONCE)
-    _check(_exactly(channel, _PROOF), _proof(key, b"call", ours + theirs))
-    channel.sendall(_proof(key, b"take", theirs + ours))
+class Handshake:
+    """One side of a handshake: bytes go in, bytes come out.
+
+    Attributes
+    ----------
+    first
+        What is to be sent before anything has come.
+    wanted
+        How many bytes have to come next; 0 when the other side has proved that it has the key.
+    """
+
+    def __init__(self, steps: _Steps) -> None:
+        self._steps = steps
+        self._heard = b""
+        self.first, self.wanted = next(steps)
+
+    @classmethod
+    def called(cls, key: bytes) -> Handshake:
+        """The side that was called."""
+        return cls(_called(key, os.urandom(_NONCE)))
+
+    @classmethod
+    def calling(cls, key: bytes) -> Handshake:
+        """The side that has connected."""
+        return cls(_calling(key, os.urandom(_NONCE)))
+
+    def hear(self, piece: bytes) -> bytes:
+        """What is to be sent for the next bytes, of which no more than `wanted` may come at once.
+
+        Raises
+        ------
+        ConnectionError
+            There are none: the other side has ended the connection.
+        ValueError
+            The other side does not have the key.
+        """
+        if not piece:
+            raise ConnectionError("it ended before it had said what it is")
+        self._heard += piece
+        self.wanted -= len(piece)
+        if self.wanted:
+            return b""
+        heard, self._heard = self._heard, b""
+        reply, self.wanted = self._steps.send(heard)
+        return reply
 
 
-def introduce(channel: socket.socket, key: bytes) -> None:
-    """The same, as the side that has connected."""
-    _prepare(channel)
-    theirs, ours = _exactly(channel, _NONCE), os.urandom(_NONCE)
-    channel.sendall(ours + _proof(key, b"call", theirs + ours))
-    _check(_exactly(channel, _PROOF), _proof(key, b"take", ours + theirs))
+def _called(key: bytes, ours: bytes) -> _Steps:
+    heard = yield ours, _NONCE + _PROOF
+    theirs, proof = heard[:_NONCE], heard[_NONCE:]
+    _check(proof, _proof(key, b"call", ours + theirs))
+    yield _proof(key, b"take", theirs + ours), 0
 
 
-def _prepare(channel: socket.socket) -> None:
-    channel.settimeout(CONNECT_S)
+def _calling(key: bytes, ours: bytes) -> _Steps:
+    theirs = yield b"", _NONCE
+    proof = yield ours + _proof(key, b"call", theirs + ours), _PROOF
+    _check(proof, _proof(key, b"take", ours + theirs))
+    yield b"", 0
+
+
+def introduce(channel: socket.socket, key: bytes, until: float) -> None:
+    """Go through the handshake, as the side that has connected.
+
+    Raises OSError and ValueError; TimeoutError from `until` on, a time of the monotonic clock.
+    """
+    prepare(channel)
+    handshake = Handshake.calling(key)
+    while handshake.wanted:
+        channel.settimeout(_left_s(until))
+        if reply := handshake.hear(channel.recv(handshake.wanted)):
+            channel.settimeout(_left_s(until))
+            channel.sendall(reply)
+
+
+def prepare(channel: socket.socket) -> None:
+    """Have small messages go out at once."""
     channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _left_s(until: float) -> float:
+    left_s = until - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError("it did not say in time what it is")
+    return left_s
 
 
 def _proof(key: bytes, side: bytes, nonces: bytes) -> bytes:
@@ -46,13 +114,3 @@ def _proof(key: bytes, side: bytes, nonces: bytes) -> bytes:
 def _check(proof: bytes, expected: bytes) -> None:
     if not hmac.compare_digest(proof, expected):
         raise ValueError("it does not know this deployment's secret, or is of another build")
-
-
-def _exactly(channel: socket.socket, count: int) -> bytes:
-    said = b""
-    while len(said) < count:
-        piece = channel.recv(count - len(said))
-        if not piece:
-            raise ConnectionError("it ended before it had said what it is")
-        said += piece
-    return said

@@ -143,8 +143,8 @@ class Lines:
         """
         channel = self._introduced(address)
         try:
-            frames.write(channel, message.frames())
             channel.settimeout(CONNECT_S)
+            frames.write(channel, message.frames())
             if not channel.recv(1):
                 raise ConnectionError("it takes no streams any more")
         except BaseException:
@@ -159,9 +159,10 @@ class Lines:
 
     def _introduced(self, address: str) -> socket.socket:
         host, _, port = address.partition(" ")
+        until = time.monotonic() + CONNECT_S
         channel = socket.create_connection((host, int(port)), CONNECT_S)
         try:
-            introduce(channel, self._key)
+            introduce(channel, self._key, until)
         except BaseException as error:
             channel.close()
             if isinstance(error, TimeoutError):  # it is there, and busy

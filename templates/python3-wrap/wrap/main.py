@@ -135,7 +135,7 @@ def _serve(
     transport: Transport = gateway
     exchange = lender = listener = switchboard = None
     if settings.direct_key and wrap.path != "gateway":
-        listener = _listener(settings, wrap, longest, loop, threads, sink)
+        listener = _listener(settings, wrap, longest, loop, sink)
         transport = direct = Direct(gateway, settings.direct_key, longest, loop, threads)
         if listener is not None and not wrap.instances:
             if wrap.remotes:
@@ -202,9 +202,7 @@ def _serve(
         return _WAKES if wakes else 0
 
     serving.serve(
-        create_app(
-            runtime, pulse, listener.address if listener is not None else "", events, member
-        ),
+        create_app(runtime, pulse, listener, events, member),
         sockets,
         lambda: route.threads,
         settings.memory_bytes,
@@ -221,14 +219,14 @@ def _serve(
 
 
 def _listener(
-    settings: Settings, wrap: Wrap, longest: int, loop: Loop, threads: ThreadPool, sink: Sink
+    settings: Settings, wrap: Wrap, longest: int, loop: Loop, sink: Sink
 ) -> Listener | None:
     """What takes the messages of other wraps and replicas, where some may come."""
     if wrap.entry is not None and (wrap.instances or not (wrap.remotes or wrap.slots)):
         return None
     try:
         host = own_host(settings.gateway_url)
-        return Listener(settings.direct_key, host, longest, loop, threads, sink)
+        return Listener(settings.direct_key, host, longest, loop, sink)
     except OSError as error:
         print(f"other wraps reach this one by the gateway alone: {error}")
         return None

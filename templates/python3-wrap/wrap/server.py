@@ -23,6 +23,7 @@ from wrap.events import Events
 from wrap.execution import Execution, Outcome
 from wrap.home import Home
 from wrap.instances import Deciding, Instances
+from wrap.listener import Listener
 from wrap.liveness import Pulse
 from wrap.member import SERVER_FAULT, Member, engine_of, told
 from wrap.messages import UNWATCHED, Ident, Request, Result, Watch
@@ -73,15 +74,15 @@ _SHOWN_OF_ID = 8
 def create_app(
     runtime: Runtime,
     pulse: Pulse,
-    address: str = "",
+    listener: Listener | None = None,
     events: Events | None = None,
     member: Member | None = None,
 ) -> Flask:
-    """The application of a wrap that is ready to run, and takes calls directly at `address`.
+    """The application of a wrap that is ready to run.
 
-    It is healthy as long as its `pulse` has the event loop turn.
-
-    With `events` its requests are those of buckets. `member` is what takes those calls.
+    It is healthy as long as the event loop turns, which `pulse` observes. With `events`, requests
+    are those of buckets. If other wraps call it directly, `listener` accepts their connections and
+    `member` answers their calls.
     """
     app = Flask("wrap")
     replica = uuid4().hex
@@ -112,7 +113,7 @@ def create_app(
 
     @app.get(ADDRESS)
     def direct() -> Response:
-        return Response(address, 200 if address else 404)
+        return Response(listener.address) if listener is not None else Response(status=404)
 
     @app.get(PROBES[3])
     def metrics() -> Response:
@@ -122,6 +123,7 @@ def create_app(
         firings = events.load if events is not None else None
         lines = replica_metrics(runtime, replica, taken, queued, held, firings)
         lines += runtime.metrics.lines() + process_metrics()
+        lines += listener.refusals.count.lines() if listener is not None else []
         lines += events.metrics() if events is not None else []
         lines += runtime.spans.dropped.lines() if runtime.spans is not None else []
         return Response(page(lines), content_type=PROMETHEUS)

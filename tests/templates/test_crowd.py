@@ -1,0 +1,94 @@
+"""Who stays of the connections that have proved nothing, and what is logged of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+MOST, MOMENT_S, LONGEST_S = 3, 0.5, 10.0
+
+
+@pytest.fixture
+def crowd() -> Any:
+    from wrap.crowd import Crowd
+
+    return Crowd(MOST, MOMENT_S, LONGEST_S)
+
+
+def test_the_oldest_gives_way_to_the_newest(crowd: Any) -> None:
+    gave_way = [crowd.add(number, now=float(number)) for number in range(6)]
+    assert gave_way == [None, None, None, 0, 1, 2]
+    assert crowd.all() == [3, 4, 5]
+
+
+def test_who_has_proved_itself_leaves_its_place(crowd: Any) -> None:
+    for number in range(MOST):
+        crowd.add(number, now=0.0)
+    crowd.remove(1)
+    crowd.remove(1)
+    assert crowd.add(3, now=1.0) is None
+    assert crowd.all() == [0, 2, 3]
+
+
+def test_each_stays_for_a_moment_whoever_wants_its_place(crowd: Any) -> None:
+    for number in range(MOST):
+        assert crowd.room_at() == 0.0
+        crowd.add(number, now=7.0 + number)
+    assert crowd.room_at() == 7.0 + MOMENT_S
+    crowd.add(MOST, now=20.0)
+    assert crowd.room_at() == 8.0 + MOMENT_S
+
+
+def test_no_one_stays_for_long(crowd: Any) -> None:
+    assert crowd.late_at() is None
+    crowd.add("a", now=1.0)
+    crowd.add("b", now=2.0)
+    assert crowd.late_at() == 1.0 + LONGEST_S
+    assert crowd.late(now=10.9) == []
+    assert crowd.late(now=11.0) == ["a"]
+    assert crowd.late(now=12.0) == ["a", "b"]
+
+
+class Times:
+    """A clock, and what is to be done at its times."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.due: list[tuple[float, Callable[[], None]]] = []
+
+    def call_at(self, when: float, action: Callable[[], None]) -> None:
+        self.due.append((when, action))
+
+    def pass_to(self, when: float) -> None:
+        self.now = when
+        due, self.due = self.due, []
+        for at, action in due:
+            if at <= when:
+                action()
+            else:
+                self.due.append((at, action))
+
+
+def test_refusals_are_logged_once_a_second_with_how_many_there_were(capsys: Any) -> None:
+    from wrap.refusals import Refusals
+
+    times: Any = Times()
+    refusals = Refusals(times, lambda: times.now)
+    refusals.add(ValueError("a"))
+    assert capsys.readouterr().out == "a direct connection was refused, the 1. so far: a\n"
+    for _ in range(1000):
+        refusals.add(ValueError("b"))
+    refusals.add(ValueError("c"))
+    assert capsys.readouterr().out == ""
+    times.pass_to(1.0)
+    expected = "1001 direct connections were refused, the 1002. so far of the last: c\n"
+    assert capsys.readouterr().out == expected
+    times.pass_to(2.0)
+    times.pass_to(3.0)
+    assert capsys.readouterr().out == ""
+    assert times.due == []
+    refusals.add(ValueError("d"))
+    assert capsys.readouterr().out == "a direct connection was refused, the 1003. so far: d\n"
+    assert refusals.count.lines()[-1] == "chiron_direct_refusals_total 1003"
