@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
+import selectors
 import shutil
 import signal
 import socket
@@ -148,6 +150,82 @@ def in_background() -> Iterator[Callable[..., Future[Any]]]:
     """Calls something in a thread: its future."""
     with ThreadPoolExecutor(32) as threads:
         yield threads.submit
+
+
+class Strangers:
+    """Connections that each send a byte now and then; in place of each that ends comes another."""
+
+    many = 1500
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._address = address
+        self._selector = selectors.DefaultSelector()
+        self._leave = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.ended = 0
+
+    def __enter__(self) -> Strangers:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave.set()
+        self._thread.join()
+
+    def _connect(self) -> None:
+        stranger = socket.socket()
+        stranger.setblocking(False)
+        stranger.connect_ex(self._address)
+        self._selector.register(stranger, selectors.EVENT_READ)
+
+    def _run(self) -> None:
+        for _ in range(self.many):
+            self._connect()
+        sends = time.monotonic()
+        while not self._leave.is_set():
+            for key, _ in self._selector.select(0.05):
+                if self._has_ended(key.fileobj):
+                    self._selector.unregister(key.fileobj)
+                    key.fileobj.close()
+                    self.ended += 1
+                    self._connect()
+            if time.monotonic() > sends:
+                sends = time.monotonic() + 0.5
+                for each in self._all():
+                    with contextlib.suppress(OSError):
+                        each.send(b"x")
+        for each in self._all():
+            each.close()
+
+    def _all(self) -> list[Any]:
+        return [key.fileobj for key in self._selector.get_map().values()]
+
+    @staticmethod
+    def _has_ended(stranger: Any) -> bool:
+        try:
+            return not stranger.recv(100)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+
+@pytest.fixture
+def strangers_at() -> type[Strangers]:
+    """A crowd of strangers at an address, as long as its block lasts."""
+    return Strangers
+
+
+@pytest.fixture
+def limit_descriptors() -> Callable[[Path, int], None]:
+    """Has what is started from an image have so few descriptors."""
+
+    def limit(image: Path, most: int) -> None:
+        index = image / "index.py"
+        code = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, {(most, most)})\n"
+        index.write_text(code + index.read_text())
+
+    return limit
 
 
 def _start(image: Path, log: Path, settings: dict[str, str]) -> Server:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import re
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -39,12 +40,16 @@ Replica = Callable[..., Any]
 
 
 @pytest.fixture(params=RUNNERS)
-def replica(request: Any, start: Any, plain_image: Any, wrap_image: Any) -> Replica:
+def replica(
+    request: Any, start: Any, plain_image: Any, wrap_image: Any, limit_descriptors: Any
+) -> Replica:
     """Starts a replica of either kind that may take so many MiB; its image is its `image`."""
 
-    def begin(mib: int = 4096, **settings: str) -> Any:
+    def begin(mib: int = 4096, descriptors: int = 0, **settings: str) -> Any:
         plain = request.param == "plain"
         image = plain_image(HANDLER) if plain else wrap_image({"one": HANDLER}, entry=ONE)
+        if descriptors:
+            limit_descriptors(image, descriptors)
         server = start(image, MEMORY_LIMIT_BYTES=str(mib * MIB), **settings)
         server.image = image
         return server
@@ -227,6 +232,44 @@ def test_too_many_connections_cost_the_silent_ones(replica: Replica, connect: An
     connections = [connect(server) for _ in range(1100)]
     assert serves(server)
     assert sum(map(is_gone, connections)) >= 100
+
+
+def test_silent_connections_take_no_more_than_half_of_the_descriptors(
+    replica: Replica, connect: Any
+) -> None:
+    server = replica(descriptors=64)
+    for _ in range(3):
+        connections = [connect(server) for _ in range(100)]
+        assert serves(server)
+        assert server.descriptors() <= 64 - 16
+        assert sum(map(is_gone, connections)) >= 100 - 32
+
+
+def test_a_crowd_that_comes_again_and_again_keeps_nobody_out(
+    replica: Replica, strangers_at: Any, eventually: Any
+) -> None:
+    server = replica(descriptors=256)
+    with strangers_at(("127.0.0.1", server.port)) as strangers:
+        assert eventually(lambda: strangers.ended > strangers.many)
+        for _ in range(20):
+            assert serves(server)
+    assert "connection limit" not in server.log.read_text()
+
+
+def test_what_comes_over_many_connections_at_once_holds_no_more_than_their_share(
+    replica: Replica, connect: Any
+) -> None:
+    server = replica(mib=128)
+    connections = [connect(server) for _ in range(600)]
+    assert serves(server)
+    before = peak_mib(server)
+    server.process.send_signal(signal.SIGSTOP)  # the next turn finds all of it
+    for each in connections:
+        each.setblocking(False)
+        each.send(head(MIB) + bytes(200_000))
+    server.process.send_signal(signal.SIGCONT)
+    assert serves(server)
+    assert peak_mib(server) - before < 128 / 2
 
 
 def test_health_is_told_while_all_threads_are_busy(

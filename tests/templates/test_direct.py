@@ -7,12 +7,9 @@ import hmac
 import json
 import os
 import re
-import selectors
 import socket
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +42,9 @@ def handle(event, context):
 class Pair:
     """An entry wrap without tasks of its own, and the wrap that it calls."""
 
-    def __init__(self, image: Any, start: Any, gateway: Any, folder: Path) -> None:
+    def __init__(self, image: Any, start: Any, gateway: Any, folder: Path, limit: Any) -> None:
         self._image, self._start, self.gateway = image, start, gateway
-        self._folder = folder
+        self._folder, self._limit = folder, limit
         self._styles = {"f": "flask"}
 
     def begin(
@@ -65,9 +62,7 @@ class Pair:
             {"f": handler}, name=OTHER, styles=styles, inputs={0: None}, remotes={"test-wrap1": {}}
         )
         if descriptors:
-            index, most = self._far / "index.py", (descriptors, descriptors)
-            limit = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, {most})\n"
-            index.write_text(limit + index.read_text())
+            self._limit(self._far, descriptors)
         self.far = self.start_far(**other)
         self.near = self._start(near, gateway_url=self.gateway.url, **self.settings("near"))
 
@@ -93,8 +88,8 @@ class Pair:
 
 
 @pytest.fixture
-def pair(wrap_image: Any, start: Any, gateway: Any, tmp_path: Path) -> Pair:
-    return Pair(wrap_image, start, gateway, tmp_path)
+def pair(wrap_image: Any, start: Any, gateway: Any, tmp_path: Path, limit_descriptors: Any) -> Pair:
+    return Pair(wrap_image, start, gateway, tmp_path, limit_descriptors)
 
 
 def test_calls_do_not_go_through_the_gateway(pair: Pair) -> None:
@@ -154,64 +149,8 @@ def test_strangers_are_refused_and_counted_and_nothing_is_disturbed(
     assert pair.gateway.calls == 0
 
 
-#: Connections of strangers, and the most of them that a wrap keeps at once.
-STRANGERS, KEPT = 1500, 256
-
-
-class Strangers:
-    """Connections that each send a byte now and then; in place of each that ends comes another."""
-
-    def __init__(self, address: tuple[str, int]) -> None:
-        self._address = address
-        self._selector = selectors.DefaultSelector()
-        self._leave = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self.ended = 0
-
-    def __enter__(self) -> Strangers:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._leave.set()
-        self._thread.join()
-
-    def _connect(self) -> None:
-        stranger = socket.socket()
-        stranger.setblocking(False)
-        stranger.connect_ex(self._address)
-        self._selector.register(stranger, selectors.EVENT_READ)
-
-    def _run(self) -> None:
-        for _ in range(STRANGERS):
-            self._connect()
-        sends = time.monotonic()
-        while not self._leave.is_set():
-            for key, _ in self._selector.select(0.05):
-                if self._has_ended(key.fileobj):
-                    self._selector.unregister(key.fileobj)
-                    key.fileobj.close()
-                    self.ended += 1
-                    self._connect()
-            if time.monotonic() > sends:
-                sends = time.monotonic() + 0.5
-                for each in self._all():
-                    with suppress(OSError):
-                        each.send(b"x")
-        for each in self._all():
-            each.close()
-
-    def _all(self) -> list[Any]:
-        return [key.fileobj for key in self._selector.get_map().values()]
-
-    @staticmethod
-    def _has_ended(stranger: Any) -> bool:
-        try:
-            return not stranger.recv(100)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
+#: The most connections of strangers that a wrap keeps at once.
+KEPT = 256
 
 
 def proves(address: tuple[str, int]) -> bool:
@@ -228,14 +167,14 @@ def proves(address: tuple[str, int]) -> bool:
 
 
 def test_a_crowd_of_strangers_takes_neither_threads_nor_descriptors_nor_the_place_of_others(
-    pair: Pair, in_background: Any, eventually: Callable[..., bool]
+    pair: Pair, strangers_at: Any, in_background: Any, eventually: Callable[..., bool]
 ) -> None:
     pair.begin()
     burst = [in_background(pair.ask, f"{n}") for n in range(32)]
     assert all(each.result().status == 200 for each in burst)
     threads, descriptors = pair.far.threads(), pair.far.descriptors()
-    with Strangers(pair.address) as strangers:
-        assert eventually(lambda: strangers.ended > STRANGERS)
+    with strangers_at(pair.address) as strangers:
+        assert eventually(lambda: strangers.ended > strangers.many)
         for _ in range(10):
             answers = [in_background(pair.ask, f"{n}") for n in range(32)]
             texts = [re.sub(r"^\d+ ", "", each.result().text) for each in answers]
@@ -253,12 +192,12 @@ def test_a_crowd_of_strangers_takes_neither_threads_nor_descriptors_nor_the_plac
 
 
 def test_of_few_descriptors_strangers_have_a_share(
-    pair: Pair, in_background: Any, eventually: Callable[..., bool]
+    pair: Pair, strangers_at: Any, in_background: Any, eventually: Callable[..., bool]
 ) -> None:
     """Where a process may have 64, strangers have 8, and those of requests are left."""
     pair.begin(descriptors=64)
-    with Strangers(pair.address) as strangers:
-        assert eventually(lambda: strangers.ended > STRANGERS)
+    with strangers_at(pair.address) as strangers:
+        assert eventually(lambda: strangers.ended > strangers.many)
         for _ in range(10):
             answers = [in_background(pair.ask, f"{n}") for n in range(4)]
             texts = [re.sub(r"^\d+ ", "", each.result().text) for each in answers]

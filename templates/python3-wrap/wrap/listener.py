@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import socket
 import time
 import weakref
@@ -22,6 +21,7 @@ from wrap.crowd import Crowd
 from wrap.line import Line, Received
 from wrap.loop import Loop
 from wrap.refusals import Refusals
+from wrap.serving import within_descriptors
 from wrap.sink import Sink
 
 #: Pause where no connection can be accepted for a moment, and between looks at what is in hand, in
@@ -132,7 +132,8 @@ class Listener:
         self._sink = sink
         self._served: Served
         self._lines = weakref.WeakSet[Line]()
-        self._unproved = Crowd[_Caller](_most_unproved(), _MOMENT_S, CONNECT_S)
+        most = within_descriptors(_UNPROVED, _SHARE)
+        self._unproved = Crowd[_Caller](most, _MOMENT_S, CONNECT_S)
         self._looks = self._closing = False
         os.register_at_fork(after_in_child=self._let_go)
 
@@ -241,9 +242,3 @@ class Listener:
         if why is not None and not isinstance(why, OSError):
             self.refusals.add(why)
         self._served.gone(line, why)
-
-
-def _most_unproved() -> int:
-    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    unlimited = descriptors == resource.RLIM_INFINITY
-    return _UNPROVED if unlimited else max(1, min(_UNPROVED, descriptors // _SHARE))

@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import io
 import os
+import resource
 import select
 import signal
 import socket
@@ -67,7 +68,14 @@ _REQUEST = 1 << 12
 _PIPELINED = 8
 #: A chunked body is read so much at a time: waitress copies what follows a chunk with each of them.
 _CHUNKED = 1 << 13
-_CONNECTIONS = 1000
+#: Connections: no more than so many, and no more than this share of the descriptors.
+_CONNECTIONS, _CONNECTIONS_SHARE = 1000, 2
+#: Connections may hold so much more, as a share of their bound, until a turn of the loop ends.
+_TURN_SHARE = 4
+#: Connections that are accepted between two looks at those that there are.
+_AT_ONCE = 64
+#: How long a connection may be silent, also where many others want its place, in seconds.
+_MOMENT_S = 0.02
 _STOP = (signal.SIGTERM, signal.SIGINT)
 #: An answer of which the client takes nothing for so long, in seconds, is given up.
 _STALLED_S, _LOOK_S = 30, 10
@@ -93,6 +101,13 @@ def unfilled(length: int) -> bytearray:
     anything: hand on no more than has been written.
     """
     return _bytearray(None, length)  # type: ignore[no-any-return]
+
+
+def within_descriptors(most: int, share: int) -> int:
+    """No more than `most`, and than this share of the descriptors that the process may have."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = descriptors == resource.RLIM_INFINITY
+    return most if unlimited else max(1, min(most, descriptors // share))
 
 
 def keep(variable: str, value: str) -> None:
@@ -208,8 +223,8 @@ def serve(
         while time.monotonic() < lingering:
             server.turn(_ENDING_S)
             turns.set_thread_count(most())
-        while _is_called(listener):  # what has connected counts as in flight
-            server.handle_accept()
+        while _is_called(listener) and server.accept_waiting():
+            pass  # what has connected counts as in flight
         server.accepting = False
         end = time.monotonic() + drain_s
         server.turn(0)
@@ -288,6 +303,10 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         self._turned = turned
         self.most = most
         self.held = 0
+        self._connections = within_descriptors(_CONNECTIONS, _CONNECTIONS_SHARE)
+        self._called = False
+        #: There is no place for another connection until then.
+        self._accepts_at = 0.0
         self._app = app
         self._counting = threading.Lock()
         self._relieved = threading.Event()
@@ -296,7 +315,8 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         settings = Adjustments(
             sockets=[listener],
             recv_bytes=_READ,
-            connection_limit=_CONNECTIONS + 3,  # and the listener and the trigger
+            connection_limit=sys.maxsize,
+            backlog=socket.SOMAXCONN,
             inbuf_overflow=most + 1,  # never into files
             outbuf_overflow=sys.maxsize,
             max_request_header_size=_HEAD,
@@ -327,7 +347,12 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
 
     def turn(self, patience_s: float) -> None:
         """Do what there is to do on the connections; wait for that no longer than `patience_s`."""
+        until_room_s = self._accepts_at - time.monotonic()
+        if until_room_s > 0:
+            patience_s = min(patience_s, until_room_s)
         wasyncore.loop(timeout=patience_s, use_poll=True, map=self._map, count=1)
+        if self._called:
+            self.accept_waiting()
         while self._at_once:
             self._at_once.popleft().service()
         if self.held > self.most:
@@ -353,12 +378,39 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
             _Channel(self, connection, connection.getpeername(), self.adj, map=self._map)
 
     def handle_accept(self) -> None:
-        """Take a connection; where there are too many, in place of one that has been silent."""
-        if len(self.active_channels) >= _CONNECTIONS:
-            silent = [each for each in self.active_channels.values() if not each.is_owed]
-            if silent:
-                min(silent, key=_since).handle_close()
-        super().handle_accept()
+        """Note that connections wait. They are accepted when the loop has done its events.
+
+        One of these may be of a connection that gives way, whose descriptor the new one gets.
+        """
+        self._called = True
+
+    def accept_waiting(self) -> bool:
+        """Accept connections, each above the bound in place of the longest silent; whether any was.
+
+        Where none has been silent for a moment, those that wait stay in the kernel.
+        """
+        self._called = accepted = False
+        active, silent = self.active_channels, list[_Channel]()
+        room = self._connections - len(active)
+        if room < _AT_ONCE:
+            since = time.time() - _MOMENT_S
+            silent = [each for each in active.values() if not each.is_owed and _since(each) < since]
+            silent.sort(key=_since)
+        for number in range(min(_AT_ONCE, room + len(silent))):
+            before = len(active)
+            super().handle_accept()
+            if len(active) == before:
+                return accepted
+            accepted = True
+            if number >= room:
+                silent[number - room].handle_close()
+        if room + len(silent) < _AT_ONCE:
+            self._accepts_at = time.monotonic() + _MOMENT_S
+        return accepted
+
+    def readable(self) -> bool:
+        """Whether to look for connections that wait."""
+        return bool(super().readable()) and time.monotonic() >= self._accepts_at
 
     def maintenance(self, now: float) -> None:
         """Close connections that have been silent, and those whose client takes no answer."""
@@ -381,9 +433,14 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
             self.pull_trigger()
             self._relieved.wait(_RELIEF_S)
 
+    def relieve_now(self) -> None:
+        """Make room before more is read, where all that came in this turn would be too much."""
+        if self.held > self.most + self.most // _TURN_SHARE:
+            self._relieve()
+
     def _relieve(self) -> None:
         """Hold no more than may be held; but one answer, however large it is, goes out."""
-        fair = max(self.most // _CONNECTIONS, _REQUEST)  # each may have it, whatever others do
+        fair = max(self.most // self._connections, _REQUEST)  # each may have it, whatever others do
         yielding = [
             channel
             for channel in self.active_channels.values()
@@ -768,6 +825,7 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
         self.arrived = time.monotonic()
         took = bool(super().received(data))
         self.server.count(self)
+        self.server.relieve_now()
         return took
 
     def take_turn(self) -> None:
