@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -39,9 +39,9 @@ def whole(least: int) -> Check:
 
 
 def factor(value: Any, path: str, _: Reading) -> float:
-    """A finite number from 1 on."""
-    if not is_number(value) or not 1 <= value < math.inf:
-        raise bad(path, "has to be a number from 1 on")
+    """A number from 1 on that a float holds."""
+    if not is_number(value) or not 1 <= value <= sys.float_info.max:
+        raise bad(path, f"has to be a number from 1 to {sys.float_info.max}")
     found: float = value
     return found
 

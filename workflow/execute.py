@@ -77,9 +77,9 @@ class _Executing:
         done = self._done
         self._counts[begin.task] += 1
         name = f"{begin.task}#{self._counts[begin.task]}"
-        text = done.inputs[name] = dump(begin.given)
         started = time.monotonic()
         try:
+            text = done.inputs[name] = dump(begin.given)
             output = self._run(self._workflow.function_of(begin.task), text)
             if begin.timeout_s is not None and time.monotonic() - started > begin.timeout_s:
                 raise StatesError("States.Timeout", f"{begin.task} did not answer in time")

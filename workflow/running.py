@@ -18,7 +18,7 @@ from workflow.errors import ChironError
 from workflow.model import Workflow
 from workflow.states.errors import StatesError
 from workflow.states.machine import Begin, Delay, Machine, Step, execution_context
-from workflow.states.values import dump, parse
+from workflow.states.values import dump
 
 #: Tasks and waits that one execution may have: beyond that its loops are taken for endless.
 MOST = 200_000
@@ -47,7 +47,7 @@ class Running:
         self._delays: list[tuple[float, int, Delay]] = []
         self._count = 0
         self.ready = deque[Begin]()
-        self._follow(self._machine.start(parse(text_of(request)), now()))
+        self._follow(self._machine.start(text_of(request), now()))
 
     @property
     def over(self) -> bool:
@@ -58,7 +58,10 @@ class Running:
     def outcome(self) -> str | StatesError:
         """What it has ended with: its output, or the error that it failed with."""
         outcome = self._machine.outcome
-        return outcome if isinstance(outcome, StatesError) else dump(outcome)
+        try:
+            return outcome if isinstance(outcome, StatesError) else dump(outcome)
+        except StatesError as error:
+            return StatesError(error.name, f"the output: {error.cause}")
 
     @property
     def due(self) -> float:
@@ -72,7 +75,7 @@ class Running:
 
     def ended(self, begin: Begin, output: str) -> None:
         """A task has answered."""
-        self._follow(self._machine.ended(begin.number, parse(output), self._now()))
+        self._follow(self._machine.ended(begin.number, output, self._now()))
 
     def failed(self, begin: Begin, error: StatesError) -> None:
         """A task has failed."""

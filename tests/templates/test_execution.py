@@ -133,9 +133,9 @@ def decided(states: dict[str, Any], tasks: dict[str, int], seconds: float) -> Ou
     route = Route("", threads=1)
     runtime = Runtime(wrap, {}, ThreadPool(), Loop(), mechanism, transport, route)
     outcomes = SimpleQueue[Outcome]()
-    engine = Deciding(wrap, cast(Entry, wrap.entry), "demo")
-    objects = {None: Object("{}")}
     deadline = time.monotonic() + seconds
+    engine = Deciding(wrap, cast(Entry, wrap.entry), "demo", deadline)
+    objects = {None: Object("{}")}
     execution = Execution(
         runtime, engine, objects, Ident(), deadline, lambda _, outcome: outcomes.put(outcome)
     )

@@ -17,7 +17,7 @@ from workflow.execute import Execution, execute
 from workflow.model import Workflow
 from workflow.states.errors import StatesError
 from workflow.states.machine import Begin, Delay, Machine, Step, _Visit
-from workflow.states.values import dump, parse
+from workflow.states.values import dump
 from workflow.trace import task_of, unrolled
 
 Given = tuple[dict[str, Any], str]
@@ -47,7 +47,7 @@ class Play:
 
     def run(self, request: str) -> tuple[str, str | None]:
         machine = self.machine
-        self._take_in(machine.start(parse(request), 0.0))
+        self._take_in(machine.start(request, 0.0))
         while not machine.over:
             assert self.open, "it awaits nothing, and goes on"
             number = self._order.choice(list(self.open))
@@ -65,7 +65,7 @@ class Play:
             output = run(self._workflow.function_of(each.task), dump(each.given))
         except StatesError as error:
             return self.machine.failed(number, error, 0.0)
-        return self.machine.ended(number, parse(output), 0.0)
+        return self.machine.ended(number, output, 0.0)
 
     def _take_in(self, step: Step) -> None:
         for dropped in step.dropped:
@@ -80,7 +80,7 @@ class Play:
     def _nothing_more(self) -> None:
         machine, outcome = self.machine, repr(self.machine.outcome)
         for number in self.known:
-            for step in (machine.ended(number, 1, 0.0), machine.due(number, 0.0)):
+            for step in (machine.ended(number, "1", 0.0), machine.due(number, 0.0)):
                 assert step == Step([], [], [])
             assert machine.failed(number, StatesError("Late", ""), 0.0) == Step([], [], [])
         assert machine.over

@@ -275,6 +275,8 @@ class Engine:
 
     #: Whether the failure of a task may be no failure of the execution.
     goes_on = False
+    #: Whether events evaluate paths.
+    evaluates = False
     #: Of tasks that have a limit of their own.
     timeouts_s: Mapping[int, float] = {}
 

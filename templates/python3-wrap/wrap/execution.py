@@ -37,7 +37,7 @@ from wrap.recovery import Attempts
 from wrap.runtime import Runtime
 from wrap.switchboard import Opened
 from wrap.task_io import Access
-from wrap.threads import Run
+from wrap.threads import Run, own_run
 from wrap.transport import GRACE_S
 
 #: How long tasks of this process wait until the calls of other wraps are sent, in seconds;
@@ -407,9 +407,29 @@ class Execution:
             self.peers.gave(self, results, last=True)
 
     def _begin(self) -> None:
+        if self._engine.evaluates:  # neither the loop nor a thread of the server is to wait for it
+            self._in_a_thread(partial(self._take_turn, self._first))
+            return
         if self.peers is not None:
             self.peers.begin(self)
         self._start_here(self._first())
+
+    def _take_turn(self, handle: Callable[[], list[int]]) -> None:
+        """Handle an event in this thread of the pool, and run what begins by it."""
+        turn = _Turn(own_run())
+        self.event(lambda: self._go_on(turn, handle()))
+        self._run_in_turn(turn)
+
+    def _from_loop(self, handle: Callable[[], list[int]]) -> None:
+        """Handle an event that the loop reports: in another thread where paths are evaluated.
+
+        That may take until the deadline, and holds the lock.
+        """
+        if self._engine.evaluates:
+            with contextlib.suppress(RuntimeError):  # no thread can be had
+                self._in_a_thread(partial(self._take_turn, handle))
+                return
+        self.event(lambda: self._start_here(handle()))
 
     def _first(self) -> list[int]:
         """What begins in this process with the execution."""
@@ -531,7 +551,7 @@ class Execution:
         for number in step.cancelled:
             self._delays.pop(number).cancel()
         for number, seconds in step.delays:
-            due = partial(self.event, partial(self._passed, number))
+            due = partial(self._from_loop, partial(self._passed, number))
             self._delays[number] = self._runtime.loop.call_at(now + seconds, due)
         for call in step.calls:
             if isinstance(call.place, str):
@@ -577,10 +597,11 @@ class Execution:
         here = [number for number in step.begins if self._part.place_of.get(number) == MAIN]
         return self._runtime.wrap.run_for(here)
 
-    def _passed(self, number: int) -> None:
-        """A time has passed that the execution waited for."""
+    def _passed(self, number: int) -> list[int]:
+        """A time has passed that the execution waited for; which tasks begin in this process."""
         if self._delays.pop(number, None):  # else it was cancelled while this waited for the lock
-            self._start_here(self._follow(self._engine.due(number)))
+            return self._follow(self._engine.due(number))
+        return []
 
     def _limit(self, number: int, now: float) -> float:
         """Until when a task may run that begins `now`: its function may have a limit of its own."""
@@ -596,15 +617,16 @@ class Execution:
             if self._timer is not None:
                 self._timer.cancel()
             self._due = when
-            self._timer = self._runtime.loop.call_at(when, partial(self.event, self._look))
+            self._timer = self._runtime.loop.call_at(when, partial(self._from_loop, self._look))
 
-    def _look(self) -> None:
-        """See whether a task, or all, take too long."""
+    def _look(self) -> list[int]:
+        """See whether a task, or all, take too long; which tasks begin in this process."""
+        begins = list[int]()
         now, limits = time.monotonic(), self._limits
         late = [number for number, limit in limits.items() if limit <= now]
         own = [number for number in late if not isinstance(self._part.place_of[number], str)]
         if late and now < self._deadline:
-            self._give_up(late)
+            begins = self._give_up(late)
         elif own:
             # What waits at a stream's end is not what takes too long where the other end is gone.
             gone = self.peers.gone() if self.live and self.peers is not None else None
@@ -622,6 +644,7 @@ class Execution:
         self._due, self._timer = math.inf, None
         until = self._deadline if now < self._deadline else last
         self._wake_at(min(limits.values(), default=until))
+        return begins
 
     def _waited_too_long(self) -> TaskError:
         if self.peers is not None and self._begun:
@@ -632,8 +655,8 @@ class Execution:
             "timeout", waits if self._delays else self._runtime.mechanism.full, status=504
         )
 
-    def _give_up(self, late: list[int]) -> None:
-        """Fail tasks whose own time is over, and go on if the workflow does."""
+    def _give_up(self, late: list[int]) -> list[int]:
+        """Fail tasks whose own time is over; which tasks begin then in this process."""
         error = self._located(too_late(self._names(late)), late)
         given_up, in_processes = list[int](), dict[int, list[int]]()
         for number in late:
@@ -652,7 +675,7 @@ class Execution:
                 self._runtime.threads.give_up(run)
                 run.cancel()
         self._count_failures(given_up, error.code)
-        self._start_here(self._failed(given_up, error))
+        return self._failed(given_up, error)
 
     def _lose(
         self,
@@ -921,19 +944,22 @@ class Execution:
             if taken is not None and taken.process.owed and not taken.watched:
                 ready = partial(self._process_ready, number)
                 self._runtime.loop.watch(
-                    taken.process, lambda *how, ready=ready: self.event(partial(ready, *how))
+                    taken.process,
+                    lambda *how, ready=ready: self._from_loop(partial(ready, *how)),
+                    once=self._engine.evaluates,
                 )
                 taken.watched = True
 
-    def _process_ready(self, number: int, writable: bool, readable: bool) -> None:
+    def _process_ready(self, number: int, writable: bool, readable: bool) -> list[int]:
         taken = self._taken.get(number)
         if taken is None:
-            return
+            return []
         if writable:
             taken.process.flush()
+        begins = self._received(number) if readable else []
+        if taken.watched and self._taken.get(number) is taken and self._outcome is None:
             self._runtime.loop.renew(taken.process)
-        if readable:
-            self._start_here(self._received(number))
+        return begins
 
     def _received(self, number: int) -> list[int]:
         """Take in what a process has answered; which tasks begin in this process."""
@@ -989,6 +1015,8 @@ class Execution:
     def _run_in_turn(self, turn: _Turn) -> None:
         """Do in this thread what is next, and what begins by its end or within a moment of it."""
         while True:
+            while turn.awaits and self._outcome is None:
+                self._await_processes(turn)
             if turn.following is not None:
                 self._run(turn, turn.following)
             elif turn.asks is not None:
@@ -996,8 +1024,6 @@ class Execution:
                 self._ask(turn, *asks)
             else:
                 return
-            while turn.awaits and self._outcome is None:
-                self._await_processes(turn)
 
     def _run(self, turn: _Turn, number: int) -> None:
         wrap, functions = self._runtime.wrap, self._runtime.functions

@@ -25,7 +25,7 @@ from wrap.recovery import Component
 from wrap.states import machine as states
 from wrap.states.errors import StatesError, failure_of
 from wrap.states.machine import Machine, execution_context
-from wrap.states.values import Text, dump, parse
+from wrap.states.values import Text, dump
 from wrap.triggers import MOST_AT_ONCE
 
 _MANY = 1 << 30
@@ -41,6 +41,8 @@ class Instances(ABC):
     """
 
     goes_on = True
+    #: Whether events evaluate paths, which may take as long as the request has time.
+    evaluates = False
     live = False
     components: Mapping[int, Component] = {}
     in_order: frozenset[int] = frozenset()
@@ -126,13 +128,19 @@ class Instances(ABC):
                 place = min(places, key=self._running.__getitem__)
                 if self._running[place] >= MOST_AT_ONCE:
                     break
-                self._running[place] += 1
                 number = waiting.popleft()
+                if not self._is_ready(number):
+                    continue
+                self._running[place] += 1
                 self.place_of[number] = place
                 begun.setdefault(place, []).append(number)
             if not waiting:
                 del self._waiting[task]
         return Step([*chain.from_iterable(begun.values())], _calls(begun), delays, cancelled)
+
+    def _is_ready(self, number: int) -> bool:
+        """Whether an instance that has a place now can begin there."""
+        return True
 
     def _leave(self, number: int) -> None:
         place = self.place_of.pop(number, None)
@@ -175,15 +183,23 @@ class Deciding(Instances):
     ----------
     ident
         What the execution is called.
+    deadline
+        Until when it may evaluate, in seconds of the monotonic clock.
     """
 
-    def __init__(self, wrap: Wrap, entry: Entry, ident: str) -> None:
+    evaluates = True
+
+    def __init__(self, wrap: Wrap, entry: Entry, ident: str, deadline: float) -> None:
         super().__init__(wrap)
         self._states = entry.states
         context = partial(execution_context, wrap.workflow, ident)
-        self._machine = Machine(entry.machine or {}, context)
+        self._machine = Machine(entry.machine or {}, context, self._in_time)
+        self._deadline = deadline
         self._in_stages = entry.in_stages
         self._numbers: dict[int, int] = {}
+        #: What instances get that have no place yet, and those of them that cannot have it.
+        self._given: dict[int, Any] = {}
+        self._unfit: dict[int, StatesError] = {}
         #: With stages, what begins when all that runs has ended, and how much that is.
         self._held: list[int] = []
         self._open = 0
@@ -196,11 +212,11 @@ class Deciding(Instances):
     def start(self, data: Data) -> Step:
         """Begin with the request, which `data` has; the answer will be in its place."""
         self._data = data
-        return self._follow(self._machine.start(_value(data[None]), time.time()))
+        return self._follow(self._machine.start(_text(data[None]), time.time()))
 
     def ended(self, number: int, output: Object | None) -> Step:
-        value = _value(output or Object(""))
-        return self._follow(self._machine.ended(self._own(number), value, time.time()), number)
+        text = _text(output or Object(""))
+        return self._follow(self._machine.ended(self._own(number), text, time.time()), number)
 
     def failed(self, number: int, error: TaskError) -> Step:
         failure = failure_of(error.code, error.message)
@@ -220,10 +236,12 @@ class Deciding(Instances):
     def _follow(self, step: states.Step, ended: int | None = None) -> Step:
         outcome = self._machine.outcome
         if isinstance(outcome, StatesError):
-            message = ": ".join(filter(None, (outcome.name, outcome.cause)))
-            raise TaskError("workflow-failed", message)
+            raise _workflow_failed(outcome.name, outcome.cause)
         if self._machine.over:
-            self._data.add({None: _object(outcome)})
+            try:
+                self._data.add({None: _object(outcome)})
+            except StatesError as error:
+                raise _workflow_failed(error.name, f"the output: {error.cause}") from None
             return Step([], [])
         if ended is not None:
             self._open -= 1
@@ -239,14 +257,33 @@ class Deciding(Instances):
                 numbers, self._held = self._held, numbers
         self._open += len(numbers)
         delays = [(each.number, each.seconds) for each in step.delays]
-        return self._placed(numbers, delays, cancelled)
+        steps = [self._placed(numbers, delays, cancelled)]
+        while self._unfit:
+            number, unfit = self._unfit.popitem()
+            failed = self._machine.failed(self._own(number), unfit, time.time())
+            steps.append(self._follow(failed, number))
+        return self.together(steps)
+
+    def _in_time(self) -> None:
+        """Raise TaskError if the request's time is over."""
+        if time.monotonic() >= self._deadline:
+            message = "the request's time was over while paths of the workflow were evaluated"
+            raise TaskError("timeout", message, status=504)
+
+    def _is_ready(self, number: int) -> bool:
+        try:
+            self._data.add({given_to(number): _object(self._given.pop(number))})
+        except StatesError as error:
+            self._unfit[number] = error
+            return False
+        return True
 
     def _numbered(self, begin: states.Begin) -> int:
         number = begin.number * self.wrap.instances + self._states[begin.task]
         self._numbers[begin.number] = number
         if begin.timeout_s is not None:
             self.timeouts_s[number] = begin.timeout_s
-        self._data.add({given_to(number): _object(begin.given)})
+        self._given[number] = begin.given
         return number
 
     def _leave(self, number: int) -> None:
@@ -261,8 +298,13 @@ class Deciding(Instances):
             return False
         if number in self._held:
             self._held.remove(number)
+            del self._given[number]
+        elif number in self._unfit:
+            del self._unfit[number]
+            self._open -= 1
         elif number not in self.place_of:
             self._waiting[self.wrap.task_of(number)].remove(number)
+            del self._given[number]
             self._open -= 1
         return True
 
@@ -278,8 +320,12 @@ def _calls(begun: Mapping[Place, Sequence[int]]) -> list[Call]:
     return calls
 
 
-def _value(given: Object) -> Any:
-    return parse(given.text("surrogateescape"))
+def _workflow_failed(name: str, cause: str) -> TaskError:
+    return TaskError("workflow-failed", ": ".join(filter(None, (name, cause))))
+
+
+def _text(given: Object) -> str:
+    return given.text("surrogateescape")
 
 
 def _object(value: Any) -> Object:

@@ -59,6 +59,8 @@ class Loop:
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake, select.EPOLLIN)
         self._ready: dict[int, OnReady] = {}
+        #: Descriptors that are reported once, until they are renewed.
+        self._once: set[int] = set()
         self._lock = threading.Lock()
         self._times: list[tuple[float, int, Timer]] = []
         self._numbers = count()
@@ -85,19 +87,31 @@ class Loop:
         """Whether the calling thread is the loop's."""
         return threading.current_thread() is self._thread
 
-    def watch(self, channel: Channel, on_ready: OnReady) -> None:
-        """Call `on_ready` when there is something to read from `channel`, or it takes more."""
+    def watch(self, channel: Channel, on_ready: OnReady, *, once: bool = False) -> None:
+        """Call `on_ready` when there is something to read from `channel`, or it takes more.
+
+        If that is to be `once`, it is not called again before `renew`.
+        """
         self._begin()
-        self._epoll.register(channel.fileno(), _events(channel))
-        self._ready[channel.fileno()] = on_ready
+        descriptor = channel.fileno()
+        self._ready[descriptor] = on_ready
+        if once:
+            self._once.add(descriptor)
+        try:
+            self._epoll.register(descriptor, self._events(channel))
+        except OSError:
+            del self._ready[descriptor]
+            self._once.discard(descriptor)
+            raise
 
     def renew(self, channel: Channel) -> None:
-        """Note that `channel` has something to send now, or nothing more."""
-        self._epoll.modify(channel.fileno(), _events(channel))
+        """Note that `channel` has something to send now, or nothing more, or is wanted again."""
+        self._epoll.modify(channel.fileno(), self._events(channel))
 
     def forget(self, channel: Channel) -> None:
         """Watch `channel` no longer; it still has its descriptor."""
         if self._ready.pop(channel.fileno(), None):  # there may have been no memory to watch it
+            self._once.discard(channel.fileno())
             self._epoll.unregister(channel.fileno())
 
     def call_at(self, when: float, action: Callable[[], None]) -> Timer:
@@ -112,6 +126,12 @@ class Loop:
         if sooner:
             os.eventfd_write(self._wake, 1)
         return timer
+
+    def _events(self, channel: Channel) -> int:
+        reading = select.EPOLLIN if channel.receiving else 0
+        writing = select.EPOLLOUT if channel.sending else 0
+        once = select.EPOLLONESHOT if channel.fileno() in self._once else 0
+        return int(reading | writing | once)
 
     def _note_cancelled(self) -> None:
         with self._lock:
@@ -163,8 +183,3 @@ def _do(action: Callable[..., None], *arguments: bool) -> None:
         action(*arguments)
     except Exception:
         traceback.print_exc()
-
-
-def _events(channel: Channel) -> int:
-    reading = select.EPOLLIN if channel.receiving else 0
-    return int(reading | (select.EPOLLOUT if channel.sending else 0))

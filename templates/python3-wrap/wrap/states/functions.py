@@ -227,3 +227,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "States.StringSplit": _string_split,
     "States.UUID": _uuid,
 }
+
+#: Those that give another value each time.
+RANDOM = frozenset((_math_random, _uuid))

@@ -9,8 +9,8 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 from .errors import StatesError
-from .functions import FUNCTIONS, Refused, filled, format_
-from .paths import check_path, evaluate
+from .functions import FUNCTIONS, RANDOM, Refused, filled, format_
+from .paths import check_path, evaluate, is_of_context
 from .values import Text, parse
 
 #: Most functions in one field.
@@ -63,7 +63,23 @@ def call(text: str, data: Any, context: Any) -> Any:
         cause = f"{text}: {refused}"
     except StatesError as error:
         cause = f"{text}: {error.cause}"
+    except RecursionError:
+        cause = f"{text}: a value is nested too deep"
     raise StatesError("States.IntrinsicFailure", cause)
+
+
+@lru_cache(_KEPT)
+def is_lasting_call(text: str) -> bool:
+    """Whether `text` gives the same for the same data, whatever the context object is."""
+    return _is_lasting(_compiled(text))
+
+
+def _is_lasting(argument: _Argument) -> bool:
+    if isinstance(argument, _Path):
+        return not is_of_context(argument.path)
+    if isinstance(argument, _Call):
+        return argument.function not in RANDOM and all(map(_is_lasting, argument.arguments))
+    return True
 
 
 def check_call(text: str) -> None:
@@ -140,7 +156,10 @@ class _Parser:
         if _FUNCTION.match(self.text, self.at):
             return self.call()
         found = self._next(_WORD)
-        value = parse(found.group()) if found else Text()
+        try:
+            value = parse(found.group()) if found else Text()
+        except StatesError as error:
+            raise self.fault(error.cause) from None
         if isinstance(value, Text):
             raise self.fault("a path, 'string', number, true, false, null or function is missing")
         return _Constant(value)

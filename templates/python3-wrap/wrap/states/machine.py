@@ -16,12 +16,15 @@ from typing import Any, NamedTuple
 
 from .choices import matches
 from .errors import StatesError
+from .limit import limited, look, unlimited
 from .paths import evaluate, put
 from .templates import render
-from .values import instant
+from .values import dump, instant, is_number, parse
 
 #: States that may follow each other with no task or wait among them: more are a loop without end.
 _TRANSITIONS = 10_000
+#: The longest time that can be waited for: the most seconds that the language lets a state have.
+MOST_SECONDS = 99_999_999
 _NO_INPUT: dict[str, Any] = {}
 
 #: Numbers of the begins and delays by whose ends something came about.
@@ -80,13 +83,25 @@ class _Visit:
     """A state that has been entered, until it is left."""
 
     __slots__ = (
-        *("after", "children", "ends", "given", "items", "left", "limit", "name", "number", "raw"),
-        *("results", "retried", "running", "scope", "started", "starting", "state"),
+        *("after", "children", "ends", "given", "items", "known", "left", "limit", "name"),
+        *(
+            "number",
+            "raw",
+            "results",
+            "retried",
+            "running",
+            "scope",
+            "started",
+            "starting",
+            "state",
+        ),
     )
 
-    # Of what begins scopes: what they get, how many may run at once, have begun, run, have not
-    # ended; what they answer, and by whose ends they ended.
+    # Of what begins scopes: what they get, and the values of expressions that they share; how many
+    # may run at once, have begun, run, have not ended; what they answer, and by whose ends they
+    # ended.
     given: Any
+    known: dict[str, Any]
     items: list[Any]
     limit: float
     started: int
@@ -119,6 +134,9 @@ class Machine:
     context
         Of the input and the time of the start, the context object, but for what changes from state
         to state.
+    check
+        Called again and again while values are evaluated. What it raises ends the event: the
+        execution is then over for its caller, and gets no other event.
 
     Attributes
     ----------
@@ -132,11 +150,13 @@ class Machine:
         self,
         definition: Mapping[str, Any],
         context: Callable[[Any, float], Mapping[str, Any]],
+        check: Callable[[], None] = unlimited,
     ) -> None:
         self.over = False
         self.outcome: Any = None
         self._definition = definition
         self._make_context = context
+        self._check = check
         self._context: Mapping[str, Any] = {}
         self._numbers = count()
         self._awaited: dict[int, _Visit | None] = {}
@@ -144,27 +164,37 @@ class Machine:
         self._now = 0.0
         self._step = Step([], [], [])
 
-    def start(self, given: Any, now: float) -> Step:
-        """Begin with the input `given`; `now` is in seconds since 1970, as in all events."""
-
-        self._context = self._make_context(given, now)
+    def start(self, text: str, now: float) -> Step:
+        """Begin with the input `text`; `now` is in seconds since 1970, as in all events."""
 
         def begin() -> None:
+            self._whole = scope = _Scope(self._definition, None, 0, None)
+            try:
+                given = parse(text)
+            except StatesError as error:
+                self._over(StatesError(error.name, f"the input: {error.cause}"))
+                return
+            self._context = self._make_context(given, now)
             if seconds := self._definition.get("TimeoutSeconds"):
                 self._delay(None, seconds, frozenset())
-            self._whole = scope = _Scope(self._definition, None, 0, None)
             self._go(scope, self._definition["StartAt"], given, frozenset())
 
         return self._event(now, begin)
 
-    def ended(self, number: int, value: Any, now: float) -> Step:
+    def ended(self, number: int, text: str, now: float) -> Step:
         """A task has answered."""
 
         def end(visit: _Visit) -> None:
-            result = value
+            after = frozenset((number,))
+            try:
+                result = parse(text)
+            except StatesError as error:
+                unfit = StatesError(error.name, f"the answer: {error.cause}")
+                self._fail(visit, _at(visit, unfit), after)
+                return
             if "Invoke" in visit.state:
-                result = {"ExecutedVersion": "$LATEST", "Payload": value, "StatusCode": 200}
-            self._finish(visit, result, frozenset((number,)))
+                result = {"ExecutedVersion": "$LATEST", "Payload": result, "StatusCode": 200}
+            self._finish(visit, result, after)
 
         return self._resume(number, now, end)
 
@@ -202,7 +232,11 @@ class Machine:
     def _event(self, now: float, handle: Callable[[], None]) -> Step:
         self._now = now
         self._step = step = Step([], [], [])
-        handle()
+        with limited(self._check):
+            try:
+                handle()
+            except RecursionError:
+                self._over(StatesError("States.Runtime", "states are nested too deep"))
         if self.over:
             step.dropped.extend(self._awaited)
             self._awaited.clear()
@@ -221,6 +255,7 @@ class Machine:
         """Enter the state `name`, and those that follow, until one has to wait."""
         following: Following | None = name, value
         for _ in range(_TRANSITIONS):
+            look()
             if following is None:
                 return
             name_or_end, value = following
@@ -414,13 +449,13 @@ class Machine:
             raise StatesError("States.Runtime", message)
         most = self._found(visit, "MaxConcurrency", 0, given)
         if not isinstance(most, int) or isinstance(most, bool) or most < 0:
-            message = f"MaxConcurrency of state {visit.name!a} is {most!r}: no whole number"
+            message = f"MaxConcurrency of state {visit.name!a} is {_shown(most)}: no whole number"
             raise StatesError("States.Runtime", message)
         self._spread(visit, items, most or inf)
 
     def _spread(self, visit: _Visit, items: list[Any], limit: float) -> None:
         """Begin a scope for each of `items`, so many at once."""
-        visit.items, visit.limit = items, limit
+        visit.items, visit.limit, visit.known = items, limit, {}
         visit.results = [None] * len(items)
         visit.left, visit.running, visit.started = len(items), 0, 0
         visit.ends = set()
@@ -452,7 +487,7 @@ class Machine:
             if "ItemSelector" in state:
                 context = {**self._context_of(visit), "Map": scope.item}
                 try:
-                    given = render(state["ItemSelector"], visit.given, context)
+                    given = render(state["ItemSelector"], visit.given, context, visit.known)
                 except StatesError as error:
                     self._fail_scope(scope, _at(visit, error), after)
                     return
@@ -500,11 +535,12 @@ class Machine:
     def _backoff_s(self, visit: _Visit, index: int) -> float:
         retrier, used = visit.state["Retry"][index], visit.retried.get(index, 0)
         visit.retried[index] = used + 1
+        most = float(retrier.get("MaxDelaySeconds", MOST_SECONDS))
         try:
-            seconds = retrier.get("IntervalSeconds", 1) * retrier.get("BackoffRate", 2.0) ** used
+            factor = float(retrier.get("BackoffRate", 2.0)) ** used
+            seconds: float = min(retrier.get("IntervalSeconds", 1) * factor, most)
         except OverflowError:
-            seconds = inf
-        seconds = float(min(seconds, retrier.get("MaxDelaySeconds", inf)))
+            seconds = most
         if retrier.get("JitterStrategy") == "FULL":
             return random.uniform(0.0, seconds)  # noqa: S311  (no secret)
         return seconds
@@ -546,17 +582,25 @@ def _at(visit: _Visit, error: StatesError) -> StatesError:
     return StatesError(error.name, cause)
 
 
+def _shown(value: Any) -> str:
+    """The beginning of `value` for a message."""
+    return dump(value)[:60]
+
+
 def _seconds(value: Any, visit: _Visit, least: int) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
-        message = f"state {visit.name!a} has {value!r} seconds: no number from {least} on"
+    if not is_number(value) or not least <= value <= MOST_SECONDS:
+        message = (
+            f"state {visit.name!a} has {_shown(value)} seconds: "
+            f"no number from {least} to {MOST_SECONDS}"
+        )
         raise StatesError("States.Runtime", message)
-    return value
+    return float(value)
 
 
 def _moment(text: Any, visit: _Visit) -> float:
     moment = instant(text)
     if moment is None:
-        message = f"state {visit.name!a} has {text!r} where a timestamp has to be"
+        message = f"state {visit.name!a} has {_shown(text)} where a timestamp has to be"
         raise StatesError("States.Runtime", message)
     return float(moment)
 

@@ -12,15 +12,26 @@ import json
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathMatch
-from jsonpath.exceptions import JSONPathError
+from jsonpath.exceptions import JSONPathError, JSONPathSyntaxError
+from jsonpath.filter import BaseExpression, IntegerLiteral, RegexLiteral
+from jsonpath.function_extensions import Match, Search
 from jsonpath.lex import Lexer
-from jsonpath.segments import JSONPathChildSegment
+from jsonpath.parse import Parser
+from jsonpath.segments import (
+    JSONPathChildSegment,
+    JSONPathRecursiveDescentSegment,
+    JSONPathSegment,
+)
 from jsonpath.selectors import Filter, JSONPathSelector
+from jsonpath.stream import TokenStream
+from jsonpath.token import TOKEN_RE_FLAGS
 
 from .errors import StatesError
+from .limit import look
+from .regex import Refused, Regex, regex_or_none
 from .values import Text
 
 _NAME = r"(?:[^\s\\.,:?@*()\[\]'\"$]|\\.)+"
@@ -57,7 +68,7 @@ def evaluate(path: str, data: Any, context: Any) -> Any:
         if isinstance(root, Text):
             of = "the input, which is no JSON"
         raise StatesError("States.Runtime", f"path {path} finds nothing in {of}") from None
-    except (JSONPathError, RecursionError) as error:
+    except (JSONPathError, RecursionError, Refused) as error:
         raise StatesError("States.Runtime", f"path {path} cannot be applied: {error}") from error
 
 
@@ -86,6 +97,11 @@ def _put(keys: tuple[str | int, ...], data: Any, value: Any) -> Any:
     before = copy.get(key, {}) if holder is dict else copy[key]
     copy[key] = _put(tuple(after), before, value)
     return copy
+
+
+def is_of_context(path: str) -> bool:
+    """Whether it selects something of the context object."""
+    return _compiled(path).of_context
 
 
 def is_definite(path: str) -> bool:
@@ -142,9 +158,16 @@ class _Rest(NamedTuple):
 
 
 class _Match(JSONPathMatch):
-    """Does not know its children, which know it: data in such a circle stays until a collection."""
+    """Keeps neither its path nor its children.
+
+    A path is made anew for each value. Children refer to their parents: data in such a circle
+    stays until a collection.
+    """
 
     __slots__ = ()
+
+    def new_child(self, obj: object, key: int | str) -> JSONPathMatch:
+        return _match(obj, self.root)
 
     def add_child(self, *children: JSONPathMatch) -> None:
         pass
@@ -169,12 +192,76 @@ class _Lexer(Lexer):
         return self.compile_rules()
 
 
+class _Children(JSONPathChildSegment):
+    """Looks at the time for each value that it selects."""
+
+    def resolve(self, nodes: Iterable[JSONPathMatch]) -> Iterable[JSONPathMatch]:
+        for match in super().resolve(nodes):
+            look()
+            yield match
+
+
+class _Descendants(JSONPathRecursiveDescentSegment):
+    """Looks at the time for each value that it visits."""
+
+    def _visit(self, node: JSONPathMatch, depth: int = 1) -> Iterable[JSONPathMatch]:
+        look()
+        return super()._visit(node, depth)
+
+
+class _Parser(Parser):
+    """Makes segments that look at the time, regular expressions of RE2, and whole numbers exact."""
+
+    def parse_query(self, stream: TokenStream) -> Iterable[JSONPathSegment]:
+        for segment in super().parse_query(stream):
+            descends = isinstance(segment, JSONPathRecursiveDescentSegment)
+            limited = _Descendants if descends else _Children
+            yield limited(env=segment.env, token=segment.token, selectors=segment.selectors)
+
+    def parse_regex(self, stream: TokenStream) -> BaseExpression:
+        token, flags = stream.current(), ""
+        if stream.peek().kind == TOKEN_RE_FLAGS:
+            stream.next()
+            flags = stream.next().value
+        try:
+            found = Regex(token.value, flags)
+        except ValueError as error:
+            raise JSONPathSyntaxError(str(error), token=token) from None
+        return RegexLiteral(value=cast(re.Pattern[str], found))
+
+    def parse_integer_literal(self, stream: TokenStream) -> BaseExpression:
+        digits = stream.current().value
+        literal = super().parse_integer_literal(stream)
+        return IntegerLiteral(value=int(digits)) if digits.lstrip("-").isdecimal() else literal
+
+
+class _WholeText(Match):
+    """The function ``match`` with RE2."""
+
+    check_cache = staticmethod(regex_or_none)
+
+
+class _PartOfText(Search):
+    """The function ``search`` with RE2."""
+
+    check_cache = staticmethod(regex_or_none)
+
+
 class _Environment(JSONPathEnvironment):
     """Without the operators that the library has added, which none of these can stand for."""
 
     lexer_class = _Lexer
+    parser_class = _Parser
     pseudo_root_token = filter_context_token = intersection_token = key_token = union_token = ""
     keys_selector_token = keys_filter_token = "\0"  # noqa: S105
+
+    def setup_function_extensions(self) -> None:
+        super().setup_function_extensions()
+        self.function_extensions |= {"match": _WholeText(), "search": _PartOfText()}
+
+    def is_truthy(self, obj: object) -> bool:
+        look()  # a filter asks it for each value that it tests
+        return super().is_truthy(obj)
 
 
 class _Filter(Filter):
@@ -225,11 +312,11 @@ def _rest(path: str, keys: list[str | int], rest: str) -> _Rest:
     beginning = "".join(f"[{json.dumps(key, ensure_ascii=False)}]" for key in keys)
     try:
         compiled = _ENVIRONMENT.compile(f"${beginning}{rest}")
-    except (JSONPathError, RecursionError, ValueError) as error:
+    except (JSONPathError, RecursionError, ValueError, OverflowError) as error:
         raise ValueError(f"{path!r} is no path: {_line(error)}") from None
     assert isinstance(compiled, JSONPath)  # noqa: S101  # else it has operators that there are not
     for segment in compiled.segments:
-        if isinstance(segment, JSONPathChildSegment):
+        if isinstance(segment, _Children):
             segment.selectors = tuple(map(_as_jayway_does, segment.selectors))
     return _Rest(compiled, names)
 

@@ -5,37 +5,60 @@ from __future__ import annotations
 from typing import Any
 
 from .errors import StatesError
-from .intrinsics import call, check_call
-from .paths import check_path, evaluate
+from .intrinsics import call, check_call, is_lasting_call
+from .limit import look
+from .paths import check_path, evaluate, is_of_context
 
 _DYNAMIC = ".$"
 
 
-def render(template: Any, data: Any, context: Any) -> Any:
+def render(template: Any, data: Any, context: Any, known: dict[str, Any] | None = None) -> Any:
     """`template` with the values of its ``.$`` fields, at any depth, under names without it.
+
+    Parameters
+    ----------
+    known
+        Values of expressions that this `data` determines. What is found is added: the items of a
+        Map share it.
 
     Raises StatesError: ``States.ParameterPathFailure``, ``States.IntrinsicFailure``.
     """
+    look()
     if isinstance(template, dict):
         return {
-            name.removesuffix(_DYNAMIC): resolve(each, data, context)
+            name.removesuffix(_DYNAMIC): resolve(each, data, context, known)
             if name.endswith(_DYNAMIC)
-            else render(each, data, context)
+            else render(each, data, context, known)
             for name, each in template.items()
         }
     if isinstance(template, list):
-        return [render(each, data, context) for each in template]
+        return [render(each, data, context, known) for each in template]
     return template
 
 
-def resolve(expression: str, data: Any, context: Any) -> Any:
+def resolve(expression: str, data: Any, context: Any, known: dict[str, Any] | None = None) -> Any:
     """The value of `expression`, a path or an intrinsic function; raises what `render` does."""
+    if known is None or not _is_lasting(expression):
+        return _resolved(expression, data, context)
+    if expression not in known:
+        known[expression] = _resolved(expression, data, context)
+    return known[expression]
+
+
+def _resolved(expression: str, data: Any, context: Any) -> Any:
     if not expression.startswith("$"):
         return call(expression, data, context)
     try:
         return evaluate(expression, data, context)
     except StatesError as error:
         raise StatesError("States.ParameterPathFailure", error.cause) from error
+
+
+def _is_lasting(expression: str) -> bool:
+    """Whether its value depends on the data alone."""
+    if expression.startswith("$"):
+        return not is_of_context(expression)
+    return is_lasting_call(expression)
 
 
 def check_template(template: Any) -> None:

@@ -10,9 +10,14 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
+from .errors import StatesError
+
+#: How deep arrays and objects may be nested. What walks them takes two of Python's 1,000 frames a
+#: level; as many again are left for the server and for states within states.
+MOST_LEVELS = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMESTAMP = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d+)?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))",
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d{1,99})?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))",
     re.ASCII,
 )
 #: Halves of surrogate pairs, but for those that stand for bytes that are no UTF-8.
@@ -26,15 +31,23 @@ class Text(str):
 
 
 def parse(text: str) -> Any:
-    """The value of `text` if it is strict JSON, else it as a `Text`.
+    """The value of `text` if it is strict JSON, else it as a `Text`; NaN is no JSON.
 
-    NaN and Infinity are no JSON, and neither is here what Python cannot hold: numbers too large
-    for a float, or nesting too deep.
+    Raises StatesError, ``States.Runtime``, where it is JSON that has no place here: nested more
+    than `MOST_LEVELS` deep, an exponent beyond those of floats, or an integer with more digits than
+    Python reads.
     """
     try:
-        return _DECODER.decode(text)
-    except (ValueError, RecursionError):
+        value = _DECODER.decode(text)
+    except json.JSONDecodeError:
         return Text(text)
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        return _refused_number(text, error)
+    if text.count("[") + text.count("{") > MOST_LEVELS and _is_too_deep(value):
+        raise _too_deep()
+    return value
 
 
 def dump(value: Any) -> str:
@@ -42,12 +55,48 @@ def dump(value: Any) -> str:
 
     Half of a surrogate pair is written as an escape, as it was: no encoding has it.
 
-    Raises ValueError where it holds a NaN or an infinite number.
+    Raises StatesError, ``States.Runtime``, where it is nested too deep, or holds a number that
+    JSON has not, or an integer with more digits than Python writes.
     """
     if isinstance(value, Text):
         return str(value)
-    text = _ENCODER.encode(value)
+    try:
+        text = _ENCODER.encode(value)
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        raise StatesError("States.Runtime", f"a value is no JSON: {error}") from None
     return text if text.isascii() else _LONE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+def _is_too_deep(value: Any) -> bool:
+    """Whether it is nested more than `MOST_LEVELS` deep."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(MOST_LEVELS):
+        level = [
+            each
+            for holder in level
+            for each in (holder.values() if type(holder) is dict else holder)
+            if type(each) is dict or type(each) is list
+        ]
+        if not level:
+            break
+    return bool(level)
+
+
+def _too_deep() -> StatesError:
+    return StatesError("States.Runtime", f"a value is nested more than {MOST_LEVELS} levels deep")
+
+
+def _refused_number(text: str, error: ValueError) -> Text:
+    """What `text` is, in which a number is none that Python has."""
+    try:
+        json.loads(text, parse_int=str, parse_float=str, parse_constant=_refused)
+    except ValueError:
+        return Text(text)
+    except RecursionError:
+        raise _too_deep() from None
+    raise StatesError("States.Runtime", f"a number is too large: {error}") from None
 
 
 def is_number(value: Any) -> bool:
@@ -98,7 +147,7 @@ def _refused(constant: str) -> None:
 def _finite(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
-        raise ValueError(digits)
+        raise ValueError(f"{digits[:60]} is beyond what a float holds")
     return number
 
 
