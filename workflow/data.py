@@ -39,7 +39,8 @@ def is_utf8(text: str) -> bool:
 def resolve(source: Source, request: str, outputs: Mapping[str, str]) -> str:
     """What `source` stands for, given the request and the outputs so far.
 
-    Raises ``not-text`` where something that is not UTF-8 would have to be joined.
+    Raises ``not-text`` and ``too-deep`` where something that is not UTF-8, or is nested deeper than
+    Python reads, would have to be joined.
 
     Examples
     --------
@@ -88,20 +89,25 @@ def outputs_in(answer: str, task: str, emits: Mapping[str, str]) -> dict[str, st
         return {task: told["output"]} | {
             name: told["emitted"][each] for each, name in emits.items()
         }
-    except (ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError, RecursionError):
         message = f"{task} has answered without {', '.join(emits)}: deploy it again"
         raise ChironError("bad-answer", message, status=502) from None
 
 
 def is_json(text: str) -> bool:
-    """Whether `text` is strict JSON (NaN and Infinity are not)."""
+    """Whether `text` is strict JSON (NaN and Infinity are not).
+
+    Raises ``too-deep`` where it is nested deeper than Python reads.
+    """
 
     def refuse(constant: str) -> None:
         raise ValueError(constant)
 
     try:
         json.loads(text, parse_int=str, parse_constant=refuse)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        raise ChironError("too-deep", "an output is nested deeper than can be read") from None
+    except ValueError:
         return False
     return True
 

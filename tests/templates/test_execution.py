@@ -23,6 +23,7 @@ from wrap.route import Route
 from wrap.runtime import Mechanism, Runtime
 from wrap.threads import Run, ThreadPool
 from wrap.transport import Transport
+from wrap.triggers import MOST_AT_ONCE
 
 BOUND_S = 60.0
 
@@ -109,7 +110,9 @@ class Others(Transport):
         ]
 
 
-def decided(states: dict[str, Any], tasks: dict[str, int], seconds: float) -> Outcome | str:
+def decided(
+    states: dict[str, Any], tasks: dict[str, int], seconds: float, request: str = "{}"
+) -> Outcome | str:
     """What a machine whose tasks run in other wraps gives: its answer, or why it has failed."""
     wrap = Wrap(
         name="first",
@@ -135,7 +138,7 @@ def decided(states: dict[str, Any], tasks: dict[str, int], seconds: float) -> Ou
     outcomes = SimpleQueue[Outcome]()
     deadline = time.monotonic() + seconds
     engine = Deciding(wrap, cast(Entry, wrap.entry), "demo", deadline)
-    objects = {None: Object("{}")}
+    objects = {None: Object(request)}
     execution = Execution(
         runtime, engine, objects, Ident(), deadline, lambda _, outcome: outcomes.put(outcome)
     )
@@ -191,3 +194,96 @@ def test_a_request_is_served_also_where_no_thread_can_be_had_for_its_turn():
         turns.add_task(cast(serving._Channel, channel))
     assert served == channels
     assert turns.active_count == 0
+
+
+#: A path whose cost is the cube of the number of items.
+ENDLESS = "$.i[?(count($..[?(count($..*) > 0)]) < 0)]"
+
+
+@pytest.mark.parametrize("path", [ENDLESS, "$..[?(count($..[?(count($..*) > 0)]) < 0)]"])
+def test_an_evaluation_without_end_ends_at_the_deadline(path: str) -> None:
+    request = f'{{"i":[{",".join(["[[1]]"] * 2000)}]}}'
+    state = {"Type": "Pass", "Parameters": {"x.$": path}, "End": True}
+    outcome = decided({"S": state}, {}, 0.3, request)
+    assert isinstance(outcome, TaskError)
+    assert (outcome.code, outcome.status) == ("timeout", 504)
+    assert "while paths of the workflow were evaluated" in outcome.message
+
+
+def test_neither_the_loop_nor_who_brings_a_request_evaluates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = set[threading.Thread]()
+
+    def note(_: Deciding) -> None:
+        seen.add(threading.current_thread())
+
+    monkeypatch.setattr(Deciding, "_in_time", note)
+    task = {"Type": "Task", "Resource": "slow", "TimeoutSecondsPath": "$.s", "ResultPath": None}
+    states = {
+        "slow": {**task, "Next": "Wait"},
+        "Wait": {"Type": "Wait", "Seconds": 0, "Next": "Last"},
+        "Last": {"Type": "Pass", "Parameters": {"x.$": "$.s"}, "End": True},
+    }
+    outcome = decided(states, {"slow": 0}, BOUND_S, '{"s":60}')
+    assert outcome == '{"x":60}'
+    assert threading.current_thread() not in seen
+    assert not [thread for thread in seen if thread.name == "loop"]
+    assert seen
+
+
+@pytest.mark.parametrize(
+    "request_", ["[" * 300 + "]" * 300, '{"n":1e999}', f'{{"n":{"9" * 4301}}}']
+)
+def test_a_request_that_cannot_be_read_fails_by_name(request_: str) -> None:
+    outcome = decided({"S": {"Type": "Pass", "End": True}}, {}, BOUND_S, request_)
+    assert isinstance(outcome, TaskError)
+    assert (outcome.code, outcome.message.partition(":")[0]) == (
+        "workflow-failed",
+        "States.Runtime",
+    )
+
+
+def grown(last: dict[str, Any]) -> dict[str, Any]:
+    """A machine that nests a value deeper than Python writes, and goes on with the state fast."""
+    add = {"v.$": "States.Array($.v)", "n.$": "States.MathAdd($.n, 1)"}
+    rule = {"Variable": "$.n", "NumericLessThan": 1500, "Next": "Add"}
+    return {
+        "Begin": {"Type": "Pass", "Result": {"v": 1, "n": 0}, "Next": "Add"},
+        "Add": {"Type": "Pass", "Parameters": add, "Next": "Again"},
+        "Again": {"Type": "Choice", "Choices": [rule], "Default": "fast"},
+        "fast": last,
+    }
+
+
+def test_what_is_too_deep_to_be_given_to_a_task_fails_that_task() -> None:
+    caught = [{"ErrorEquals": ["States.Runtime"], "ResultPath": "$.v", "Next": "Then"}]
+    last = {"Type": "Task", "Resource": "fast", "Catch": caught, "End": True}
+    states = grown(last) | {"Then": {"Type": "Pass", "OutputPath": "$.v.Error", "End": True}}
+    assert decided(states, {"fast": 0}, BOUND_S) == '"States.Runtime"'
+
+
+def test_an_answer_that_is_too_deep_fails_by_name() -> None:
+    outcome = decided(grown({"Type": "Succeed"}), {}, BOUND_S)
+    assert isinstance(outcome, TaskError)
+    assert outcome.message.startswith("States.Runtime: the output: a value is nested")
+
+
+def test_what_waits_for_room_is_written_when_it_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = list[int]()
+
+    def note(self: Deciding, number: int) -> bool:
+        written.append(len(self.place_of))
+        return is_ready(self, number)
+
+    is_ready = Deciding._is_ready
+    monkeypatch.setattr(Deciding, "_is_ready", note)
+    task = {
+        "StartAt": "fast",
+        "States": {"fast": {"Type": "Task", "Resource": "fast", "End": True}},
+    }
+    each = {"Type": "Map", "ItemProcessor": task, "End": True}
+    outcome = decided({"All": each}, {"fast": 0}, BOUND_S, f"[{','.join('1' * 500)}]")
+    assert outcome == "[" + ",".join(['"fast"'] * 500) + "]"
+    assert len(written) == 500
+    assert max(written) < MOST_AT_ONCE

@@ -284,6 +284,17 @@ def test_outputs_are_joined_as_the_reference_joins_them(outputs: list[str]) -> N
     assert data.resolve([*range(len(outputs))]).text() == expected
 
 
+def test_json_that_is_nested_too_deep_to_be_read_is_an_error_and_no_string() -> None:
+    from wrap.data import Data
+    from wrap.errors import TaskError
+    from wrap.objects import Object
+
+    data = Data({0: Object("1"), 1: Object("[" * 5000 + "]" * 5000)})
+    with pytest.raises(TaskError, match="output 2 of 2") as caught:
+        data.resolve([0, 1])
+    assert caught.value.code == "too-deep"
+
+
 def test_tasks_that_begin_at_once_share_their_joined_input() -> None:
     from wrap.data import Data
     from wrap.objects import Object

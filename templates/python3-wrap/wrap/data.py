@@ -82,7 +82,8 @@ class Data:
     def resolve(self, source: Source) -> Object:
         """The object that `source` stands for. Tasks with the same source get the same one.
 
-        Raises TaskError, ``not-text``, where something that is no text would have to be joined.
+        Raises TaskError where something would have to be joined that is no text, ``not-text``, or
+        that is nested too deep, ``too-deep``.
         """
         if not isinstance(source, list):
             return self._objects[source]
@@ -108,5 +109,12 @@ class Data:
                     f"({error}): encode it, in base64 for example"
                 )
                 raise TaskError("not-text", message) from error
-            yield from (text.strip(),) if is_json(text) else quoted(text)
+            try:
+                yield from (text.strip(),) if is_json(text) else quoted(text)
+            except RecursionError as error:
+                message = (
+                    f"output {number} of {len(tasks)} that are joined to a JSON list is nested "
+                    "deeper than can be read"
+                )
+                raise TaskError("too-deep", message) from error
         yield "]"

@@ -171,6 +171,8 @@ class Object:
                 closed = is_json(self.text("strict"))
         except UnicodeDecodeError:
             return BYTES
+        except RecursionError:
+            return TEXT  # nobody can read it as JSON either
         return JSON if closed else TEXT
 
     def _ends(self) -> tuple[bytes, bytes]:
@@ -192,13 +194,16 @@ def received(frame: bytes | bytearray | memoryview | Shared, described: Sequence
 
 
 def is_json(text: str) -> bool:
-    """Whether `text` is strict JSON (NaN and Infinity are not)."""
+    """Whether `text` is strict JSON (NaN and Infinity are not).
+
+    Raises RecursionError where it is nested deeper than Python reads.
+    """
     with contextlib.suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         _READ(text)
         return True
     try:  # halves of surrogate pairs are no text to msgspec
         json.loads(text, parse_int=str, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+    except ValueError:
         return False
     return True
 

@@ -290,7 +290,7 @@ def _given(wrap: Wrap, request: Object) -> dict[Key, Object]:
         told = json.loads(request.text())
         found: dict[Key, Object] = {None: Object(_untold(told["input"]))}
         streams = {name: Object(_untold(told["streams"][name])) for name in wrap.with_request}
-    except (ValueError, TypeError, LookupError, AttributeError):
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         names = ", ".join(wrap.with_request)
         message = f'the request has to be {{"input": ..., "streams": ...}} with {names}, as texts'
         raise TaskError("bad-request", message, status=400) from None

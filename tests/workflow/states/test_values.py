@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow.states.values import Text, dump, identity, instant, is_number, parse
+from workflow.states.errors import StatesError
+from workflow.states.values import MOST_LEVELS, Text, dump, identity, instant, is_number, parse
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -29,14 +30,15 @@ def test_what_is_dumped_is_parsed_to_the_same(value):
     assert identity(again) == identity(value)
 
 
-@given(st.text() | st.sampled_from(["NaN", "[Infinity]", "1e999", "{", "01", "\ufeff1", ""]))
+@given(st.text() | st.sampled_from(["NaN", "[Infinity]", "{", "01", "\ufeff1", ""]))
 def test_a_text_is_a_value_or_stays_as_it_is(text):
     value = parse(text)
     assert dump(value) == text if isinstance(value, Text) else parse(dump(value)) == value
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "NaN", "[-Infinity]", "1e999", "1 2", "01", "[1,]", "'a'", "[" * 100_000]
+    "text",
+    ["", "x", "NaN", "[-Infinity]", "1 2", "01", "[1,]", "'a'", "9" * 5000 + " apples", "[1e999"],
 )
 def test_what_is_no_strict_json_is_a_text(text):
     assert isinstance(parse(text), Text) and dump(parse(text)) == text
@@ -55,9 +57,51 @@ def test_values_are_dumped_compactly(value, text):
     assert dump(value) == text
 
 
-def test_a_number_that_is_none_in_json_is_not_dumped():
-    with pytest.raises(ValueError, match="JSON compliant"):
-        dump([float("nan")])
+def nested(levels):
+    return "[" * levels + "]" * levels
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("1e999", "[-1e999]", '{"a":1e400}', "9" * 4301, "[-" + "9" * 5000 + "]"),
+        *(nested(MOST_LEVELS + 1), nested(970), nested(100_000), '{"a":' * 201 + "1" + "}" * 201),
+        *("[" * 100_000, '{"a":1e999,"b":' + nested(5000) + "}"),
+    ],
+)
+def test_json_that_python_refuses_is_an_error_and_no_text(text):
+    with pytest.raises(StatesError) as caught:
+        parse(text)
+    assert caught.value.name == "States.Runtime"
+
+
+def test_json_is_read_as_deep_as_it_may_be():
+    text = nested(MOST_LEVELS)
+    assert dump(parse(text)) == text
+    assert parse(f'"{"[" * 500}"') == "[" * 500
+    flat = f"[{','.join(['[]'] * 500)}]"
+    assert dump(parse(flat)) == flat
+
+
+def deep(levels):
+    value = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value", [[float("nan")], 10**5000, deep(100_000)], ids=["nan", "digits", "deep"]
+)
+def test_what_is_no_json_is_not_dumped(value):
+    with pytest.raises(StatesError) as caught:
+        dump(value)
+    assert caught.value.name == "States.Runtime"
+
+
+def test_a_fraction_of_a_second_has_no_more_digits_than_can_be_read():
+    assert instant(f"1970-01-01T00:00:01.{'0' * 98}1Z") == 1 + Fraction(1, 10**99)
+    assert instant(f"1970-01-01T00:00:01.{'1' * 5000}Z") is None
 
 
 @pytest.mark.parametrize(

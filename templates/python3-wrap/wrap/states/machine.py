@@ -428,9 +428,10 @@ class Machine:
 
     def _enter_task(self, visit: _Visit) -> None:
         given = self._parameters(visit)
-        timeout_s = self._found(visit, "TimeoutSeconds", None, self._input(visit))
-        if timeout_s is not None:
-            timeout_s = _seconds(timeout_s, visit, 1)
+        timeout_s = None
+        if not visit.state.keys().isdisjoint(("TimeoutSeconds", "TimeoutSecondsPath")):
+            found = self._found(visit, "TimeoutSeconds", None, self._input(visit))
+            timeout_s = _seconds(found, visit, 1)
         if "Invoke" in visit.state:
             given = given.get("Payload", {})
         visit.number = number = next(self._numbers)

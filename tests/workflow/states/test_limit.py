@@ -1,0 +1,214 @@
+"""What is evaluated looks at the time, and is not evaluated again for each item of a Map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from workflow.states.errors import StatesError
+from workflow.states.limit import limited
+from workflow.states.machine import MOST_SECONDS, Machine
+from workflow.states.paths import check_path, evaluate
+from workflow.states.templates import render
+from workflow.states.values import dump
+
+ITEMS = [{"v": number} for number in range(1000)]
+
+
+class OverdueError(Exception):
+    """The time is over."""
+
+
+def after(looks: int) -> Callable[[], None]:
+    """What raises OverdueError when it has been called so often."""
+    number = count(1)
+
+    def check() -> None:
+        if next(number) > looks:
+            raise OverdueError
+
+    return check
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            "$[*].v",
+            "$[1:]",
+            "$..v",
+            "$..*",
+            "$[?(@.v < 0)]",
+            "$[?(@.nothing)]",
+            "$[?(@.v =~ /x/)]",
+        ),
+        *("$[0,1,2][?(@ == 5)]", "$[0][?(count($..v) == 1)]", "$[?(match(@.v, 'x'))]"),
+    ],
+)
+def test_a_path_looks_at_the_time_for_each_value_that_it_visits(path: str) -> None:
+    number = 100 if "," not in path else 3
+    with limited(after(number)), pytest.raises(OverdueError):
+        evaluate(path, ITEMS if number > 3 else [{"v": 1, "w": 2}] * 4, {})
+
+
+def test_after_an_evaluation_nothing_is_limited() -> None:
+    with limited(after(0)), pytest.raises(OverdueError):
+        evaluate("$[*]", ITEMS, {})
+    assert len(evaluate("$[*]", ITEMS, {})) == len(ITEMS)
+
+
+def machine_of(check: Callable[[], None], **state: Any) -> Machine:
+    states = {"S": {"End": True, **state}}
+    return Machine({"StartAt": "S", "States": states}, lambda *_: {}, check)
+
+
+PASS = {"StartAt": "P", "States": {"P": {"Type": "Pass", "End": True}}}
+MAP = {"Type": "Map", "ItemsPath": "$.i", "ItemProcessor": PASS, "ResultPath": None}
+
+
+@pytest.mark.parametrize(
+    "state", [MAP, {**MAP, "ItemSelector": {"all.$": "$.i[*].v", "n.$": "States.UUID()"}}]
+)
+def test_a_map_looks_at_the_time_between_its_items(state: dict[str, Any]) -> None:
+    machine = machine_of(after(500), **state)
+    with pytest.raises(OverdueError):
+        machine.start(dump({"i": ITEMS}), 0.0)
+
+
+def test_items_share_what_does_not_depend_on_them() -> None:
+    selector = {
+        "all.$": "$.i[*].v",
+        "text.$": "States.JsonToString($.i)",
+        "item.$": "$$.Map.Item.Value",
+        "id.$": "States.UUID()",
+    }
+    task = {"StartAt": "T", "States": {"T": {"Type": "Task", "Resource": "f", "End": True}}}
+    state = {**MAP, "ItemSelector": selector, "ItemProcessor": task}
+    begins = machine_of(lambda: None, **state).start(dump({"i": ITEMS}), 0.0).begins
+    first, *others = [begin.given for begin in begins]
+    assert first["all"] == list(range(len(ITEMS)))
+    assert all(other["all"] is first["all"] for other in others)
+    assert all(other["text"] is first["text"] for other in others)
+    assert [begin.given["item"] for begin in begins] == ITEMS
+    assert len({begin.given["id"] for begin in begins}) == len(ITEMS)
+
+
+def test_what_a_map_evaluates_grows_with_its_items_and_not_with_their_square() -> None:
+    def looks(items: list[Any]) -> int:
+        state = {**MAP, "ItemSelector": {"all.$": "$.i[*].v"}}
+        number = count()
+        machine_of(lambda: (next(number), None)[1], **state).start(dump({"i": items}), 0.0)
+        return next(number)
+
+    assert looks(ITEMS) < 11 * looks(ITEMS[:100])
+
+
+@pytest.mark.parametrize(
+    "path", ["$[?(@.v =~ /(a+)+b/)]", "$[?(match(@.v, '(a|a)*b'))]", "$[?(search(@.v, '(a*)*b'))]"]
+)
+def test_a_regular_expression_does_not_backtrack(path: str) -> None:
+    assert evaluate(path, [{"v": "a" * 50_000}, {"v": "aab"}], {}) == [{"v": "aab"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "holds"),
+    [
+        ("$[?(@ =~ /A.C/is)]", "a\nc", True),
+        ("$[?(@ =~ /A.C/i)]", "a\nc", False),
+        ("$[?(@ =~ /\\d\\w/a)]", "1a", True),
+        ("$[?(@ =~ /./)]", "\ud800", True),
+        ("$[?(@ =~ /é/)]", "é", True),
+        ("$[?(match(@, '('))]", "(", False),
+    ],
+)
+def test_a_regular_expression_matches(path: str, value: str, holds: bool) -> None:
+    assert evaluate(path, [value], {}) == ([value] if holds else [])
+
+
+@pytest.mark.parametrize("expression", ["(a", "(?=a)", r"(a)\1", "a{5000}", "(((a{99}){99}){99})"])
+def test_an_expression_that_is_refused_is_no_path(expression: str) -> None:
+    with pytest.raises(ValueError, match="RE2, which has no lookarounds"):
+        check_path(f"$[?(@ =~ /{expression}/)]")
+
+
+def test_a_text_that_is_too_long_for_its_expression_is_an_error() -> None:
+    with pytest.raises(StatesError, match=r"States\.Runtime: .* is too long for its regular"):
+        evaluate("$[?(@ =~ /.*a.{900}/)]", ["ab" * 100_000], {})
+
+
+def test_a_whole_number_in_a_filter_is_exact() -> None:
+    assert evaluate("$[?(@ == 9007199254740993)]", [2**53, 2**53 + 1], {}) == [2**53 + 1]
+
+
+@pytest.mark.parametrize(
+    "path", ["$[?(@ == 1e999)]", "$.a[" + "9" * 5000 + "]", "$[1:1" + "0" * 30]
+)
+def test_a_path_with_a_number_that_is_none_is_no_path(path: str) -> None:
+    with pytest.raises(ValueError):
+        check_path(path)
+
+
+def test_what_is_nested_too_deep_for_a_function_is_its_failure() -> None:
+    value: Any = []
+    for _ in range(5000):
+        value = [value]
+    with pytest.raises(StatesError) as caught:
+        render({"x.$": "States.Format('{}', $)"}, value, {})
+    assert caught.value.name == "States.IntrinsicFailure"
+
+
+@pytest.mark.parametrize("seconds", ["1" + "0" * 400, "100000000", "-1", '"3"', "true", "null"])
+@pytest.mark.parametrize("field", ["SecondsPath", "TimeoutSecondsPath"])
+def test_seconds_that_are_none_end_in_an_error(field: str, seconds: str) -> None:
+    kind = {"SecondsPath": "Wait", "TimeoutSecondsPath": "Task"}[field]
+    machine = machine_of(lambda: None, Type=kind, **{field: "$.s"})
+    machine.start(f'{{"s":{seconds}}}', 0.0)
+    assert machine.outcome.name == "States.Runtime"
+
+
+@pytest.mark.parametrize(
+    ("retrier", "longest"),
+    [
+        ({"BackoffRate": 1e200}, MOST_SECONDS),
+        ({"BackoffRate": 10**300, "JitterStrategy": "FULL"}, MOST_SECONDS),
+        ({"BackoffRate": 2.0}, MOST_SECONDS),
+        ({"BackoffRate": 2, "MaxDelaySeconds": 7}, 7),
+    ],
+)
+def test_a_retry_waits_a_time_that_there_is(retrier: dict[str, Any], longest: float) -> None:
+    retry = [{"ErrorEquals": ["E"], "MaxAttempts": 1100, **retrier}]
+    machine = machine_of(lambda: None, Type="Task", Resource="f", Retry=retry)
+    step = machine.start("1", 0.0)
+    for _ in range(1100):
+        step = machine.failed(step.begins[0].number, StatesError("E", ""), 0.0)
+        assert 0 <= step.delays[0].seconds <= longest
+        step = machine.due(step.delays[0].number, 0.0)
+
+
+@pytest.mark.parametrize("text", ["1e999", "[" * 300 + "]" * 300, "9" * 5000])
+def test_json_that_has_no_place_here_fails_what_gave_it(text: str) -> None:
+    machine = machine_of(lambda: None, Type="Pass")
+    machine.start(text, 0.0)
+    assert machine.outcome.name == "States.Runtime"
+    catch = [{"ErrorEquals": ["States.Runtime"], "Next": "Then"}]
+    states = {
+        "S": {"Type": "Task", "Resource": "f", "End": True, "Catch": catch},
+        "Then": {"Type": "Pass", "Result": "caught", "End": True},
+    }
+    machine = Machine({"StartAt": "S", "States": states}, lambda *_: {})
+    step = machine.start("1", 0.0)
+    machine.ended(step.begins[0].number, text, 0.0)
+    assert machine.outcome == "caught"
+
+
+def test_states_that_are_nested_too_deep_end_in_an_error() -> None:
+    scope: dict[str, Any] = PASS
+    for number in range(300):
+        state = {"Type": "Parallel", "Branches": [scope], "End": True}
+        scope = {"StartAt": f"{number}", "States": {f"{number}": state}}
+    machine = Machine(scope, lambda *_: {})
+    machine.start("1", 0.0)
+    assert machine.outcome.name == "States.Runtime"
