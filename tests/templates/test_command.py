@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -146,6 +147,94 @@ def test_what_it_leaves_behind_ends_with_it(serve: Any, eventually: Any) -> None
     server = serve("./leaves.sh", files={"leaves.sh": "#!/bin/sh\nsleep 4322 &\ncat\n"})
     assert server.request(body="whole").text == "whole"
     assert eventually(lambda: not [p for p in psutil.process_iter() if "4322" in _words(p)])
+
+
+#: Ways to leave something running: what a script does whose arguments are a program that sleeps.
+ESCAPES = {
+    "in a session": 'setsid "$@" &',
+    "by a second fork": 'sh -c \'setsid "$@" & exit\' sh "$@"',
+    "without descriptors and variables": 'env -i setsid sh -c \'exec "$@" <&- >&- 2>&-\' sh "$@" &',
+    "stopped": '(setsid "$@" & kill -STOP $!)',
+    "and ends at once": 'setsid "$@" & kill -9 $$',
+}
+#: One that is never old: it forks itself and ends, for as long as there is its file.
+RESTLESS = """
+    import os, sys
+    os.setsid()
+    while os.path.exists(sys.argv[1]):
+        if os.fork():
+            os._exit(0)
+"""
+
+
+@in_each_place
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_a_daemon_has_ended_when_its_request_is_answered(
+    escape: str, place: str, serve: Any, eventually: Any, tmp_path: Path
+) -> None:
+    script = f"#!/bin/sh\nset -- sleep 4321 {tmp_path}\n{ESCAPES[escape]}\n"
+    server = serve("./leaves.sh", place=place, files={"leaves.sh": script})
+    for _ in range(10):
+        server.request()
+        assert not [p for p in psutil.process_iter() if str(tmp_path) in _words(p)]
+    assert eventually(lambda: not list(filter(_is_zombie, server.family())))
+
+
+@in_each_place
+def test_a_daemon_that_forks_while_it_is_looked_for_has_ended_too(
+    place: str, serve: Any, tmp_path: Path
+) -> None:
+    script = f"#!/bin/sh\n{sys.executable} restless.py {tmp_path}/runs &\ncat\n"
+    files = {"leaves.sh": script, "restless.py": RESTLESS}
+    server = serve("./leaves.sh", place=place, files=files)
+    (tmp_path / "runs").touch()
+    try:
+        for _ in range(5):
+            assert server.request(body="x").text == "x"
+            assert not [p for p in psutil.process_iter() if f"{tmp_path}/runs" in _words(p)]
+    finally:
+        (tmp_path / "runs").unlink()
+
+
+@in_each_place
+def test_commands_at_the_same_time_leave_each_others_processes_alone(
+    place: str, serve: Any, in_background: Any
+) -> None:
+    """Each waits for a process that has lost its parent, while others end."""
+    script = "#!/bin/sh\nread pause\nmkfifo $$ && (setsid sh -c "
+    script += "'sleep $1; echo well > $2' sh $pause $$ &)\ncat $$; rm $$\n"
+    server = serve("./waits.sh", place=place, files={"waits.sh": script})
+    pauses = [f"0.{number % 5}" for number in range(12)]
+    answers = [in_background(server.request, body=f"{pause}\n") for pause in pauses]
+    assert [answer.result().text for answer in answers] == ["well\n"] * len(pauses)
+
+
+def test_a_reaper_that_is_killed_fails_its_request_alone_and_another_takes_its_place(
+    serve: Any,
+) -> None:
+    script = "#!/bin/sh\nread who\ntest $who = cat && exec cat\nkill -9 $PPID\nsleep 4321\n"
+    server = serve("./kills.sh", files={"kills.sh": script})
+    for _ in range(3):
+        answer = server.request(body="me\n")
+        assert (answer.status, answer.json["code"]) == (500, "process-died")
+        assert server.request(body="cat\nwell").text == "well"
+
+
+def test_commands_of_the_main_process_run_when_the_zygote_was_killed(
+    serve: Any, eventually: Any
+) -> None:
+    server = serve("cat")
+    zygote = server.zygote()
+    reapers = zygote.children()
+    zygote.kill()
+    assert eventually(lambda: not any(reaper.is_running() for reaper in reapers))
+    assert server.request(body="x").text == "x"
+
+
+def _is_zombie(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    return False
 
 
 def _words(process: psutil.Process) -> list[str]:

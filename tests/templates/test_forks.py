@@ -344,7 +344,7 @@ def test_a_child_that_stays_keeps_no_further_process(place: Place, eventually: A
 
 @pytest.mark.parametrize("where", ["pool", "fork"])
 def test_a_worker_that_dies_is_noticed_though_its_child_stays(
-    where: str, place: Place, start: Any, wrap_image: Any
+    where: str, start: Any, wrap_image: Any, eventually: Any
 ) -> None:
     handler = """
         import os, time
@@ -368,6 +368,53 @@ def test_a_worker_that_dies_is_noticed_though_its_child_stays(
     try:
         assert answer.json["code"] == "process-died"
         assert "exited with status 3" in answer.json["message"]
-        assert psutil.pid_exists(child)
+        if where == "fork":
+            assert eventually(lambda: not psutil.pid_exists(child))
+        else:
+            assert psutil.pid_exists(child)
     finally:
-        os.kill(child, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+
+
+DAEMON = """
+    import os, subprocess
+
+    #: Ends its shell at once, so that it has no parent.
+    def daemon():
+        words = ["sh", "-c", "setsid sleep 4323 <&- >&- 2>&- & echo $!"]
+        return int(subprocess.run(words, capture_output=True, check=True).stdout)
+
+    helper = daemon()
+
+    def handle(req):
+        started = daemon()
+        direct = subprocess.Popen(["sleep", "4323"], start_new_session=True).pid
+        assert subprocess.run(["sh", "-c", "exit 3"]).returncode == 3
+        return f"{started} {direct} {helper}"
+"""
+
+
+@pytest.mark.parametrize("where", ["main", "fork", "pool"])
+def test_daemons_of_handlers_end_with_a_forked_process_alone(
+    where: str, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    """In a process that stays they are what they are in an ordinary function."""
+    image = wrap_image(
+        {"one": DAEMON},
+        [[0]] if where == "main" else [[], [0]],
+        mechanism="pool" if where == "pool" else "fork",
+        entry={"output": 0},
+    )
+    server = start(image)
+    of_first, of_second = (server.request().text.split() for _ in range(2))
+    left = {int(pid) for pid in (*of_first, *of_second)}
+    helper = int(of_first[2])
+    try:
+        ends = left - {helper} if where == "fork" else set()
+        assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in ends))
+        assert all(psutil.pid_exists(pid) for pid in left - ends)
+    finally:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)

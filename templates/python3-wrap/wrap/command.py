@@ -30,6 +30,7 @@ from wrap import log
 from wrap.ends import BUFFER, Reader, Whole
 from wrap.errors import TaskError
 from wrap.objects import Object
+from wrap.reaper import Program
 from wrap.zygote import ending
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 #: or another output by its name.
 _IN, _OUT = "{in}", "{out}"
 _PLACES = re.compile(r"\{(in|out)(?::([^{}]+))?\}")
+#: A further process has its own group, which is killed with all in it; the server has not.
+_SERVER = os.getpid()
 #: How long a command may go on after its thread was cancelled, in milliseconds.
 _LOOK_MS = 250
 #: What a pipe holds, and so the most that is left to be read of a program that has ended.
@@ -79,8 +82,6 @@ class Command:
         places = [found.groups() for word in words for found in _PLACES.finditer(word)]
         self._places = dict.fromkeys(places)
         self._takes_file, self._gives_file = (("in", None) in places, ("out", None) in places)
-        # A further process has its own group, which is killed with all in it; the server has not.
-        self._server = os.getpid()
 
     def __call__(self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]) -> bytes:
         """What it answers to `given`. Raises TaskError, ``exited``, where it fails.
@@ -94,23 +95,30 @@ class Command:
             paths |= {("in", None): _path(source), ("out", None): _path(target)}
             words = [_PLACES.sub(lambda found: paths[found.groups()], word) for word in self._words]
             said = _Said(self._function)
-            with subprocess.Popen(
-                words,
-                cwd=self._folder,
-                env={**os.environ, **variables} if variables else None,
-                stdin=subprocess.DEVNULL if self._takes_file else source,
-                stdout=subprocess.PIPE if self._gives_file else target,
-                stderr=subprocess.STDOUT if self._gives_file else subprocess.PIPE,
-                process_group=0 if os.getpid() == self._server else None,
-            ) as process:
-                files.flow(process.kill)
+            watched = task_io is not None and task_io.watched
+            run = _Child if watched else Program
+            ours, theirs = os.pipe()
+            with _closing(ours):
+                with _closing(theirs):
+                    program = run(
+                        words,
+                        self._folder,
+                        variables,
+                        (
+                            files.nothing() if self._takes_file else source,
+                            theirs if self._gives_file else target,
+                            theirs,
+                        ),
+                    )
+                files.flow(program.kill)
                 try:
-                    said.follow(process, partial(files.has_answered, task_io))
+                    said.follow(ours, program, partial(files.has_answered, task_io))
                 finally:
-                    self._end(process)
+                    program.kill()
+                    status = program.wait()
             files.finish()
-            if process.returncode:
-                how = f"{shlex.join(self._words)} {ending(process.returncode)}"
+            if status:
+                how = f"{shlex.join(self._words)} {ending(status)}"
                 raise TaskError("exited", f"{how}: {said.last or 'it said nothing on stderr'}")
             return files.answer()
 
@@ -121,14 +129,44 @@ class Command:
                 return task_io.given(name)
         return given
 
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill it unless it has ended, and what it started, while its id cannot be another's."""
-        if os.getpid() == self._server:
+
+class _Child:
+    """As `Program`, for a run that is measured: what observes the task observes its children.
+
+    What it leaves in another session than its own goes on.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        variables: Mapping[str, str],
+        descriptors: Sequence[int],
+    ) -> None:
+        stdin, stdout, stderr = descriptors
+        self._process = subprocess.Popen(
+            words,
+            cwd=folder,
+            env={**os.environ, **variables},
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            process_group=0 if os.getpid() == _SERVER else None,
+        )
+        self._ended = os.pidfd_open(self._process.pid)
+
+    def fileno(self) -> int:
+        return self._ended
+
+    def kill(self) -> None:
+        """Kill it, and its group where it has its own, while its id cannot be another's."""
+        for kill in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-        process.wait()
+                kill(self._process.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        os.close(self._ended)
+        return self._process.wait()
 
 
 class _Said:
@@ -138,25 +176,22 @@ class _Said:
         self._function = function
         self._tail = self._begun = b""
 
-    def follow(self, process: subprocess.Popen[bytes], looked: Callable[[], bool]) -> None:
+    def follow(self, pipe: int, program: _Child | Program, looked: Callable[[], bool]) -> None:
         """Take in what it says until it has ended; look now and then until `looked` for is there.
 
         That is the rarer the longer it takes: a hundredth of the time is precise enough.
         """
         begun, found = time.monotonic(), False
-        pipe = process.stderr or process.stdout
-        assert pipe is not None  # noqa: S101 (one of them is a pipe)
         poll = select.poll()
         poll.register(pipe, select.POLLIN)
-        with _closing(os.pidfd_open(process.pid)) as ended:
-            poll.register(ended, select.POLLIN)
-            ready = dict[int, int]()
-            while ended not in ready:
-                found = found or looked()
-                passed_ms = int(10 * (time.monotonic() - begun))
-                ready = dict(poll.poll(_LOOK_MS if found else min(_LOOK_MS, 1 + passed_ms)))
-                if pipe.fileno() in ready and not self._take(os.read(pipe.fileno(), _PIPE)):
-                    poll.unregister(pipe)
+        poll.register(program, select.POLLIN)
+        ready = dict[int, int]()
+        while program.fileno() not in ready:
+            found = found or looked()
+            passed_ms = int(10 * (time.monotonic() - begun))
+            ready = dict(poll.poll(_LOOK_MS if found else min(_LOOK_MS, 1 + passed_ms)))
+            if pipe in ready and not self._take(os.read(pipe, _PIPE)):
+                poll.unregister(pipe)
         if self._begun:
             self._log(self._begun)
 
@@ -224,6 +259,12 @@ class _Files:
         self._pipes.callback(os.close, theirs)
         self._pumps.append(partial(_pour, given, ours))
         return theirs
+
+    def nothing(self) -> int:
+        """What it reads in place of an input that it opens itself."""
+        descriptor = os.open(os.devnull, os.O_RDONLY)
+        self._own.callback(os.close, descriptor)
+        return descriptor
 
     def target(self, name: str) -> int:
         """What it writes an output to."""

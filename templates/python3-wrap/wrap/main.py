@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from wrap import child, log, memory, sandbox, serving, task
+from wrap import child, log, memory, reaper, sandbox, serving, task
 from wrap.declaration import Wrap
 from wrap.direct import Direct
 from wrap.errors import TaskError
@@ -92,7 +92,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         keep_idle(widest, settings.memory_bytes, 1 + mechanism.lasting)
         gc.freeze()  # a collection would write to every object, and unshare its memory
         if arguments[:1] == [_ZYGOTE]:
-            _be_zygote(wrap, functions, socket.socket(fileno=int(arguments[1])))
+            _be_zygote(wrap, functions, mechanism, socket.socket(fileno=int(arguments[1])))
             sys.exit(0)
         store = (
             store_of(settings.store_url, settings.store_password) if settings.store_url else None
@@ -116,7 +116,7 @@ def _serve(
     def be_zygote(control: socket.socket) -> None:
         for each in sockets:
             each.close()
-        _be_zygote(wrap, functions, control)
+        _be_zygote(wrap, functions, mechanism, control)
 
     command = [sys.executable, str(image / "index.py"), _ZYGOTE]
     longest = settings.memory_bytes // _SHARE
@@ -125,8 +125,11 @@ def _serve(
         keeper, store = Keeper(store, wrap.workflow), None
     if wrap.live:
         announce()
+    if wrap.commands:
+        reaper.announce()
     spawner = Spawner(be_zygote, command, longest)
     end_at_signal()
+    reaper.revive_by(spawner.revive)
     mechanism.start(spawner)
     route = Route(settings.route, settings.threads)
     gateway = Gateway(settings.gateway_url, settings.trace_key)
@@ -261,8 +264,12 @@ def _load(image: Path) -> tuple[Wrap, dict[str, Function]]:
     return wrap, load(wrap, image / "function" / "functions")
 
 
-def _be_zygote(wrap: Wrap, functions: dict[str, Function], control: socket.socket) -> None:
-    Zygote(control, partial(_be_child, wrap, functions)).run()
+def _be_zygote(
+    wrap: Wrap, functions: dict[str, Function], mechanism: Mechanism, control: socket.socket
+) -> None:
+    serve = partial(_be_child, wrap, functions)
+    contained, commands = mechanism.lasting == 0, bool(wrap.commands)
+    Zygote(control, serve, contained=contained, commands=commands).run()
 
 
 def _be_child(wrap: Wrap, functions: dict[str, Function], channel: socket.socket) -> None:

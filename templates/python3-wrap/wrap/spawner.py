@@ -99,6 +99,16 @@ class Spawner:
             return partial(self._replace, control)
         return None
 
+    def revive(self) -> None:
+        """Have another zygote where the last one has ended. Raises OSError where there is none."""
+        control = self._control
+        with contextlib.suppress(ConnectionError):
+            try:
+                control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+        self._replace(control)
+
     def close(self) -> None:
         """End the zygote, and with it all processes."""
         with self._lock:

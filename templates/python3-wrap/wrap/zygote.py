@@ -7,12 +7,15 @@ Nothing is answered to SPAWN, so a stage asks for its processes without waiting;
 that order. Where the server ends, however it ends, the socket ends, and the zygote kills its
 children and ends too; where the zygote is killed, the kernel kills its children. BEAT is a sign of
 life of the server: where the next one does not come, the zygote ends the server.
+
+Its children are further processes and, where functions are commands, reapers.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import mmap
 import os
 import selectors
 import signal
@@ -21,14 +24,15 @@ import struct
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import NoReturn
 
-from wrap import log
+from wrap import log, reaper
 from wrap.liveness import BEAT_S, END_SIGNAL
 
 MESSAGE = struct.Struct("!BQ")
 SPAWN, END, BEAT = 1, 2, 3
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_PDEATHSIG = 1
 #: Waits for a server that is to end, until it is killed.
 _ENDING = 5
 #: Endings that are remembered until the server asks.
@@ -39,11 +43,32 @@ Serve = Callable[[socket.socket], None]
 
 
 class Zygote:
-    """Forks children, kills and reaps them."""
+    """Forks children, kills and reaps them.
 
-    def __init__(self, control: socket.socket, serve: Serve) -> None:
+    Parameters
+    ----------
+    control
+        Its end of the socket to the server.
+    serve
+        What a further process does.
+    contained
+        Whether what a further process has started, and what that has started, ends with it. It then
+        adopts orphans, whose ends it does not wait for: only one that ends soon may do so.
+    commands
+        Whether to have reapers.
+    """
+
+    def __init__(
+        self, control: socket.socket, serve: Serve, *, contained: bool, commands: bool
+    ) -> None:
         self._control = control
         self._serve = serve
+        self._contained = contained
+        self._spared = set(reaper.children())  # started while functions were imported
+        self._listening = reaper.listener() if commands else None
+        self._idle = mmap.mmap(-1, reaper.MOST)
+        #: The slot of each reaper by its pid.
+        self._reapers: dict[int, int] = {}
         self._pids: dict[int, int] = {}
         self._asked: dict[int, socket.socket] = {}
         self._endings: OrderedDict[int, str] = OrderedDict()
@@ -58,7 +83,7 @@ class Zygote:
         signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
         # What handlers leave behind is ours once its parent is gone: not every sandbox's first
         # process reaps.
-        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        reaper.adopt_orphans()
         for ignored in (signal.SIGTERM, signal.SIGINT):  # sent to the group; the server decides
             signal.signal(ignored, signal.SIG_IGN)
 
@@ -67,14 +92,43 @@ class Zygote:
         selector = selectors.PollSelector()
         selector.register(self._control, selectors.EVENT_READ, self._obey)
         selector.register(self._alarm, selectors.EVENT_READ, self._reap)
+        self._supply()
         goes_on = True
         while goes_on:
             found = selector.select(self._patience_s())
             if not found:
                 self._miss()
             goes_on = all(key.data() for key, _ in found)
+            self._supply()
         for pid in self._pids.values():
             _kill(pid)
+
+    def _supply(self) -> None:
+        """See to it that a reaper waits for the next program."""
+        if self._listening is None or self._idle.find(b"\1") >= 0:
+            return
+        taken = set(self._reapers.values())
+        slot = next((slot for slot in range(reaper.MOST) if slot not in taken), None)
+        if slot is None:
+            return
+        try:
+            pid = os.fork()
+        except OSError as error:
+            print(f"no process to run commands could be forked: {error}")
+            return
+        if pid == 0:
+            self._become(partial(self._reap_commands, self._listening, slot), signal.SIGTERM)
+        self._idle[slot] = 1
+        self._reapers[pid] = slot
+
+    def _reap_commands(self, listening: socket.socket, slot: int) -> None:
+        with self._wakers[1] as alarm:
+
+            def short() -> None:
+                with contextlib.suppress(BlockingIOError):  # then there is enough to wake it
+                    alarm.send(b"\0")
+
+            reaper.Reaper(listening, self._idle, slot, short).serve()
 
     def _obey(self) -> bool:
         message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE.size, 1)
@@ -92,10 +146,14 @@ class Zygote:
         return True
 
     def _patience_s(self) -> float | None:
-        return BEAT_S if self._most_missed else None
+        """Seconds until a beat is missed, or another try to fork the first reaper is due."""
+        lacks_reaper = self._listening is not None and not self._reapers
+        return BEAT_S if self._most_missed or lacks_reaper else None
 
     def _miss(self) -> None:
         """No beat came: end the server if that has been so for too long."""
+        if not self._most_missed:
+            return
         self._missed += 1
         late = self._missed - self._most_missed
         if late not in (0, _ENDING) or os.getppid() != self._server:
@@ -113,21 +171,30 @@ class Zygote:
             self._answer(number, f"could not be forked ({error})")
         else:
             if pid == 0:
-                self._become_child(channel)
+                self._become(partial(self._be_further, channel))
             self._pids[number] = pid
         channel.close()
 
-    def _become_child(self, channel: socket.socket) -> NoReturn:
+    def _be_further(self, channel: socket.socket) -> None:
+        for own in (self._wakers[1], self._listening):
+            if own is not None:
+                own.close()
+        if self._contained:
+            reaper.adopt_orphans()
+        self._serve(channel)
+
+    def _become(self, do: Callable[[], None], parents_end: int = signal.SIGKILL) -> NoReturn:
+        """Do that in a child, to which the kernel sends `parents_end` when this process ends."""
         status = 1
         try:
-            _die_with_parent()
+            _die_with_parent(parents_end)
             os.setpgid(0, 0)  # what it starts itself ends with it
             signal.set_wakeup_fd(-1)
             for default in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
                 signal.signal(default, signal.SIG_DFL)
-            for inherited in (self._control, *self._wakers, *self._asked.values()):
+            for inherited in (self._control, self._alarm, *self._asked.values()):
                 inherited.close()
-            self._serve(channel)
+            do()
             status = 0
         except BaseException:
             traceback.print_exc()
@@ -151,10 +218,21 @@ class Zygote:
             if number is not None:
                 _kill(pid)  # its process group, while its pid cannot be another's yet
             _, status = os.waitpid(pid, 0)
+            if pid in self._reapers:
+                self._idle[self._reapers.pop(pid)] = 0
             if number is not None:
                 del self._pids[number]
                 self._answer(number, ending(os.waitstatus_to_exitcode(status)))
+        if self._contained:
+            self._end_left()
         return True
+
+    def _end_left(self) -> None:
+        """Kill what further processes have left, which has become this process's child."""
+        for pid in reaper.children():
+            if not (pid in self._reapers or pid in self._spared or pid in self._pids.values()):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
 
     def _answer(self, number: int, ending: str) -> None:
         if number in self._asked:
@@ -190,8 +268,8 @@ def ending(code: int) -> str:
         return f"was killed by signal {-code}"
 
 
-def _die_with_parent() -> None:
+def _die_with_parent(number: int) -> None:
     parent = os.getppid()
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:  # it ended in between
         os._exit(1)
