@@ -31,6 +31,7 @@ from openfaas.handler_folder import STYLES
 from openfaas.handlers import Handler, find_handler, there
 from openfaas.objects import MAX_LABEL, MIN_LABEL
 from openfaas.stack import (
+    PACKAGES,
     StackFile,
     StackFunction,
     StackResources,
@@ -55,8 +56,6 @@ _TEMPLATES = "template"
 _STACK = "stack.yaml"
 #: faas-cli deploys without the template at hand only where stack.yaml says what runs.
 _FPROCESS = "python index.py"
-#: The build argument of OpenFaaS's templates, and of ours, for Debian packages.
-_PACKAGES = "ADDITIONAL_PACKAGE"
 #: The variable of the SLO, which a wrap's metrics have.
 SLO_VARIABLE = "WRAP_SLO_MS"
 _SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
@@ -361,9 +360,9 @@ def _labels(sources: Sources, names: Iterable[str]) -> dict[str, str]:
 
 def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:
     """The build argument for all Debian packages that `functions` ask for, if there are any."""
-    named = [function.build_args.get(_PACKAGES, "").split() for function in functions]
+    named = [function.build_args.get(PACKAGES, "").split() for function in functions]
     packages = dict.fromkeys(chain.from_iterable(named))
-    return {_PACKAGES: " ".join(packages)} if packages else {}
+    return {PACKAGES: " ".join(packages)} if packages else {}
 
 
 def _sized_for(folder: WorkflowFolder) -> dict[str, str]:

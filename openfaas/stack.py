@@ -24,6 +24,14 @@ PREFIX = "OPENFAAS_PREFIX"
 _REGISTRY = re.compile(
     r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
 )
+#: The build argument with Debian packages for the image.
+PACKAGES = "ADDITIONAL_PACKAGE"
+#: A package with its architecture, and a version or a release (Debian Policy 5.6.7, 5.6.12). One
+#: that ends in a hyphen is a package to remove, for apt-get.
+_PACKAGE = re.compile(
+    r"[a-z0-9][a-z0-9+.-]*[a-z0-9+.](?::[a-z0-9][a-z0-9-]*)?"
+    r"(?:=[0-9][A-Za-z0-9.+~:-]*|/[A-Za-z0-9][A-Za-z0-9.+~_-]*)?"
+)
 #: Largest stack.yaml, in bytes: YAML takes seconds for as much.
 _FILE_LIMIT = 1024 * 1024
 #: A value of a map: YAML's null is the empty string there, as it is to faas-cli.
@@ -133,8 +141,9 @@ def read_stack(
 
     With `refuse_unset`, a variable that is not set needs a default.
 
-    Raises ``missing-file``, ``bad-substitution``, ``bad-yaml``, ``duplicate-key``, ``bad-name``, or
-    ``bad-document`` with the path of the fault, such as ``functions.side.handler``.
+    Raises ``missing-file``, ``bad-substitution``, ``bad-yaml``, ``duplicate-key``, ``bad-name``,
+    ``bad-package``, or ``bad-document`` with the path of the fault, such as
+    ``functions.side.handler``.
     """
     what = f"stack file {path}"
     text = expand(_text(path, what), variables, what, refuse_unset=refuse_unset)
@@ -143,9 +152,24 @@ def read_stack(
         # Where anchors stand that nothing else is said with, as in compose files.
         value = {key: section for key, section in value.items() if not str(key).startswith("x-")}
     stack = validate(StackFile, value, what)
-    for name in stack.functions:
+    for name, function in stack.functions.items():
         check_name(name, "function", f"functions.{shown(name)}")
+        _check_packages(name, function.build_args.get(PACKAGES, ""))
     return stack
+
+
+def _check_packages(function: str, packages: str) -> None:
+    """Refuse what apt-get would take for an option, a file, or a package to remove."""
+    for package in filter(None, re.split("[ \t\r\n]+", packages)):  # as the shell splits them
+        if not _PACKAGE.fullmatch(package):
+            raise ChironError(
+                "bad-package",
+                f"function {function}: {PACKAGES} has {shown(package)}, which is no Debian package:"
+                " write names, such as ffmpeg, ffmpeg:arm64, ffmpeg=7:5.1 or"
+                " ffmpeg/bookworm-backports",
+                path=f"functions.{function}.build_args.{PACKAGES}",
+                functions=(function,),
+            )
 
 
 def write_stack(path: Path, stack: StackFile) -> None:

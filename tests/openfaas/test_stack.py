@@ -278,3 +278,27 @@ def test_a_users_stack_is_deployed_as_faas_cli_would(faas_cli, gateway, write, t
 
 def test_resources_of_the_rest_api_are_not_mistaken_for_those_of_the_file():
     assert Resources.model_validate({"memory": "1Mi", "nvidia.com/gpu": "1"}).memory == "1Mi"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "-oAPT::Update::Pre-Invoke::=id", "--allow-unauthenticated", "./mine.deb", "/srv/mine.deb",
+        "https://example.com/a.deb", "FFmpeg", "a", "libc6-", "*", "ffmpeg^", "ffmpeg:", "ffmpeg=",
+        "ffmpeg=-1", "ffmpeg/../x", "ffmpeg;id", "$(id)", "`id`", "ffmpeg\u00a0",
+    ],
+)  # fmt: skip
+def test_what_is_no_debian_package_never_reaches_apt(word, write):
+    text = f"functions:\n  side:\n    build_args:\n      ADDITIONAL_PACKAGE: 'jq {word}'\n"
+    with pytest.raises(ChironError) as raised:
+        read_stack(write("stack.yaml", text.replace("$", "$$")), {})
+    assert raised.value.code == "bad-package"
+    assert "function side: ADDITIONAL_PACKAGE has " in raised.value.message
+    assert raised.value.path == "functions.side.build_args.ADDITIONAL_PACKAGE"
+
+
+def test_debian_packages_have_architectures_versions_and_releases(write):
+    packages = "g++ libstdc++-12-dev:arm64 ffmpeg=7:5.1.6-0+deb12u1 jq/bookworm-backports 7zip"
+    text = f"functions:\n  side:\n    build_args: {{ADDITIONAL_PACKAGE: '{packages}'}}\n"
+    side = read_stack(write("stack.yaml", text), {}).function("side")
+    assert side.build_args == {"ADDITIONAL_PACKAGE": packages}
