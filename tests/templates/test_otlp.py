@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import json
+import socket
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -299,3 +304,140 @@ def test_who_refuses_spans_is_in_the_log_once(
     collector.answer = json.dumps({"partialSuccess": {"rejectedSpans": "1"}}).encode()
     server.request(body="x")
     assert eventually(lambda: dropped() == 5)
+
+
+@pytest.fixture
+def answering() -> Iterator[Any]:
+    """Serves each connection with what a function sends to it until it fails; counts them."""
+    listeners = []
+
+    class Place:
+        def __init__(self, send: Any) -> None:
+            self.asked, self.cut = threading.Semaphore(0), threading.Semaphore(0)
+            self._send, self.sent = send, b""
+            self._listener = socket.create_server(("127.0.0.1", 0))
+            self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+            listeners.append(self._listener)
+            threading.Thread(target=self._serve, daemon=True).start()
+
+        def _serve(self) -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    channel, _ = self._listener.accept()
+                    threading.Thread(target=self._answer, args=(channel,), daemon=True).start()
+
+        def _answer(self, channel: socket.socket) -> None:
+            with channel, contextlib.suppress(OSError):
+                head = b""
+                while b"\r\n\r\n" not in head:
+                    head += channel.recv(1 << 16)
+                self.asked.release()
+                self.sent = head.partition(b"\r\n\r\n")[2]
+                self._send(channel)
+            self.cut.release()
+
+    yield Place
+    for listener in listeners:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+
+def _endless(channel: socket.socket) -> None:
+    channel.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    while True:
+        channel.sendall(bytes(1 << 16))
+
+
+def _a_byte_at_a_time(channel: socket.socket) -> None:
+    channel.sendall(b"HTTP/1.1 200 OK\r\nX-Long: ")
+    while True:
+        channel.sendall(b"x")
+        time.sleep(0.05)
+
+
+def _on_its_way(channel: socket.socket) -> None:
+    while True:
+        channel.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("send", [_endless, _a_byte_at_a_time, _on_its_way])
+def test_an_answer_that_never_ends_is_cut_off(
+    send: Any, answering: Any, start: Any, wrap_image: Any
+) -> None:
+    place = answering(send)
+    image = wrap_image({"one": ECHO}, entry=ONE)
+    server = start(image, **{ENDPOINT: place.url}, OTEL_EXPORTER_OTLP_TIMEOUT="500")
+    assert server.request(body="x").text == "x"
+    assert place.cut.acquire(timeout=60)
+    assert server.request(body="x").text == "x"
+
+
+def test_a_redirect_is_an_answer_and_nothing_is_sent_to_where_it_leads(
+    answering: Any, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    elsewhere = answering(lambda channel: channel.sendall(b"HTTP/1.1 200 OK\r\n\r\n"))
+    head = f"HTTP/1.1 307 Over there\r\nLocation: {elsewhere.url}/x\r\nContent-Length: 0\r\n\r\n"
+    place = answering(lambda channel: channel.sendall(head.encode()))
+    server = start(wrap_image({"one": ECHO}, entry=ONE), **{ENDPOINT: place.url})
+    server.request(body="x")
+    assert eventually(lambda: "answered 307" in server.log.read_text())
+    assert not elsewhere.asked.acquire(blocking=False)
+
+
+def test_messages_are_compressed_where_that_is_asked_for(
+    answering: Any, start: Any, wrap_image: Any
+) -> None:
+    def keep(channel: socket.socket) -> None:
+        place.sent = place.sent or channel.recv(1 << 16)
+        channel.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    place = answering(keep)
+    variables = {ENDPOINT: place.url, "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"}
+    start(wrap_image({"one": ECHO}, entry=ONE), **variables).request(body="x")
+    assert place.cut.acquire(timeout=60)
+    assert b"resourceSpans" in gzip.decompress(place.sent)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ENDPOINT", "collector:4318"),
+        ("ENDPOINT", "file:///etc/passwd"),
+        ("ENDPOINT", "http://"),
+        ("ENDPOINT", "http://a:99999"),
+        ("ENDPOINT", "http://a b"),
+        ("ENDPOINT", "http://a\r\nX: y"),
+        ("ENDPOINT", "http://user:secret@a"),
+        ("TRACES_ENDPOINT", "ftp://a"),
+        ("HEADERS", "a b=c"),
+        ("HEADERS", "=c"),
+        ("HEADERS", "a=b%0d%0ac: d"),
+        ("TRACES_HEADERS", "a=%E2%82%AC"),
+        ("TIMEOUT", "soon"),
+        ("TIMEOUT", "0"),
+        ("TIMEOUT", "-1"),
+        ("TIMEOUT", "1e400"),
+        ("TRACES_TIMEOUT", "9" * 30),
+        ("COMPRESSION", "zstd"),
+        ("PROTOCOL", "http/xml"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(name: str, value: str) -> None:
+    from wrap.otlp import exporter_of
+    from wrap.settings import traces_url
+
+    variable = f"OTEL_EXPORTER_OTLP_{name}"
+    environment = {ENDPOINT: "http://a:4318"} | {variable: value}
+    with pytest.raises(ValueError, match=variable) as raised:
+        exporter_of(cast(Any, None), traces_url(environment), environment)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_wrap_does_not_start_with_a_setting_that_cannot_be_used(
+    wrap_image: Any, run_to_end: Any
+) -> None:
+    image = wrap_image({"one": ECHO}, entry=ONE)
+    status, log = run_to_end(image, **{ENDPOINT: "collector:4318"})
+    assert status == 1
+    assert f"{ENDPOINT} is 'collector:4318': set it to a URL" in log

@@ -156,7 +156,10 @@ def _serve(
     if settings.traces_url:
         from wrap.otlp import exporter_of  # nobody else waits for that
 
-        spans = exporter_of(wrap, settings.traces_url, os.environ)
+        try:
+            spans = exporter_of(wrap, settings.traces_url, os.environ)
+        except ValueError as error:
+            sys.exit(f"ValueError: {error}")
     runtime = Runtime(
         wrap,
         functions,

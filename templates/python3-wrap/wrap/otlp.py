@@ -11,17 +11,20 @@ variables.
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import http.client
 import json
 import os
+import re
+import socket
 import threading
 import time
 import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import unquote
-
-import urllib3
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from wrap.declaration import Wrap
 from wrap.errors import TaskError
@@ -34,16 +37,17 @@ from wrap.trace_context import TraceContext
 _BATCH, _DELAY_S = 512, 1.0
 #: Spans that wait for that: about 1 KiB each.
 _MOST = 4096
-_TIMEOUT_S = 10.0
-#: What cannot be sent is tried again after 0, 1 and 2 s.
-_RETRY = urllib3.Retry(
-    3,
-    backoff_factor=0.5,
-    status_forcelist=(429, 502, 503, 504),
-    allowed_methods=None,
-    respect_retry_after_header=False,
-    raise_on_status=False,
-)
+_TIMEOUT_MS = "10000"
+#: How long to wait before each try to send; what a collector answers then is worth another one.
+_TRIES_S = (0.0, 0.0, 1.0, 2.0)
+_BUSY = (429, 502, 503, 504)
+#: The most bytes of an answer.
+_MOST_ANSWERED = 1 << 16
+#: RFC 9110, 5.1 and 5.5.
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_PROTOCOLS = ("", "grpc", "http/protobuf", "http/json")
+_COMPRESSIONS = ("", "none", "gzip")
 _INTERNAL, _SERVER = 1, 2
 _ERROR = 2
 _SERVER_FAULT = 500
@@ -80,12 +84,69 @@ class Ended(NamedTuple):
     failure: Mapping[str, Any] | None = None
 
 
+class Collector:
+    """Where spans are sent: one connection for each message, no redirects.
+
+    Parameters
+    ----------
+    url
+        Of the service.
+    environment
+        Has the other variables of OpenTelemetry.
+
+    Raises
+    ------
+    ValueError
+        A variable has a value that cannot be used; the message names it.
+    """
+
+    def __init__(self, url: str, environment: Mapping[str, str]) -> None:
+        self.url = url
+        self._parts = _address(url, environment)
+        self._timeout_s = _timeout_s(environment)
+        self._headers = _headers(environment) | {"Content-Type": "application/json"}
+        self._compresses = _chosen(environment, "COMPRESSION", _COMPRESSIONS) == "gzip"
+        if self._compresses:
+            self._headers["Content-Encoding"] = "gzip"
+
+    def send(self, body: bytes) -> tuple[int, bytes]:
+        """The status and the body of the answer, which is cut off where it is long.
+
+        All of it takes no longer than the timeout. Raises OSError, or HTTPException, where that is
+        over or there is no answer.
+        """
+        if self._compresses:
+            body = gzip.compress(body)
+        parts = self._parts
+        kind = (
+            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        )
+        connection = kind(parts.hostname or "", parts.port, timeout=self._timeout_s)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        with contextlib.closing(connection):
+            connection.connect()
+            # The connection's own timeout is for each byte, and some send one at a time.
+            timer = threading.Timer(self._timeout_s, _cut, [connection.sock])
+            timer.start()
+            try:
+                connection.request("POST", target, body, self._headers)
+                answer = connection.getresponse()
+                return answer.status, answer.read(_MOST_ANSWERED)
+            finally:
+                timer.cancel()
+
+
+def _cut(channel: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        channel.shutdown(socket.SHUT_RDWR)
+
+
 class Exporter:
     """What wraps tell of executions whose home they are.
 
     Parameters
     ----------
-    url
+    collector
         Where spans go.
     environment
         Has the other variables of OpenTelemetry.
@@ -96,18 +157,15 @@ class Exporter:
         How many spans were not taken, for whatever reason.
     """
 
-    def __init__(self, wrap: Wrap, url: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, wrap: Wrap, collector: Collector, environment: Mapping[str, str]) -> None:
         self.dropped = Counter(
             "chiron_spans_dropped_total", "Spans that OpenTelemetry's collector has not got."
         )
         self._wrap = wrap
-        self._url = url
-        self._headers = _pairs(_setting(environment, "HEADERS"))
-        self._headers["Content-Type"] = "application/json"
-        self._attributes = _pairs(environment.get("OTEL_RESOURCE_ATTRIBUTES", ""))
+        self._collector = collector
+        self._attributes = dict(_pairs(environment.get("OTEL_RESOURCE_ATTRIBUTES", "")))
         if name := environment.get("OTEL_SERVICE_NAME"):
             self._attributes[_SERVICE] = name
-        self._connections = urllib3.PoolManager(retries=_RETRY, timeout=_TIMEOUT_S)
         self._changed = threading.Condition()
         self._ended = deque[Ended]()
         #: Of these, and of what is being sent.
@@ -195,16 +253,23 @@ class Exporter:
 
     def _send(self, spans: Sequence[tuple[str, dict[str, Any]]]) -> None:
         body = json.dumps(message_of(spans, self._wrap.name, self._attributes)).encode()
-        try:
-            answer = self._connections.request("POST", self._url, body=body, headers=self._headers)
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            self._drop(len(spans), str(error))
+        for pause_s in _TRIES_S:
+            time.sleep(pause_s)
+            try:
+                status, answer = self._collector.send(body)
+            except (http.client.HTTPException, OSError) as error:
+                why = f"{self._collector.url} cannot be reached: {error or type(error).__name__}"
+                continue
+            why = f"{self._collector.url} answered {status}"
+            if status not in _BUSY:
+                break
+        else:
+            self._drop(len(spans), why)
             return
-        if not 200 <= answer.status < 300:
-            self._drop(len(spans), f"{self._url} answered {answer.status}")
-            return
-        if rejected := _rejected(answer.data):
-            self._drop(rejected, f"{self._url} refuses {rejected} of {len(spans)}")
+        if not 200 <= status < 300:
+            self._drop(len(spans), why)
+        elif rejected := _rejected(answer):
+            self._drop(rejected, f"{self._collector.url} refuses {rejected} of {len(spans)}")
         else:
             self._failing = False
 
@@ -216,14 +281,18 @@ class Exporter:
 
 
 def exporter_of(wrap: Wrap, url: str, environment: Mapping[str, str]) -> Exporter | None:
-    """What sends spans to `url`; None, which the log says, where that speaks another protocol."""
-    protocol = _setting(environment, "PROTOCOL")
+    """What sends spans to `url`; None, which the log says, where that speaks another protocol.
+
+    Raises ValueError, which names the variable, where one cannot be used.
+    """
+    collector = Collector(url, environment)
+    protocol = _chosen(environment, "PROTOCOL", _PROTOCOLS)
     if protocol == "grpc":
         print(f"no spans are sent to {url}: {_OF_ALL}PROTOCOL is grpc, set it to http/json")
         return None
     if protocol not in ("", "http/json"):
         print(f"spans are sent to {url} as http/json, not as {protocol}")
-    return Exporter(wrap, url, environment)
+    return Exporter(wrap, collector, environment)
 
 
 def spans_of(ended: Ended, wrap: Wrap) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -332,19 +401,66 @@ def _count(ended: Ended) -> int:
     return len(ended.spans) + (ended.status is not None)
 
 
-def _setting(environment: Mapping[str, str], name: str) -> str:
-    return environment.get(f"{_OF_TRACES}{name}") or environment.get(f"{_OF_ALL}{name}", "")
+def _named(environment: Mapping[str, str], name: str) -> tuple[str, str]:
+    """The variable that says `name` for traces, and what it has; empty where none says it."""
+    variable = f"{_OF_TRACES}{name}"
+    if not environment.get(variable):
+        variable = f"{_OF_ALL}{name}"
+    return variable, environment.get(variable, "")
 
 
-def _pairs(text: str) -> dict[str, str]:
+def _chosen(environment: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
+    variable, value = _named(environment, name)
+    if value not in choices:
+        raise ValueError(f"{variable} is {value!r}: set it to one of {', '.join(choices[1:])}")
+    return value
+
+
+def _address(url: str, environment: Mapping[str, str]) -> SplitResult:
+    variable, value = _named(environment, "ENDPOINT")
+    refused = f"{variable} is {value!r}: set it to a URL, such as http://collector:4318"
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError(refused)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError(refused) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise ValueError(refused)
+    if parts.username is not None:
+        raise ValueError(f"{variable} names a user: send credentials by {_OF_ALL}HEADERS")
+    return parts
+
+
+def _timeout_s(environment: Mapping[str, str]) -> float:
+    variable, value = _named(environment, "TIMEOUT")
+    milliseconds = value or _TIMEOUT_MS
+    # A thread waits for at most 292 years.
+    if not re.fullmatch("[0-9]{1,9}", milliseconds) or not int(milliseconds):
+        raise ValueError(f"{variable} is {value!r}: set it to milliseconds, such as {_TIMEOUT_MS}")
+    return int(milliseconds) / 1000
+
+
+def _headers(environment: Mapping[str, str]) -> dict[str, str]:
+    variable, value = _named(environment, "HEADERS")
+    pairs = _pairs(value)
+    for name, text in pairs:
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(text):
+            # A value may be a credential.
+            raise ValueError(f"{variable} has no header in {name!r}: write name=value,name=value")
+    return dict(pairs)
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
     """What ``a=1,b=2`` says, with what is percent-encoded in it."""
-    pairs = (each.partition("=") for each in text.split(","))
-    return {name.strip(): unquote(value.strip()) for name, _, value in pairs if name.strip()}
+    pairs = (each.partition("=") for each in text.split(",") if each.strip())
+    return [(name.strip(), unquote(value.strip())) for name, _, value in pairs]
 
 
 def _rejected(answer: bytes) -> int:
     """How many spans were refused of a message that was taken."""
     try:
         return int(json.loads(answer or "{}")["partialSuccess"]["rejectedSpans"])
-    except (ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError, RecursionError):
         return 0
