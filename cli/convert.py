@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from cli import options
-from cli.output import progress
+from cli.output import data, progress
 from workflow.chart import chart_of
 from workflow.chart_svg import svg
 from workflow.conversion import as_plain, as_states
@@ -44,7 +44,7 @@ def command(source: Path, form: str, output: Path | None) -> None:
     """
     text = _WRITERS[form](*_read(source))
     if output is None:
-        click.echo(text, nl=False)
+        data(text)
     else:
         write_atomically(output, text)
         progress(f"wrote {output}")

@@ -9,7 +9,7 @@ import click
 
 from cli import options
 from cli.artefacts import read_plan
-from cli.output import progress
+from cli.output import data, progress
 from scheduler.diff import compare
 
 
@@ -26,7 +26,7 @@ def command(old: Path, new: Path, as_json: bool) -> None:
     """
     lines = compare(read_plan(old), read_plan(new))
     if as_json:
-        click.echo(json.dumps(lines, ensure_ascii=False))
+        data(json.dumps(lines, ensure_ascii=False) + "\n")
         return
     for line in lines or ("no difference",):
         progress(line)

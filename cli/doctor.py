@@ -9,7 +9,7 @@ from dataclasses import asdict
 import click
 
 from cli import options
-from cli.output import console
+from cli.output import console, plain
 from installation.preflight import preflight
 from openfaas.credentials import gateway_url
 
@@ -32,7 +32,7 @@ def command(gateway: str | None, as_json: bool) -> int:
         optional = "" if finding.ok or finding.required else " (optional)"
         out = console()
         out.print(f"{mark} {finding.name}{optional}: ", end="")
-        out.print(finding.detail, markup=False, soft_wrap=True)
+        out.print(plain(finding.detail), markup=False, soft_wrap=True)
         if finding.fix:
-            out.print(f"       fix: {finding.fix}", markup=False, soft_wrap=True)
+            out.print(f"       fix: {plain(finding.fix)}", markup=False, soft_wrap=True)
     return 0 if all(finding.ok for finding in findings if finding.required) else 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from cli import options
-from cli.output import progress, warn, write_timeline
+from cli.output import data, progress, warn, write_timeline
 from cli.place import Place, place
 from deployment.invoke import find_invoker
 from deployment.postmortem import explained
@@ -33,6 +33,8 @@ def command(
 ) -> None:
     """Run the deployed WORKFLOW; its request is read from stdin, its answer goes to stdout.
 
+    The answer is byte for byte in a file or a pipe; on a terminal control characters are escaped.
+
     \b
     Example:
       chiron invoke finra < benchmarks/finra/payload.json
@@ -52,7 +54,7 @@ def command(
         told = {"output": answer.output, "latency_ms": answer.latency_ms, "predicted": predicted}
         click.echo(json.dumps(told))
     else:
-        click.echo(bytes_of(answer.output))
+        data(bytes_of(answer.output) + b"\n")
     beside = f" (predicted: {prediction.shown} ms)" if prediction else ""
     progress(f"{answer.latency_ms:.1f} ms{beside}")
     warn(prediction.warnings if prediction else ())

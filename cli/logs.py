@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cli import options
+from cli.output import plain
 from cli.place import Place, place
 from deployment.deployed import wraps_of
 from deployment.postmortem import in_order, printed
@@ -21,6 +22,9 @@ from openfaas.objects import LogLine
 @click.option(
     "--tail", type=click.IntRange(min=1), default=100, show_default=True, help="Lines of each wrap."
 )
+@click.option(
+    "--raw", is_flag=True, help="Control characters as they are: they may command the terminal."
+)
 @place()
 def command(
     workflow: str,
@@ -28,6 +32,7 @@ def command(
     planner: str | None,
     execution: str | None,
     tail: int,
+    raw: bool,
     place: Place,
 ) -> None:
     """Print the last lines of the deployed WORKFLOW, or of one FUNCTION of it, in order of time.
@@ -42,7 +47,7 @@ def command(
         lines = [line for name in names for line in launcher.gateway.logs(name, tail)]
     wanted = [line for line in lines if _is_of(line, function, execution)]
     for text in in_order(wanted):
-        click.echo(text)
+        click.echo(text if raw else plain(text, kept="\t"))
 
 
 def _is_of(line: LogLine, function: str | None, execution: str | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -54,6 +55,14 @@ def next_step(command: str) -> None:
     _line(click.style("next:", dim=True), command)
 
 
+def data(content: str | bytes) -> None:
+    """A result on stdout: as it is in a file or a pipe; escaped where that is a terminal."""
+    if sys.stdout.isatty():
+        text = content if isinstance(content, str) else content.decode(errors="replace")
+        content = plain(text, kept="\n\t")
+    click.echo(content, nl=False)
+
+
 def emit(document: BaseModel, path: Path | None, as_json: bool) -> None:
     """Write an artefact to its file, and print it where JSON was asked for."""
     text = dump(document)
@@ -61,7 +70,7 @@ def emit(document: BaseModel, path: Path | None, as_json: bool) -> None:
         write_atomically(path, text)
         progress(f"wrote {path}")
     if as_json or path is None:
-        click.echo(text, nl=False)
+        data(text)
 
 
 def write_timeline(timeline: Timeline, trace: Path | None, path: Path | None) -> None:
@@ -89,9 +98,9 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    out, cells = console(), [[_plain(cell) for cell in row] for row in rows]
+    out, cells = console(), [[plain(cell) for cell in row] for row in rows]
     widths = [_least(column, index, cells) for index, column in enumerate(columns)]
-    heading: Text | None = Text(_plain(title))
+    heading: Text | None = Text(plain(title))
     for block in _blocks(widths, keys, out.width):
         drawn = Table(
             title=heading, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False
@@ -104,7 +113,7 @@ def table(
         out.print(drawn)
         heading = None
     for note in notes:
-        out.print(Text(_plain(note), style="dim"))
+        out.print(Text(plain(note), style="dim"))
 
 
 def _least(column: str, index: int, cells: Sequence[Sequence[str]]) -> int:
@@ -127,7 +136,7 @@ def _blocks(widths: Sequence[int], keys: int, most: int) -> Iterator[list[int]]:
 
 
 def _line(label: str, message: str) -> None:
-    click.echo(f"{label} {_plain(message)}", err=True, color=_colours())
+    click.echo(f"{label} {plain(message)}", err=True, color=_colours())
 
 
 def _colours() -> bool | None:
@@ -137,6 +146,10 @@ def _colours() -> bool | None:
     return True if os.environ.get("FORCE_COLOR") else None
 
 
-def _plain(text: str) -> str:
-    """`text` on one line, with nothing in it taken for a control code."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+def plain(text: str, kept: str = "") -> str:
+    """`text` with everything escaped that a terminal takes for a command, but for what is `kept`.
+
+    What functions, gateways and files say is not for the terminal: it could move the cursor, rename
+    the window or type. Escaped always: what is piped comes to a terminal too, by grep or tail.
+    """
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)

@@ -9,7 +9,7 @@ import click
 
 from cli import options
 from cli.artefacts import measured, read_plan
-from cli.output import emit, progress, table, warn, write_timeline
+from cli.output import data, emit, progress, table, warn, write_timeline
 from predictor.explain import Explanation, Parts, PayloadExplanation, explanation
 from predictor.predict import predict
 from predictor.waits import waits_of
@@ -58,7 +58,8 @@ def command(
     functions, place = measured(folder, profile, platform)
     if plans_file is not None:
         for plan in _lines(plans_file, workflow):
-            click.echo(predict(plan, workflow, functions, place).model_dump_json(exclude_none=True))
+            told = predict(plan, workflow, functions, place).model_dump_json(exclude_none=True)
+            data(f"{told}\n")
     elif plan_file is not None:
         plan = _checked(read_plan(plan_file), workflow, f"plan {plan_file}")
         found, timelines = explanation(plan, workflow, functions, place)

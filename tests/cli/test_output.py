@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-import pytest
+import os
+import pty
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
 
-from cli.output import table
+import pytest
+from click.testing import CliRunner
+
+from cli import logs
+from cli.output import plain, table
+from cli.place import Place
+from openfaas.objects import LogLine
+
+#: Sets the title, clears, moves up, answers back, deletes; C1, and text from right to left.
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[1A\x1b[6n\b\x7f\r\x9b31m\u202e\u200b\x00"
 
 
 @pytest.mark.parametrize(
@@ -33,3 +48,37 @@ def test_what_does_not_fit_goes_on_below_beside_the_first_columns(capsys):
     assert shown.count("a title") == 1
     rows = [line.split() for line in shown.splitlines() if "pgp" in line]
     assert rows == [["pgp", "finra", *"123"], ["pgp", "finra", *"45"]]
+
+
+def test_nothing_that_commands_a_terminal_is_left_in_plain_text():
+    escaped = plain(f"größe 日本 🎉{HOSTILE}")
+    assert escaped.startswith("größe 日本 🎉\\x1b]0;owned\\x07\\x1b[2J")
+    assert escaped.isprintable()
+    assert plain("a\tb\n", kept="\t") == "a\tb\\n"
+
+
+@pytest.mark.parametrize("on_terminal", [True, False])
+def test_results_are_escaped_on_a_terminal_and_whole_elsewhere(on_terminal):
+    program = "import sys; from cli.output import data; data(sys.argv[1].encode())"
+    content = f"a\tb\n{HOSTILE[:-1]}"
+    ours, theirs = pty.openpty() if on_terminal else os.pipe()
+    command = [sys.executable, "-c", program, content]
+    subprocess.run(command, stdout=theirs, check=True, cwd=Path(__file__).parents[2])
+    got = os.read(ours, 4096)
+    os.close(theirs)
+    os.close(ours)
+    if on_terminal:
+        assert got.decode() == "a" + "\t" + "b\r\n" + plain(HOSTILE[:-1])
+    else:
+        assert got.decode() == content
+
+
+@pytest.mark.parametrize(("options", "shown"), [([], plain(HOSTILE)), (["--raw"], HOSTILE)])
+def test_what_functions_print_commands_the_terminal_only_when_asked_to(options, shown, monkeypatch):
+    line = LogLine(name="one", timestamp="now", text=f"a\tb{HOSTILE}")
+    gateway = SimpleNamespace(logs=lambda name, tail: [line])
+    launcher = nullcontext(SimpleNamespace(gateway=gateway))
+    monkeypatch.setattr(Place, "connect", lambda self: launcher)
+    monkeypatch.setattr(logs, "wraps_of", lambda *_: ["one"])
+    result = CliRunner().invoke(logs.command, ["small", *options])
+    assert result.stdout_bytes.decode() == f"now one a\tb{shown}\n"
