@@ -17,10 +17,9 @@ import click
 
 from cli import options
 from cli.artefacts import measured
-from cli.evaluate_options import command_line
+from cli.evaluate_options import begin, command_line
 from cli.evaluate_runtime import show
 from cli.output import emit, progress
-from evaluation.bench.machine import this_machine
 from evaluation.dashboard import measure_dashboard
 from evaluation.runtime.rounds import RuntimeReport
 from workflow.errors import ChironError
@@ -51,7 +50,7 @@ def command(
     Example:
       chiron evaluate dashboard benchmarks/finra
     """
-    opened = WorkflowFolder.open(folder)
+    machine, opened = begin(output), WorkflowFolder.open(folder)
     functions, place = measured(folder, profile, platform)
     documents = {
         "workflow": json.loads(opened.text),
@@ -61,7 +60,7 @@ def command(
     tasks, rounds = len(opened.workflow.tasks), _QUICK_ROUNDS if quick else _ROUNDS
     with _services() as url:
         found = measure_dashboard(url, documents, tasks, rounds, progress)
-    report = RuntimeReport(machine=this_machine(), command=command_line(), figures=found)
+    report = RuntimeReport(machine=machine, command=command_line(), figures=found)
     emit(report, output / "dashboard.json", as_json)
     show(report)
 

@@ -18,7 +18,7 @@ from cli import options
 from cli.artefacts import read_platform, read_profile
 from cli.output import emit, error_line, progress, table, warn
 from cli.place import Place, place
-from evaluation.bench.machine import target_of, this_machine
+from evaluation.bench.machine import Machine, no_evidence, require_evidence, target_of, this_machine
 from evaluation.bench.settings import FULL, QUICK, Scale, Settings, open_run
 from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
 from evaluation.bench.variants import parse_mechanisms, parse_planners
@@ -140,6 +140,7 @@ def measure(
     the caller does afterwards, for the forecast. A workflow that cannot be measured does not keep
     others from it: what is wrong with it is told, and returned to be raised at the end.
     """
+    machine = begin(wanted.output)
     settings, measurements = wanted.settings, measurements_of(list(experiments))
     faults = FolderFaults(folders)
     opened = open_folders(folders, faults)
@@ -159,7 +160,7 @@ def measure(
         )
         progress(in_words({**parts, **(further_s or {})}))
         target = target_of(launcher.gateway)
-        run = open_run(wanted.output, settings, this_machine(), target, command_line())
+        run = open_run(wanted.output, settings, machine, target, command_line())
         here = place_of(launcher, wanted.output, progress)
         for folder in opened:
             out = wanted.output / folder.workflow.name
@@ -246,6 +247,18 @@ def _keep_given(folders: Sequence[WorkflowFolder], wanted: Wanted) -> None:
         write_atomically(file, dump(read_profile(wanted.profile)))
     if wanted.platform:
         write_atomically(wanted.output / PLATFORM_FILE, dump(read_platform(wanted.platform)))
+
+
+def begin(output: Path) -> Machine:
+    """This machine and the commit of its code, as the results in `output` will name them.
+
+    Tells what commit is measured, or why the results are no evidence. Raises ``no-evidence``
+    if `output` is where evidence is kept.
+    """
+    machine = this_machine()
+    require_evidence(machine, output)
+    progress(no_evidence([machine.commit]) or f"measuring commit {machine.commit}")
+    return machine
 
 
 def command_line() -> str:

@@ -11,13 +11,19 @@ import click
 
 from cli import options
 from cli.artefacts import read_platform
-from cli.evaluate_options import FolderFaults, command_line, open_folders, say_what_is_left_out
+from cli.evaluate_options import (
+    FolderFaults,
+    begin,
+    command_line,
+    open_folders,
+    say_what_is_left_out,
+)
 from cli.output import emit, progress, table, warn
 from cli.place import Place, place
 from deployment.background_load import busy_line
 from deployment.launcher import Launcher
 from evaluation.bench.bench import Leftovers
-from evaluation.bench.machine import target_of, this_machine
+from evaluation.bench.machine import Machine, target_of
 from evaluation.bench.rounds import Journal
 from evaluation.bench.settings import open_run
 from evaluation.bench.setup import PLATFORM_FILE, place_of, require_profiles
@@ -105,6 +111,7 @@ def command(
     given = read_platform(platform) if platform else None
     kept_back = held_out if baselines else None
     say_what_is_left_out([PICTURES, *(BASELINES if baselines else ())])
+    machine = begin(output)
     if testbed:
         constants = given or read_testbed_platform()
         found = compare_with_testbed(testbed, constants, held_out=kept_back, progress=progress)
@@ -116,7 +123,9 @@ def command(
         opened = open_folders(folders, faults)
         settings = RowSettings(samples=samples, seed=seed)
         with place.connect() as launcher:
-            measure_rows(rows, opened, launcher, settings, faults, plans=plans, platform=given)
+            measure_rows(
+                rows, opened, launcher, settings, faults, machine, plans=plans, platform=given
+            )
         if faults.folders.issuperset(folders):
             faults.raise_all()
     measured = compare_stored(rows, progress, held_out=kept_back, platform=given)
@@ -244,6 +253,7 @@ def measure_rows(
     launcher: Launcher,
     settings: RowSettings,
     faults: FolderFaults,
+    machine: Machine,
     *,
     plans: int,
     platform: Platform | None,
@@ -258,7 +268,7 @@ def measure_rows(
     calibrating raises.
     """
     require_profiles(profile_file(path, each.workflow.name) for each in folders)
-    open_run(path, settings, this_machine(), target_of(launcher.gateway), command_line())
+    open_run(path, settings, machine, target_of(launcher.gateway), command_line())
     if platform is not None:
         write_atomically(path / PLATFORM_FILE, dump(platform))
     place = place_of(launcher, path, progress)

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from cli import options
+from cli.evaluate_options import begin, command_line
 from cli.output import emit, progress, table
 from cli.place import Place, place
 from deployment.launcher import Launcher
 from deployment.local_launcher import LocalLauncher
 from evaluation.profiler import ProfilerReport, check_profiler
-from gateway.names import BackendName as Backend
 
 _COLUMNS = [
     "function", "cpu", "native", "block", "worst", "profiled", "untraced", "p25", "p75", "error"
@@ -41,13 +41,15 @@ def command(
     Example:
       chiron evaluate profiler --local
     """
+    machine = begin(output)
     with ExitStack() as stack:
         here: Launcher | LocalLauncher = (
             LocalLauncher(progress) if local_launcher else stack.enter_context(place.connect())
         )
         report = check_profiler(
             here,
-            command=_command(place.local, local_launcher=local_launcher),
+            machine=machine,
+            command=command_line(),
             repeats=repeats,
             samples=samples,
             progress=progress,
@@ -55,14 +57,6 @@ def command(
         )
     emit(report, output / "profiler.json", as_json)
     _show(report)
-
-
-def _command(local: Backend | None, *, local_launcher: bool) -> str:
-    """The command, without what differs from one machine to the next."""
-    options = ["--local-launcher"] * local_launcher + ["--local", "--backend", str(local)] * (
-        local is not None
-    )
-    return " ".join(["chiron evaluate profiler", *options])
 
 
 def _show(report: ProfilerReport) -> None:

@@ -14,10 +14,9 @@ import click
 from adaptation.events import Event
 from adaptation.replicas import EVERY_S, Scaler
 from cli import options
-from cli.evaluate_options import command_line, say_what_is_left_out
+from cli.evaluate_options import begin, command_line, say_what_is_left_out
 from cli.output import emit, progress, table
 from cli.place import embedded_gateway, launcher_on
-from evaluation.bench.machine import this_machine
 from evaluation.runtime.costs import PARTS, QUICK_ROUNDS, ROUNDS, measure_runtime
 from evaluation.runtime.events import measure_events
 from evaluation.runtime.load_step import cases, measure_load_step
@@ -86,6 +85,7 @@ def command(
     Example:
       chiron evaluate runtime --quick
     """
+    machine = begin(output)
     parts = [part for part in PARTS if part.name in chosen or not chosen]
     if _OTHERS in chosen:
         from evaluation.runtime.others import SYSTEMS, others  # makes what it hands over, 100 MB
@@ -123,7 +123,7 @@ def command(
             with redis() as store:
                 durable = replace(launcher_on(gateway), store=store)
                 found += measure_events(durable, seconds, progress, durable=True)
-    report = RuntimeReport(machine=this_machine(), command=command_line(), figures=found)
+    report = RuntimeReport(machine=machine, command=command_line(), figures=found)
     emit(report, output / f"{'-'.join(['runtime', *chosen])}.json", as_json)
     show(report)
 

@@ -8,21 +8,17 @@ from statistics import fmean
 import click
 
 from cli import options
-from cli.evaluate_options import command_line
+from cli.evaluate_options import begin, command_line
 from cli.output import emit, progress, table
-from evaluation.bench.machine import Machine, this_machine
+from evaluation.bench.machine import Measured
 from evaluation.scheduling.command import CASES, LargeCase, schedule_large
 from evaluation.scheduling.exhaustive import SmallStage, compare_small_stages
 from evaluation.scheduling.published import PublishedCase, compare_published
-from workflow.documents import Document
 
 
-class SchedulingReport(Document):
+class SchedulingReport(Measured):
     """All cases: published workflows, large ones, and small stages that were tried in all ways."""
 
-    format: int = 1
-    machine: Machine
-    command: str
     published: tuple[PublishedCase, ...]
     large: tuple[LargeCase, ...]
     small_stages: tuple[SmallStage, ...]
@@ -67,7 +63,7 @@ def command(
     Example:
       chiron evaluate scheduler --testbed testbed
     """
-    published = []
+    machine, published = begin(output), []
     for case in compare_published(testbed, samples) if testbed else ():
         progress(f"{case.workflow}: {case.search_s:.3f} s")
         published.append(case)
@@ -80,7 +76,7 @@ def command(
         many.append(each)
     progress(f"{cases} small stages, tried in all ways")
     report = SchedulingReport(
-        machine=this_machine(),
+        machine=machine,
         command=command_line(),
         published=tuple(published),
         large=tuple(many),

@@ -12,11 +12,11 @@ import click
 
 from cli import options
 from cli.artefacts import read_platform
-from cli.evaluate_options import command_line
+from cli.evaluate_options import begin, command_line
 from cli.output import emit, progress, table, warn
 from cli.place import Place, place
 from deployment.background_load import busy_line
-from evaluation.bench.machine import target_of, this_machine
+from evaluation.bench.machine import target_of
 from evaluation.bench.settings import open_run
 from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
 from evaluation.report.tables import number, percentages, with_interval
@@ -135,6 +135,7 @@ def command(
     Example:
       chiron evaluate workflows --local --quick
     """
+    machine = begin(output)
     scaling = Scaling(time=time, size=size, computing=computing, nodes=nodes)
     run, parts = output / "workflows", chosen or get_args(Part)
     traced = [
@@ -152,13 +153,13 @@ def command(
         write_atomically(run / PLATFORM_FILE, dump(read_platform(platform)))
     with redis() as store, place.connect() as connected:
         launcher = replace(connected, store=store)
-        open_run(run, scaling, this_machine(), target_of(launcher.gateway), command_line())
+        open_run(run, scaling, machine, target_of(launcher.gateway), command_line())
         here, amount = place_of(launcher, run, progress), QUICK_AMOUNT if quick else FULL_AMOUNT
         rows, together = measure_all(
             traced, beside, here, run, amount, parts, labels or tuple(VARIANTS), nodes
         )
     report = WorkflowsReport(
-        machine=this_machine(),
+        machine=machine,
         command=command_line(),
         scaling=scaling,
         workflows=rows,

@@ -17,7 +17,7 @@ from statistics import median, quantiles
 
 from deployment.launcher import Launcher
 from deployment.local_launcher import LocalLauncher
-from evaluation.bench.machine import Machine, this_machine
+from evaluation.bench.machine import Machine, Measured
 from evaluation.runtime.deployed import write_stack
 from profiler.drift import latency_at
 from profiler.invocation import Invocation, Solo
@@ -155,7 +155,7 @@ class Checked(Document):
         return max(abs(self.found[kind] - share) for kind, share in self.truth.items()) * 100
 
 
-class ProfilerReport(Document):
+class ProfilerReport(Measured):
     """How right and how stable profiles are.
 
     ``seconds`` is how long profiling all the known functions took, deploying included;
@@ -163,9 +163,6 @@ class ProfilerReport(Document):
     of the machine.
     """
 
-    format: int = 1
-    command: str
-    machine: Machine
     seconds: float
     functions: tuple[Checked, ...]
     repeated: str
@@ -194,6 +191,7 @@ class _Beside:
 def check_profiler(
     launcher: Launcher | LocalLauncher,
     *,
+    machine: Machine,
     command: str,
     repeats: int,
     samples: int,
@@ -203,7 +201,7 @@ def check_profiler(
     """Profile every known function and compare; then one of them `repeats` times.
 
     `samples` are untraced runs of each function, at least, and as many beside them; `probe_alone`
-    makes do without strace. `command` is what the report says that was run.
+    makes do without strace. The report names `machine` and `command`.
     """
     with tempfile.TemporaryDirectory(prefix="chiron-known-") as scratch:
         folder = write_known(Path(scratch) / "known")
@@ -219,8 +217,8 @@ def check_profiler(
             repeated.append(traced(one).functions[REPEATED])
     speed = median(each.cpu_probe_ms or 1.0 for each in repeated)
     return ProfilerReport(
+        machine=machine,
         command=command,
-        machine=this_machine(),
         seconds=round(seconds, 1),
         functions=tuple(
             checked(name, function, beside.pairs[name])

@@ -1,29 +1,40 @@
-"""What a run was measured on: machine, versions, commit, gateway. Every stored result names it."""
+"""Where a result comes from: machine, versions, commit, command. Every stored result names them."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import platform
 import re
 import subprocess
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
+from deployment.background_load import LONG_LOOK_S, others_share
 from openfaas.client import Gateway
 from workflow.documents import Document
+from workflow.errors import ChironError
 
 _PACKAGES = ("chiron-openfaas", "flask", "waitress", "aiohttp", "urllib3", "numba", "ray", "dask")
 _HERE = Path(__file__).parent
-_GIT_S = 10
+_GIT_S = 60
+#: The results that documents cite. They are no code: a new result does not make a tree dirty.
+RESULTS = _HERE.parent / "results"
+_DIRTY = "-dirty"
+_LENGTH = 12
 
 
 class Machine(Document):
     """The machine that measures, on which a local gateway runs its functions, too.
 
-    ``ghz`` is None where the kernel does not say.
+    ``ghz`` and ``others`` are None if the kernel does not tell them. ``others`` is the share of the
+    cores that other programs had before the measurement. ``commit`` is that of the code; if the
+    tree is dirty, "-dirty-" and a hash of the difference follow it. It is empty if the code is in
+    no checkout.
     """
 
     cpu: str
@@ -34,6 +45,15 @@ class Machine(Document):
     python: str
     packages: dict[str, str]
     commit: str
+    others: float | None = None
+
+
+class Measured(Document):
+    """What every result begins with: where it was measured, and by which command."""
+
+    format: int = 1
+    machine: Machine
+    command: str
 
 
 class Target(Document):
@@ -45,8 +65,8 @@ class Target(Document):
 
 
 def this_machine() -> Machine:
-    """What /proc, the interpreter and git say."""
-    mhz = _cpuinfo("cpu MHz")
+    """What /proc, the interpreter and git tell, before anything is measured."""
+    mhz, others = _cpuinfo("cpu MHz"), others_share(LONG_LOOK_S)
     return Machine(
         cpu=_cpuinfo("model name") or platform.processor() or platform.machine(),
         cores=len(os.sched_getaffinity(0)),
@@ -56,7 +76,26 @@ def this_machine() -> Machine:
         python=f"{platform.python_implementation()} {platform.python_version()}",
         packages=_versions(),
         commit=_commit(),
+        others=None if others is None else round(others, 3),
     )
+
+
+def no_evidence(commits: Iterable[str]) -> str | None:
+    """Why nobody can measure again what was measured at `commits`; None if anybody can."""
+    for commit in commits:
+        if not commit:
+            return "the code is in no checkout, so the results name no commit"
+        if _DIRTY in commit:
+            return f"measured in a dirty tree ({commit}): no commit has this code"
+    return None
+
+
+def require_evidence(machine: Machine, output: Path) -> None:
+    """Raise ``no-evidence`` if results would go to `RESULTS` that nobody can measure again."""
+    reason = no_evidence([machine.commit])
+    if reason and output.resolve().is_relative_to(RESULTS.resolve()):
+        message = f"{output} has results that documents cite: commit all changes first"
+        raise ChironError("no-evidence", f"{message}, or name another folder with -o ({reason})")
 
 
 def target_of(gateway: Gateway) -> Target:
@@ -88,23 +127,36 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The commit of the checkout, with a plus where files differ from it.
+    """The commit of the checkout, and the hash of what differs from it, as in `Machine`.
 
-    Empty outside of one, and where this is a copy that is only installed in one.
+    Empty outside of a checkout, if git fails, and for a copy that is only installed in a checkout.
     """
     if not _git("ls-files", "--error-unmatch", Path(__file__).name):
         return ""
-    head = _git("rev-parse", "--short=12", "HEAD")
-    changed = _git("status", "--porcelain", "--untracked-files=no")
-    return f"{head}+" if head and changed else head
+    head, top = _git("rev-parse", "HEAD"), _git("rev-parse", "--show-toplevel")
+    if not head or not top:
+        return ""
+    root = Path(os.fsdecode(top.strip()))
+    code = ("--", ":/", f":(exclude,top){os.path.relpath(RESULTS, root)}")
+    changed = _git("diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", *code)
+    added = _git("ls-files", "--others", "--exclude-standard", "--full-name", "-z", *code)
+    if changed is None or added is None:
+        return ""
+    commit = head[:_LENGTH].decode()
+    if not changed and not added:
+        return commit
+    difference = hashlib.sha256(changed)
+    for name in sorted(added.split(b"\0")):
+        difference.update(b"\0" + name + b"\0")
+        with suppress(OSError):  # a nested repository or a dangling link: its name counts
+            difference.update((root / os.fsdecode(name)).read_bytes())
+    return f"{commit}{_DIRTY}-{difference.hexdigest()[:_LENGTH]}"
 
 
-def _git(*arguments: str) -> str:
-    """What git says of this folder; nothing where it fails."""
+def _git(*arguments: str) -> bytes | None:
+    """What git prints about this folder; None if it fails."""
     command = ["git", "-C", str(_HERE), *arguments]
     try:
-        return subprocess.check_output(
-            command, stderr=subprocess.DEVNULL, text=True, timeout=_GIT_S
-        ).strip()
+        return subprocess.check_output(command, stderr=subprocess.DEVNULL, timeout=_GIT_S)
     except (OSError, subprocess.SubprocessError):
-        return ""
+        return None

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from deployment.background_load import mean_share
 from deployment.measure import percentile
+from evaluation.bench.machine import no_evidence
 from evaluation.bench.rounds import Measurement, by_label
 from evaluation.bench.settings import RUN_FILE, Run, Settings
 from evaluation.bench.setup import SETUP_FILE, Setup
@@ -95,11 +96,11 @@ class RunFolder:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why predictions in it are not to be relied on, each line once."""
+        """Why its figures or its predictions are not to be relied on, each line once."""
         plans = [plan for each in self.workflows for plan in each.setup.plans.values()]
-        return tuple(
-            dict.fromkeys(line for p in plans if p.predicted for line in p.predicted.warnings)
-        )
+        predicted = [line for p in plans if p.predicted for line in p.predicted.warnings]
+        reason = no_evidence(self.run.commits)
+        return tuple(dict.fromkeys([reason, *predicted] if reason else predicted))
 
 
 def read_run(out: Path) -> RunFolder:

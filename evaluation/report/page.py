@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from evaluation.bench.machine import no_evidence
 from evaluation.bench.settings import RUN_FILE
 from evaluation.bench.setup import PLATFORM_FILE
 from evaluation.experiments.metric import MetricResult
@@ -159,6 +160,7 @@ def _render(
         run=folder.run,
         workflows=workflows,
         headline=_headline(cells),
+        doubt=no_evidence(folder.run.commits),
         cover=cover,
         metrics=metrics,
         cells=cells if metrics else {},

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple
 
 from deployment.launcher import Launcher
-from evaluation.bench.machine import Machine
+from evaluation.bench.machine import Measured
 from workflow.documents import Document
 
 #: What was measured in one round: column -> milliseconds.
@@ -36,12 +36,9 @@ class Figure(Document):
     samples: int
 
 
-class RuntimeReport(Document):
-    """All figures of one run, and where they come from."""
+class RuntimeReport(Measured):
+    """All figures of one run."""
 
-    format: int = 1
-    machine: Machine
-    command: str
     figures: tuple[Figure, ...]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deployment.background_load import mean_share
 from deployment.measure import Measurement, percentile
-from evaluation.bench.machine import Machine
+from evaluation.bench.machine import Measured
 from evaluation.bench.rounds import by_label
 from evaluation.intervals import Interval, Rounds, ratio
 from evaluation.measurements.load import CLOSED, Closed
@@ -102,12 +102,9 @@ class TogetherRow(Document):
     failed: int
 
 
-class WorkflowsReport(Document):
+class WorkflowsReport(Measured):
     """All of one run."""
 
-    format: int = 1
-    machine: Machine
-    command: str
     scaling: Scaling
     workflows: tuple[WorkflowRow, ...]
     together: tuple[TogetherRow, ...]

@@ -10,8 +10,10 @@ import sys
 import psutil
 import pytest
 
+from cli import evaluate_options
 from cli.evaluate_all import find_workflows
 from cli.evaluate_options import command_line
+from evaluation.bench.machine import RESULTS, this_machine
 from workflow.documents import dump
 from workflow.errors import ChironError
 
@@ -123,13 +125,37 @@ def test_what_is_left_out_is_said_first_with_the_line_that_brings_it(chiron, env
     path = f"{tmp_path}:{environment['PYTHONPATH']}"
     result = chiron("evaluate", "prediction", "--rows", "nowhere", PYTHONPATH=path)
     assert result.status == 2
-    pictures, learned, _ = result.stderr.splitlines()
+    pictures, learned, *_ = result.stderr.splitlines()
     line = f"{sys.executable} -m pip install 'chiron-openfaas"
     assert pictures == (
         "· left out: pictures (matplotlib is missing), RFR (scikit-learn is missing): "
         f"{line}[evaluation]'"
     )
     assert learned.endswith(f"{line}[baselines]'")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["dashboard", "small"],
+        ["latency", "small", "--local"],
+        ["prediction", "small", "--local"],
+        ["profiler", "--local-launcher"],
+        ["runtime"],
+        ["scheduler"],
+        ["workflows", "--local"],
+    ],
+)
+def test_evidence_from_a_dirty_tree_is_refused_before_anything_is_measured(
+    words, chiron, artefacts, monkeypatch
+):
+    """Documents cite what is below evaluation/results: anybody has to be able to repeat it."""
+    dirty = this_machine().model_copy(update={"commit": "0123456789ab-dirty-0123456789ab"})
+    monkeypatch.setattr(evaluate_options, "this_machine", lambda: dirty)
+    result = chiron("evaluate", *words, "-o", str(RESULTS / "new"))
+    assert result.status == 2
+    assert not (RESULTS / "new").exists()
+    assert "commit all changes first, or name another folder with -o" in result.error()
 
 
 @pytest.mark.parametrize(

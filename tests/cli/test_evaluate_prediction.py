@@ -12,7 +12,7 @@ import pytest
 from cli import evaluate_prediction
 from cli.evaluate_options import FolderFaults
 from deployment.launcher import Launcher
-from evaluation.bench.machine import Target
+from evaluation.bench.machine import Target, this_machine
 from evaluation.prediction.rows import MeasuredRow, RowSettings, TimedRequest
 from openfaas.client import Gateway
 from workflow.errors import ChironError
@@ -79,7 +79,7 @@ def test_workflows_and_mechanisms_take_turns(
         turns.clear()
         evaluate_prediction.measure_rows(
             tmp_path / "rows", folders, launcher, RowSettings(samples=1, seed=seed),
-            FolderFaults(()), plans=plans, platform=platform,
+            FolderFaults(()), this_machine(), plans=plans, platform=platform,
         )  # fmt: skip
         return turns
 

@@ -316,3 +316,12 @@ def test_a_baseline_with_just_our_plan_counts_as_even(run_folder):
     equal = result.row("finra", "faastlane fork").against["pgp fork"]
     assert (equal.value, result.verdict("finra", equal)) == (1.0, "even")
     assert result.row("finra", "pgp fork").against == {}
+
+
+@pytest.mark.parametrize("commit", ["", "abc-dirty-123"])
+def test_a_run_that_nobody_can_repeat_is_called_no_evidence(commit, run_folder):
+    assert "No evidence" not in write_report(run_folder).read_text()
+    file = run_folder / "run.json"
+    write_atomically(file, json.dumps(json.loads(file.read_text()) | {"commits": ["abc", commit]}))
+    assert "No evidence" in write_report(run_folder).read_text()
+    assert "no commit" in read_run(run_folder).warnings[0]
