@@ -466,6 +466,21 @@ def test_a_request_that_is_alone_fails_with_the_first_error(compose, start, tmp_
     assert (answer.status, answer.json["code"]) == (500, "raised")
 
 
+@pytest.mark.parametrize(
+    ("answers", "status", "body"),
+    [('""', 200, '{"last":[]}'), ("b'\\xff'", 500, "not-text"), ("b'[1]'", 200, '{"last":[[1]]}')],
+)
+def test_what_a_leaf_answers_becomes_valid_json_or_an_error(compose, start, answers, status, body):
+    document = {
+        "entry": "events",
+        "buckets": {"events": {"trigger": "immediate", "function": "last"}},
+    }
+    server = start(compose(document, {"last": f"def handle(req):\n    return {answers}\n"}))
+    answer = server.request(body="1", X_Chiron_Alone="1")
+    assert answer.status == status, answer.text
+    assert answer.text == body if status == 200 else answer.json["code"] == body
+
+
 def test_two_of_three_do_not_wait_for_the_third(compose, start):
     asks = {f"ask-{n}": {"function": "ask", "gives": "answers"} for n in range(3)}
     document = {

@@ -79,8 +79,17 @@ class Events:
         stream = Stream(
             self._runtime, self._declared, self._numbers, None, deadline, watch, trace=trace
         )
+
+        def over() -> None:
+            error, output = stream.error, Object("")
+            try:
+                output = stream.answer()
+            except TaskError as not_text:
+                error = error or not_text
+            reply(error, stream.results, output)
+
         stream.take(given, lambda _: None)
-        stream.drain(lambda: reply(stream.error, stream.results, stream.answer()))
+        stream.drain(over)
 
     def close(self, within_s: float) -> None:
         """Have all that waits fire now, or leave it where it is kept; returns when that is done."""

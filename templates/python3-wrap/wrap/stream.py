@@ -604,9 +604,5 @@ def _by_bucket(items: Iterable[Held]) -> Mapping[str, Sequence[Item[Object]]]:
 def _listed(items: Sequence[Item[Object]]) -> Object:
     """The JSON list of objects. Raises TaskError, ``not-text``, where one is no text."""
     if all(isinstance(item.value, _Item) for item in items):  # nothing is to be read again
-        pieces: list[bytes | memoryview] = [b"["]
-        for item in items:
-            pieces += (item.value.view(), b",")
-        pieces[-1] = b"]"
-        return Object(b"".join(pieces), JSON)
+        return Object(b"[" + b",".join(item.value.view() for item in items) + b"]", JSON)
     return Data(dict(enumerate(item.value for item in items))).resolve([*range(len(items))])

@@ -18,11 +18,15 @@ NOTHING_BYTES = max(map(len, _NOTHING))
 
 
 def items_of(content: Content) -> Sequence[bytes] | None:
-    """The texts of a JSON list's items, as they stand there; None where it is no list."""
+    """The texts of a JSON list's items, as they stand there; None where it is no list in UTF-8."""
     try:
-        return list(map(bytes, _LIST(content)))
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        items = list(map(bytes, _LIST(content)))
+        for item in items:  # which msgspec leaves unread
+            if not item.isascii():
+                item.decode()
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
+    return items
 
 
 def field_of(content: Content, name: str) -> str:
@@ -30,7 +34,7 @@ def field_of(content: Content, name: str) -> str:
     try:
         found = bytes(_OBJECT(content)[name])
         value: Any = _VALUE(found)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError, KeyError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError):
         return ""
     return value if isinstance(value, str) else found.decode()
 
