@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from workflow.states.errors import StatesError
-from workflow.states.limit import limited
+from workflow.states.limit import Limited
 from workflow.states.machine import MOST_SECONDS, Machine
 from workflow.states.paths import check_path, evaluate
 from workflow.states.templates import render
@@ -50,12 +50,12 @@ def after(looks: int) -> Callable[[], None]:
 )
 def test_a_path_looks_at_the_time_for_each_value_that_it_visits(path: str) -> None:
     number = 100 if "," not in path else 3
-    with limited(after(number)), pytest.raises(OverdueError):
+    with Limited(after(number)), pytest.raises(OverdueError):
         evaluate(path, ITEMS if number > 3 else [{"v": 1, "w": 2}] * 4, {})
 
 
 def test_after_an_evaluation_nothing_is_limited() -> None:
-    with limited(after(0)), pytest.raises(OverdueError):
+    with Limited(after(0)), pytest.raises(OverdueError):
         evaluate("$[*]", ITEMS, {})
     assert len(evaluate("$[*]", ITEMS, {})) == len(ITEMS)
 

@@ -6,28 +6,34 @@ calls `look` for each part, which calls what the machine was given to look at th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+
+Check = Callable[[], None]
 
 
 def unlimited() -> None:
     """Let the evaluation go on."""
 
 
-_look: ContextVar[Callable[[], None]] = ContextVar("look", default=unlimited)
+_check: ContextVar[Check] = ContextVar("check", default=unlimited)
 
 
-@contextmanager
-def limited(check: Callable[[], None]) -> Iterator[None]:
-    """Evaluate in this block as long as `check` raises nothing."""
-    token = _look.set(check)
-    try:
-        yield
-    finally:
-        _look.reset(token)
+class Limited:
+    """A block in which evaluations go on as long as `check` raises nothing."""
+
+    __slots__ = ("_check", "_token")
+
+    def __init__(self, check: Check) -> None:
+        self._check = check
+
+    def __enter__(self) -> None:
+        self._token: Token[Check] = _check.set(self._check)
+
+    def __exit__(self, *_: object) -> None:
+        _check.reset(self._token)
 
 
 def look() -> None:
     """Raise what ends the evaluation, if it has to end."""
-    _look.get()()
+    _check.get()()

@@ -10,13 +10,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import count
-from math import inf
+from math import floor, inf
 from typing import Any, NamedTuple
 
 from .choices import matches
 from .errors import StatesError
-from .limit import limited, look, unlimited
+from .limit import Check, Limited, unlimited
 from .paths import evaluate, put
 from .templates import render
 from .values import dump, instant, is_number, parse
@@ -150,7 +151,7 @@ class Machine:
         self,
         definition: Mapping[str, Any],
         context: Callable[[Any, float], Mapping[str, Any]],
-        check: Callable[[], None] = unlimited,
+        check: Check = unlimited,
     ) -> None:
         self.over = False
         self.outcome: Any = None
@@ -232,7 +233,7 @@ class Machine:
     def _event(self, now: float, handle: Callable[[], None]) -> Step:
         self._now = now
         self._step = step = Step([], [], [])
-        with limited(self._check):
+        with Limited(self._check):
             try:
                 handle()
             except RecursionError:
@@ -255,7 +256,7 @@ class Machine:
         """Enter the state `name`, and those that follow, until one has to wait."""
         following: Following | None = name, value
         for _ in range(_TRANSITIONS):
-            look()
+            self._check()
             if following is None:
                 return
             name_or_end, value = following
@@ -429,7 +430,7 @@ class Machine:
     def _enter_task(self, visit: _Visit) -> None:
         given = self._parameters(visit)
         timeout_s = None
-        if not visit.state.keys().isdisjoint(("TimeoutSeconds", "TimeoutSecondsPath")):
+        if "TimeoutSeconds" in visit.state or "TimeoutSecondsPath" in visit.state:
             found = self._found(visit, "TimeoutSeconds", None, self._input(visit))
             timeout_s = _seconds(found, visit, 1)
         if "Invoke" in visit.state:
@@ -608,8 +609,16 @@ def _moment(text: Any, visit: _Visit) -> float:
 
 def timestamp(seconds: float) -> str:
     """A time, in seconds since 1970, as the language writes it."""
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    second = floor(seconds)
+    # The float is not exact: milliseconds are those of the microsecond that is nearest.
+    more, milliseconds = divmod(round((seconds - second) * 1_000_000) // 1000, 1000)
+    return f"{_second(second + more)}.{milliseconds:03}Z"
+
+
+@lru_cache(1)
+def _second(seconds: int) -> str:
+    """A whole second as the language writes it: most events are in the same one as that before."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
 
 
 def execution_context(workflow: str, ident: str, given: Any, now: float) -> dict[str, Any]:

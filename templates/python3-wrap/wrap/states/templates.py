@@ -6,7 +6,6 @@ from typing import Any
 
 from .errors import StatesError
 from .intrinsics import call, check_call, is_lasting_call
-from .limit import look
 from .paths import check_path, evaluate, is_of_context
 
 _DYNAMIC = ".$"
@@ -23,7 +22,6 @@ def render(template: Any, data: Any, context: Any, known: dict[str, Any] | None 
 
     Raises StatesError: ``States.ParameterPathFailure``, ``States.IntrinsicFailure``.
     """
-    look()
     if isinstance(template, dict):
         return {
             name.removesuffix(_DYNAMIC): resolve(each, data, context, known)
