@@ -20,7 +20,7 @@ _check: ContextVar[Check] = ContextVar("check", default=unlimited)
 
 
 class Limited:
-    """A block in which evaluations go on as long as `check` raises nothing."""
+    """A block, again and again, in which evaluations go on as long as `check` raises nothing."""
 
     __slots__ = ("_check", "_token")
 

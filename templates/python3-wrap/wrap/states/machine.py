@@ -158,6 +158,7 @@ class Machine:
         self._definition = definition
         self._make_context = context
         self._check = check
+        self._limited = Limited(check)
         self._context: Mapping[str, Any] = {}
         self._numbers = count()
         self._awaited: dict[int, _Visit | None] = {}
@@ -233,7 +234,7 @@ class Machine:
     def _event(self, now: float, handle: Callable[[], None]) -> Step:
         self._now = now
         self._step = step = Step([], [], [])
-        with Limited(self._check):
+        with self._limited:
             try:
                 handle()
             except RecursionError:
@@ -256,9 +257,9 @@ class Machine:
         """Enter the state `name`, and those that follow, until one has to wait."""
         following: Following | None = name, value
         for _ in range(_TRANSITIONS):
-            self._check()
             if following is None:
                 return
+            self._check()
             name_or_end, value = following
             if name_or_end is None:
                 self._end(scope, value, after)
