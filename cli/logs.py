@@ -47,7 +47,7 @@ def command(
         lines = [line for name in names for line in launcher.gateway.logs(name, tail)]
     wanted = [line for line in lines if _is_of(line, function, execution)]
     for text in in_order(wanted):
-        click.echo(text if raw else plain(text, kept="\t"))
+        click.echo((text if raw else plain(text, kept="\t")).encode())
 
 
 def _is_of(line: LogLine, function: str | None, execution: str | None) -> bool:

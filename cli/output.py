@@ -57,10 +57,10 @@ def next_step(command: str) -> None:
 
 def data(content: str | bytes) -> None:
     """A result on stdout: as it is in a file or a pipe; escaped where that is a terminal."""
+    encoded = content.encode() if isinstance(content, str) else content
     if sys.stdout.isatty():
-        text = content if isinstance(content, str) else content.decode(errors="replace")
-        content = plain(text, kept="\n\t")
-    click.echo(content, nl=False)
+        encoded = plain(encoded.decode(errors="replace"), kept="\n\t").encode()
+    click.echo(encoded, nl=False)
 
 
 def emit(document: BaseModel, path: Path | None, as_json: bool) -> None:

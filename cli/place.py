@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
@@ -96,16 +97,51 @@ def embedded_gateway(
     backend: Backend = "process",
     user: str | None = None,
     password: str | None = None,
+    *,
+    noticed: bool = False,
 ) -> Iterator[str]:
     """The URL of an embedded gateway for the length of the block; port 0 takes a free one.
 
     Its management API asks for `user` and `password`, or for nothing where neither is given.
+
+    With `noticed`, for the main thread, the block ends by SystemExit where the gateway ends by
+    itself, and ``gateway-lost`` is raised: another one would have none of the deployments.
     """
     try:
-        with EmbeddedGateway(port, user=user, password=password, backend=backend) as embedded:
+        with (
+            EmbeddedGateway(port, user=user, password=password, backend=backend) as embedded,
+            _noticing(embedded) if noticed else nullcontext(),
+        ):
             yield embedded.url
     except GatewayError as error:
         raise ChironError(error.code, error.message, status=error.status) from None
+
+
+@contextmanager
+def _noticing(gateway: EmbeddedGateway) -> Iterator[None]:
+    lost: list[str] = []
+
+    def look(*_: object) -> None:
+        how = gateway.how_it_ended()
+        if how and not lost:
+            lost.append(how)
+            raise SystemExit  # what waits in the main thread lets nothing else through
+
+    before = signal.signal(signal.SIGCHLD, look)
+    try:
+        look()  # it may have ended already
+        yield
+    except SystemExit:
+        if not lost:
+            raise
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    if lost:
+        message = (
+            f"the embedded gateway {lost[0]}; what was deployed on it is gone: start it again, and "
+            "deploy again"
+        )
+        raise ChironError("gateway-lost", message, status=500)
 
 
 def builder() -> Builder:

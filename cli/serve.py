@@ -100,6 +100,6 @@ def _embedded(
     """The URL of an embedded gateway, which lives as long as the block."""
     from cli.place import embedded_gateway
 
-    with embedded_gateway(port, backend or "process", user, password) as url:
+    with embedded_gateway(port, backend or "process", user, password, noticed=True) as url:
         progress(f"embedded gateway on {url}")
         yield url

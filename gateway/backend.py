@@ -8,6 +8,7 @@ is the same for all backends. Each has a supervisor, a process that ends what a 
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import signal
 import socket
@@ -25,6 +26,7 @@ from gateway.logs import LineReader
 from gateway.names import BackendName
 from gateway.supervisor import MAX_MESSAGE
 
+_log = logging.getLogger("gateway")
 HEALTH_PATH = "/_/health"
 #: Connections that may wait for being accepted.
 BACKLOG = 1024
@@ -39,8 +41,13 @@ class Tasks(set[asyncio.Task[None]]):
         """Run `work`, and hold it until it is done."""
         task = asyncio.create_task(work)
         self.add(task)
-        task.add_done_callback(self.discard)
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            _log.error("what runs in the background failed", exc_info=error)
 
 
 @dataclass(frozen=True)

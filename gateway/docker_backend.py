@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import threading
 import time
@@ -51,6 +52,7 @@ _PORT = 8080
 _READ_BYTES = 1 << 16
 _FRAME_HEAD = 8
 _LOST = 255
+_log = logging.getLogger("gateway")
 _NS_PER_S = 1e9
 
 
@@ -242,6 +244,14 @@ class Container(Child):
             _kill(container, number)
 
     def _live(self) -> None:
+        try:
+            self._create_and_run()
+        except Exception as error:  # nobody else tells that it has ended
+            _log.exception("container %s", self._settings["name"])
+            self._tell(self.end, _LOST, f"the gateway failed: {type(error).__name__}: {error}")
+            self._tell(self.removed.set)
+
+    def _create_and_run(self) -> None:
         container = None
         try:
             with engine_errors():

@@ -87,6 +87,20 @@ class EmbeddedGateway:
                 # Its supervisor ends the functions when it sees it gone.
                 self._process.kill()
 
+    def how_it_ended(self) -> str | None:
+        """How it has ended by itself, with its last words; None while it runs."""
+        status = self._process.poll()
+        if status is None:
+            return None
+        how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
+        said = self._last_words()
+        return f"{how}: {said}" if said else how
+
+    def _last_words(self) -> str:
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip().splitlines()
+        return said[-1].removeprefix("error: ") if said else ""
+
     def _first_line(self) -> bytes:
         """What it says when it has got the credentials and listens."""
         stdin, stdout = (
@@ -101,8 +115,6 @@ class EmbeddedGateway:
         if not line:
             self._process.kill()
             self._process.wait()
-            self._errors.seek(0)
-            said = self._errors.read().decode(errors="replace").strip().splitlines()
-            why = said[-1].removeprefix("error: ") if said else "it said nothing"
+            why = self._last_words() or "it said nothing"
             raise GatewayError("gateway-not-started", f"the embedded gateway did not start: {why}")
         return line

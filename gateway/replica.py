@@ -96,6 +96,8 @@ class Replica:
         """Wait until it has ended, or is dead and being ended; returns why, in words."""
         if self._watch:
             await _first([self._watch, self.child.ended])
+            if self._watch.done():
+                self._watch.result()  # what nothing looks after is ended, and replaced
         return self.child.fault or await how_it_ended(self.child)
 
     async def how_it_broke(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import shutil
 import time
@@ -22,6 +23,7 @@ _FIRST_DELAY_S = 0.25
 _PATIENCE_S = 1.0
 _LONGEST_DELAY_S = 30.0
 _STEADY_AFTER_S = 10.0
+_log = logging.getLogger("gateway")
 #: How long calls that run may take until they end, when their replica has to.
 DRAIN_S = 60.0
 
@@ -173,8 +175,13 @@ class Revision:
                 delay = backoff_s(failures - 1)
                 if delay > _PATIENCE_S:
                     self.problem = f"{why}, {failures} times soon after its start"
-            except StartFailedError as error:
-                why = self.problem = str(error)
+            except Exception as error:
+                # Whatever it is: without this task calls would wait for a replica for ever.
+                if isinstance(error, StartFailedError):
+                    why = self.problem = str(error)
+                else:
+                    why = self.problem = f"the gateway failed: {type(error).__name__}: {error}"
+                    _log.exception("replica %s", instance)
                 failures += 1
                 delay = backoff_s(failures)
             self._notify()

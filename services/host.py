@@ -207,6 +207,9 @@ class Host:
             finally:
                 self._stopping.set()
                 self._worker.stop(STOP_TIMEOUT_S)
+            if self._worker.failed:
+                message = "the services ended, as the thread that runs jobs did: see their log"
+                raise ChironError("jobs-lost", message, status=500)
 
     def workspace(self) -> Path:
         """The request's own folder, which becomes its job's or goes when it has been answered."""

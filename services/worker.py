@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
@@ -26,20 +28,32 @@ _EXPIRE_S = 3600.0
 _log = logging.getLogger("services")
 
 
+def end_process() -> None:
+    """End the server as SIGTERM does: answers and jobs are finished, and clients see its end."""
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 class Worker:
     """Runs the jobs of `store` whose kinds `runners` knows, from `start` until `stop`.
 
-    `discard` is called with every job that has ended.
+    `discard` is called with every job that has ended, and `lost` where the thread ends by an error:
+    without it jobs would wait for ever.
     """
 
     def __init__(
-        self, store: JobStore, runners: Mapping[str, Runner], discard: Callable[[str], None]
+        self,
+        store: JobStore,
+        runners: Mapping[str, Runner],
+        discard: Callable[[str], None],
+        lost: Callable[[], None] = end_process,
     ) -> None:
         self._store = store
         self._runners = runners
         self._discard = discard
+        self._lost = lost
         self._wake = threading.Event()
         self._stopping = threading.Event()
+        self.failed = False
         self._cancelled: set[str] = set()
         self._thread = threading.Thread(target=self._loop, name="jobs", daemon=True)
 
@@ -66,6 +80,14 @@ class Worker:
         self._thread.join(timeout_s)
 
     def _loop(self) -> None:
+        try:
+            self._run_jobs()
+        except BaseException as error:
+            _log.critical("the thread that runs jobs ended: the server ends", exc_info=error)
+            self.failed = True
+            self._lost()
+
+    def _run_jobs(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
             try:

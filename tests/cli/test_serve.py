@@ -104,3 +104,51 @@ def test_the_hint_is_a_command_that_works_as_it_stands(start, small, tmp_path):
         ["bash", "-c", wrong], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
     )
     assert json.loads(done.stdout)["code"] == "bad-duration"
+
+
+@pytest.mark.parametrize("parts", [("gateway",), ()], ids=["alone", "with services"])
+def test_a_gateway_that_dies_ends_it_all_with_the_reason(parts, start):
+    process = start("serve", *parts, "--port=0", "--gateway-port=0")
+    gateway = process.wait_for(GATEWAY)
+    if not parts:
+        process.wait_for(SERVICES)
+    assert requests.get(f"{gateway}/healthz", timeout=_TIMEOUT_S).status_code == 200
+    below = psutil.Process(process.pid).children(recursive=True)
+    (embedded,) = (child for child in below if "gateway" in child.cmdline())
+    embedded.kill()
+    how = process.wait_for(re.compile("error: the embedded gateway (.*)"))
+    assert how.startswith("was killed by signal 9; what was deployed on it is gone")
+    assert process.end(0) == 1  # no signal: it has ended
+    _, alive = psutil.wait_procs(below, _TIMEOUT_S)
+    assert alive == []
+
+
+def test_a_supervisor_that_dies_ends_it_all_with_the_reason(start):
+    process = start("serve", "gateway", "--gateway-port=0")
+    process.wait_for(GATEWAY)
+    below = psutil.Process(process.pid).children(recursive=True)
+    (supervisor,) = (child for child in below if "gateway.supervisor" in child.cmdline())
+    supervisor.kill()
+    how = process.wait_for(re.compile("error: the embedded gateway (.*)"))
+    assert "the supervisor of the gateway was killed: restart it" in how
+
+
+def test_a_fork_server_that_dies_is_started_again(start, small):
+    process = start("serve", "scheduler", "--port=0")
+    services = process.wait_for(SERVICES)
+
+    def asked():
+        body = {"directory": "small", "slo": "200ms"}
+        answer = requests.post(f"{services}/scheduler/schedule", json=body, timeout=_TIMEOUT_S)
+        return answer.status_code, answer.text
+
+    first = asked()
+    (child,) = (
+        each
+        for each in psutil.Process(process.pid).children()
+        if "forkserver" in " ".join(each.cmdline())
+    )
+    child.kill()
+    while child.status() != psutil.STATUS_ZOMBIE:
+        pass
+    assert asked() == first
