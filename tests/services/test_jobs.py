@@ -389,3 +389,13 @@ def test_uploads_of_requests_that_never_became_jobs_are_removed_on_start(app, co
 
     with app.extensions["chiron"].running():
         assert [folder.name for folder in (config.state / "jobs").iterdir()] == [job]
+
+
+def test_an_error_of_the_thread_that_runs_jobs_is_the_end_of_the_server(store, monkeypatch):
+    lost = threading.Event()
+    worker = Worker(store, {}, lambda job: None, lost.set)
+    monkeypatch.setattr(store, "claim", lambda _: 1 // 0)
+    worker.start()
+    assert lost.wait(60)
+    assert worker.failed
+    worker.stop(10)

@@ -173,3 +173,35 @@ def test_without_a_secret_the_services_are_for_this_machine_alone(host):
 def test_with_a_secret_the_services_are_for_others_too():
     with listen("0.0.0.0", 0, secret=Credentials.bearer("x" * 32)) as listener:  # noqa: S104
         assert listener.getsockname()[0] == "0.0.0.0"  # noqa: S104
+
+
+#: The thread that runs jobs fails when there is the first one.
+FAULTY = """
+import sys
+from pathlib import Path
+from services.jobs import JobStore
+import server_process
+
+claim = JobStore.claim
+JobStore.claim = lambda *given: 1 // 0 if claim(*given) else None
+server_process.main(Path(sys.argv[1]))
+"""
+
+
+def test_a_server_whose_thread_for_jobs_fails_ends_with_the_reason(tmp_path):
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join((str(root), str(root / "tests" / "services")))
+    with subprocess.Popen(
+        [sys.executable, "-c", FAULTY, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path},
+    ) as process:
+        try:
+            url = f"http://127.0.0.1:{int(process.stdout.readline())}"
+            assert requests.post(f"{url}/profiler/calibrate", timeout=TIMEOUT_S).status_code == 202
+            assert process.wait(TIMEOUT_S) != 0
+            assert "the thread that runs jobs" in process.stderr.read()
+        finally:
+            process.kill()
