@@ -132,7 +132,7 @@ def _serve(
     reaper.revive_by(spawner.revive)
     mechanism.start(spawner)
     route = Route(settings.route, settings.threads)
-    gateway = Gateway(settings.gateway_url, settings.trace_key)
+    gateway = Gateway(settings.gateway_url, settings.trace_key, longest)
     loop, threads = Loop(), ThreadPool(max(_LOST, 2 * wrap.threads))
     sink = _sink(settings, loop, threads)
     transport: Transport = gateway

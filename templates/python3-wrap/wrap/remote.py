@@ -30,6 +30,8 @@ _CONNECT_S = 5.0
 OK = 200
 _NO_ADDRESS = 404
 _SHOWN = 200
+#: Bytes of a host and a port.
+_LONGEST_ADDRESS = 1 << 16
 #: Only what cannot have reached the wrap is tried again.
 _RETRIES = urllib3.Retry(total=None, connect=1, read=0, redirect=0, status=0, other=0)
 
@@ -43,11 +45,14 @@ class Gateway:
         The gateway's URL.
     trace_key
         What wraps of the same build want to see before they trace a request.
+    longest
+        Bytes that an answer may have.
     """
 
-    def __init__(self, url: str, trace_key: str) -> None:
+    def __init__(self, url: str, trace_key: str, longest: int) -> None:
         self._url = url.rstrip("/")
         self._trace_key = trace_key
+        self._longest = longest
         self._connections = urllib3.PoolManager(maxsize=_CONNECTIONS, retries=_RETRIES)
 
     def call(
@@ -79,12 +84,15 @@ class Gateway:
         url = f"{self._url}/function/{wrap}{ADDRESS}"
         try:
             # Over a connection of its own another replica may answer.
-            answer = urllib3.request("GET", url, timeout=_CONNECT_S, retries=False)
+            answer = urllib3.request(
+                "GET", url, timeout=_CONNECT_S, retries=False, preload_content=False
+            )
+            data = _bounded(wrap, answer, _LONGEST_ADDRESS)
         except urllib3.exceptions.HTTPError as error:
             raise TaskError("remote", f"wrap {wrap} cannot be reached: {error}") from error
         if answer.status not in (OK, _NO_ADDRESS):
-            raise failure(wrap, answer.status, answer.data)
-        return answer.data.decode(errors="replace") if answer.status == OK else None
+            raise failure(wrap, answer.status, data)
+        return data.decode(errors="replace") if answer.status == OK else None
 
     def _post(
         self, wrap: str, request: Request, seconds: float, sent: Callable[[], None]
@@ -97,34 +105,38 @@ class Gateway:
         }
         if request.ident.watch.traced:
             headers[TRACE_HEADER] = self._trace_key
-        response = self._request(wrap, _Body(unsent, sent), headers, seconds)
-        return response.status, response.data
+        status, data, _ = self._request(wrap, _Body(unsent, sent), headers, seconds)
+        return status, data
 
     def forward(
         self, wrap: str, body: bytes | bytearray, headers: Mapping[str, str], deadline: float
     ) -> tuple[int, bytes, str]:
         """As `wrap.transport.Transport.forward` says."""
         remaining = max(0.001, deadline - time.monotonic())
-        response = self._request(wrap, cast(bytes, body), headers, remaining)
-        if response.status != OK and _told(response.data) is None:
-            raise failure(wrap, response.status, response.data)
-        return response.status, response.data, response.headers.get("Content-Type", "")
+        status, data, kind = self._request(wrap, cast(bytes, body), headers, remaining)
+        if status != OK and _told(data) is None:
+            raise failure(wrap, status, data)
+        return status, data, kind
 
     def release(self, execution: Ident) -> None:
         """As `wrap.transport.Transport.release` says: there is nothing."""
 
     def _request(
         self, wrap: str, body: _Body | bytes, headers: Mapping[str, str], seconds: float
-    ) -> urllib3.BaseHTTPResponse:
+    ) -> tuple[int, bytes, str]:
+        """The status, the body and the content type of the answer."""
         headers = {**headers, TIMEOUT_HEADER: f"{seconds:.3f}"}
         try:
-            return self._connections.request(
+            response = self._connections.request(
                 "POST",
                 f"{self._url}/function/{wrap}",
                 body=cast(bytes, body),
                 headers=headers,
                 timeout=urllib3.Timeout(connect=min(_CONNECT_S, seconds), read=seconds + GRACE_S),
+                preload_content=False,
             )
+            data = _bounded(wrap, response, self._longest)
+            return response.status, data, response.headers.get("Content-Type", "")
         except (urllib3.exceptions.TimeoutError, urllib3.exceptions.HTTPError) as error:
             late = isinstance(error, urllib3.exceptions.ReadTimeoutError)
             if late:
@@ -132,6 +144,19 @@ class Gateway:
                 raise TaskError("timeout", message, status=504) from error
             message = f"wrap {wrap} cannot be reached through {self._url}: {error}"
             raise TaskError("remote", message) from error
+
+
+def _bounded(wrap: str, response: urllib3.BaseHTTPResponse, longest: int) -> bytes:
+    """The body of an answer, whose connection is used again; TaskError where it is too long."""
+    length = response.headers.get("Content-Length", "")
+    if length.isdecimal() and int(length) <= longest:
+        return response.data  # which is no longer than that
+    data = b"" if length.isdecimal() else response.read(longest + 1)
+    if length.isdecimal() or len(data) > longest:
+        response.close()
+        raise TaskError("remote", f"wrap {wrap} answered more than {longest} bytes")
+    response.release_conn()
+    return data
 
 
 class _Body:

@@ -1,0 +1,62 @@
+"""What answers in the place of another wrap takes no more memory than an output may."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+LONGEST = 1 << 16
+BODIES = {"whole": LONGEST, "too long": LONGEST + 1}
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """Answers by the name in the path: with a length or without, or for ever."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            name = self.path.rpartition("/")[2].replace("-", " ")
+            size = BODIES.get(name.removesuffix(" unsaid"))
+            self.send_response(200)
+            if size and not name.endswith("unsaid"):
+                self.send_header("Content-Length", str(size))
+            self.end_headers()
+            try:
+                self.wfile.write(bytes(size or 0))
+                while size is None:
+                    self.wfile.write(bytes(LONGEST))
+            except ConnectionError:
+                return
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("name", ["whole", "whole-unsaid"])
+def test_an_answer_within_the_bound_is_whole(name: str, url: str) -> None:
+    from wrap.remote import Gateway
+
+    status, body, _ = Gateway(url, "", LONGEST).forward(name, b"x", {}, time.monotonic() + 60)
+    assert (status, body) == (200, bytes(LONGEST))
+
+
+@pytest.mark.parametrize("name", ["too-long", "too-long-unsaid", "endless"])
+def test_an_answer_above_the_bound_is_an_error_that_names_the_wrap(name: str, url: str) -> None:
+    from wrap.errors import TaskError
+    from wrap.remote import Gateway
+
+    with pytest.raises(TaskError, match=f"wrap {name} answered more than {LONGEST} bytes"):
+        Gateway(url, "", LONGEST).forward(name, b"x", {}, time.monotonic() + 60)
