@@ -22,6 +22,7 @@ from itertools import chain
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -258,6 +259,63 @@ def _is_healthy(server: Server) -> bool:
     except OSError:
         return False
     return answer.status == 200 and answer.text == "OK"
+
+
+class Stalls:
+    """Passes connections on to a port until it is told to stall; then nothing moves any more.
+
+    Attributes
+    ----------
+    port
+        Where it listens.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._moves = threading.Event()
+        self._moves.set()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._take, daemon=True).start()
+
+    def stall(self) -> None:
+        self._moves.clear()
+
+    def go_on(self) -> None:
+        self._moves.set()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.go_on()
+
+    def _take(self) -> None:
+        while True:
+            try:
+                near = self._listener.accept()[0]
+            except OSError:
+                return
+            self._moves.wait()
+            far = socket.create_connection(("127.0.0.1", self._to))
+            for ends in ((near, far), (far, near)):
+                threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, to: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while content := source.recv(1 << 16):
+                self._moves.wait()
+                to.sendall(content)
+            to.shutdown(socket.SHUT_WR)
+
+
+@pytest.fixture
+def stalling(emptied: Any) -> Iterator[Stalls]:
+    """What the store is reached by, and can be made to hang."""
+    port = urlsplit(emptied.place.url).port
+    assert port is not None
+    stalls = Stalls(port)
+    yield stalls
+    stalls.close()
 
 
 @pytest.fixture

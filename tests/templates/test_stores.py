@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -162,13 +163,30 @@ def test_a_store_that_is_down_is_an_error_at_once(url: str, free_port: int) -> N
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:{}", "s3://key@127.0.0.1:{}/bucket"])
 def test_a_store_that_is_silent_is_given_up_at_the_deadline(
-    url: str, silent: int, monkeypatch: pytest.MonkeyPatch
+    url: str, silent: int
 ) -> None:
-    monkeypatch.setattr("wrap.stores.s3.SILENT_S", 0.2)
     unanswered = store_of(url.format(silent), "password")
     with pytest.raises(TaskError, match="did not answer in time") as raised:
         unanswered.put("1/2", b"x", soon(0.2))
     assert (raised.value.code, raised.value.status) == ("store", 504)
+
+
+def test_a_redis_that_answers_a_byte_at_times_is_given_up_at_the_deadline() -> None:
+    def drip(listener: socket.socket) -> None:
+        channel, _ = listener.accept()
+        with channel, contextlib.suppress(OSError):
+            channel.sendall(b"$1000\r\n")
+            while True:
+                channel.sendall(b"x")
+                time.sleep(0.05)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip, args=(listener,), daemon=True)
+        thread.start()
+        dripping = store_of(f"redis://127.0.0.1:{listener.getsockname()[1]}", "")
+        with pytest.raises(TaskError, match="did not answer in time"):
+            dripping.get("1/2", soon(0.3))
+        thread.join()
 
 
 def test_what_breaks_off_in_the_middle_is_tried_once_more_and_then_an_error() -> None:

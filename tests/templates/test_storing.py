@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -83,8 +84,8 @@ class Wraps:
         self.servers[name] = self._start(self._images[name], **settings)
         self._gateway.ports[name] = self.servers[name].port
 
-    def ask(self, body: bytes = b"in") -> Any:
-        return self.servers[HOME].request(body=body)
+    def ask(self, body: bytes = b"in", **headers: str) -> Any:
+        return self.servers[HOME].request(body=body, **headers)
 
     def hold(self, name: str) -> None:
         (self.folder / f"hold-{name}").touch()
@@ -211,6 +212,23 @@ def test_a_store_that_is_down_is_one_error_that_names_it(
     assert f"{kind}://127.0.0.1:{free_port}" in answer.json["message"]
     assert "key@" not in answer.text and "password-of-the-store" not in answer.text
     assert time.monotonic() - begun < 20
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("when", ["first", "later"])
+def test_a_store_that_hangs_is_one_error_at_the_deadline_of_each_request(
+    wraps: Wraps, emptied: Any, stalling: Any, how: str, when: str
+) -> None:
+    port = str(urlsplit(emptied.place.url).port)
+    url = emptied.place.url.replace(port, str(stalling.port))
+    wraps.begin(url, emptied.place.password, how, timeout_s=300.0)
+    if when == "later":
+        assert wraps.ask().body == b"ni"
+    stalling.stall()
+    begun = time.monotonic()
+    answer = wraps.ask(X_Chiron_Timeout="1")
+    assert (answer.status, answer.json["code"]) == (504, "store")
+    assert time.monotonic() - begun < 30
 
 
 @pytest.mark.redis

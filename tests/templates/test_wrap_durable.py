@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -44,7 +45,7 @@ def begin(emptied: Any, wrap_image: Callable[..., Path], start: Any, tmp_path: P
     (secrets / "chiron-store").write_text(emptied.place.password)
     images = dict[str, Path]()
 
-    def begin(held: dict[str, Any], first: str = SAME, last: str = NOTE) -> Any:
+    def begin(held: dict[str, Any], first: str = SAME, last: str = NOTE, url: str = "") -> Any:
         document = {
             "entry": "events",
             "durable": True,
@@ -60,7 +61,8 @@ def begin(emptied: Any, wrap_image: Callable[..., Path], start: Any, tmp_path: P
         handlers = {"first": first, "last": last.format(file=str(tmp_path / "fired"))}
         if "wrap" not in images:
             images["wrap"] = wrap_image(handlers, entry=entry, timeout_s=5.0)
-        return start(images["wrap"], chiron_store=emptied.place.url, secrets_dir=str(secrets))
+        url = url or emptied.place.url
+        return start(images["wrap"], chiron_store=url, secrets_dir=str(secrets))
 
     return begin
 
@@ -290,6 +292,24 @@ def test_what_one_replica_has_no_room_for_is_run_by_others(begin, store, tmp_pat
     shares = [sum(int(pid) == each for pid, _ in runs()) for each in pids]
     assert min(shares) > 100
     assert eventually(lambda: is_empty(store))
+
+
+def test_while_redis_hangs_each_request_is_answered_at_its_own_deadline(
+    begin, emptied, stalling, tmp_path, eventually
+):
+    port = str(urlsplit(emptied.place.url).port)
+    url = emptied.place.url.replace(port, str(stalling.port))
+    server = begin({"trigger": "by-batch-size", "size": 2}, url=url)
+    assert server.request(body="1").status == 202
+    stalling.stall()
+    begun = time.monotonic()
+    answer = server.request(body="2", X_Chiron_Timeout="0.5")
+    assert (answer.status, answer.json["code"]) == (504, "store")
+    assert url.rpartition("@")[2] in answer.json["message"]
+    assert time.monotonic() - begun < 4  # of the wrap's 5 s
+    stalling.go_on()
+    assert server.request(body="3").status == 202
+    assert eventually(lambda: fired(tmp_path))
 
 
 def test_without_redis_a_durable_wrap_says_so_and_ends(store, wrap_image, run_to_end, free_port):

@@ -13,6 +13,7 @@ from wrap.messages import Result, Watch
 from wrap.metrics import StreamMetrics
 from wrap.objects import Object
 from wrap.runtime import Runtime
+from wrap.stores import late
 from wrap.stream import Stream
 from wrap.trace_context import TraceContext
 
@@ -59,9 +60,30 @@ class Events:
             message = f"objects may have {self._most_bytes} bytes here, and do: send it again later"
             raise TaskError("full", message, status=503)
 
-    def take(self, given: Object, then: Callable[[int], None]) -> None:
-        """Hold the events of a request; `then` is called with their number when they are."""
-        self._stream.take(given, then)
+    def take(
+        self, given: Object, deadline: float, reply: Callable[[int | TaskError], None]
+    ) -> None:
+        """Hold the events of a request.
+
+        `reply` is called once: with their number as soon as they are held, or with the error
+        ``store`` if the store has not confirmed them at the deadline. The store may have them then.
+        """
+        keeper = self._keeper
+        if keeper is None:
+            self._stream.take(given, reply)
+            return
+        first = threading.Lock()
+
+        def once(answer: int | TaskError) -> None:
+            if first.acquire(blocking=False):
+                reply(answer)
+
+        def held(number: int) -> None:
+            timer.cancel()
+            once(number)
+
+        timer = self._runtime.loop.call_at(deadline, lambda: once(late(keeper.place)))
+        self._stream.take(given, held)
 
     def handle(
         self,

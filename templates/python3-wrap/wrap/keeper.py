@@ -108,6 +108,8 @@ class Keeper:
 
     Attributes
     ----------
+    place
+        The URL of Redis, without credentials.
     numbers
         For requests, in no two replicas alike, and rising with the time. For one thread at a time.
     others
@@ -124,6 +126,7 @@ class Keeper:
         self.numbers: Iterator[int] = iter(())
         self.others = self.held_elsewhere = self.offered = 0
         self.offers = False
+        self.place = redis.place
         self._redis = redis
         self._prefix = f"chiron:{name}:".encode()
         self._replica = b""

@@ -318,8 +318,11 @@ def _events(
         later(response)
         _export(runtime, ident, results, arrived, answered, response, failure)
 
-    def held(number: int) -> None:
-        answer(Response(json.dumps({"held": number}), 202, content_type=JSON), [])
+    def held(number: int | TaskError) -> None:
+        if isinstance(number, TaskError):
+            answer(_failed(runtime, number, arrived, mark), [], number)
+        else:
+            answer(Response(json.dumps({"held": number}), 202, content_type=JSON), [])
 
     def reply(error: TaskError | None, results: list[Result], output: Object) -> None:
         if error is not None:
@@ -332,7 +335,7 @@ def _events(
     if alone:
         events.handle(given, deadline, watch, reply, ident.trace)
     else:
-        events.take(given, held)
+        events.take(given, deadline, held)
     return Response()
 
 

@@ -7,11 +7,12 @@ value three times on its way in, which takes as long again as the way.
 from __future__ import annotations
 
 import contextlib
+import io
 import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import SplitResult
 
 from wrap.stores import CONNECT_S, KEPT_S, failed, late, shown
@@ -130,7 +131,7 @@ class Redis:
             if self._tls is not None:
                 channel = self._tls.wrap_socket(channel, server_hostname=self._address[0])
                 closing.callback(channel.close)
-            connection = _Connection(channel)
+            connection = _Connection(channel, deadline)
             for command in self._greeting:
                 connection.send(*command)
                 connection.answer()
@@ -143,16 +144,41 @@ class Redis:
         return None
 
 
+class _Answers(io.RawIOBase):
+    """What comes from a socket until the deadline, at which each operation raises TimeoutError."""
+
+    def __init__(self, channel: socket.socket, deadline: float) -> None:
+        self._channel = channel
+        self.deadline = deadline
+
+    def limit(self) -> None:
+        """Have the next operation of the socket end at the deadline."""
+        left_s = self.deadline - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        self._channel.settimeout(left_s)
+
+    def readable(self) -> bool:
+        """As `io.RawIOBase` says."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """As `io.RawIOBase` says."""
+        self.limit()
+        return self._channel.recv_into(buffer)
+
+
 class _Connection:
     """A connection that carries one command at a time."""
 
-    def __init__(self, channel: socket.socket) -> None:
+    def __init__(self, channel: socket.socket, deadline: float) -> None:
         self._channel = channel
-        self._incoming = channel.makefile("rb")
+        self._answers = _Answers(channel, deadline)
+        self._incoming = io.BufferedReader(self._answers)
 
     def wait_until(self, deadline: float) -> None:
-        """Raise TimeoutError from now on where nothing goes on for as long as there is left."""
-        self._channel.settimeout(max(0.001, deadline - time.monotonic()))
+        """Raise TimeoutError at `deadline` from now on, also if the server sends a byte at times."""
+        self._answers.deadline = deadline
 
     def send(self, *arguments: bytes | memoryview) -> None:
         """Send a command; a large argument goes from where it is."""
@@ -162,11 +188,15 @@ class _Connection:
             if len(each) < _LINE:
                 waiting += each
             else:
-                self._channel.sendall(waiting)
-                self._channel.sendall(each)
+                self._send_all(waiting)
+                self._send_all(each)
                 waiting = bytearray()
             waiting += b"\r\n"
-        self._channel.sendall(waiting)
+        self._send_all(waiting)
+
+    def _send_all(self, content: bytes | bytearray | memoryview) -> None:
+        self._answers.limit()
+        self._channel.sendall(content)
 
     def answer(self) -> Answer:
         """What the server answers.

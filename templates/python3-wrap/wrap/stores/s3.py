@@ -7,10 +7,11 @@ they are sent from where they are: the library's own calls copy them and hash th
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 from urllib.parse import SplitResult
 from xml.etree.ElementTree import ParseError
 
@@ -24,14 +25,31 @@ from wrap.stores import CONNECT_S, failed, late, shown
 
 #: Connections that are kept.
 _KEPT = 64
-#: How long to wait for answers to what the library asks itself, in seconds: where a bucket is, and
-#: to delete.
-SILENT_S = 2.0
 #: How long a signed URL is good for: longer than any object's way, on clocks that differ.
 _GOOD = timedelta(hours=1)
 #: What has broken off, or was never begun.
 _BROKEN = (urllib3.exceptions.ProtocolError, urllib3.exceptions.NewConnectionError)
 _OK, _BUSY = 200, 503
+
+
+class _Connections(urllib3.PoolManager):
+    """Has each request end at the deadline of its thread, also those that the library makes itself.
+
+    Attributes
+    ----------
+    thread
+        Has as `deadline` until when this thread may wait, in seconds of the monotonic clock.
+    """
+
+    thread = threading.local()
+
+    def urlopen(  # type: ignore[override]
+        self, method: str, url: str, redirect: bool = True, **options: Any
+    ) -> urllib3.BaseHTTPResponse:
+        """As `urllib3.PoolManager.urlopen` says."""
+        left_s = max(0.001, self.thread.deadline - time.monotonic())
+        options["timeout"] = urllib3.Timeout(connect=min(CONNECT_S, left_s), total=left_s)
+        return super().urlopen(method, url, redirect, **options)
 
 
 class S3:
@@ -45,10 +63,9 @@ class S3:
         self._bucket = url.path.strip("/")
         if not self._bucket or "/" in self._bucket:
             raise ValueError(f"chiron_store names no bucket: {self.place} needs a /BUCKET")
-        silent = urllib3.Timeout(connect=CONNECT_S, read=SILENT_S)
         # A server that is busy may ask to come back in a minute.
         once_more = urllib3.Retry(1, read=0, allowed_methods=None, respect_retry_after_header=False)
-        self._connections = urllib3.PoolManager(maxsize=_KEPT, timeout=silent, retries=once_more)
+        self._connections = _Connections(maxsize=_KEPT, retries=once_more)
         self._client = Minio(
             endpoint=url.netloc.rpartition("@")[2],
             access_key=url.username,
@@ -66,9 +83,8 @@ class S3:
         return self._done("GET", name, deadline)
 
     def delete(self, names: Sequence[str], deadline: float) -> None:
-        """As `wrap.stores.Store.delete` says; `deadline` bounds when it begins."""
-        if time.monotonic() >= deadline:
-            raise late(self.place)
+        """As `wrap.stores.Store.delete` says."""
+        self._connections.thread.deadline = deadline
         doomed = map(DeleteObject, names)
         try:
             for fault in self._client.remove_objects(self._bucket, doomed):
@@ -80,13 +96,14 @@ class S3:
         self, method: str, name: str, deadline: float, body: bytes | memoryview = b""
     ) -> bytes:
         """The body of the answer to a request; see `wrap.stores.Store` for what it raises."""
+        self._connections.thread.deadline = deadline
         try:
             url = self._client.get_presigned_url(method, self._bucket, name, _GOOD)
             answer = None
             with contextlib.suppress(*_BROKEN):
-                answer = self._asked(method, url, deadline, body)
+                answer = self._asked(method, url, body)
             if answer is None or answer.status == _BUSY:
-                answer = self._asked(method, url, deadline, body)
+                answer = self._asked(method, url, body)
             if answer.status != _OK:
                 raise S3Error.fromxml(answer)
         except (MinioException, urllib3.exceptions.HTTPError, ParseError) as error:
@@ -94,16 +111,9 @@ class S3:
         return answer.data
 
     def _asked(
-        self, method: str, url: str, deadline: float, body: bytes | memoryview
+        self, method: str, url: str, body: bytes | memoryview
     ) -> urllib3.BaseHTTPResponse:
-        left_s = max(0.001, deadline - time.monotonic())
-        return self._connections.request(
-            method,
-            url,
-            body=cast(bytes, body),
-            retries=False,
-            timeout=urllib3.Timeout(connect=min(CONNECT_S, left_s), read=left_s),
-        )
+        return self._connections.request(method, url, body=cast(bytes, body), retries=False)
 
     def _fault(self, error: Exception) -> TaskError:
         """What went wrong, without the URL, which is signed."""
