@@ -324,3 +324,29 @@ def test_without_redis_a_durable_wrap_says_so_and_ends(store, wrap_image, run_to
     assert status == 1 and "chiron_store" in said
     status, said = run_to_end(image, chiron_store=f"redis://127.0.0.1:{free_port}")
     assert status == 1 and f"store: the store redis://127.0.0.1:{free_port}" in said
+
+
+def test_the_end_of_the_keepers_thread_ends_the_wrap_and_nothing_is_lost(
+    begin, tmp_path, eventually
+):
+    raises = """
+        import ctypes, threading
+        from pathlib import Path
+
+        def handle(req):
+            if not Path("raised").exists():
+                Path("raised").touch()
+                keeper = next(each for each in threading.enumerate() if each.name == "keeper")
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(keeper.ident), ctypes.py_object(ZeroDivisionError)
+                )
+                threading.Event().wait()
+            return req
+    """
+    server = begin({"trigger": "by-batch-size", "size": 1}, raises)
+    assert server.request(body="[1]").status == 202
+    assert server.process.wait(60) == 1
+    said = server.log.read_text()
+    assert "ZeroDivisionError" in said and "the thread keeper has ended" in said
+    begin({"trigger": "by-batch-size", "size": 1})
+    assert eventually(lambda: fired(tmp_path) == [[1]])

@@ -236,9 +236,13 @@ class Exporter:
 
     def _send_all(self) -> None:
         while ended := self._next():
-            spans = [span for each in ended for span in spans_of(each, self._wrap)]
-            for first in range(0, len(spans), _BATCH):
-                self._send(spans[first : first + _BATCH])
+            try:
+                spans = [span for each in ended for span in spans_of(each, self._wrap)]
+                for first in range(0, len(spans), _BATCH):
+                    self._send(spans[first : first + _BATCH])
+            except Exception:  # these are lost; later ones are sent
+                traceback.print_exc()
+                self.dropped.add(by=sum(map(_count, ended)))
             with self._changed:
                 self._spans -= sum(map(_count, ended))
 
