@@ -1,4 +1,4 @@
-"""Answers that are joined to a JSON list make valid JSON, or an error that names what is no text."""
+"""Answers joined to a JSON list make valid JSON, or an error that names what is no text."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ VALUES = st.recursive(
 ).map(lambda value: json.dumps(value).encode())
 ANSWERS = st.lists(
     st.sampled_from([b"", b"null", b" ", b"[]", b'["\xff"]', b"\xff", b'"\\ud800"', b'{"a": 1'])
-    | st.text().filter(lambda text: not set(text) & {chr(n) for n in range(0xD800, 0xE000)}).map(
-        lambda text: text.encode()
-    )
+    | st.text()
+    .filter(lambda text: not set(text) & {chr(n) for n in range(0xD800, 0xE000)})
+    .map(lambda text: text.encode())
     | st.binary()
     | VALUES,
     max_size=6,

@@ -162,9 +162,7 @@ def test_a_store_that_is_down_is_an_error_at_once(url: str, free_port: int) -> N
 
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:{}", "s3://key@127.0.0.1:{}/bucket"])
-def test_a_store_that_is_silent_is_given_up_at_the_deadline(
-    url: str, silent: int
-) -> None:
+def test_a_store_that_is_silent_is_given_up_at_the_deadline(url: str, silent: int) -> None:
     unanswered = store_of(url.format(silent), "password")
     with pytest.raises(TaskError, match="did not answer in time") as raised:
         unanswered.put("1/2", b"x", soon(0.2))

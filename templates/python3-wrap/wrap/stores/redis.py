@@ -177,7 +177,7 @@ class _Connection:
         self._incoming = io.BufferedReader(self._answers)
 
     def wait_until(self, deadline: float) -> None:
-        """Raise TimeoutError at `deadline` from now on, also if the server sends a byte at times."""
+        """Raise TimeoutError after `deadline`, also if the server sends a byte now and then."""
         self._answers.deadline = deadline
 
     def send(self, *arguments: bytes | memoryview) -> None:

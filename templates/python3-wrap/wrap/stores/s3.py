@@ -110,9 +110,7 @@ class S3:
             raise self._fault(error) from error
         return answer.data
 
-    def _asked(
-        self, method: str, url: str, body: bytes | memoryview
-    ) -> urllib3.BaseHTTPResponse:
+    def _asked(self, method: str, url: str, body: bytes | memoryview) -> urllib3.BaseHTTPResponse:
         return self._connections.request(method, url, body=cast(bytes, body), retries=False)
 
     def _fault(self, error: Exception) -> TaskError:
