@@ -8,6 +8,7 @@ for.
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -185,12 +186,17 @@ class Deciding(Instances):
         What the execution is called.
     deadline
         Until when it may evaluate, in seconds of the monotonic clock.
+    longest
+        Bytes that an input of a task, or the output, may have, about.
     """
 
     evaluates = True
 
-    def __init__(self, wrap: Wrap, entry: Entry, ident: str, deadline: float) -> None:
+    def __init__(
+        self, wrap: Wrap, entry: Entry, ident: str, deadline: float, longest: float = math.inf
+    ) -> None:
         super().__init__(wrap)
+        self._longest = longest
         self._states = entry.states
         context = partial(execution_context, wrap.workflow, ident)
         self._machine = Machine(entry.machine or {}, context, self._in_time)
@@ -239,7 +245,7 @@ class Deciding(Instances):
             raise _workflow_failed(outcome.name, outcome.cause)
         if self._machine.over:
             try:
-                self._data.add({None: _object(outcome)})
+                self._data.add({None: self._object(outcome)})
             except StatesError as error:
                 raise _workflow_failed(error.name, f"the output: {error.cause}") from None
             return Step([], [])
@@ -272,11 +278,14 @@ class Deciding(Instances):
 
     def _is_ready(self, number: int) -> bool:
         try:
-            self._data.add({given_to(number): _object(self._given.pop(number))})
+            self._data.add({given_to(number): self._object(self._given.pop(number))})
         except StatesError as error:
             self._unfit[number] = error
             return False
         return True
+
+    def _object(self, value: Any) -> Object:
+        return Object(dump(value, self._longest), "" if isinstance(value, Text) else JSON)
 
     def _numbered(self, begin: states.Begin) -> int:
         number = begin.number * self.wrap.instances + self._states[begin.task]
@@ -326,7 +335,3 @@ def _workflow_failed(name: str, cause: str) -> TaskError:
 
 def _text(given: Object) -> str:
     return given.text("surrogateescape")
-
-
-def _object(value: Any) -> Object:
-    return Object(dump(value), "" if isinstance(value, Text) else JSON)

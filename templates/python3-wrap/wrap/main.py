@@ -170,6 +170,7 @@ def _serve(
         route,
         settings.trace_key,
         _most_request(settings),
+        longest,
         exchange,
         lender,
         sink,

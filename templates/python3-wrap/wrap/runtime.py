@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING
 
 from wrap.declaration import Wrap
@@ -29,6 +30,7 @@ class Runtime:
     """A wrap and what it runs on; without `trace_key` no request is traced.
 
     ``most_request`` is how many bytes a request may have; None where all that came may be run.
+    ``longest`` is how many bytes an object may have that a state machine writes.
     ``exchange`` is None where wraps do not take part in each other's executions, ``lender`` where
     no other replica of the wrap may run what waits here.
     ``switchboard`` is None where no stream is read while it is written.
@@ -45,6 +47,7 @@ class Runtime:
     route: Route
     trace_key: str = ""
     most_request: int | None = None
+    longest: float = inf
     exchange: Exchange | None = None
     lender: Lender | None = None
     sink: Sink | None = None

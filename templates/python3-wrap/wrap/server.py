@@ -268,7 +268,8 @@ def _workflow(
     ident, home = Ident(_watch(runtime.trace_key), _mark(called), trace=_trace(runtime)), None
     engine: Engine | Instances
     if whole is None:
-        engine = Deciding(runtime.wrap, entry, called or str(uuid4()), deadline)
+        ident_of = called or str(uuid4())
+        engine = Deciding(runtime.wrap, entry, ident_of, deadline, runtime.longest)
     elif home := _home(runtime, whole.gives, ident, deadline):
         tasks = frozenset(runtime.wrap.tasks)
         engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))

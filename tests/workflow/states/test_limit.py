@@ -212,3 +212,14 @@ def test_states_that_are_nested_too_deep_end_in_an_error() -> None:
     machine = Machine(scope, lambda *_: {})
     machine.start("1", 0.0)
     assert machine.outcome.name == "States.Runtime"
+
+
+@pytest.mark.parametrize("name", ["States.Runtime", "States.DataLimitExceeded"])
+def test_no_wildcard_takes_an_error_that_ends_the_execution(name):
+    caught = {"ErrorEquals": ["States.ALL"], "Next": "After"}
+    task = {"Type": "Task", "Resource": "f", "Catch": [caught], "Next": "After"}
+    document = {"StartAt": "Do", "States": {"Do": task, "After": {"Type": "Succeed"}}}
+    machine = Machine(document, lambda *_: {})
+    (begin,) = machine.start("{}", 0.0).begins
+    machine.failed(begin.number, StatesError(name, "it is so"), 0.0)
+    assert isinstance(machine.outcome, StatesError) and machine.outcome.name == name

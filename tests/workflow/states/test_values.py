@@ -200,3 +200,15 @@ def test_a_wrap_imports_it_under_its_own_name_and_nothing_else_of_ours():
     )
     names = done.stdout.strip("[]\n").replace("'", "").split(", ")
     assert [name for name in names if not name.startswith("wrap.states")] == ["wrap"]
+
+
+@given(JSON)
+def test_a_text_within_the_bound_is_written_as_without_it(value):
+    text = dump(value)
+    assert dump(value, 20 * len(text) + 20) == text
+
+
+def test_a_value_whose_parts_are_shared_is_refused_before_its_text_is_made():
+    shared = [1] * 10_000
+    with pytest.raises(StatesError, match=r"States\.DataLimitExceeded: a value of about \d+ bytes"):
+        dump([shared] * 100_000, 1 << 20)

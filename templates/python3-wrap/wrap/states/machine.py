@@ -26,6 +26,8 @@ from .values import dump, instant, is_number, parse
 _TRANSITIONS = 10_000
 #: The longest time that can be waited for: the most seconds that the language lets a state have.
 MOST_SECONDS = 99_999_999
+#: Errors that States.ALL does not match (Amazon States Language, "Errors").
+_TERMINAL = frozenset({"States.Runtime", "States.DataLimitExceeded"})
 _NO_INPUT: dict[str, Any] = {}
 
 #: Numbers of the begins and delays by whose ends something came about.
@@ -564,12 +566,12 @@ _ENTER: Mapping[str, Callable[[Machine, _Visit], Following | None]] = {
 def _covers(patterns: Iterable[str], names: set[str]) -> bool:
     """Whether a retrier or catcher is for an error of these names.
 
-    No wildcard covers ``States.Runtime``, and ``States.TaskFailed`` no timeout.
+    No wildcard covers `_TERMINAL`, and ``States.TaskFailed`` no timeout.
     """
     for pattern in patterns:
         if pattern in names:
             return True
-        if "States.Runtime" in names:
+        if not names.isdisjoint(_TERMINAL):
             continue
         if pattern == "States.ALL" or (
             pattern == "States.TaskFailed" and "States.Timeout" not in names

@@ -15,6 +15,8 @@ from .errors import StatesError
 #: How deep arrays and objects may be nested. What walks them takes two of Python's 1,000 frames a
 #: level; as many again are left for the server and for states within states.
 MOST_LEVELS = 200
+#: Characters that a number, true, false or null takes in JSON, about.
+_NUMBER = 4
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d{1,99})?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))",
@@ -50,23 +52,43 @@ def parse(text: str) -> Any:
     return value
 
 
-def dump(value: Any) -> str:
+def dump(value: Any, most: float = math.inf) -> str:
     """`value` as a text: a `Text` as it is, all else as compact JSON.
 
     Half of a surrogate pair is written as an escape, as it was: no encoding has it.
 
-    Raises StatesError, ``States.Runtime``, where it is nested too deep, or holds a number that
-    JSON has not, or an integer with more digits than Python writes.
+    Raises StatesError: ``States.DataLimitExceeded`` if the text would have more than about `most`
+    characters, which a small request can ask for since values share their parts;
+    ``States.Runtime`` if the value is nested too deep, or has a number that JSON or Python lacks.
     """
     if isinstance(value, Text):
         return str(value)
     try:
+        if most < math.inf and (size := _size(value, {})) > most:
+            cause = f"a value of about {size} bytes, and {most} are the most that a wrap handles"
+            raise StatesError("States.DataLimitExceeded", cause)
         text = _ENCODER.encode(value)
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
         raise StatesError("States.Runtime", f"a value is no JSON: {error}") from None
     return text if text.isascii() else _LONE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+def _size(value: Any, known: dict[int, int]) -> int:
+    """About the length of `value` as JSON; `known` has the sizes of the parts seen before."""
+    if isinstance(value, str):
+        return len(value) + 2
+    if not isinstance(value, dict | list):
+        return _NUMBER
+    size = known.get(id(value))
+    if size is None:
+        parts = value.values() if isinstance(value, dict) else value
+        size = 2 + len(value) + sum(_size(each, known) for each in parts)
+        if isinstance(value, dict):
+            size += sum(map(len, value)) + 3 * len(value)
+        known[id(value)] = size
+    return size
 
 
 def _is_too_deep(value: Any) -> bool:
