@@ -212,7 +212,7 @@ def test_commands_at_the_same_time_leave_each_others_processes_alone(
 def test_a_reaper_that_is_killed_fails_its_request_alone_and_another_takes_its_place(
     serve: Any,
 ) -> None:
-    script = "#!/bin/sh\nread who\ntest $who = cat && exec cat\nkill -9 $PPID\nsleep 4321\n"
+    script = "#!/bin/sh\nread who\ntest $who = cat && exec cat\nkill -9 $PPID\nsleep 4324\n"
     server = serve("./kills.sh", files={"kills.sh": script})
     for _ in range(3):
         answer = server.request(body="me\n")
