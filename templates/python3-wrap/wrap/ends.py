@@ -9,7 +9,10 @@ alone could have tasks wait for each other in a circle: a reads what b writes an
 what c has for it, while b waits for c. In a graph without cycles every such circle has a writer in
 it that waits for one reader while another one waits for that writer. So where a reader has taken
 nothing for a moment, and another one of the same task has taken all, what the first is to get goes
-to disk, and the writer goes on.
+to disk, and the writer goes on. What goes there is bounded (`wrap.spill`): above the bound the
+writer waits again, until the reader has taken what is on disk. The writer fails at once where the
+disk is full. At the bound it fails where the reader has taken nothing for some seconds, since that
+may be a circle.
 
 References
 ----------
@@ -19,13 +22,13 @@ Floki: tasks that run at the same time, with streams of bounded buffers between 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import io
 import json
 import select
 import socket
 import struct
-import tempfile
 import termios
 import threading
 import time
@@ -33,6 +36,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from wrap.errors import TaskError
+from wrap.spill import Backlog
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -53,6 +57,8 @@ _AHEAD = 1 << 12
 _LONGEST = 1 << 30
 #: For how long a reader takes nothing before what it is to get may go to disk, in seconds.
 _PATIENCE_S = 0.1
+#: The same before a writer fails that has to wait although as much is on disk as may be.
+_CIRCLE_S = 5.0
 #: How often is looked whether another reader has taken all meanwhile, in milliseconds.
 _STUCK_MS = 20
 #: How long what a handler yields may wait for more, in seconds.
@@ -98,8 +104,9 @@ class Outlet:
         self._reader = reader
         self.broken: TaskError | None = None
         self._left: list[bytes | memoryview] = []
-        self._spilled: IO[bytes] | None = None
-        self._place = 0
+        self._spilled: Backlog | None = None
+        #: What comes after that on disk, which has no room for it.
+        self._later: list[bytes | memoryview] = []
         self._took = time.monotonic()
 
     def fileno(self) -> int:
@@ -114,7 +121,7 @@ class Outlet:
     @property
     def held_up(self) -> bool:
         """Whether the writer has to wait: what goes to disk is no reason to."""
-        return bool(self._left) and self._spilled is None
+        return bool(self._left if self._spilled is None else self._later)
 
     @property
     def starves(self) -> bool:
@@ -128,9 +135,16 @@ class Outlet:
         return self._took + _PATIENCE_S - time.monotonic()
 
     def put(self, pieces: Iterable[bytes | memoryview]) -> None:
-        """Send bytes, as far as the reader takes them now. Raises TaskError where it is gone."""
+        """Send bytes, as far as the reader takes them now.
+
+        Raises TaskError where it is gone, OSError where they have to go to disk and that is full.
+        """
         if self._spilled is not None:
-            self._spilled.writelines(pieces)
+            pieces = list(pieces)
+            if self._later or not self._spilled.has_room(sum(map(len, pieces))):
+                self._wait_for_disk(pieces)
+            else:
+                self._spilled.put(pieces)
         else:
             if not self._left:
                 self._took = time.monotonic()
@@ -155,10 +169,31 @@ class Outlet:
                 left[0] = memoryview(left[0])[sent:]
 
     def spill(self) -> None:
-        """Have what is left on disk, so that the writer need not wait."""
-        self._spilled = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed when it is empty)
-        self._spilled.writelines(self._left)
-        self._left, self._place = [], 0
+        """Have what is left on disk, so that the writer need not wait.
+
+        At the bound it goes on waiting. Raises OSError where the disk is full, and at the bound
+        where the reader has taken nothing for long.
+        """
+        if self._spilled is not None:
+            if time.monotonic() > self._took + _CIRCLE_S:
+                raise OSError(errno.ENOSPC, f"{self._on_disk()}, and it reads nothing")
+        else:
+            spilled = Backlog()
+            try:
+                spilled.put(self._left)
+            except BaseException:
+                spilled.close()
+                raise
+            self._spilled, self._left = spilled, []
+
+    def _wait_for_disk(self, pieces: Iterable[bytes | memoryview]) -> None:
+        if not self._later:
+            print(f"{self._on_disk()}: their writer waits until they are read")
+        self._later += pieces
+
+    def _on_disk(self) -> str:
+        size = len(self._spilled or ())
+        return f"{size} bytes for {self._reader} are on disk, half of what is free there"
 
     def close(self, error: TaskError | None = None) -> None:
         """Be done with it; a reader that has not got all learns of `error`."""
@@ -171,19 +206,17 @@ class Outlet:
         self._channel.close()
 
     def _refill(self) -> bool:
-        """Read on in what is on disk; whether there is more."""
+        """Read on in what is on disk, and then after it; whether there is more."""
         if self._spilled is None:
             return False
-        self._spilled.seek(self._place)
-        data = self._spilled.read(BUFFER)
-        self._spilled.seek(0, io.SEEK_END)
-        self._place += len(data)
+        data = self._spilled.take(BUFFER)
         if data:
             self._left = [data]
         else:
             self._spilled.close()
             self._spilled = None
-        return bool(data)
+            self._left, self._later = self._later, []
+        return bool(self._left)
 
 
 class Outlets:
@@ -191,6 +224,7 @@ class Outlets:
 
     def __init__(self) -> None:
         self._all = list[Outlet]()
+        self._failure: OSError | None = None
         self._lock = threading.Lock()
 
     def add(self, outlet: Outlet) -> None:
@@ -201,13 +235,20 @@ class Outlets:
     def send(self, outlets: Sequence[Outlet], pieces: Iterable[bytes | memoryview]) -> None:
         """Send bytes to some of the readers, as soon as these take them.
 
-        Raises TaskError where one is gone.
+        Raises TaskError where one is gone, OSError where the disk is full. It raises that again for
+        whatever follows, since readers lack what came before.
         """
         with self._lock:
-            for outlet in outlets:
-                outlet.put(pieces)
-            while waiting := [outlet for outlet in outlets if outlet.held_up]:
-                self._wait(waiting)
+            if self._failure is not None:
+                raise self._failure
+            try:
+                for outlet in outlets:
+                    outlet.put(pieces)
+                while waiting := [outlet for outlet in outlets if outlet.held_up]:
+                    self._wait(waiting)
+            except OSError as error:
+                self._failure = error
+                raise
 
     def finish(self) -> None:
         """Wait until all have taken what there is for them, also what is on disk."""

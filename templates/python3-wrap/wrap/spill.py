@@ -1,16 +1,32 @@
-"""Objects on disk: in files that have no name, so that nothing of them is ever left behind."""
+"""What goes to disk: in files that have no name, so that nothing of them is ever left behind.
+
+What goes there takes no more than half of what is free without it: others write to the disk too.
+"""
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import tempfile
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
 #: File systems that are memory.
 _MEMORY = ("tmpfs", "ramfs")
+
+
+def has_room(taken: int, size: int, free: int) -> bool:
+    """Whether `size` bytes more may go to disk, where `taken` are ours and `free` are left."""
+    return 2 * (taken + size) <= taken + free
+
+
+def free_bytes(descriptor: int) -> int:
+    """How many bytes the disk of a file has left."""
+    disk = os.fstatvfs(descriptor)
+    return disk.f_bavail * disk.f_frsize
 
 
 class Spilled:
@@ -51,25 +67,81 @@ class Disk:
     ----------
     folder
         Where the files are; a folder for temporary files if none is said.
+    free
+        Gives the bytes that are left on the disk of a file.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, free: Callable[[int], int] = free_bytes) -> None:
         self._folder = folder or Path(tempfile.gettempdir())
+        self._free = free
+        #: Files that are there -> their bytes.
+        self._files = weakref.WeakKeyDictionary[IO[bytes], int]()
 
     def write(self, contents: Iterable[bytes | memoryview]) -> list[Spilled]:
         """Put all of `contents` into one file, or none: raises OSError where there is no room."""
         if _is_memory(self._folder):
             raise OSError(f"{self._folder} is in memory")
         file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 (theirs)
+        others = sum(self._files.values())
         spilled = list[Spilled]()
         end = 0
         for content in contents:
-            start, left = end, memoryview(content)
-            while left:
-                written = os.write(file.fileno(), left)
-                left, end = left[written:], end + written
-            spilled.append(Spilled(file, start, end - start))
+            if not has_room(others + end, len(content), self._free(file.fileno())):
+                what = f"objects have taken half of what is free in {self._folder}"
+                raise OSError(errno.ENOSPC, f"{what}: {others + end} bytes")
+            _write(file.fileno(), content, end)
+            spilled.append(Spilled(file, end, len(content)))
+            end += len(content)
+        self._files[file] = end
         return spilled
+
+
+class Backlog:
+    """Bytes of a stream that its reader has not taken yet: what came first is taken first.
+
+    Parameters
+    ----------
+    free
+        Gives the bytes that are left on the disk of a file.
+
+    Raises OSError where there is no room for a file.
+    """
+
+    def __init__(self, free: Callable[[int], int] = free_bytes) -> None:
+        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (`close` does)
+        self._free = free
+        self._start = self._end = 0
+
+    def __len__(self) -> int:
+        return self._end - self._start
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes more may go to disk."""
+        return has_room(self._end, size, self._free(self._file.fileno()))
+
+    def put(self, pieces: Iterable[bytes | memoryview]) -> None:
+        """Add bytes. Raises OSError where the disk is full."""
+        for piece in pieces:
+            _write(self._file.fileno(), piece, self._end)
+            self._end += len(piece)
+
+    def take(self, most: int) -> bytes:
+        """The next bytes, no more than `most`; none where all were taken."""
+        data = os.pread(self._file.fileno(), most, self._start)
+        self._start += len(data)
+        return data
+
+    def close(self) -> None:
+        """Do without them, and without the file."""
+        self._file.close()
+
+
+def _write(descriptor: int, content: bytes | memoryview, place: int) -> None:
+    """Write all of `content`. Raises OSError; a part may have been written then."""
+    left = memoryview(content)
+    while left:
+        written = os.pwrite(descriptor, left, place)
+        left, place = left[written:], place + written
 
 
 def _is_memory(folder: Path) -> bool:
