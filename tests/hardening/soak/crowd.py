@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import requests
 from repeated import repeated
 
+from evaluation.bench.machine import Measured, this_machine
 from gateway.build import FunctionSource, build
 from gateway.embedded import EmbeddedGateway
 from gateway.images import ImageStore
@@ -133,6 +134,7 @@ def main() -> None:
         f"{LEAVING_PER_S} leaving clients a second": leavers,
     }
     taken: dict[str, list[list[float]]] = {name: [] for name in beside}
+    machine = this_machine()
     make_room()
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as url:
         latencies_ms(url, REQUESTS)
@@ -140,7 +142,9 @@ def main() -> None:
             for name, others in beside.items():
                 with others(url):
                     taken[name].append(latencies_ms(url, REQUESTS))
-    print(json.dumps({name: _figures(rounds) for name, rounds in taken.items()}, indent=1))
+    origin = Measured(machine=machine, command="python tests/hardening/soak/crowd.py").model_dump()
+    figures = {name: _figures(rounds) for name, rounds in taken.items()}
+    print(json.dumps({**origin, "figures": figures}, indent=1))
 
 
 def _figures(rounds: list[list[float]]) -> dict[str, object]:
