@@ -8,14 +8,18 @@ import statistics
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from faults import Gauge, Killer, Look, recoveries
 from hostile import Hostile
 from load import Load, Tally, inputs_of
-from place import WORKFLOW, open_place, plans
+from place import ANSWERING, DAEMON, WORKFLOW, open_place
 
+from evaluation.bench.machine import Measured, this_machine
 from workflow.folder import parse_workflow
 
 CLIENTS = 3
@@ -32,7 +36,7 @@ def folder():
         yield Path(folder)
 
 
-def told(seconds: float, tally: Tally, killer: Killer, looks: list[Look], first: float) -> str:
+def told(seconds: float, tally: Tally, killer: Killer, looks: list[Look], first: float) -> dict:
     """The figures of a run."""
     recovered = recoveries(killer.kills, tally.samples, first)
     warm = looks[len(looks) // 10]
@@ -55,7 +59,7 @@ def told(seconds: float, tally: Tally, killer: Killer, looks: list[Look], first:
         }
     for name in ("descriptors", "threads", "rss", "processes"):
         figures[f"{name}, warm and in the end"] = [getattr(warm, name), getattr(looks[-1], name)]
-    return json.dumps(figures, indent=1)
+    return figures
 
 
 def spread(seconds: list[float]) -> dict[str, float]:
@@ -82,6 +86,22 @@ def all_are_back(tally: Tally, targets: list[str]) -> None:
             time.sleep(0.1)
 
 
+def daemons_end() -> bool:
+    """Whether all that commands leave behind ends, when no request runs."""
+    end = time.monotonic() + BACK_S
+    while any(DAEMON in command for command in _commands()):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def _commands() -> Iterator[list[str]]:
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            yield process.cmdline()
+
+
 @pytest.mark.parametrize(
     "seconds",
     [
@@ -92,23 +112,28 @@ def all_are_back(tally: Tally, targets: list[str]) -> None:
 def test_whatever_is_killed_no_answer_is_wrong_and_nothing_leaks(
     seconds, folder, profile_of, platform, all_gone
 ):
+    command = f"CHIRON_SOAK_SECONDS={seconds} pytest -m soak -s tests/hardening/test_kills.py"
+    origin = Measured(machine=this_machine(), command=command).model_dump()
     parsed = parse_workflow({**WORKFLOW, "name": "soak"})
     inputs = inputs_of({**WORKFLOW, "name": "soak"}, profile_of(parsed), platform)
     with open_place(folder) as place:
-        load = Load(place.url, place.services.url, list(plans()))
+        load = Load(place.url, place.services.url, list(ANSWERING))
         killer = Killer(place, int(os.environ.get("CHIRON_SOAK_SEED", "8")))
         gauge = Gauge(place)
         seen = place.processes()
-        hostile = Hostile(place.url, place.services.url, next(iter(plans())))
+        hostile = Hostile(place)
         with load.running(CLIENTS, inputs) as tally, hostile.running():
-            all_are_back(tally, [*plans(), "services"])
+            all_are_back(tally, [*ANSWERING, "services"])
             time.sleep(seconds / 20)  # what it is like without kills
             first = time.monotonic()
             with gauge.running():
                 killer.keep_killing(first + seconds, seen)
-            all_are_back(tally, [*plans(), "services"])
+            all_are_back(tally, [*ANSWERING, "services"])
         looks = [*gauge.looks, gauge.look()]
-        print(told(seconds, tally, killer, looks, first), dict(hostile.tried))
+        figures = told(seconds, tally, killer, looks, first)
+        attacks = {"attacks": dict(hostile.tried), "got through": hostile.got_through}
+        print(json.dumps({**origin, **figures, **attacks}, indent=1))
+        assert daemons_end()
     assert hostile.got_through == []
     assert min(hostile.tried.values()) > 0
     assert tally.wrong == []

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import gzip
+import json
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from socket import create_connection, socket
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
+from place import Place
 
 #: Between two attacks, and connections that are left open: more give way to the first ones.
 _PAUSE_S, _OPEN = 0.05, 100
 _TIMEOUT_S = 30
+#: Connections of strangers that each port of a wrap gets at once.
+_STRANGERS = 150
+#: How long a request may take that says so, and how much later it may be answered, in seconds.
+_LIMIT_S, _LATE_S = 1.0, 1.0
 #: What a refused attack is answered.
 _REFUSED = (400, 403, 413, 415)
 
 
 class Hostile:
-    """Attacks `target` of the gateway, and the services; `got_through` has to stay empty."""
+    """Attacks the wraps, the gateway and the services; `got_through` has to stay empty."""
 
-    def __init__(self, gateway: str, services: str, target: str) -> None:
+    def __init__(self, place: Place) -> None:
         self.tried: Counter[str] = Counter()
         self.got_through: list[str] = []
-        self._gateway, self._services, self._target = gateway, services, target
+        self._place, self._target = place, "soak-fork"
+        self._gateway, self._services = place.url, place.services.url
         self._left_open: deque[socket] = deque()
+        self._strangers: list[socket] = []
         self._over = threading.Event()
 
     @contextmanager
@@ -39,7 +49,7 @@ class Hostile:
         finally:
             self._over.set()
             thread.join()
-            for connection in self._left_open:
+            for connection in (*self._left_open, *self._strangers):
                 connection.close()
 
     def _attack(self) -> None:
@@ -51,6 +61,11 @@ class Hostile:
             self._nest_json,
             self._trace,
             self._send_what_is_packed,
+            self._knock_at_all_ports,
+            self._wait_for_ages,
+            self._evaluate_for_ages,
+            self._overflow,
+            self._send_many_events,
         ]
         while True:
             for attack in attacks:
@@ -114,3 +129,54 @@ class Hostile:
         answer = requests.post(url, gzip.compress(content), headers=packed, timeout=_TIMEOUT_S)
         if content in answer.content:
             self.got_through.append("what was packed came unpacked")
+
+    def _knock_at_all_ports(self) -> None:
+        """Connect to whatever wraps listen on, a byte now and another one in the next round."""
+        kept = []
+        for connection in self._strangers:
+            try:
+                connection.send(b"x")
+                kept.append(connection)
+            except OSError:
+                connection.close()
+        self._strangers = kept[-_STRANGERS:]
+        for connection in kept[:-_STRANGERS]:
+            connection.close()
+        for address in self._place.ports:
+            for _ in range(_STRANGERS):
+                with suppress(OSError):
+                    self._strangers.append(create_connection(address, 1))
+
+    def _wait_for_ages(self) -> None:
+        for seconds in (3_000_000, 99_999_999, 1e15):
+            self._within_its_limit("a far time", "soak-decides", {"seconds": seconds})
+
+    def _evaluate_for_ages(self) -> None:
+        many = [{"v": number} for number in range(5000)]
+        self._within_its_limit("a quadratic path", "soak-decides", {"items": many})
+        slow = [{"v": "a" * 60 + "!"}]
+        self._within_its_limit("a regex without end", "soak-decides", {"items": slow})
+
+    def _overflow(self) -> None:
+        deep = "[" * 970 + "]" * 970
+        for body in ('{"seconds": 1' + "0" * 400 + "}", '{"seconds": ' + deep + "}"):
+            answer = self._post("soak-decides", body)
+            if "wrap-failed" in answer.text:
+                self.got_through.append(f"an internal error for {body[:30]}: {answer.text[:200]}")
+
+    def _send_many_events(self) -> None:
+        answer = self._post("soak-events", "[" + ",".join("1" * 70_000) + "]")
+        if answer.status_code not in (202, 413) and answer.status_code < 500:
+            self.got_through.append(f"events: {answer.status_code} {answer.text[:200]}")
+
+    def _within_its_limit(self, what: str, target: str, content: Any) -> None:
+        begin = time.monotonic()
+        answer = self._post(target, json.dumps(content))
+        took = time.monotonic() - begin
+        if answer.status_code in (200, 504) and took > _LIMIT_S + _LATE_S:
+            self.got_through.append(f"{what}: {answer.status_code} after {took:.1f} s")
+
+    def _post(self, target: str, body: str) -> requests.Response:
+        url = f"{self._gateway}/function/{target}"
+        headers = {"X-Chiron-Timeout": str(_LIMIT_S)}
+        return requests.post(url, body, headers=headers, timeout=_TIMEOUT_S)

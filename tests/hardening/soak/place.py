@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 import requests
@@ -38,11 +39,54 @@ WORKFLOW = {
     "tasks": {"front": "front", "digest": "digest", "turn": "turn", "join": "join"},
     "edges": [["front", "digest"], ["front", "turn"], ["digest", "join"], ["turn", "join"]],
 }
+#: The same answers, from a state machine whose caller says how long it waits and what it evaluates.
+MACHINE = {
+    "StartAt": "Asked",
+    "States": {
+        "Asked": {
+            "Type": "Choice",
+            "Choices": [
+                {"Variable": "$.seconds", "IsPresent": True, "Next": "Wait"},
+                {"Variable": "$.items", "IsPresent": True, "Next": "Each"},
+            ],
+            "Default": "Both",
+        },
+        "Wait": {"Type": "Wait", "SecondsPath": "$.seconds", "End": True},
+        "Each": {
+            "Type": "Map",
+            "ItemsPath": "$.items",
+            "ItemSelector": {"all.$": "$.items[*].v", "found.$": "$.items[?(@.v =~ /(a+)+$/)]"},
+            "ItemProcessor": {"StartAt": "Skip", "States": {"Skip": {"Type": "Pass", "End": True}}},
+            "End": True,
+        },
+        "Both": {
+            "Type": "Parallel",
+            "Branches": [
+                {"StartAt": name, "States": {name: {"Type": "Task", "Resource": name, "End": True}}}
+                for name in ("digest", "turn")
+            ],
+            "End": True,
+        },
+    },
+}
+#: Takes events, and does next to nothing with them.
+BUCKETS = {
+    "entry": "events",
+    "buckets": {
+        "events": {"trigger": "immediate", "function": "front"},
+        "held": {"trigger": "by-time", "window_ms": 1000, "function": "join"},
+    },
+    "functions": {"front": {"gives": "held"}},
+}
+#: What a command leaves behind in a session of its own has this as an argument.
+DAEMON = f"86399.{os.getpid()}"
+#: Starts a daemon that nobody waits for, and copies its input.
+COMMAND = f"#!/bin/sh\nsetsid sleep {DAEMON} </dev/null >/dev/null 2>&1 &\ncat\n"
 _START_S = 60
 
 
 def plans() -> dict[str, Plan]:
-    """Entry wrap -> a plan: a process for each request, a pool of workers, two wraps."""
+    """Entry wrap -> a plan for the functions: a process for each request, a pool, two wraps."""
     both = [["front", "digest", "join"], ["turn"]]
     one, other = [["front", "join"], ["digest"]], [[], ["turn"]]
     return {
@@ -52,23 +96,43 @@ def plans() -> dict[str, Plan]:
     }
 
 
-def _plan(mechanism: str, wraps: dict[str, list[list[str]]]) -> Plan:
+def others() -> dict[str, tuple[dict[str, Any], Plan]]:
+    """Entry wrap -> a workflow of another form, and its plan."""
+    layouts = {
+        "soak-command": (WORKFLOW, [["digest", "join"], ["front", "turn"]]),
+        "soak-decides": (MACHINE, [["digest"], ["turn"]]),
+        "soak-events": (BUCKETS, [["front", "join"]]),
+    }
+    return {
+        name: (document, _plan("fork", {name: processes}, name))
+        for name, (document, processes) in layouts.items()
+    }
+
+
+#: The entry wraps that answer every text with its digest and itself backwards.
+ANSWERING = ("soak-fork", "soak-pool", "soak-two", "soak-command", "soak-decides")
+
+
+def _plan(mechanism: str, wraps: dict[str, list[list[str]]], workflow: str = "soak") -> Plan:
     fields = {"cpus": 1, "memory_mib": 256, "mechanism": mechanism}
     each = [{"name": name, **fields, "processes": wraps[name]} for name in wraps]
-    plan = {"format": 2, "workflow": "soak", "planner": "pgp"}
+    plan = {"format": 2, "workflow": workflow, "planner": "pgp"}
     return validate(Plan, plan | {"wraps": each, "cpus": len(each)}, "plan")
 
 
-def write_workflow(folder: Path) -> WorkflowFolder:
-    """A folder of the workflow, which is called as the folder is."""
-    entries = {}
+def write_workflow(folder: Path, document: dict[str, Any] = WORKFLOW) -> WorkflowFolder:
+    """A folder of a workflow, which is called as the folder is."""
+    entries: dict[str, dict[str, str]] = {}
     for name, code in FUNCTIONS.items():
         (folder / "functions" / name).mkdir(parents=True)
         (folder / "functions" / name / "handler.py").write_text(code)
         entries[name] = {"lang": "python3-flask", "handler": f"./functions/{name}", "image": name}
+    if folder.name == "soak-command":
+        (folder / "functions" / "front" / "front.sh").write_text(COMMAND)
+        entries["front"] |= {"lang": "command", "fprocess": "sh ./front.sh"}
     stack = {"version": "1.0", "provider": {"name": "openfaas"}, "functions": entries}
     (folder / "stack.yaml").write_text(json.dumps(stack))
-    (folder / "workflow.json").write_text(json.dumps({**WORKFLOW, "name": folder.name}))
+    (folder / "workflow.json").write_text(json.dumps(document))
     (folder / "payload.json").write_text('"payload"')
     return WorkflowFolder.open(folder)
 
@@ -128,6 +192,17 @@ class Place:
     services: Services
     scratch: Path
 
+    @property
+    def ports(self) -> list[tuple[str, int]]:
+        """All addresses that wraps listen on."""
+        found = []
+        for server in self.function_servers():
+            with suppress(psutil.NoSuchProcess):
+                for each in server.net_connections("tcp"):
+                    if each.status == psutil.CONN_LISTEN:
+                        found.append((each.laddr.ip, each.laddr.port))
+        return found
+
     def function_servers(self) -> list[psutil.Process]:
         """The first process of every replica."""
         [supervisor] = self.gateway.children()
@@ -157,6 +232,9 @@ def open_place(folder: Path) -> Iterator[Place]:
         launcher = Launcher(stack.enter_context(Gateway(embedded.url)), build_local)
         for plan in plans().values():
             stack.enter_context(launcher.launch(workflow.workflow, workflow, plan))
+        for name, (document, plan) in others().items():
+            other = write_workflow(folder / "root" / name, document)
+            stack.enter_context(launcher.launch(other.workflow, other, plan))
         code = "from cli.main import main; main()"
         command = [sys.executable, "-c", code, "serve", "predictor", "scheduler", "deployments"]
         command += ["-g", embedded.url, "--port", str(port), "--root", str(folder / "root")]
