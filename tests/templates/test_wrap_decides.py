@@ -154,8 +154,8 @@ def go_through(
             answer = servers[0].request(body=request)
             assert found(answer) == expected(workflow, request), (seed, request, plan, answer)
         for server in servers:
-            log = server.log.read_text().splitlines()  # in which functions' own lines are marked
-            assert not [line for line in log if line.startswith("Traceback")]
+            log = server.log.read_text()  # in which functions' own lines are marked
+            assert not [line for line in log.splitlines() if line.startswith("Traceback")], log
             assert server.terminate() == 0
 
 

@@ -181,7 +181,8 @@ class Zygote:
                 own.close()
         if self._contained:
             reaper.adopt_orphans()
-        self._serve(channel)
+        with contextlib.suppress(ConnectionError):  # the server has ended, or wants it no more
+            self._serve(channel)
 
     def _become(self, do: Callable[[], None], parents_end: int = signal.SIGKILL) -> NoReturn:
         """Do that in a child, to which the kernel sends `parents_end` when this process ends."""
