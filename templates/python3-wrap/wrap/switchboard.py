@@ -1,7 +1,8 @@
 """Connects the tasks of an execution that write streams with those that read them.
 
 Either end may be asked for first. Within a wrap it is one of a pair of sockets, between two wraps a
-connection of its own. A further process asks the main one, and gets a descriptor.
+connection of its own. A further process asks the main one, and gets a descriptor. It asks at an
+address that every process of the machine may find: those of other users are refused.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import json
 import os
 import socket
+import struct
 import threading
 import time
 import weakref
@@ -28,6 +30,10 @@ from wrap.threads import ThreadPool
 STREAM = "stream"
 #: Where further processes ask, and how long what they say may be.
 _PLACE, _SAID = "CHIRON_STREAMS", 1 << 12
+#: How long who has connected may take to ask, in seconds.
+_ASK_S = 5.0
+#: socket(7), SO_PEERCRED: the process, its user and its group.
+_CREDENTIALS = struct.Struct("iII")
 #: How long an end is kept that came from another wrap before the execution began here, in seconds.
 _EARLY_S = 30.0
 #: How often is looked whether an end has come, in seconds.
@@ -100,6 +106,7 @@ class Switchboard:
         self._connect = connect
         self._waiting: dict[Which, socket.socket] = {}
         self._opened: dict[int, Opened] = {}
+        self._refused = 0
         self._changed = threading.Condition()
 
     def serve(self) -> None:
@@ -217,16 +224,35 @@ class Switchboard:
         while True:
             with contextlib.suppress(OSError, RuntimeError):  # it is asked again, or fails
                 channel, _ = server.accept()
-                self._threads.start(partial(self._answer, channel))
+                if (user := _user_of(channel)) == os.geteuid():
+                    self._threads.start(partial(self._answer, channel))
+                else:
+                    channel.close()
+                    self._refuse(user)
+
+    def _refuse(self, user: int) -> None:
+        self._refused += 1
+        if self._refused & (self._refused - 1) == 0:  # else whoever connects fills the log
+            print(f"user {user} was refused streams, the {self._refused}. so far")
 
     def _answer(self, channel: socket.socket) -> None:
-        with channel, contextlib.suppress(OSError):  # who asks may be gone
+        # Who asks may be gone, and what is said may be no question.
+        with channel, contextlib.suppress(OSError, ValueError, TypeError):
+            channel.settimeout(_ASK_S)
             *which, writes = json.loads(channel.recv(_SAID))
             try:
                 with self._end(Which(*which), writes)[1] as end:
                     socket.send_fds(channel, [b"{}"], [end.fileno()])
             except TaskError as error:
                 channel.send(json.dumps(error.as_dict()).encode())
+
+
+def _user_of(channel: socket.socket) -> int:
+    """The user of the process that has connected, as the kernel has it."""
+    _, user, _ = _CREDENTIALS.unpack(
+        channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    )
+    return int(user)
 
 
 def announce() -> None:
