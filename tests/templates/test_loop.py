@@ -1,4 +1,4 @@
-"""The event loop of a wrap: times that are far away, and those that are cancelled."""
+"""Times that are far away, and those that are cancelled: in the loop, and in a state machine."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from wrap.loop import Loop
+from wrap.states.errors import StatesError
+from wrap.states.machine import Machine
 
 #: Longest wait for what takes a moment, in seconds.
 BOUND_S = 60
@@ -48,3 +50,15 @@ def test_an_idle_loop_turns(eventually: Any) -> None:
     loop.call_at(math.inf, lambda: None)
     turns = loop.turns
     assert eventually(lambda: loop.turns > turns + 1)
+
+
+def test_a_backoff_that_is_no_number_any_more_is_the_longest_delay() -> None:
+    retry = {"ErrorEquals": ["States.ALL"], "BackoffRate": 1e300, "MaxAttempts": 4}
+    task = {"Type": "Task", "Resource": "f", "End": True, "Retry": [retry | {"MaxDelaySeconds": 2}]}
+    machine = Machine({"StartAt": "f", "States": {"f": task}}, lambda *_: {})
+    step, delays = machine.start({}, 0.0), list[float]()
+    for _ in range(4):
+        waits = machine.failed(step.begins[0].number, StatesError("E", ""), 0.0)
+        delays.append(waits.delays[0].seconds)
+        step = machine.due(waits.delays[0].number, 0.0)
+    assert delays == [1, 2, 2, 2]
