@@ -131,8 +131,6 @@ def test_a_handler_may_hold_the_gil_for_as_long_as_a_request_may_last(
     server = start(wrap_image({"one": HOLDS}, timeout_s=4.0, entry=ONE))
     answers = [server.request(body="3.5") for _ in range(2)]
     assert [answer.status for answer in answers] == [200, 200]
-    # Also one that is past its time, and then ends.
-    assert server.request(body="5").status == 504
     assert server.request().text == "x"
     assert server.process.poll() is None
 
