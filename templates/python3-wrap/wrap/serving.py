@@ -70,8 +70,8 @@ _PIPELINED = 8
 _CHUNKED = 1 << 13
 #: Connections: no more than so many, and no more than this share of the descriptors.
 _CONNECTIONS, _CONNECTIONS_SHARE = 1000, 2
-#: Connections may hold so much more, as a share of their bound, until a turn of the loop ends.
-_TURN_SHARE = 4
+#: Where room is made while more is read, so much is made, as a share of the bound.
+_ROOM_SHARE = 8
 #: Connections that are accepted between two looks at those that there are.
 _AT_ONCE = 64
 #: How long a connection may be silent, also where many others want its place, in seconds.
@@ -356,7 +356,7 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         while self._at_once:
             self._at_once.popleft().service()
         if self.held > self.most:
-            self._relieve()
+            self._relieve(self.most)
             self._relieved.set()
         self._turned()
 
@@ -434,12 +434,12 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
             self._relieved.wait(_RELIEF_S)
 
     def relieve_now(self) -> None:
-        """Make room before more is read, where all that came in this turn would be too much."""
-        if self.held > self.most + self.most // _TURN_SHARE:
-            self._relieve()
+        """Make room before more is read: all that has come for this turn may be too much."""
+        if self.held > self.most:
+            self._relieve(self.most - self.most // _ROOM_SHARE)
 
-    def _relieve(self) -> None:
-        """Hold no more than may be held; but one answer, however large it is, goes out."""
+    def _relieve(self, most: int) -> None:
+        """Hold no more than `most`; but one answer, however large it is, goes out."""
         fair = max(self.most // self._connections, _REQUEST)  # each may have it, whatever others do
         yielding = [
             channel
@@ -449,7 +449,7 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         yielding.sort(key=_since)
         sending = [channel for channel in yielding if channel.total_outbufs_len > fair]
         for channel in yielding:
-            if self.held <= self.most:
+            if self.held <= most:
                 return
             if channel not in sending[-1:]:
                 channel.give_way()
