@@ -13,7 +13,7 @@ from cli.output import data, progress, warn, write_timeline
 from cli.place import Place, place
 from deployment.invoke import find_invoker
 from deployment.postmortem import explained
-from workflow.data import bytes_of
+from workflow.data import bytes_of, in_json
 
 
 @click.command("invoke")
@@ -51,7 +51,8 @@ def command(
         write_timeline(answer.timeline, trace, timeline_file)
     if as_json:
         predicted = prediction.model_dump(mode="json") if prediction else None
-        told = {"output": answer.output, "latency_ms": answer.latency_ms, "predicted": predicted}
+        output = in_json(answer.output)
+        told = {"output": output, "latency_ms": answer.latency_ms, "predicted": predicted}
         click.echo(json.dumps(told))
     else:
         data(bytes_of(answer.output) + b"\n")

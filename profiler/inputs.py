@@ -15,6 +15,7 @@ from workflow.data import bytes_of, given_to, resolve, text_of
 from workflow.errors import ChironError
 from workflow.execute import execute
 from workflow.flowing import Gave, run_buckets
+from workflow.in_json import from_json
 from workflow.model import ANSWER, Stream, Task, Workflow, output_name
 from workflow.streams.flow import ALL
 from workflow.trace import Instance, task_of
@@ -133,7 +134,9 @@ def _flowed(
         except ChironError as error:
             failures[function] = _with_input(error, text)
             raise
-        return Gave(outputs[ANSWER], json.loads(outputs.get(ALL, "[]")))
+        emitted = json.loads(outputs.get(ALL, "[]"))
+        texts = [(name, group, text_of(from_json(value))) for name, group, value in emitted]
+        return Gave(outputs[ANSWER], texts)
 
     try:
         found = run_buckets(runs, request, run_or_fail)

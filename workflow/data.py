@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping
 
 from workflow.errors import ChironError
+from workflow.in_json import InJson, from_json, to_json
 from workflow.model import NOTHING, Source, Task
 
 
@@ -25,6 +26,11 @@ def text_of(content: bytes) -> str:
 def bytes_of(text: str) -> bytes:
     """What `text_of` has made a text of."""
     return text.encode(errors="surrogateescape")
+
+
+def in_json(text: str) -> InJson:
+    """What stands for `text` in a JSON document."""
+    return to_json(bytes_of(text))
 
 
 def is_utf8(text: str) -> bool:
@@ -67,8 +73,10 @@ def given_to(task: Task, request: str, outputs: Mapping[str, str]) -> str:
     given = resolve(task.source, request, outputs)
     if not task.streams:
         return given
-    streams = {name: outputs[output] for name, output in task.streams if output is not None}
-    return json.dumps({"input": given, "streams": streams})
+    streams = {
+        name: in_json(outputs[output]) for name, output in task.streams if output is not None
+    }
+    return json.dumps({"input": in_json(given), "streams": streams})
 
 
 def outputs_in(answer: str, task: str, emits: Mapping[str, str]) -> dict[str, str]:
@@ -86,8 +94,8 @@ def outputs_in(answer: str, task: str, emits: Mapping[str, str]) -> dict[str, st
         return {task: answer}
     try:
         told = json.loads(answer)
-        return {task: told["output"]} | {
-            name: told["emitted"][each] for each, name in emits.items()
+        return {task: text_of(from_json(told["output"]))} | {
+            name: text_of(from_json(told["emitted"][each])) for each, name in emits.items()
         }
     except (ValueError, TypeError, LookupError, RecursionError):
         message = f"{task} has answered without {', '.join(emits)}: deploy it again"

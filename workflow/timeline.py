@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, PlainValidator
 
+from workflow.data import text_of
 from workflow.documents import Document
+from workflow.in_json import from_json
 
 #: What a process or a thread may do in the course of a task.
 Activity = Literal["cpu", "native", "block", "wait-gil", "started", "join", "helper", "await"]
@@ -138,7 +140,8 @@ class Timeline(Document):
 class Traced(Document):
     """A wrap's answer to a traced request."""
 
-    output: str
+    #: As `workflow.data` has it.
+    output: Annotated[str, PlainValidator(lambda value: text_of(from_json(value)))]
     timeline: Timeline
 
 

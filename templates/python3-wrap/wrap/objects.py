@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from wrap.frames import Unsent, unsent
+from wrap.in_json import InJson, to_json
 from wrap.shared import Shared
 from wrap.spill import Spilled
 
@@ -94,6 +95,13 @@ class Object:
         if not isinstance(value, _STORED):
             self._replace(value, text)
         return text
+
+    def in_json(self) -> InJson:
+        """What stands for it in a JSON document, from which its bytes can be had."""
+        try:
+            return self.text("strict")
+        except UnicodeDecodeError:
+            return to_json(self.view())
 
     def data(self) -> bytes:
         """Its bytes."""

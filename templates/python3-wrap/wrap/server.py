@@ -22,6 +22,7 @@ from wrap.errors import TaskError
 from wrap.events import Events
 from wrap.execution import Execution, Outcome
 from wrap.home import Home
+from wrap.in_json import from_json
 from wrap.instances import Deciding, Instances
 from wrap.listener import Listener
 from wrap.liveness import Pulse
@@ -289,18 +290,16 @@ def _given(wrap: Wrap, request: Object) -> dict[Key, Object]:
         return {None: request}
     try:
         told = json.loads(request.text())
-        found: dict[Key, Object] = {None: Object(_untold(told["input"]))}
-        streams = {name: Object(_untold(told["streams"][name])) for name in wrap.with_request}
+        found: dict[Key, Object] = {None: Object(from_json(told["input"]))}
+        streams = {name: Object(from_json(told["streams"][name])) for name in wrap.with_request}
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         names = ", ".join(wrap.with_request)
-        message = f'the request has to be {{"input": ..., "streams": ...}} with {names}, as texts'
+        message = (
+            f'the request has to be {{"input": ..., "streams": ...}} with {names}, '
+            'each a text or {"base64": ...}'
+        )
         raise TaskError("bad-request", message, status=400) from None
     return found | {wrap.with_request[name]: each for name, each in streams.items()}
-
-
-def _untold(text: str) -> bytes:
-    """The bytes of what `_text` has made a text of."""
-    return text.encode(errors="surrogateescape")
 
 
 def _events(
@@ -357,8 +356,8 @@ def _answer(
         raise TaskError("workflow-failed", ": ".join(entry.fail))
     output = execution.data.resolve(entry.output)
     if entry.emits:
-        texts = {name: _text(execution.data[number]) for name, number in entry.emits.items()}
-        output = Object(json.dumps({"output": _text(output), "emitted": texts}), JSON)
+        emitted = {name: execution.data[number].in_json() for name, number in entry.emits.items()}
+        output = Object(json.dumps({"output": output.in_json(), "emitted": emitted}), JSON)
     if execution.ident.watch.traced:
         return _traced(runtime, output, results, arrived)
     return _uncopied([output.view()], output.answer_type())
@@ -366,15 +365,10 @@ def _answer(
 
 def _traced(runtime: Runtime, output: Object, results: list[Result], arrived: float) -> Response:
     told = {
-        "output": _text(output),
+        "output": output.in_json(),
         "timeline": timeline(runtime.wrap, results, arrived, time.monotonic()),
     }
     return Response(json.dumps(told), content_type=JSON)
-
-
-def _text(content: Object) -> str:
-    """It as a text from which its bytes can be had."""
-    return content.text("surrogateescape")
 
 
 def _uncopied(pieces: list[bytes | memoryview], content_type: str) -> Response:

@@ -18,6 +18,7 @@ from wrap import styles
 from wrap.declaration import Wrap
 from wrap.ends import BUFFER, Outlet, Outlets, Reader, Whole, Writer
 from wrap.errors import TaskError
+from wrap.in_json import InJson
 from wrap.messages import Result
 from wrap.objects import Object
 from wrap.streams.flow import ALL, targets
@@ -75,7 +76,7 @@ class TaskIO:
         self._awaited: Mapping[str, int] = wrap.outputs_of.get(result.task, {})
         self._left = dict(self._awaited)
         #: What it has emitted, where it runs alone and buckets would take that.
-        self._all = list[tuple[str, str | None, str]]()
+        self._all = list[tuple[str, str | None, InJson]]()
         #: How many objects it has put into buckets, and whether it has ended.
         self._given, self._over = 0, False
         self._giving = threading.Lock()
@@ -107,8 +108,7 @@ class TaskIO:
             self._put(name, value, group)
             return
         if ALL in self._awaited:
-            text = styles.output(_STYLE, value).text("surrogateescape")
-            self._all.append((name, group, text))
+            self._all.append((name, group, styles.output(_STYLE, value).in_json()))
             return
         if name not in self._awaited:
             self._others.add(str(name))

@@ -1,0 +1,49 @@
+"""Every benchmark can be profiled, planned and deployed; `deploy` compares the answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workflow.platform import Platform
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+#: What needs a program to be installed.
+NEEDS = {
+    "video": [pytest.mark.ffmpeg],
+    "streams/sound": [pytest.mark.ffmpeg],
+    "social-network": [pytest.mark.redis],
+    "movie-review": [pytest.mark.redis],
+}
+FOLDERS = sorted(
+    str(file.parent.relative_to(BENCHMARKS)) for file in BENCHMARKS.rglob("payload.json")
+)
+#: Its first function answers bytes that are not UTF-8.
+OF_BYTES = "streams/copies"
+
+
+@pytest.mark.strace
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name, marks=[*NEEDS.get(name, []), *([] if name == OF_BYTES else [pytest.mark.slow])]
+        )
+        for name in FOLDERS
+    ],
+)
+def test_a_benchmark_is_profiled_planned_and_deployed(
+    name: str, platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    file = tmp_path / "platform.json"
+    file.write_text(platform.model_dump_json())
+    words = ["deploy", str(BENCHMARKS / name), "--local", "--slo", "600s", "--platform", str(file)]
+    command = [sys.executable, "-c", "from cli.main import main; main()", *words]
+    done = subprocess.run(
+        [*command, "--output", str(tmp_path / "out")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,1 @@
+../templates/python3-wrap/wrap/in_json.py
