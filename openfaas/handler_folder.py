@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-Style = Literal["flask", "http"]
+Style = Literal["flask", "http", "http-debian"]
 
 #: How handlers of each supported template are called.
 STYLES: dict[str, Style] = {
     "python3-flask": "flask",
     "python3-flask-debian": "flask",
     "python3-http": "http",
-    "python3-http-debian": "http",
+    "python3-http-debian": "http-debian",
 }
 #: Largest requirements.txt, in bytes.
 LIMIT = 1024 * 1024

@@ -20,7 +20,11 @@ from workflow.reference import HandlerStyle
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-_PARAMETERS: dict[Style, tuple[str, ...]] = {"flask": ("req",), "http": ("event", "context")}
+_PARAMETERS: dict[Style, tuple[str, ...]] = {
+    "flask": ("req",),
+    "http": ("event", "context"),
+    "http-debian": ("event", "context"),
+}
 
 
 def read_requirements(function: str, folder: Path) -> list[Requirement]:

@@ -23,16 +23,16 @@ from workflow.tied import tied
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
 
-HandlerStyle = Literal["flask", "http", "command"]
+HandlerStyle = Literal["flask", "http", "http-debian", "command"]
 
 
 @dataclass(frozen=True)
 class Handler:
     """Where a function's handler.py is and how it is called.
 
-    ``flask`` is ``handle(req)`` as in python3-flask, ``http`` is ``handle(event, context)`` as in
-    python3-http, ``command`` is the program and arguments in `command`. ``environment`` is what
-    stack.yaml gives to the function.
+    ``flask`` is ``handle(req)`` as in python3-flask, ``http`` and ``http-debian`` are
+    ``handle(event, context)`` as in python3-http and python3-http-debian, ``command`` is the
+    program and arguments in `command`. ``environment`` is what stack.yaml gives to the function.
     """
 
     folder: Path

@@ -13,13 +13,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec
 from pathlib import Path
-from types import GeneratorType, ModuleType, SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import IO, Any
 
 from flask import Flask
+from werkzeug.exceptions import HTTPException
 
 from workflow.data import bytes_of, given_to, resolve, text_of
 from workflow.errors import ChironError
@@ -30,6 +32,8 @@ from workflow.states.errors import StatesError
 from workflow.streams.own import TriggerError, loaded
 
 #: What in a command stands for the path of a stream that it reads, or of an output that it writes.
+#: With this content type, python3-http-debian sends a body as it is.
+_OCTETS = "application/octet-stream"
 _NAMED = re.compile(r"(\{(in|out):([^{}]+)\})")
 
 
@@ -85,7 +89,7 @@ class Emitted(ModuleType):
     def written(self, value: Any) -> bytes | None:
         """What a handler has written or yielded that returned `value`; None where it has not."""
         value = self.values.pop(ANSWER, value)
-        if isinstance(value, GeneratorType):
+        if isinstance(value, Iterator):
             return b"".join(bytes_of(each) if isinstance(each, str) else each for each in value)
         return value.getvalue() if isinstance(value, _Written) else None
 
@@ -179,15 +183,22 @@ class Function:
         """What the handler answers to `body`."""
         content = bytes_of(body)
         with self._in_place(), app.test_request_context(method="POST", data=content):
-            if self._style == "http":
+            if self._style != "flask":
                 event = SimpleNamespace(body=content, headers={}, method="POST", query={}, path="/")
                 context = SimpleNamespace(hostname=socket.gethostname())
-                return self._answer(app, self._handle(event, context), _http_answer)
+                usual = partial(_http_answer, self._style)
+                return self._answer(app, partial(self._handle, event, context), usual)
             raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
             given = content if raw else content.decode(errors="replace")
-            return self._answer(app, self._handle(given), _flask_answer)
+            return self._answer(app, partial(self._handle, given), _flask_answer)
 
-    def _answer(self, app: Flask, value: Any, usual: Callable[[Flask, Any], str]) -> str:
+    def _answer(
+        self, app: Flask, handle: Callable[[], Any], usual: Callable[[Flask, Any], str]
+    ) -> str:
+        try:
+            value = handle()
+        except HTTPException as error:
+            value = error
         written = self._emitted.written(value)
         return usual(app, value) if written is None else text_of(written)
 
@@ -242,20 +253,25 @@ def _swap_environment(environment: dict[str, str]) -> dict[str, str]:
 
 def _flask_answer(app: Flask, value: Any) -> str:
     response = app.make_response(value)
+    response.direct_passthrough = False
+    if response.status_code in (204, 304):  # no server sends a body with these
+        return ""
     if response.status_code >= 400:
         raise StatusError(f"the handler answered {response.status_code}: {response.get_data(True)}")
     return text_of(response.get_data())
 
 
-def _http_answer(app: Flask, value: Any) -> str:
+def _http_answer(style: str, app: Flask, value: Any) -> str:
     if value is None:
         return ""
-    if not isinstance(value, dict):
-        raise TypeError(f"returned {type(value).__name__}, not statusCode, body and headers")
-    body = value.get("body", "")
-    if not isinstance(body, str | bytes | dict | list):
+    if type(value) is not dict:
+        return _flask_answer(app, value)
+    headers, body = value.get("headers", []), value.get("body", "")
+    if style == "http-debian" and "headers" in value and headers.get("Content-type") == _OCTETS:
+        body = value["body"]
+    elif type(body) is not dict:
         body = str(body)
-    return _flask_answer(app, (body, value.get("statusCode", 200)))
+    return _flask_answer(app, (body, value.get("statusCode", 200), headers))
 
 
 def _source(value: str | list[str] | None) -> Source:

@@ -8,16 +8,14 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from answers import http_answer
+from answers import flask_value
 from flask import Flask, request
 from flask.typing import ResponseReturnValue
 from serving import OneProcess
 
-#: The methods that the python3-flask and the python3-http template serve; else it is 405.
-METHODS = {
-    "flask": ["GET", "POST"],
-    "http": ["GET", "PUT", "POST", "PATCH", "DELETE"],
-}
+_HTTP = ["GET", "PUT", "POST", "PATCH", "DELETE"]
+#: The methods that the template of each style serves; else it is 405.
+METHODS = {"flask": ["GET", "POST"], "http": _HTTP, "http-debian": _HTTP}
 
 Handle = Callable[..., Any]
 
@@ -46,18 +44,18 @@ def create_app(style: str) -> Flask:
     Raises
     ------
     ValueError
-        `style` is neither ``flask`` nor ``http``.
+        `style` is none of `METHODS`.
     ImportError
         The handler cannot be imported, or has no ``handle``.
     """
     if style not in METHODS:
-        raise ValueError(f"handler_style is {style!r}: set it to {' or '.join(METHODS)}")
+        raise ValueError(f"handler_style is {style!r}: set it to {', '.join(METHODS)}")
     app = Flask("function")
     with app.app_context():  # a handler may look at current_app while it is imported
         handle = getattr(importlib.import_module("function.handler"), "handle", None)
     if not callable(handle):
         raise ImportError("function/handler.py defines no handle()")
-    call = _flask_call(handle) if style == "flask" else _http_call(handle)
+    call = _flask_call(handle) if style == "flask" else _http_call(handle, style)
 
     @app.get("/_/health")
     def health() -> str:
@@ -82,10 +80,11 @@ def _flask_call(handle: Handle) -> Callable[[], ResponseReturnValue]:
     return call
 
 
-def _http_call(handle: Handle) -> Callable[[], ResponseReturnValue]:
+def _http_call(handle: Handle, style: str) -> Callable[[], ResponseReturnValue]:
     def call() -> ResponseReturnValue:
         with OneProcess():
             answer = handle(Event(), Context())
-        return http_answer(answer)
+        value: ResponseReturnValue = flask_value(style, answer)
+        return value
 
     return call

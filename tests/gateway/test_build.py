@@ -65,7 +65,7 @@ def test_an_image_is_the_template_with_the_handler_in_it(
     [
         ("python3-flask-debian", "plain", {"handler_style": "flask"}),
         ("python3-http", "plain", {"handler_style": "http"}),
-        ("python3-http-debian", "plain", {"handler_style": "http"}),
+        ("python3-http-debian", "plain", {"handler_style": "http-debian"}),
         ("python3-wrap", "python3-wrap", {}),
     ],
 )

@@ -13,7 +13,7 @@ from workflow.errors import ChironError
         ("python3-flask", "flask"),
         ("python3-flask-debian", "flask"),
         ("python3-http", "http"),
-        ("python3-http-debian", "http"),
+        ("python3-http-debian", "http-debian"),
     ],
 )
 def test_styles_of_the_supported_templates(lang, style):

@@ -1,33 +1,37 @@
-"""What a python3-http handler returns, as Flask understands it: body, status, headers."""
+"""What the OpenFaaS templates give to Flask of what a handler returned."""
 
 from __future__ import annotations
 
 from typing import Any
 
-Answer = tuple[Any, int, list[tuple[str, str]]]
+#: With this content type, python3-http-debian sends a body as it is.
+_OCTETS = "application/octet-stream"
 
 
-def http_answer(value: Any) -> Answer:
-    """The answer of a handler that returned ``{"statusCode", "body", "headers"}`` or None.
+def flask_value(style: str, value: Any) -> Any:
+    """What the template of `style` gives to Flask where a handler returned `value`.
 
-    dict and list bodies become JSON, str and bytes are sent as they are, anything else as
-    ``str()`` shows it; what is left out is an empty body, 200 and no headers.
+    python3-flask gives all of it. python3-http and python3-http-debian take None, and a dict with
+    ``statusCode``, ``body`` and ``headers``, for themselves: a dict as the body becomes JSON, and
+    any other body what ``str()`` makes of it.
 
     Raises
     ------
-    TypeError
-        The handler returned something else.
+    AttributeError, KeyError
+        The same as in the template: it answers 500.
     """
+    if style == "flask":
+        return value
     if value is None:
-        return "", 200, []
-    if not isinstance(value, dict):
-        raise TypeError(
-            f"handle(event, context) returned {type(value).__name__}: return a dict with "
-            "statusCode, body and headers"
-        )
-    body = value.get("body", "")
-    if not isinstance(body, str | bytes | dict | list):
-        body = str(body)
+        return "", 200
+    if type(value) is not dict:
+        return value
     headers = value.get("headers", [])
-    pairs = headers.items() if isinstance(headers, dict) else headers
-    return body, value.get("statusCode", 200), [(str(key), str(item)) for key, item in pairs]
+    if style == "http-debian" and "headers" in value and headers.get("Content-type") == _OCTETS:
+        body = value["body"]
+    else:
+        body = value.get("body", "")
+        if type(body) is not dict:
+            body = str(body)
+    pairs = list(headers.items()) if type(headers) is dict else headers
+    return body, value.get("statusCode", 200), pairs

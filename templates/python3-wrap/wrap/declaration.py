@@ -12,7 +12,7 @@ from wrap.engine import Graph, Key, Part, Place, Source, Streamed, keys
 from wrap.recovery import Component, connected
 
 COMMAND = "command"
-STYLES = ("flask", "http", COMMAND)
+STYLES = ("flask", "http", "http-debian", COMMAND)
 #: How many different requests of other wraps are remembered.
 _PARTS = 256
 #: The longest time of a request: above 24.8 days sockets raise OverflowError.

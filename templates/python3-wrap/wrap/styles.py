@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flask import Flask, Response
+from flask import Flask
 from werkzeug.datastructures import Headers, MultiDict
+from werkzeug.wrappers import Response as BaseResponse
 
-from wrap.answers import http_answer
+from wrap.answers import flask_value
 from wrap.errors import TaskError
 from wrap.loader import Function
 from wrap.objects import Object
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _FLASK = Flask("function")
 _HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
 _SHOWN = 200
+#: No server sends the body of an answer with such a status.
+_WITHOUT_BODY = (204, 304)
 #: What Flask says where a handler does not.
 _UNSAID = "text/html; charset=utf-8"
 
@@ -59,7 +62,7 @@ def arguments(
     """
     if function.style == "command":
         return given, task_io, trace
-    if function.style == "http":
+    if function.style != "flask":
         return Event(given.data(), Headers(_headers(given, trace))), Context()
     raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
     return (given.data() if raw else given.text(),)
@@ -91,33 +94,43 @@ def output(style: str, value: Any) -> Object:
     """
     try:
         status, found = _answer(style, value)
-    except (TypeError, UnicodeError) as error:  # a lone surrogate is no text either
-        raise TaskError("bad-output", str(error)) from error
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        raise TaskError("bad-output", f"the handler's answer cannot be sent: {message}") from error
     if status >= 400:
         said = redacted(found.text())[:_SHOWN]
         raise TaskError("status", f"the handler answered {status}: {said}")
     return found
 
 
+def complete(value: Any) -> Any:
+    """`value`, with what of it the handler computes only while it is sent."""
+    if isinstance(value, tuple) and value:
+        return (complete(value[0]), *value[1:])
+    if isinstance(value, BaseResponse):
+        value.direct_passthrough = False
+        with closing(value):
+            value.make_sequence()
+    elif isinstance(value, Iterator):
+        return b"".join(each.encode() if isinstance(each, str) else each for each in value)
+    return value
+
+
 def _answer(style: str, value: Any) -> tuple[int, Object]:
     kind = ""
-    if style == "http":
-        value, status, headers = http_answer(value)
-        kind = Headers(headers).get("Content-Type", "")
-        if status != 200:
-            value = value, status
+    value = flask_value(style, value)
+    match value:
+        case tuple((str(body), 200, headers)):
+            value, kind = body, Headers(headers).get("Content-Type", "")
     if isinstance(value, str):
         if not value.isascii():
-            value.encode()
-        return 200, Object(value, kind)
+            value.encode()  # a lone surrogate is no text
+        return 200, Object(value if type(value) is str else str.__str__(value), kind)
     if isinstance(value, bytes | bytearray):
         return 200, Object(bytes(value), kind)
-    if isinstance(value, dict | list):
-        value = _FLASK.json.response(value)
-    if value is None:
-        raise TypeError("the handler returned None: return a string")
-    if not isinstance(value, Response):
-        with _FLASK.test_request_context(method="POST"):  # Flask looks at the request for the rest
-            value = _FLASK.make_response(value)
+    with _FLASK.test_request_context(method="POST"):  # Flask looks at the request for some
+        value = complete(_FLASK.make_response(value))
+    if value.status_code in _WITHOUT_BODY:
+        return value.status_code, Object("")
     said = value.content_type if value.content_type != _UNSAID else ""
-    return value.status_code, Object(value.get_data(), kind or said or "")
+    return value.status_code, Object(value.get_data(), said or "")

@@ -7,11 +7,11 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from inspect import isgenerator
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
 from chiron_io import attached_to
+from werkzeug.exceptions import HTTPException
 
 from wrap import cpu_speed, log, styles
 from wrap.declaration import Wrap
@@ -144,8 +144,13 @@ def _timed(
     """What the handler answers; `result` has the times of its begin and end."""
     result.started = time.monotonic()
     try:
-        value = function.handle(*arguments)
-        return _written(value, result, task_io) if isgenerator(value) else value
+        try:
+            value = function.handle(*arguments)
+        except HTTPException as error:  # Flask's abort() is an answer
+            value = error
+        if isinstance(value, Iterator):
+            return _written(value, result, task_io)
+        return styles.complete(value)
     finally:
         result.ended = time.monotonic()
 
