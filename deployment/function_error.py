@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import NamedTuple
 
 from workflow.errors import ChironError
 from workflow.states.errors import StatesError, failure_of
@@ -11,13 +12,29 @@ from workflow.states.errors import StatesError, failure_of
 _SHOWN = 300
 
 
-class FunctionFailedError(ChironError):
-    """A function failed; ``told`` is what it said, a code and a sentence.
+class Told(NamedTuple):
+    """What a wrap, or the gateway, answers of an error.
 
-    The code is empty where it told none.
+    Attributes
+    ----------
+    code
+        Empty where there was none.
+    function
+        The function that failed, where the answer has it.
+    caught
+        The class of the exception and what it says, where a handler raised it.
     """
 
-    told = ("", "")
+    code: str = ""
+    sentence: str = ""
+    function: str | None = None
+    caught: tuple[str, str] | None = None
+
+
+class FunctionFailedError(ChironError):
+    """A function failed; ``told`` is what it answered."""
+
+    told = Told()
 
     @property
     def failure(self) -> StatesError:
@@ -26,25 +43,27 @@ class FunctionFailedError(ChironError):
         Its name is the class of what a handler has raised, ``States.Timeout``, another code that a
         wrap tells, or else ``States.TaskFailed``.
         """
-        code, sentence = self.told
-        failure = failure_of(code or "States.TaskFailed", sentence)
+        code, sentence, _, caught = self.told
+        failure = failure_of(code or "States.TaskFailed", sentence, caught)
         failure.__cause__ = self
         return failure
 
 
-def told_by(body: bytes, status: int) -> tuple[str, str, str | None]:
-    """Code, sentence and function of an error that a wrap, or the gateway, answered."""
+def told_by(body: bytes, status: int) -> Told:
+    """What `body` tells of the error that a wrap, or the gateway, answered with `status`."""
     try:
         told = json.loads(body)
-        return str(told["code"]), str(told["message"]), told.get("function")
+        caught = (str(told["error"]), str(told["cause"])) if "error" in told else None
+        return Told(str(told["code"]), str(told["message"]), told.get("function"), caught)
     except (ValueError, TypeError, LookupError):
         shown = body.decode(errors="replace").strip() or "no body"
-        return "timeout" if status == 504 else "", f"status {status}: {shown}", None
+        return Told("timeout" if status == 504 else "", f"status {status}: {shown}")
 
 
 def function_error(name: str, status: int, body: bytes) -> FunctionFailedError:
     """What the function `name` tells of with another status than 200."""
-    code, sentence, function = told_by(body, status)
+    told = told_by(body, status)
+    code, sentence, function, _ = told
     shown = " ".join(sentence.split())[:_SHOWN]
     error = FunctionFailedError(
         code or "function-failed",
@@ -52,7 +71,7 @@ def function_error(name: str, status: int, body: bytes) -> FunctionFailedError:
         functions=[str(function or name)],
         status=status if status >= 500 else 502,
     )
-    error.told = code, sentence
+    error.told = told
     return error
 
 
@@ -60,5 +79,5 @@ def late(name: str, timeout_s: float) -> FunctionFailedError:
     """The function `name` did not answer in time."""
     message = f"function {name} did not answer within {timeout_s:g} s"
     error = FunctionFailedError("timeout", message, functions=[name], status=504)
-    error.told = "timeout", message
+    error.told = Told("timeout", message)
     return error

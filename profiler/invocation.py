@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from deployment.function_error import FunctionFailedError, told_by
+from deployment.function_error import FunctionFailedError, Told, told_by
 from deployment.local_launcher import Ports
 from openfaas.client import Gateway
 from openfaas.endings import TAIL, last_words, memory_note
@@ -21,6 +21,7 @@ from workflow.tracing import trace_header
 
 _SHOWN = 300
 _NO_SPEED = CpuSpeed(0.0, 0.0)
+_UNTOLD = Told()
 
 
 class Emitted(NamedTuple):
@@ -117,9 +118,9 @@ class Solo:
                 error.code, message, functions=[self.function], status=error.status
             ) from None
         if not response.ok:
-            code, told, _ = told_by(response.content, response.status_code)
-            sentence = " ".join(told.split())[:_SHOWN]
-            raise self._failed(f"failed while it was profiled: {sentence}", (code, sentence))
+            told = told_by(response.content, response.status_code)
+            sentence = " ".join(told.sentence.split())[:_SHOWN]
+            raise self._failed(f"failed while it was profiled: {sentence}", told)
         try:
             answer = Traced.model_validate_json(response.content)
             (run,) = answer.timeline.tasks
@@ -149,12 +150,12 @@ class Solo:
         except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
 
-    def _failed(self, how: str, told: tuple[str, str] = ("", "")) -> ChironError:
+    def _failed(self, how: str, told: Told = _UNTOLD) -> ChironError:
         message = f"function {self.function} {how}"
         error = FunctionFailedError("function-failed", message, functions=[self.function])
         error.told = told
         # What a handler raised is told with its line: its log would say it again.
-        log_shown = told[0] != "raised"
+        log_shown = told.code != "raised"
         with suppress(ChironError):  # of the two errors this one tells what is wrong
             log = self.gateway.logs(self.wrap, TAIL)
             note = memory_note(error, self.wrap, [self.function], log)

@@ -289,8 +289,7 @@ def _decide(job: dict[str, Any]) -> dict[str, Any]:
             error = failure.__cause__
             if isinstance(error, StatusError):
                 raise StatesError(error.code, str(error)) from error
-            lines = str(error).splitlines() or [""]
-            raise StatesError(type(error).__name__, lines[0]) from error
+            raise StatesError(type(error).__name__, _said(error)) from error
 
     tasks = tuple(Task(each["name"], each["function"], None) for each in job["tasks"])
     workflow = Workflow(job["name"], tasks, None, machine=job["machine"])
@@ -301,12 +300,19 @@ def _decide(job: dict[str, Any]) -> dict[str, Any]:
     return {"output": done.output, "inputs": done.inputs, "outputs": done.outputs}
 
 
+def _said(error: BaseException | None) -> str:
+    try:
+        return str(error)
+    except Exception as fault:
+        return f"str() of it raised {type(fault).__name__}"
+
+
 class _FailedError(Exception):
     """A function has failed."""
 
     def __init__(self, function: str, error: BaseException) -> None:
         super().__init__(function)
-        self.found = {"function": function, "message": f"{type(error).__name__}: {error}"}
+        self.found = {"function": function, "message": f"{type(error).__name__}: {_said(error)}"}
 
 
 class _Functions:

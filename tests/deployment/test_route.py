@@ -95,6 +95,7 @@ def raised(error: Exception) -> tuple[int, bytes]:
     """What a wrap answers whose function has raised `error`."""
     message = f"{type(error).__name__}: {error} (handler.py:3)"
     told = {"code": "raised", "message": message, "function": "check", "wrap": "w"}
+    told |= {"error": type(error).__name__, "cause": str(error)}
     return 500, json.dumps(told).encode()
 
 

@@ -6,6 +6,9 @@ from typing import Any
 
 from wrap.redaction import redacted
 
+#: Most characters of a cause: the limit of States Language.
+LONGEST = 32_768
+
 
 class TaskError(Exception):
     """A task that failed, and with it the request.
@@ -18,6 +21,9 @@ class TaskError(Exception):
         One line for people.
     function, wrap
         Of the task; `located` fills them in where they are known.
+    caught
+        The ``Error`` and ``Cause`` that rules of state machines see, where they are not code and
+        message: a class of exceptions, and all that it says up to `LONGEST`.
     status
         The HTTP status of the answer: 504 where time ran out, else 500; 4xx where the request
         itself was wrong.
@@ -30,11 +36,13 @@ class TaskError(Exception):
         *,
         function: str | None = None,
         wrap: str | None = None,
+        caught: tuple[str, str] | None = None,
         status: int = 500,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.caught = caught
         self.function = function
         self.wrap = wrap
         self.status = status
@@ -46,12 +54,15 @@ class TaskError(Exception):
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """The body of the answer: code, message without secrets, function, wrap."""
+        """The body of the answer, without secrets: code, message, function, wrap, error, cause."""
+        error, cause = self.caught or ("", "")
+        caught = {"error": _sent(error), "cause": _sent(cause)[:LONGEST]} if self.caught else {}
         return {
             "code": self.code,
-            "message": redacted(self.message),
+            "message": _sent(self.message),
             "function": self.function,
             "wrap": self.wrap,
+            **caught,
         }
 
     @classmethod
@@ -62,5 +73,11 @@ class TaskError(Exception):
             str(fields.get("message", "")),
             function=fields.get("function"),
             wrap=fields.get("wrap"),
+            caught=(fields["error"], fields["cause"]) if "error" in fields else None,
             status=status,
         )
+
+
+def _sent(text: str) -> str:
+    """`text` as callers get it: without secrets, and lone surrogates are escaped."""
+    return redacted(text).encode(errors="backslashreplace").decode()

@@ -225,7 +225,7 @@ class Deciding(Instances):
         return self._follow(self._machine.ended(self._own(number), text, time.time()), number)
 
     def failed(self, number: int, error: TaskError) -> Step:
-        failure = failure_of(error.code, error.message)
+        failure = failure_of(error.code, error.message, error.caught)
         step = self._machine.failed(self._own(number), failure, time.time())
         if self._machine.outcome is failure:
             raise error

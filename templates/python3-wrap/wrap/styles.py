@@ -98,8 +98,10 @@ def output(style: str, value: Any) -> Object:
         message = f"{type(error).__name__}: {error}"
         raise TaskError("bad-output", f"the handler's answer cannot be sent: {message}") from error
     if status >= 400:
-        said = redacted(found.text())[:_SHOWN]
-        raise TaskError("status", f"the handler answered {status}: {said}")
+        said = f"the handler answered {status}: "
+        text = found.text()
+        shown = said + redacted(text)[:_SHOWN]
+        raise TaskError("status", shown, caught=("status", said + text))
     return found
 
 

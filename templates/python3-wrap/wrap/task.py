@@ -27,7 +27,7 @@ from wrap.serving import OneProcess
 from wrap.task_io import Access, Emitted, TaskIO
 from wrap.threads import Cancelled
 
-#: Characters of an error that the answer has; the log has all.
+#: Characters of the line that tells of an error; its cause, and the log, have more.
 _SHOWN = 1000
 
 
@@ -180,17 +180,25 @@ def _failure(error: BaseException, function: str) -> TaskError:
     log.report(function, error)
     if isinstance(error, SystemExit):
         plain = isinstance(error.code, int | str | None)
-        code = redacted(repr(error.code) if plain else type(error.code).__name__)[:_SHOWN]
+        code = repr(error.code) if plain else type(error.code).__name__
         call = error.call if isinstance(error, Ended) else "sys.exit"
-        return TaskError("exited", f"the handler called {call}({code}): return instead")
-    # Notes come after the line that names the error; a syntax error's source, indented, before it.
-    lines = traceback.format_exception_only(error)
-    named = next(line for line in lines if not line.startswith(" "))
-    first, *more = filter(str.strip, named.splitlines())
-    if more and first.rstrip().endswith(":"):  # what is said begins in the next line
-        first = f"{first.rstrip()} {more[0].strip()}"
-    message = redacted(first)[:_SHOWN]
-    return TaskError("raised", f"{message}{_place(error, function)}")
+        message = f"the handler called {call}({redacted(code)[:_SHOWN]}): return instead"
+        return TaskError("exited", message, caught=("exited", f"{call}({code})"))
+    name, cause = type(error).__name__, _said(error)
+    first, *more = [*filter(str.strip, redacted(cause).splitlines()), "", ""]
+    if first.rstrip().endswith(":"):  # what is said begins in the next line
+        first = f"{first.rstrip()} {more[0].strip()}".rstrip()
+    message = ": ".join(filter(None, (name, first)))[:_SHOWN]
+    return TaskError("raised", f"{message}{_place(error, function)}", caught=(name, cause))
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Cancelled:
+        raise
+    except BaseException as fault:
+        return f"str() of it raised {type(fault).__name__}"
 
 
 def _place(error: BaseException, function: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 
 class StatesError(Exception):
     """A state that failed.
@@ -22,15 +20,8 @@ class StatesError(Exception):
         self.cause = cause
 
 
-#: What `wrap.task` says of an exception: its class, its message, and where it was raised.
-_RAISED = re.compile(r"(?:\w+\.)*(?P<name>\w+)(?:: (?P<cause>.*?))?(?: \([^()]*:\d+\))?", re.DOTALL)
-
-
-def failure_of(code: str, message: str) -> StatesError:
-    """A failed task's error, by the class of the exception where the code is ``raised``."""
+def failure_of(code: str, message: str, caught: tuple[str, str] | None = None) -> StatesError:
+    """A failed task's error: `caught` is the class of an exception and what it says."""
     if code == "timeout":
         return StatesError("States.Timeout", message)
-    raised = _RAISED.fullmatch(message) if code == "raised" else None
-    if raised is None:
-        return StatesError(code, message)
-    return StatesError(raised["name"], raised["cause"] or "")
+    return StatesError(*(caught or (code, message)))
