@@ -171,7 +171,7 @@ def _writer() -> str | None:
     """The function whose code is nearest in the call stack."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        function = function_of(frame.f_globals.get("__name__"))
+        function = function_of(frame.f_globals)
         if function is not None:
             return function
         frame = frame.f_back

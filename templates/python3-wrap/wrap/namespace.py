@@ -2,7 +2,9 @@
 
 A function's folder is a package under a name of its own in ``sys.modules``. Its modules run
 with a private copy of ``__builtins__`` whose ``__import__`` finds, for `import util` as for
-`from function import util` (OpenFaaS's name of the folder), the function's own module.
+`from function import util` (OpenFaaS's name of the folder), the function's own module. Their
+``__name__`` is as on OpenFaaS, ``function.util``, and so is what pickles name; `wrap.public` has
+what is behind these names in ``sys.modules``.
 Functions keep the builtins of the module that defined them, so imports inside handlers and in
 threads go the same way; and so does ``open`` of files in ``function/``. Names of the standard
 library and of installed packages mean what they mean everywhere.
@@ -24,22 +26,22 @@ from importlib.machinery import (
     ModuleSpec,
     SourceFileLoader,
 )
-from importlib.util import spec_from_file_location
+from importlib.util import resolve_name, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import IO, Any
 
-#: The name under which OpenFaaS's templates import the handler's folder.
-_PACKAGE = "function"
+from wrap import public
+from wrap.public import PACKAGE
+
 #: What the names of the functions' packages in ``sys.modules`` begin with.
 _PREFIX = "_function_"
 
 
-def function_of(module: object) -> str | None:
-    """The function to which the module of that name belongs, if it is one's own."""
-    if not isinstance(module, str) or not module.startswith(_PREFIX):
-        return None
-    return module.partition(".")[0].removeprefix(_PREFIX).replace("_", "-")
+def function_of(names: Mapping[str, Any]) -> str | None:
+    """The function whose module has `names` as its globals; None of other modules."""
+    package = public.package_of(names)
+    return package and package.removeprefix(_PREFIX).replace("_", "-")
 
 
 class Namespace(MetaPathFinder):
@@ -67,6 +69,7 @@ class Namespace(MetaPathFinder):
         ]
         self._importlib = self._private_importlib()
         sys.meta_path.insert(0, self)
+        public.add(self.package, folder)
 
     def load(self, module: str) -> ModuleType:
         """Import one of the function's modules by the name that the function gives it."""
@@ -104,7 +107,7 @@ class Namespace(MetaPathFinder):
     def _own(self, name: str) -> str | None:
         """The name in ``sys.modules`` of what the function calls `name`, if it is its own."""
         top, _, rest = name.partition(".")
-        if top == _PACKAGE:
+        if top == PACKAGE:
             return f"{self.package}.{rest}" if rest else self.package
         if top in sys.stdlib_module_names or not top:
             return None
@@ -132,23 +135,28 @@ class Namespace(MetaPathFinder):
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        own = None if level else self._own(name)
+        if level:  # the names of modules are public, and the import system has their own ones
+            package = str((globals or {}).get("__package__"))
+            name = resolve_name("." * level + name, package)
+            if not fromlist or name.partition(".")[0] != PACKAGE:
+                return builtins.__import__(name, globals, locals, fromlist or (), 0)
+        own = self._own(name)
         if own is not None:
             leaf = builtins.__import__(own, globals, locals, fromlist or ("__name__",), 0)
             if fromlist:
                 return leaf
             top = name.partition(".")[0]
-            return sys.modules[self.package if top == _PACKAGE else f"{self.package}.{top}"]
+            return sys.modules[self.package if top == PACKAGE else f"{self.package}.{top}"]
         if name == "flask" or name.startswith("flask."):
             self.uses_flask = True
         elif name == "chiron_io":
             self.uses_io = True
-        module = builtins.__import__(name, globals, locals, fromlist or (), level)
+        module = builtins.__import__(name, globals, locals, fromlist or (), 0)
         return self._importlib if module is importlib else module
 
     def _open(self, file: object, *arguments: Any, **options: Any) -> IO[Any]:
         """``open``, but that ``function/data.txt`` is the function's own, as in its own sandbox."""
-        if isinstance(file, str | Path) and Path(file).parts[:1] == (_PACKAGE,):
+        if isinstance(file, str | Path) and Path(file).parts[:1] == (PACKAGE,):
             file = self._folder.joinpath(*Path(file).parts[1:])
         return self._open_file(file, *arguments, **options)
 
@@ -172,7 +180,15 @@ class _Loader(SourceFileLoader):
         super().__init__(fullname, path)
         self._builtins = builtins
 
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Part of the import protocol; `fullname` may be the public name."""
+        return super().get_code(self.name)
+
     def exec_module(self, module: ModuleType) -> None:
         """Part of the import protocol: run the module's code."""
         module.__dict__["__builtins__"] = self._builtins
+        name = PACKAGE + "".join(self.name.partition(".")[1:])
+        module.__name__ = name
+        module.__package__ = name if self.is_package(self.name) else name.rpartition(".")[0]
+        public.share(name)
         super().exec_module(module)

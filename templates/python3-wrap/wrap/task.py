@@ -185,9 +185,8 @@ def _failure(error: BaseException, function: str) -> TaskError:
         message = f"the handler called {call}({redacted(code)[:_SHOWN]}): return instead"
         return TaskError("exited", message, caught=("exited", f"{call}({code})"))
     name, cause = type(error).__name__, _said(error)
-    first, *more = [*filter(str.strip, redacted(cause).splitlines()), "", ""]
-    if first.rstrip().endswith(":"):  # what is said begins in the next line
-        first = f"{first.rstrip()} {more[0].strip()}".rstrip()
+    lines = [line.strip() for line in redacted(cause).splitlines() if line.strip()]
+    first = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
     message = ": ".join(filter(None, (name, first)))[:_SHOWN]
     return TaskError("raised", f"{message}{_place(error, function)}", caught=(name, cause))
 

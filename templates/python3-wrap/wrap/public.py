@@ -1,0 +1,175 @@
+"""The names ``function`` and ``function.util`` in ``sys.modules``: each function's own modules.
+
+Pickles name classes by them, and so does what looks a class's module up: `dataclasses`, `typing`,
+``importlib.resources``. Several functions of a process have modules of the same name, so what is
+there under it answers as the module of the function that asks, which the call stack tells.
+A process that a handler spawns has the function's folder as ``function``, as it has alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+#: The name under which OpenFaaS's templates import the handler's folder.
+PACKAGE = "function"
+#: What a thread has that code of a function started: the function's package.
+_STARTED = "_chiron_package"
+_SPAWN = "multiprocessing.spawn"
+_SPAWNED = Path(__file__).with_name("spawned.py")
+#: The folders of functions by the names of their packages.
+_folders: dict[str, Path] = {}
+
+
+def add(package: str, folder: Path) -> None:
+    """Note that the function in `folder` has its modules below `package`."""
+    if not _folders:
+        sys.meta_path.insert(0, _Finder())
+        manager = logging.Logger.manager
+        usual = manager.getLogger
+        # A logger of a function's module is the function's own, as are its handlers.
+        manager.getLogger = lambda name: usual(_own(name) or name)  # type: ignore[method-assign]
+        start = threading.Thread.start
+
+        def start_of(thread: threading.Thread) -> None:
+            thread.__dict__[_STARTED] = _caller()
+            start(thread)
+
+        threading.Thread.start = start_of  # type: ignore[method-assign, assignment]
+    _folders[package] = folder
+    share(PACKAGE)
+
+
+def share(name: str) -> None:
+    """Have at `name` in ``sys.modules`` what answers as each function's own module."""
+    found = sys.modules.get(name)
+    if not isinstance(found, _Shared):
+        sys.modules[name] = _Shared(name, found)
+
+
+def package_of(names: Mapping[str, Any]) -> str | None:
+    """The package of the function whose module has these globals; None of other modules."""
+    name = getattr(names.get("__spec__"), "name", None)
+    package = name.partition(".")[0] if isinstance(name, str) else ""
+    return package if package in _folders else None
+
+
+def _caller() -> str | None:
+    """The package of the function whose code is nearest in the call stack.
+
+    Where there is none, it is that of the function that started the thread, or the only one.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if package := package_of(frame.f_globals):
+            return package
+        frame = frame.f_back
+    if len(_folders) == 1:
+        return next(iter(_folders))
+    started: str | None = threading.current_thread().__dict__.get(_STARTED)
+    return started
+
+
+def _own(name: object) -> str | None:
+    """The name in ``sys.modules`` of the caller's own module that it calls `name`."""
+    if not isinstance(name, str) or name.partition(".")[0] != PACKAGE:
+        return None
+    package = _caller()
+    return package and package + name.removeprefix(PACKAGE)
+
+
+class _Shared(ModuleType):
+    """A module that answers as the one of that name of the function that asks.
+
+    Where no function asks, it answers as `usual`, what was there before.
+    """
+
+    def __init__(self, name: str, usual: ModuleType | None) -> None:
+        super().__init__(name)
+        super().__setattr__("_chiron", (name, usual))
+
+    def __getattribute__(self, name: str) -> Any:
+        return getattr(_module(self), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # The import system binds a module to its package, and gives each a specification.
+        if name != "__spec__" and not isinstance(value, _Shared):
+            setattr(_module(self), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(_module(self), name)
+
+
+def _module(shared: _Shared) -> ModuleType:
+    name, usual = ModuleType.__getattribute__(shared, "_chiron")
+    own = _own(name)
+    try:
+        found = usual if own is None else sys.modules.get(own) or importlib.import_module(own)
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        raise AttributeError(f"no function that can be told here has a module {name}")
+    return found
+
+
+class _Finder(MetaPathFinder):
+    """Finds ``function.util`` for what imports it by another way than the function's own import."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Part of the import protocol."""
+        if fullname == _SPAWN:
+            spec = PathFinder.find_spec(fullname, path)
+            if spec is not None and spec.loader is not None:
+                spec.loader = _SpawnLoader(spec.loader)
+            return spec
+        own = _own(fullname)
+        if own is None:
+            return None
+        try:
+            importlib.import_module(own)
+        except ModuleNotFoundError as error:
+            if error.name == own:
+                return None
+            raise
+        return ModuleSpec(fullname, _SharedLoader())
+
+
+class _SharedLoader(Loader):
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _Shared(spec.name, None)
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+class _SpawnLoader(Loader):
+    """Loads `multiprocessing.spawn`, and has what handlers spawn begin with `spawned.py`."""
+
+    def __init__(self, usual: Loader) -> None:
+        self._usual = usual
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._usual.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._usual.exec_module(module)
+        usual = module.__dict__["get_preparation_data"]
+
+        def get_preparation_data(name: str) -> Mapping[str, Any]:
+            found: dict[str, Any] = usual(name)
+            if package := _caller():
+                found["sys_path"] = [*found["sys_path"], str(_folders[package])]
+                found["init_main_from_path"] = str(_SPAWNED)
+            return found
+
+        module.__dict__["get_preparation_data"] = get_preparation_data

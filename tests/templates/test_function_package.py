@@ -1,0 +1,151 @@
+"""What finds a function's modules by the name ``function`` finds the function's own, as alone."""
+
+from __future__ import annotations
+
+import json
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+#: What a handler answers where it is asked for something of this table, alone and in a wrap.
+ASKED = {
+    "pickle.load(open(pathlib.Path(__file__).parent / 'one.pkl', 'rb')).predict(14)": 42,
+    "pickle.loads(pickle.dumps(Own(2))).twice()": 4,
+    "b'function.handler' in pickle.dumps(Own(2))": True,
+    "b'_function' in pickle.dumps(model.Scaler())": False,
+    "pickle.loads(pickle.dumps(model.Scaler)) is model.Scaler": True,
+    "copy.deepcopy(Own(3)).twice()": 6,
+    "Own.__module__": "function.handler",
+    "__name__": "function.handler",
+    "__package__": "function",
+    "pack.inner.__name__": "function.pack.inner",
+    "pack.inner.sibling.NAME": "sibling",
+    "sys.modules[__name__].NAME": "own",
+    "importlib.import_module('function.model').NAME": "own",
+    "importlib.import_module('.late', 'function').NAME": "own",
+    "importlib.resources.files('function').joinpath('data.txt').read_text()": "data of own",
+    "importlib.resources.files('function.pack').joinpath('data.txt').read_text()": "packed",
+    "importlib.resources.files(pack).joinpath('data.txt').read_text()": "packed",
+    "pkgutil.get_data('function', 'data.txt').decode()": "data of own",
+    "pkgutil.get_data('function.pack', 'data.txt').decode()": "packed",
+    "pkgutil.resolve_name('function.late:NAME')": "own",
+    "sorted(each.name for each in pkgutil.iter_modules(function.__path__))": [
+        *("handler", "late", "model", "pack"),
+    ],
+    "inspect.getmodule(Own).NAME": "own",
+    "inspect.getsource(square).startswith('def square')": True,
+    "typing.get_type_hints(Own)['scaler'] == typing.ClassVar[model.Scaler]": True,
+    "dataclasses.asdict(Own(1))": {"x": 1},
+    "list(map(square, [1, 2]))": [1, 4],
+    "spawned('fork')": [1, 4, 9],
+    "spawned('spawn')": [1, 4, 9],
+    "spawned('forkserver')": [1, 4, 9],
+    "process('spawn')": [0, "own"],
+    "len(logging.getLogger(__name__).handlers)": 1,
+}
+HANDLER = """
+from __future__ import annotations
+
+import concurrent.futures, copy, dataclasses, importlib, importlib.resources, inspect, json
+import logging, multiprocessing, pathlib, pickle, pkgutil, sys, typing
+import function
+import function.pack.inner
+from function import model, pack
+from .pack import inner
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+NAME = model.NAME
+
+@dataclasses.dataclass
+class Own:
+    x: int
+    scaler: typing.ClassVar[model.Scaler] = None
+
+    def twice(self):
+        return 2 * self.x
+
+def square(x):
+    return x * x
+
+def spawned(how):
+    context = multiprocessing.get_context(how)
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
+        return list(pool.map(square, [1, 2, 3]))
+
+def put(queue):
+    from function import late
+    queue.put(late.NAME)
+
+def process(how):
+    context = multiprocessing.get_context(how)
+    queue = context.Queue()
+    process = context.Process(target=put, args=[queue])
+    process.start()
+    name = queue.get()
+    process.join()
+    return [process.exitcode, name]
+
+def handle(req):
+    return json.dumps(eval(json.loads(req)))
+"""
+PICKLE = "cfunction.model\nScaler\n(tR(dS'factor'\nI3\nsb."
+
+
+def files(name: str) -> dict[str, str]:
+    """A function whose modules have the names that those of another one have."""
+    return {
+        "__init__.py": "",
+        "handler.py": HANDLER,
+        "model.py": f"""
+            NAME = {name!r}
+
+            class Scaler:
+                factor = 1
+
+                def predict(self, x):
+                    return x * self.factor
+        """,
+        "late.py": f"NAME = {name!r}\n",
+        "one.pkl": PICKLE,
+        "data.txt": f"data of {name}",
+        "pack/__init__.py": "",
+        "pack/inner.py": "from . import sibling\nfrom .sibling import NAME\n",
+        "pack/sibling.py": "NAME = 'sibling'\n",
+        "pack/data.txt": "packed",
+    }
+
+
+def answers(server: Any) -> dict[str, Any]:
+    """What it answers to all of the table."""
+    found = {}
+    for asked in ASKED:
+        answer = server.request(body=json.dumps(asked))
+        found[asked] = answer.json if answer.status == 200 else answer.text
+    return found
+
+
+def test_alone(start: Any, plain_image: Any) -> None:
+    image = plain_image("")
+    for name, text in files("own").items():
+        path = image / "function" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(dedent(text))
+    assert answers(start(image)) == ASKED
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {},
+        {"processes": [[], [0, 1]]},
+        {"processes": [[], [0, 1]], "mechanism": "pool"},
+    ],
+    ids=["thread", "fork", "pool"],
+)
+def test_beside_a_function_with_modules_of_the_same_names(
+    layout: dict[str, Any], start: Any, wrap_image: Any
+) -> None:
+    handlers = {"one": files("own"), "two": files("other")}
+    found = answers(start(wrap_image(handlers, entry={"output": 0}, **layout)))
+    assert {asked: each for asked, each in found.items() if each != ASKED[asked]} == {}
