@@ -163,16 +163,16 @@ BINARY_FUNCTIONS = {
 import gzip
 def handle(event, context):
     content = gzip.compress(event.body, 0, mtime=0)
-    return {"body": content, "headers": {"Content-Type": "application/gzip"}}
+    return content, {"Content-Type": "application/gzip"}
 """,
-    "turn": "def handle(event, context):\n    return {'body': event.body[::-1]}\n",
+    "turn": "def handle(event, context):\n    return event.body[::-1]\n",
     "count": "def handle(req):\n    return str(req.count('\ufffd'))\n",
     "digest": """
 import hashlib
 def handle(event, context):
     return {"body": hashlib.sha256(event.body).hexdigest()}
 """,
-    "seal": "def handle(event, context):\n    return {'body': b'\\xff' + event.body}\n",
+    "seal": "def handle(event, context):\n    return b'\\xff' + event.body\n",
 }
 
 

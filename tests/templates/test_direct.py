@@ -35,7 +35,7 @@ BYTES = """
 import os
 
 def handle(event, context):
-    return {"statusCode": 200, "body": event.body[::-1]}
+    return event.body[::-1]
 """
 
 

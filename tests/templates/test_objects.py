@@ -185,7 +185,7 @@ def test_an_answer_is_called_what_it_is(value: Any, content_type: str) -> None:
 MAKE = """
     import os
     def handle(event, context):
-        return {"body": os.urandom(1024) * (int(event.body) // 1024)}
+        return os.urandom(1024) * (int(event.body) // 1024)
 """
 LENGTH = """
     kept = []
@@ -238,7 +238,7 @@ def test_bytes_go_to_another_wrap_and_back(
     turn = """
         def handle(event, context):
             kind = event.headers["Content-Type"]
-            return {"body": event.body[::-1], "headers": {"Content-Type": kind + "+turned"}}
+            return event.body[::-1], {"Content-Type": kind + "+turned"}
     """
     entry = {"output": 1, "remotes": {"test-wrap2": {1: "turn"}}}
     http = {"styles": {"turn": "http"}}

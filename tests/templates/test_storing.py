@@ -27,7 +27,7 @@ def handle(event, context):
         time.sleep(0.005)
     if event.body.startswith(b"fail"):
         raise ValueError("as it was told")
-    return {{"statusCode": 200, "body": event.body[::-1], "headers": {{"Content-Type": "a/b"}}}}
+    return event.body[::-1], 200, {{"Content-Type": "a/b"}}
 """
 #: 0 far takes the request; 1 and 2, which is in a process of its own, take what it gives, near; 3
 #: takes the request too; the home's own 4 takes what 1 gives, and 5 all.

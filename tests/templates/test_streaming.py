@@ -47,7 +47,7 @@ CHECKED_READER = """
         with open_input("writer") as stream:
             first = stream.read(6)
             pathlib.Path(PATH).touch()
-            return {"body": first + stream.read()}
+            return first + stream.read()
 """
 LARGE_WRITER = """
     from chiron_io import open_output

@@ -11,7 +11,7 @@ TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 GIVEN = f"00-{TRACE}-{PARENT}-01"
 HTTP = """
 def handle(event, context):
-    return {"body": [event.headers.get("traceparent"), event.headers.get("tracestate")]}
+    return [event.headers.get("traceparent"), event.headers.get("tracestate")]
 """
 FLASK = """
 from flask import request

@@ -67,7 +67,7 @@ def test_a_large_text_passes(run):
         ("flask", "def handle(req): return None"),
         ("flask", "def handle(req): return 'no', 500"),
         ("flask", "def handle(req): return object()"),
-        ("http", "def handle(event, context): return 'text'"),
+        ("http", "def handle(event, context): return 7"),
         ("http", "def handle(event, context): return {'statusCode': 404, 'body': 'x'}"),
         ("flask", "def handle(req): raise ValueError('no\\nluck')"),
         ("flask", "import sys\ndef handle(req): sys.exit(0)"),
@@ -80,7 +80,7 @@ def test_a_large_text_passes(run):
     ],
 )
 def test_the_function_that_fails_is_named(failure, style, code):
-    good = {"flask": ECHO, "http": "def handle(event, context): return {'body': event.body}"}
+    good = {"flask": ECHO, "http": "def handle(event, context): return event.body"}
     error = failure({"good": good[style], "bad": code}, style=style)
     assert (error.code, error.functions) == ("function-failed", ("bad",))
     assert "bad" in error.message

@@ -55,7 +55,7 @@ def test_dicts_and_lists_are_json(run):
     values = {"{'a': [1, None]}": {"a": [1, None]}, "[1, 'x']": [1, "x"], "{}": {}}
     flask = returned(run, "def handle(req)", values)
     assert {each: json.loads(text) for each, text in flask.items()} == values
-    bodies = {f"{{'body': {each}}}": value for each, value in values.items()}
+    bodies = {"{'body': {'a': [1, None]}}": {"a": [1, None]}, "[1, 'x']": [1, "x"]}
     http = returned(run, "def handle(event, context)", bodies, style="http")
     assert {each: json.loads(text) for each, text in http.items()} == bodies
 
@@ -63,7 +63,10 @@ def test_dicts_and_lists_are_json(run):
 def test_an_http_handler_answers_its_body(run):
     texts = {
         "{'statusCode': 200, 'body': 'text'}": "text",
-        "{'body': b'bytes', 'headers': {'X-A': 'b'}}": "bytes",
+        "{'body': b'bytes', 'headers': {'X-A': 'b'}}": "b'bytes'",
+        "{'body': [1, 'x']}": "[1, 'x']",
+        "b'bytes'": "bytes",
+        "('text', 201)": "text",
         "{'statusCode': 204}": "",
         "{'body': 42}": "42",
         "{'other': 1}": "",
