@@ -109,8 +109,7 @@ SMALL_FUNCTIONS = {
         "    return util.wave(req)\n"
     ),
     "mirror": (
-        "import util\n\n\ndef handle(event, context):\n"
-        '    return {"statusCode": 200, "body": util.mirror(event.body)}\n'
+        "import util\n\n\ndef handle(event, context):\n    return util.mirror(event.body)\n"
     ),
     "join": 'def handle(req):\n    return "joined " + req\n',
 }

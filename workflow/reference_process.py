@@ -89,9 +89,11 @@ class Emitted(ModuleType):
     def written(self, value: Any) -> bytes | None:
         """What a handler has written or yielded that returned `value`; None where it has not."""
         value = self.values.pop(ANSWER, value)
+        if isinstance(value, _Written):
+            return value.getvalue()
         if isinstance(value, Iterator):
             return b"".join(bytes_of(each) if isinstance(each, str) else each for each in value)
-        return value.getvalue() if isinstance(value, _Written) else None
+        return None
 
     def of(self, app: Flask, task: str, awaited: list[str]) -> dict[str, str]:
         """Those outputs of `task` that are `awaited`; the next one has none."""

@@ -149,7 +149,7 @@ def test_health_never_reaches_the_handler(start: Any, plain_image: Any) -> None:
     [
         ("x = 1\n", {}, "defines no handle()"),
         ("import nothing_of_the_kind\n", {}, "nothing_of_the_kind"),
-        ("def handle(req): ...\n", {"handler_style": "cgi"}, "set it to flask or http"),
+        ("def handle(req): ...\n", {"handler_style": "cgi"}, "set it to flask, http, http-debian"),
     ],
 )
 def test_what_cannot_be_served_is_said_in_one_line(

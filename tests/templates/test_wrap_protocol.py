@@ -133,7 +133,7 @@ def test_http_handlers_get_event_and_context(
         def handle(event, context):
             said = [event.body.decode(), event.method, event.path, context.hostname]
             said += [event.query.get("q"), event.headers.get("X-One")]
-            return {"statusCode": 200, "body": said, "headers": {"X-Two": "2"}}
+            return said, 200, {"X-Two": "2"}
     """
     image = wrap_image({"one": handler}, processes, styles={"one": "http"}, entry=ONE)
     answer = start(image, HOSTNAME="here").request(body="grüße")
