@@ -239,7 +239,7 @@ def test_what_a_run_that_begins_anew_emits_counts_once(
     ("body", "said"),
     [
         ("emit('hled', '1')", "first emits hled, which is no bucket that it gives to"),
-        ("emit('held', None)", "the handler returned None: return a string"),
+        ("emit('held', None)", "did not return a valid response"),
     ],
 )
 def test_what_is_wrong_with_what_is_emitted_is_the_functions_error(
@@ -307,7 +307,7 @@ def test_a_function_alone_answers_all_that_it_emits(wrap_image, start):
     assert answer["output"] == "x"
     emitted = json.loads(answer["emitted"][whole])
     assert [each[:2] for each in emitted] == [["a", "g"], ["a", None]]
-    assert json.loads(emitted[0][2]) == {"n": 1} and emitted[1][2] == "\udcff"
+    assert json.loads(emitted[0][2]) == {"n": 1} and emitted[1][2] == {"base64": "/w=="}
 
 
 #: Fires with what has come when nothing has for a moment; fails with "bad" ones.
