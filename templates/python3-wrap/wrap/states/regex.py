@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import re2  # type: ignore[import-untyped]
-
 #: Most of a text's bytes times an expression's instructions. They take 0.3 s where RE2 is slowest.
 _MOST = 500_000_000
 #: Bytes for one compiled expression.
@@ -32,6 +30,9 @@ class Regex:
     """
 
     def __init__(self, pattern: str, flags: str = "") -> None:
+        # Most wraps need none, and what the fork server has imported makes each fork longer.
+        import re2  # type: ignore[import-untyped]
+
         options = re2.Options()
         options.log_errors = False
         options.never_capture = True
