@@ -148,6 +148,8 @@ def _timed(
             value = function.handle(*arguments)
         except HTTPException as error:  # Flask's abort() is an answer
             value = error
+        if type(value) is str:  # as most are: what follows takes a microsecond
+            return value
         if isinstance(value, Iterator):
             return _written(value, result, task_io)
         return styles.complete(value)
