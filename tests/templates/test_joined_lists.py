@@ -1,4 +1,4 @@
-"""Answers joined to a JSON list make valid JSON, or an error that names what is no text."""
+"""Answers that are joined to a list make valid JSON, or an error that names what is no text."""
 
 from __future__ import annotations
 

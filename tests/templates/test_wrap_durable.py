@@ -6,10 +6,12 @@ import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -45,7 +47,14 @@ def begin(emptied: Any, wrap_image: Callable[..., Path], start: Any, tmp_path: P
     (secrets / "chiron-store").write_text(emptied.place.password)
     images = dict[str, Path]()
 
-    def begin(held: dict[str, Any], first: str = SAME, last: str = NOTE, url: str = "") -> Any:
+    def begin(
+        held: dict[str, Any],
+        first: str = SAME,
+        last: str = NOTE,
+        url: str = "",
+        sink_mib: str = "",
+        another: bool = False,
+    ) -> Any:
         document = {
             "entry": "events",
             "durable": True,
@@ -59,10 +68,13 @@ def begin(emptied: Any, wrap_image: Callable[..., Path], start: Any, tmp_path: P
         numbers = {task.name: number for number, task in enumerate(workflow.tasks)}
         entry = {"output": None, "states": numbers, "buckets": workflow.buckets}
         handlers = {"first": first, "last": last.format(file=str(tmp_path / "fired"))}
+        if another:
+            shutil.rmtree(images.pop("wrap"))
         if "wrap" not in images:
             images["wrap"] = wrap_image(handlers, entry=entry, timeout_s=5.0)
         url = url or emptied.place.url
-        return start(images["wrap"], chiron_store=url, secrets_dir=str(secrets))
+        settings = {"chiron_store": url, "chiron_trace_key": "key", "WRAP_SINK_MIB": sink_mib}
+        return start(images["wrap"], **settings, secrets_dir=str(secrets))
 
     return begin
 
@@ -291,6 +303,76 @@ def test_what_one_replica_has_no_room_for_is_run_by_others(begin, store, tmp_pat
     assert sorted(json.loads(items)[0] for _, items in runs()) == [*range(400)]
     shares = [sum(int(pid) == each for pid, _ in runs()) for each in pids]
     assert min(shares) > 100
+    assert eventually(lambda: is_empty(store))
+
+
+def test_what_kills_its_replica_again_and_again_is_set_aside_and_all_else_goes_on(
+    begin, store, connect, tmp_path, eventually
+):
+    held_there = tmp_path / "held-there"
+    deadly = (
+        "import os, pathlib, subprocess, time\n\ndef handle(req):\n    if 'deadly' in req:\n"
+        f"        while not pathlib.Path({str(held_there)!r}).exists():\n"
+        "            time.sleep(0.01)\n"
+        "        subprocess.run(['kill', '-9', str(os.getpid())])\n    return req\n"
+    )
+    held = {"trigger": "by-batch-size", "size": 1}
+    server = begin(held, deadly)
+    assert server.request(body='["deadly"]').status == 202
+    held_there.touch()
+    client = connect()
+    for _ in range(3):  # replicas
+        server.process.wait(60)
+        server = begin(held, deadly)
+    assert eventually(lambda: client.hlen("chiron:test:dead") == 1)
+    assert server.request(body="[[1]]").status == 202
+    assert eventually(lambda: fired(tmp_path) == [[1]])
+    assert eventually(lambda: "1 dead letters" in server.log.read_text())
+    assert "chiron_dead_letters 1\n" in server.request("GET", "/metrics").text
+    refused = server.request(path="/_/dead-letters", body="show")
+    assert refused.status == 403
+    ask = partial(server.request, path="/_/dead-letters", X_Chiron_Trace="key")
+    (letter,) = ask(body="show").json
+    assert (letter["killed"], letter["begins"]) == (3, ['["deadly"]'])
+    assert ask(body="other").status == 400
+    assert ask(body=f"discard\n{letter['name']}").json == []
+    assert eventually(lambda: is_empty(store) and not client.hlen("chiron:test:deaths"))
+
+
+def test_what_is_larger_than_a_replicas_memory_is_set_aside_and_can_run_again(
+    begin, store, connect, tmp_path, eventually
+):
+    asleep = "import time\n\ndef handle(req):\n    time.sleep(60)\n"
+    held = {"trigger": "by-batch-size", "size": 2000}
+    server = begin(held, asleep, sink_mib="16")
+    assert server.request(body=json.dumps([[n] for n in range(2000)])).status == 202
+    server.process.kill()
+    server.process.wait()
+    client = connect()
+    server = begin(held, SAME, sink_mib="1", another=True)
+    assert eventually(lambda: client.hlen("chiron:test:dead") == 1)
+    assert server.terminate() == 0
+    server = begin(held, SAME, sink_mib="16", another=True)
+    ask = partial(server.request, path="/_/dead-letters", X_Chiron_Trace="key")
+    assert [letter["killed"] for letter in ask(body="show").json] == [1]
+    assert ask(body="retry").json == []
+    assert eventually(lambda: fired(tmp_path))
+    assert sorted(fired(tmp_path)[0]) == [*range(2000)]
+
+
+def test_what_buckets_held_is_taken_up_in_pieces_by_a_replica_with_less_memory(
+    begin, store, connect, tmp_path, eventually
+):
+    held = {"trigger": "by-batch-size", "size": 100}
+    server = begin({**held, "size": 5000}, sink_mib="16")
+    for at in range(0, 4000, 1000):
+        assert server.request(body=json.dumps([[*range(at, at + 1000)]])).status == 202
+    assert eventually(lambda: connect().hlen("chiron:test:held") == 4000)
+    server.process.kill()
+    server.process.wait()
+    begin(held, sink_mib="1", another=True)
+    assert eventually(lambda: sum(map(len, fired(tmp_path))) == 4000)
+    assert sorted(items_in(tmp_path)) == [*range(4000)]
     assert eventually(lambda: is_empty(store))
 
 

@@ -516,9 +516,14 @@ def test_more_than_there_is_room_for_is_refused_and_nothing_of_it_is_held(compos
         {"last": noting(last)},
     )
     server = start(image, WRAP_SINK_MIB="1")
-    large = json.dumps("x" * 600_000)
+    large = json.dumps("x" * 400_000)
     assert server.request(body=large).status == 202
     answer = server.request(body=large)
     assert (answer.status, answer.json["code"]) == (503, "full")
+    assert answer.headers["Retry-After"] == "1"
+    for never in (json.dumps("x" * 1_000_000), json.dumps([1] * 70_000)):
+        for how in ({}, {"X_Chiron_Alone": "1"}):
+            answer = server.request(body=never, **how)
+            assert (answer.status, answer.json["code"]) == (413, "too-large")
     assert server.terminate() == 0
     assert [len(batch) for batch in lines(last)] == [1]

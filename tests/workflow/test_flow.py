@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from workflow.buckets import parse_buckets
-from workflow.streams.flow import Flow
+from workflow.streams.flow import RUN_BYTES, Flow
 
 
 class Values:
@@ -93,4 +93,4 @@ def test_an_object_of_several_buckets_is_given_to_each_of_them():
     fired = running.take(1, ["event"], 0.0)
     assert sorted(firing.task for firing in fired) == ["f", "f", "g"]
     assert len({firing.number for firing in fired}) == 3
-    assert running.size == 3 * len("event")
+    assert running.size == 3 * (len("event") + RUN_BYTES)

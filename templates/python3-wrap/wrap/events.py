@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from wrap.errors import TaskError
@@ -12,6 +12,7 @@ from wrap.keeper import Keeper
 from wrap.messages import Result, Watch
 from wrap.metrics import StreamMetrics
 from wrap.objects import Object
+from wrap.quota import Quota
 from wrap.runtime import Runtime
 from wrap.stores import late
 from wrap.stream import Stream
@@ -43,22 +44,18 @@ class Events:
         self._runtime = runtime
         self._declared = declared
         self._numbers = numbers
-        self._most_bytes = most_bytes
+        self._quota = Quota(most_bytes, lambda: keeper.held_elsewhere if keeper is not None else 0)
         self._metrics = StreamMetrics(declared["buckets"])
         # The time of day, by which windows go; it does not jump.
         offset_s = time.time() - time.monotonic()
         self._stream = Stream(
-            runtime, declared, numbers, offset_s, metrics=self._metrics, keeper=keeper
+            *(runtime, declared, numbers, offset_s),
+            metrics=self._metrics,
+            keeper=keeper,
+            quota=self._quota,
         )
         if keeper is not None:
             keeper.join(self._stream)
-
-    def check_room(self, given: Object) -> None:
-        """Raise TaskError, ``full``, where there is no room for a request."""
-        elsewhere = self._keeper.held_elsewhere if self._keeper is not None else 0
-        if self._stream.size + elsewhere + given.size > self._most_bytes:
-            message = f"objects may have {self._most_bytes} bytes here, and do: send it again later"
-            raise TaskError("full", message, status=503)
 
     def take(
         self, given: Object, deadline: float, reply: Callable[[int | TaskError], None]
@@ -67,6 +64,7 @@ class Events:
 
         `reply` is called once: with their number as soon as they are held, or with the error
         ``store`` if the store has not confirmed them at the deadline. The store may have them then.
+        Raises as `Stream.take`.
         """
         keeper = self._keeper
         if keeper is None:
@@ -83,7 +81,11 @@ class Events:
             once(number)
 
         timer = self._runtime.loop.call_at(deadline, lambda: once(late(keeper.place)))
-        self._stream.take(given, held)
+        try:
+            self._stream.take(given, held)
+        except TaskError:
+            timer.cancel()
+            raise
 
     def handle(
         self,
@@ -96,13 +98,16 @@ class Events:
         """Run what a request's events fire, in buckets of their own, in which no time passes.
 
         What waits for one fires when nothing else is left to run. `reply` is called with the first
-        error, `Stream.results`, and `Stream.answer`.
+        error, `Stream.results`, and `Stream.answer`. Raises as `Stream.take`.
         """
         stream = Stream(
-            self._runtime, self._declared, self._numbers, None, deadline, watch, trace=trace
+            *(self._runtime, self._declared, self._numbers, None, deadline, watch),
+            trace=trace,
+            quota=self._quota,
         )
 
         def over() -> None:
+            self._quota.takers.discard(stream)
             error, output = stream.error, Object("")
             try:
                 output = stream.answer()
@@ -110,7 +115,11 @@ class Events:
                 error = error or not_text
             reply(error, stream.results, output)
 
-        stream.take(given, lambda _: None)
+        try:
+            stream.take(given, lambda _: None)
+        except TaskError:
+            self._quota.takers.discard(stream)
+            raise
         stream.drain(over)
 
     def close(self, within_s: float) -> None:
@@ -135,6 +144,37 @@ class Events:
         """How many firings run, how many wait, and how many may run at once."""
         return self._stream.load
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether there are dead letters."""
+        return self._keeper is not None
+
+    def letters(self, verb: str, which: Sequence[str], deadline: float) -> list[dict[str, Any]]:
+        """The dead letters, after what `Keeper.letters` does of them.
+
+        Raises TaskError, ``store``.
+        """
+        keeper, found, done = self._keeper, list[Any](), threading.Event()
+        if keeper is None:
+            return []
+
+        def told(letters: Any) -> None:
+            found.extend(letters)
+            done.set()
+
+        keeper.letters(verb.encode(), [each.encode() for each in which], told)
+        if not done.wait(max(0.0, deadline - time.monotonic())):
+            raise late(keeper.place)
+        return [
+            {
+                "name": name.decode(),
+                "killed": int(killed),
+                "bytes": int(size),
+                "begins": [each.partition(b"\n")[2].decode(errors="replace") for each in begins],
+            }
+            for name, killed, size, begins in found
+        ]
+
     def metrics(self) -> list[str]:
         """Lines of metrics."""
-        return self._metrics.lines()
+        return self._metrics.lines(self._keeper.dead_letters if self._keeper else None)

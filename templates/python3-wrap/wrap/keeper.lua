@@ -9,6 +9,13 @@ local prefix, me, turn, joins, alive_ms = KEYS[1], ARGV[1], tonumber(ARGV[2]), A
 local replicas, evaluator, held = prefix .. 'replicas', prefix .. 'evaluator', prefix .. 'held'
 local arrived, offered, free = prefix .. 'arrived', prefix .. 'offered', prefix .. 'sessions:'
 local own, done = free .. me, prefix .. 'done:' .. me
+-- How often a session was in the hands of a replica that died; what may be the reason, and what was
+-- set aside.
+local deaths, suspects, dead = prefix .. 'deaths', prefix .. 'suspects', prefix .. 'dead'
+local SUSPECT, DEADLY = 2, 3
+-- What an object takes beside its bytes; how many dead letters are shown at once, how many of each
+-- one's objects, and how much of each.
+local OBJECT_BYTES, SHOWN, SHOWN_OBJECTS, SHOWN_BYTES = 500, 100, 10, 1000
 -- Words that Lua hands on at once, and objects that are read at once.
 local AT_ONCE, OBJECTS = 4000, 500
 -- How long is remembered what a replica has sent last, in ms.
@@ -29,12 +36,33 @@ local function several(verb, key, first, last)
   end
 end
 
--- Offers all sessions of a replica, which is no more.
-local function let_go(replica)
-  local found = redis.call('HGETALL', free .. replica)
-  for at = 1, #found, 2 do
-    redis.call('HSET', free, found[at], found[at + 1])
-    redis.call('RPUSH', offered, found[at])
+-- A session is its size in memory in a line, then the request, or the keys of its objects.
+local function size_of(session)
+  return tonumber(string.match(session, '^%d+'))
+end
+
+local function keys_of(session)
+  return cjson.decode(string.sub(session, string.find(session, '\n', 1, true) + 1))
+end
+
+local function is_window(name)
+  return string.find(name, '.', 1, true)
+end
+
+-- Offers all sessions of a replica, which is no more; those that it has died of too often are set
+-- aside. HKEYS first: they are not to be in memory all at once.
+local function let_go(replica, has_died)
+  for _, name in ipairs(redis.call('HKEYS', free .. replica)) do
+    local session, died = redis.call('HGET', free .. replica, name), 0
+    if has_died then
+      died = redis.call('HINCRBY', deaths, name, 1)
+    end
+    if died >= DEADLY then
+      redis.call('HSET', dead, name, session)
+    else
+      redis.call('HSET', free, name, session)
+      redis.call('RPUSH', died >= SUSPECT and suspects or offered, name)
+    end
   end
   redis.call('DEL', free .. replica)
   redis.call('ZREM', replicas, replica)
@@ -60,6 +88,7 @@ function orders.settle(first, last)
   if redis.call('HDEL', own, ARGV[first + 1]) == 0 then
     return 0
   end
+  redis.call('HDEL', deaths, ARGV[first + 1])
   several('HSET', held, first + 3, objects_end)
   several('HDEL', held, objects_end + 1, last)
   if is_evaluator(ARGV[first]) then
@@ -69,7 +98,7 @@ function orders.settle(first, last)
     if redis.call('EXISTS', arrived) == 0 then
       wake('evaluator')
     end
-    for at = first + 4, objects_end, 2 do
+    for at = first + 3, objects_end, 2 do
       redis.call('RPUSH', arrived, ARGV[at])
     end
   end
@@ -92,20 +121,61 @@ function orders.fire(first)
   return 1
 end
 
--- Takes up to so many sessions that are offered; their names.
+-- Takes up to so many sessions that are offered and so many bytes; their names. What takes more than
+-- a replica has is set aside. Of what may have killed replicas it takes one, where it has none ("1").
 function orders.claim(first)
-  local names = {}
-  for _ = 1, tonumber(ARGV[first]) do
-    local name = redis.call('LPOP', offered)
+  local names, left, most = {}, tonumber(ARGV[first + 1]), tonumber(ARGV[first + 2])
+  local function take(list)
+    local name = redis.call('LINDEX', list, 0)
     if not name then
-      break
+      return false
     end
     local session = redis.call('HGET', free, name)
+    local size = size_of(session)
+    if size <= most and size > left then
+      return false
+    end
+    redis.call('LPOP', list)
     redis.call('HDEL', free, name)
-    redis.call('HSET', own, name, session)
-    names[#names + 1] = name
+    if size > most then
+      redis.call('HSET', dead, name, session)
+    else
+      left = left - size
+      redis.call('HSET', own, name, session)
+      names[#names + 1] = name
+    end
+    return true
   end
+  if ARGV[first + 3] == '1' then
+    take(suspects)
+  end
+  while #names < tonumber(ARGV[first]) and take(offered) do end
   return names
+end
+
+-- Runs again ("retry") or forgets ("discard") what was set aside, all or by its names.
+function orders.letters(first, last)
+  local verb, names = ARGV[first], {unpack(ARGV, first + 1, last)}
+  if verb == 'show' then
+    return 1
+  end
+  for _, name in ipairs(#names > 0 and names or redis.call('HKEYS', dead)) do
+    local session = redis.call('HGET', dead, name)
+    if session then
+      redis.call('HDEL', dead, name)
+      redis.call('HDEL', deaths, name)
+      if verb == 'retry' then
+        redis.call('HSET', free, name, session)
+        redis.call('RPUSH', offered, name)
+      elseif is_window(name) then
+        for _, key in ipairs(keys_of(session)) do
+          redis.call('HDEL', held, key)
+        end
+      end
+    end
+  end
+  wake('all')
+  return 1
 end
 
 -- Forgets so many objects that the evaluator has read.
@@ -122,8 +192,8 @@ end
 function orders.beat(first)
   local now = now_ms()
   redis.call('ZADD', replicas, now + alive_ms, me)
-  for _, dead in ipairs(redis.call('ZRANGEBYSCORE', replicas, '-inf', '(' .. now)) do
-    let_go(dead)
+  for _, gone in ipairs(redis.call('ZRANGEBYSCORE', replicas, '-inf', '(' .. now)) do
+    let_go(gone, true)
   end
   local term = redis.call('GET', evaluator)
   if term and term == ARGV[first] then
@@ -160,56 +230,103 @@ end
 -- What is read for an order that has been done.
 local answers = {}
 
--- Of each session that was taken: its name, what it has, and the objects that it names.
+local function objects_of(keys, last)
+  local objects = {}
+  for at = 1, last, AT_ONCE do
+    local found = redis.call('HMGET', held, unpack(keys, at, math.min(last, at + AT_ONCE - 1)))
+    for _, each in ipairs(found) do
+      objects[#objects + 1] = each
+    end
+  end
+  return objects
+end
+
+-- Of each session that was taken: its name, what it has, the objects that it names, and how many
+-- replicas have died with it.
 function answers.claim(names)
   local found = {}
   for _, name in ipairs(names) do
     local session, objects = redis.call('HGET', own, name), {}
-    if session and string.find(name, '.', 1, true) then
-      local keys = cjson.decode(session)
-      for at = 1, #keys, AT_ONCE do
-        local last = math.min(#keys, at + AT_ONCE - 1)
-        for _, each in ipairs(redis.call('HMGET', held, unpack(keys, at, last))) do
-          objects[#objects + 1] = each
-        end
-      end
+    if session and is_window(name) then
+      local keys = keys_of(session)
+      objects = objects_of(keys, #keys)
     end
     if session then
-      found[#found + 1] = {name, session, objects}
+      found[#found + 1] = {name, session, objects, redis.call('HGET', deaths, name) or '0'}
     end
   end
   return found
 end
 
-function answers.read(is_done)
-  return is_done == 1 and redis.call('LRANGE', arrived, 0, OBJECTS - 1) or {}
+-- Of what was set aside: its name, how many replicas it has killed, the bytes that it takes, and
+-- what it begins with.
+function answers.letters(_)
+  local found = {}
+  for at, name in ipairs(redis.call('HKEYS', dead)) do
+    local session, begins = redis.call('HGET', dead, name), {}
+    if at <= SHOWN then
+      if is_window(name) then
+        local keys = keys_of(session)
+        begins = objects_of(keys, math.min(#keys, SHOWN_OBJECTS))
+      else
+        begins = {string.sub(session, string.find(session, '\n', 1, true) + 1)}
+      end
+    end
+    for number, each in ipairs(begins) do
+      begins[number] = string.sub(each or '', 1, SHOWN_BYTES)
+    end
+    local died = redis.call('HGET', deaths, name) or '0'
+    found[#found + 1] = {name, died, tostring(size_of(session)), begins}
+  end
+  return found
+end
+
+-- Objects that are to be held, up to so many bytes, and at least one.
+function answers.read(is_done, first)
+  local keys = is_done == 1 and redis.call('LRANGE', arrived, 0, OBJECTS - 1) or {}
+  local left, last = tonumber(ARGV[first + 2]), 0
+  while last < #keys and (last == 0 or left > 0) do
+    last = last + 1
+    left = left - OBJECT_BYTES - redis.call('HSTRLEN', held, keys[last])
+  end
+  return objects_of(keys, last)
 end
 
 -- Its term, or "" where it has no new one; whether the one that it said is over; how many replicas
--- there are; the bytes that the evaluator holds; whether sessions are offered, and objects to be
--- read. With a new term: all objects in buckets, and the keys of those that have fired.
+-- there are; the bytes that the evaluator holds; how many sessions are offered, objects are to be
+-- read, and sessions were set aside. With a new term all objects in buckets that have not fired are
+-- to be read.
 function answers.beat(term, first)
-  local objects, fired = {}, {}
   local current = redis.call('GET', evaluator)
   if term ~= '' and term == current then
-    redis.call('DEL', arrived)
-    objects = redis.call('HGETALL', held)
-    local places = redis.call('ZRANGE', replicas, 0, -1)
-    places[#places + 1] = ''
-    for _, replica in ipairs(places) do
-      for _, name in ipairs(redis.call('HKEYS', free .. replica)) do
-        if string.find(name, '.', 1, true) then
-          fired[#fired + 1] = redis.call('HGET', free .. replica, name)
+    local fired, places = {}, {dead, free}
+    for _, replica in ipairs(redis.call('ZRANGE', replicas, 0, -1)) do
+      places[#places + 1] = free .. replica
+    end
+    for _, place in ipairs(places) do
+      for _, name in ipairs(redis.call('HKEYS', place)) do
+        if is_window(name) then
+          for _, key in ipairs(keys_of(redis.call('HGET', place, name))) do
+            fired[key] = true
+          end
         end
       end
     end
+    redis.call('DEL', arrived)
+    for _, key in ipairs(redis.call('HKEYS', held)) do
+      if not fired[key] then
+        redis.call('RPUSH', arrived, key)
+      end
+    end
+    redis.call('SORT', arrived, 'ALPHA', 'STORE', arrived)
   else
     term = ''
   end
   return {
     term, current == ARGV[first] and 0 or 1, redis.call('ZCARD', replicas),
-    tonumber(redis.call('GET', prefix .. 'size') or 0), redis.call('LLEN', offered),
-    redis.call('LLEN', arrived), objects, fired
+    tonumber(redis.call('GET', prefix .. 'size') or 0),
+    redis.call('LLEN', offered) + redis.call('LLEN', suspects), redis.call('LLEN', arrived),
+    redis.call('HLEN', dead)
   }
 end
 

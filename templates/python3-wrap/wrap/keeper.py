@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, Protocol
 from wrap.errors import TaskError
 from wrap.liveness import essential
 from wrap.objects import Object
+from wrap.quota import Quota
 from wrap.stores.redis import Redis
 from wrap.streams.flow import Settled
 from wrap.streams.triggers import Item, Number
@@ -42,6 +43,12 @@ _WRITING_S, _PAUSE_S = 10.0, 0.2
 _BEAT_S, _ALIVE_S = 0.5, 3.0
 #: Sessions that are taken at once of those that are offered: others are to have some too.
 _CLAIMED = 4
+#: What has killed so many replicas is run while nothing else of its kind is, or is set aside;
+#: keeper.lua counts.
+_SUSPECT, _DEADLY = 2, 3
+#: What an order takes beside its words, what a word takes beside its bytes, and how often each is
+#: there while it is sent.
+_ORDER_BYTES, _WORD_BYTES, _COPIES = 1000, 60, 2
 #: So many low bits of a request's number are of its replica.
 _REPLICA_BITS = 16
 
@@ -65,8 +72,16 @@ class Holder(Protocol):
     def room(self) -> int:
         """How many further sessions it would begin now."""
 
-    def evaluate(self, term: bytes, items: Sequence[Held]) -> None:
-        """Be the evaluator, of these objects and those that are to come."""
+    @property
+    def quota(self) -> Quota:
+        """What objects may take."""
+
+    @property
+    def bytes_left(self) -> int:
+        """Bytes that sessions of others may take now."""
+
+    def evaluate(self, term: bytes) -> None:
+        """Be the evaluator, of the objects that are to come."""
 
     def no_longer_evaluate(self, term: bytes) -> None:
         """Be it no longer, if it is for that term."""
@@ -80,7 +95,7 @@ class Holder(Protocol):
         """Begin sessions that another replica has had, or has fired."""
 
     def have_room(self) -> None:
-        """Take what is offered, if there is room for it."""
+        """Go on, and take what is offered or is to be held, if there is room for it."""
 
     def begin_anew(self) -> list[Order]:
         """Have nothing any more, as others have it; what `Keeper.forget` gives."""
@@ -120,12 +135,17 @@ class Keeper:
         How many sessions any replica could take when it was looked last.
     offers
         Whether there may be some.
+    size
+        Bytes of the orders that have not been done.
+    dead_letters
+        How many sessions were set aside when it was looked last.
     """
 
     def __init__(self, redis: Redis, name: str) -> None:
         self.numbers: Iterator[int] = iter(())
         self.others = self.held_elsewhere = self.offered = 0
         self.offers = False
+        self.size = self.dead_letters = 0
         self.place = redis.place
         self._redis = redis
         self._prefix = f"chiron:{name}:".encode()
@@ -143,6 +163,10 @@ class Keeper:
         #: of which term have been.
         self._reading, self._reads_again = b"", False
         self._has_read = (b"", 0)
+        #: Whether there may be more to read, and whether it was said that this waits.
+        self._has_more = self._says_full = False
+        #: The sessions in hand that may have killed replicas.
+        self._suspects = set[bytes]()
 
     def join(self, holder: Holder) -> None:
         """Be one of the replicas. Raises TaskError, ``store``."""
@@ -157,10 +181,16 @@ class Keeper:
         essential(self._listen, "keeper")
 
     def request(
-        self, number: int, given: Object, then: Callable[[], None], refused: Callable[[], None]
+        self,
+        number: int,
+        given: Object,
+        size: int,
+        then: Callable[[], None],
+        refused: Callable[[], None],
     ) -> None:
-        """Keep a request."""
-        words = (b"take", b"%d" % number, _record([given.content_type], given))
+        """Keep a request, which takes so many bytes in memory."""
+        record = _record([given.content_type], given)
+        words = (b"take", b"%d" % number, b"%d\n%b" % (size, record))
         self._order(Order(words, lambda _: then(), refused))
 
     def fired(
@@ -168,11 +198,13 @@ class Keeper:
         term: bytes,
         session: Number,
         items: Sequence[Held],
+        size: int,
         is_own: bool,
         then: Callable[[bool], None],
     ) -> None:
         """Note what a bucket has fired, which begins a session: here, or where there is room.
 
+        It takes `size` bytes in memory.
         `then` is told whether it begins here.
         """
         keys = _keys(items)
@@ -186,7 +218,7 @@ class Keeper:
             then(begins)
 
         listed = json.dumps([key.decode() for key in keys]).encode()
-        words = (b"fire", term, _name(session), listed, b"%d" % is_own)
+        words = (b"fire", term, _name(session), b"%d\n%b" % (size, listed), b"%d" % is_own)
         self._order(Order(words, over, _nothing))
 
     def settled(self, term: bytes, settled: Settled[Object], then: Callable[[bool], None]) -> None:
@@ -199,6 +231,7 @@ class Keeper:
         for key, (bucket, item) in zip(_keys(given), given, strict=True):
             words += (key, _kept(bucket, item))
         words += self._objects.pop(session, ())
+        self._suspects.discard(_name(session))
         self._order(Order(words, lambda answer: then(answer == b"2"), _nothing))
 
     def claim(self, room: int) -> None:
@@ -207,9 +240,18 @@ class Keeper:
             if self._claims or not self.offers:
                 return
             self._claims, self.offers = True, False
-        wanted = min(room, _CLAIMED)
-        words = (b"claim", b"%d" % wanted)
+        holder, wanted = self._holder, min(room, _CLAIMED)
+        bounds = (holder.bytes_left, holder.quota.most, not self._suspects)
+        words = (b"claim", b"%d" % wanted, *(b"%d" % bound for bound in bounds))
         self._order(Order(words, partial(self._claimed, wanted), _nothing))
+
+    def letters(self, verb: bytes, which: Sequence[bytes], then: Callable[[Any], None]) -> None:
+        """Show (``show``), run again (``retry``) or forget (``discard``) what was set aside.
+
+        `which` are names of sessions, none for all. `then` is told of each its name, how many
+        replicas it has killed, the bytes that it takes, and the beginning of its content.
+        """
+        self._order(Order((b"letters", verb, *which), then, partial(then, [])))
 
     def resign(self, term: bytes) -> None:
         """Have another replica be the evaluator."""
@@ -228,7 +270,9 @@ class Keeper:
         """The orders that wait, which are not given any more."""
         with self._changed:
             waiting, self._waiting = self._waiting, []
+            self.size -= sum(map(_size, waiting))
             self._objects.clear()
+            self._suspects.clear()
             self._beats = self._beats_again = self._claims = self._reads_again = False
             self._reading = b""
         return waiting
@@ -236,6 +280,7 @@ class Keeper:
     def _order(self, order: Order) -> None:
         with self._changed:
             self._waiting.append(order)
+            self.size += _size(order)
             if self._writes:
                 return
             self._writes = True
@@ -251,10 +296,13 @@ class Keeper:
                     self._changed.notify_all()
                     return
             answers = self._answers(orders)
+            with self._changed:
+                self.size -= sum(map(_size, orders))
             if answers is not None:
                 self._joins = False
                 for order, answer in zip(orders, answers, strict=True):
                     _do(order.then, answer)
+                _do(self._holder.have_room)
             elif not self._left:
                 print("other replicas have taken this one for dead, and have what it had")
                 self._joins = True
@@ -323,16 +371,19 @@ class Keeper:
 
     def _alive(self, said: bytes, answer: Any) -> None:
         """Take in what there is to do."""
-        term, is_over, replicas, size, offered, arrived, objects, fired = answer
+        term, is_over, replicas, size, offered, arrived, letters = answer
         with self._changed:
             self._beats = False
             again, self._beats_again = self._beats_again, False
         self.others = int(replicas) - 1
+        if int(letters) > self.dead_letters:
+            print(
+                f"{int(letters)} dead letters: each has killed {_DEADLY} replicas or does not fit "
+                "into memory; look at them with chiron dead-letters"
+            )
+        self.dead_letters = int(letters)
         if term:
-            gone = {key.encode() for each in fired for key in json.loads(each)}
-            pairs = zip(objects[::2], objects[1::2], strict=True)
-            held = [_read(record) for key, record in pairs if key not in gone]
-            self._holder.evaluate(term, sorted(held, key=lambda each: each[1].number))
+            self._holder.evaluate(term)
         elif is_over == b"1":
             self._holder.no_longer_evaluate(said)
         self.held_elsewhere = 0 if self._holder.term else int(size)
@@ -348,30 +399,47 @@ class Keeper:
     def _claimed(self, wanted: int, found: Any) -> None:
         requests, fired = list[tuple[int, Object]](), list[Sequence[Held]]()
         self._claims = False
-        for name, session, records in found:
+        for name, session, records, deaths in found:
+            if int(deaths) >= _SUSPECT:
+                self._suspects.add(name)
             if b"." in name:
-                items = list(map(_read, records))
+                items = list(map(_read, filter(None, records)))
                 self._objects[_number(name)] = _keys(items)
                 fired.append(items)
             else:
-                requests.append((int(name), _object(session)))
+                requests.append((int(name), _object(session.partition(b"\n")[2])))
         if len(found) == wanted:
             self.offers = True
         self._holder.resume(requests, fired)
         self._holder.have_room()
 
     def _read_on(self, term: bytes) -> None:
-        """Read what came of sessions of other replicas."""
+        """Read what is to be held: what came of sessions of other replicas, and of earlier terms.
+
+        It comes in pieces, and stays where it is while there is no room.
+        """
+        left = self._holder.quota.left
         with self._changed:
             if not term:
+                return
+            if left <= 0:
+                if not self._says_full:
+                    print("buckets are full: objects wait in Redis until some of these have fired")
+                self._has_more = self._says_full = True
                 return
             if self._reading == term:
                 self._reads_again = True
                 return
             self._reading = term
             read, count = self._has_read
-        words = (b"read", term, b"%d" % (count if read == term else 0))
+            self._has_more = self._says_full = False
+        words = (b"read", term, b"%d" % (count if read == term else 0), b"%d" % left)
         self._order(Order(words, partial(self._have_read, term), _nothing))
+
+    def read_more(self) -> None:
+        """Read what had to wait, if there is room."""
+        if self._has_more:
+            self._read_on(self._holder.term)
 
     def _have_read(self, term: bytes, records: Sequence[bytes]) -> None:
         with self._changed:
@@ -381,9 +449,14 @@ class Keeper:
             again, self._reads_again = self._reads_again, False
             self._has_read = (term, len(records))
         if records:
-            self._holder.arrived(term, map(_read, records))
+            self._holder.arrived(term, map(_read, filter(None, records)))
         if records or again:
             self._read_on(term)
+
+
+def _size(order: Order) -> int:
+    """Bytes that an order takes until it has been done."""
+    return _ORDER_BYTES + _COPIES * sum(len(word) + _WORD_BYTES for word in order.words)
 
 
 def _last(found: Any) -> dict[bytes, bytes]:

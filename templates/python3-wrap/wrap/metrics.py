@@ -224,9 +224,13 @@ class StreamMetrics:
         """A run of what a bucket has fired has failed."""
         self._failures.add(bucket)
 
-    def lines(self) -> list[str]:
-        """All of it."""
-        return self._events.lines() + self._failures.lines() + self._delays.lines()
+    def lines(self, dead_letters: int | None = None) -> list[str]:
+        """All of it, and how many dead letters there are, if there can be any."""
+        lines = self._events.lines() + self._failures.lines() + self._delays.lines()
+        if dead_letters is not None:
+            about = "Requests and windows that were set aside: chiron dead-letters."
+            lines += _metric("chiron_dead_letters", "gauge", about, {"": dead_letters})
+        return lines
 
 
 def replica_metrics(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,6 +76,12 @@ class Object:
     def size(self) -> int:
         """Its bytes, or of a text its characters."""
         return len(self._value)
+
+    @property
+    def memory(self) -> int:
+        """The bytes of its value in memory: a text may take four for each character."""
+        value = self._value
+        return sys.getsizeof(value) if isinstance(value, str) else len(value)
 
     def spill(self, value: Spilled) -> None:
         """Be on disk from now on. What others have got of it stays in memory with them."""

@@ -50,6 +50,8 @@ from wrap.transport import GRACE_S
 _PROBE, _CPU_SPEED = "probe", "cpu-speed"
 #: What tells whether the wrap serves, which one it is, and what it has to do; also a busy one.
 PROBES = ("/_/health", "/_/wrap", ADDRESS, "/metrics")
+#: Where dead letters are.
+_LETTERS = "/_/dead-letters"
 _ID_HEADER = "X-Call-Id"
 #: Of W3C Trace Context.
 _PARENT_HEADER, _STATE_HEADER = "Traceparent", "Tracestate"
@@ -63,6 +65,8 @@ _CALL, _TIMEOUT, _TRACE, _CALL_ID, _PARENT, _STATE = (
 )
 #: The header of events that are handled by themselves, and answered when they have been.
 _ALONE = "HTTP_X_CHIRON_ALONE"
+#: After how many seconds a request may be sent again for which there was no memory.
+_RETRY_S = "1"
 #: The headers of a request that another wrap answers in this one's place.
 _PASSED_ON = (
     *("Content-Type", TRACE_HEADER, _ID_HEADER, "X-Chiron-Alone"),
@@ -140,6 +144,22 @@ def create_app(
             return Response(f"{error}\n", 400)
         return Response(status=204)
 
+    @app.post(_LETTERS)
+    def letters() -> Response:
+        """Show, run again or forget dead letters; the body has the verb and names, by lines."""
+        if events is None or not events.is_durable:
+            return Response("its buckets are not durable: there are no dead letters\n", 404)
+        if not _watch(runtime.trace_key).traced:
+            return Response("only who has the key of this build may look at dead letters\n", 403)
+        verb, *names = request.get_data(as_text=True).splitlines() or [""]
+        if verb not in ("show", "retry", "discard"):
+            return Response(f"{verb!r} is no verb: show, retry or discard\n", 400)
+        try:
+            found = events.letters(verb, names, time.monotonic() + runtime.wrap.timeout_s)
+        except TaskError as error:
+            return Response(told(runtime, error, time.monotonic()), error.status, content_type=JSON)
+        return Response(json.dumps(found), content_type=JSON)
+
     @app.post("/", defaults={"path": ""})
     @app.post("/<path:path>")
     def run(path: str) -> Response:
@@ -176,7 +196,8 @@ def _failed(runtime: Runtime, error: TaskError, arrived: float, mark: str) -> Re
     if runtime.wrap.entry is not None and error.status >= SERVER_FAULT:
         fields = error.as_dict()
         log.failed(fields["function"] or fields["wrap"], mark, fields["code"], fields["message"])
-    return Response(body, error.status, mimetype="application/json")
+    later = {"Retry-After": _RETRY_S} if error.code == "full" else None
+    return Response(body, error.status, later, mimetype="application/json")
 
 
 def _lack(error: Exception) -> TaskError:
@@ -308,8 +329,6 @@ def _events(
     """Hold events, or handle them by themselves."""
     watch = _watch(runtime.trace_key)
     alone, mark = watch.traced or _ALONE in request.environ, _asked_mark()
-    if not alone:
-        events.check_room(given)
     ident = Ident(watch, mark, trace=_trace(runtime))
     later = request.environ[LATER]()
 
@@ -332,10 +351,13 @@ def _events(
         else:
             answer(_uncopied([output.view()], JSON), results)
 
-    if alone:
-        events.handle(given, deadline, watch, reply, ident.trace)
-    else:
-        events.take(given, deadline, held)
+    try:
+        if alone:
+            events.handle(given, deadline, watch, reply, ident.trace)
+        else:
+            events.take(given, deadline, held)
+    except TaskError as error:
+        answer(_failed(runtime, error, arrived, mark), [], error)
     return Response()
 
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import count
 from typing import Any
@@ -28,9 +28,10 @@ from wrap.messages import UNWATCHED, Ident, Result, Watch
 from wrap.metrics import StreamMetrics
 from wrap.objects import JSON, Object, quoted
 from wrap.parallelism import Parallelism
+from wrap.quota import GIVEN, Quota
 from wrap.runtime import Runtime
-from wrap.streams.contents import NOTHING_BYTES, field_of, is_nothing, items_of
-from wrap.streams.flow import Firing, Flow
+from wrap.streams.contents import NOTHING_BYTES, field_of, is_nothing, items_of, most_items
+from wrap.streams.flow import RUN_BYTES, Firing, Flow, targets
 from wrap.streams.own import TriggerError
 from wrap.streams.triggers import Item, Number
 from wrap.task_io import Access
@@ -38,8 +39,10 @@ from wrap.threads import Run, own_run
 from wrap.trace_context import TraceContext
 from wrap.triggers import MOST_AT_ONCE
 
-#: What an object takes in memory beside its bytes, about.
+#: What an object takes in memory beside its own bytes: what has it, its number, places in tables.
 _OBJECT_BYTES = 500
+#: What reading a list takes for each of its items, in bytes.
+_READING_BYTES = 72
 #: How often is looked whether all has ended, in seconds.
 _LOOK_S = 0.01
 #: Functions of buckets have no streams.
@@ -64,7 +67,7 @@ class _Objects:
     """What buckets have to know of objects."""
 
     def size(self, value: Object) -> int:
-        return value.size + _OBJECT_BYTES
+        return value.memory + _OBJECT_BYTES
 
     def field(self, value: Object, name: str) -> str:
         return field_of(value.view(), name)
@@ -119,10 +122,15 @@ class Stream:
     keeper
         Keeps all until it has ended, where that is to outlive the process.
 
+    quota
+        What objects may take; this is one of its takers.
+
     Raises TaskError, ``trigger-failed``, where a trigger that a user wrote cannot be made.
 
     Attributes
     ----------
+    quota
+        What objects may take.
     results
         Of all runs, where they are watched; also of those that failed, where they are exported.
     error
@@ -140,7 +148,9 @@ class Stream:
         metrics: StreamMetrics | None = None,
         keeper: Keeper | None = None,
         trace: TraceContext | None = None,
+        quota: Quota | None = None,
     ) -> None:
+        self.quota = quota or Quota()
         self.results: list[Result] = []
         self.error: TaskError | None = None
         self._runtime = runtime
@@ -171,6 +181,8 @@ class Stream:
         self._answers: dict[str, list[Item[Object]]] = {
             task: [] for task in numbers if offset_s is None and self._flow.answers(task)
         }
+        self._answered = 0
+        self.quota.takers.add(self)
         self._then: Callable[[], None] | None = None
         self._timer: Timer | None = None
         self._due = math.inf
@@ -181,26 +193,55 @@ class Stream:
         with self._lock:
             return self._flow.size
 
+    @property
+    def taken(self) -> int:
+        """The same, and what waits to be written; also for a thread that has this locked."""
+        unwritten = self._keeper.size if self._keeper is not None else 0
+        return self._flow.size + self._answered + unwritten
+
     def take(self, given: Object, then: Callable[[int], None]) -> None:
         """Hold events: the items of a JSON list, or what is none as one.
 
-        `then` is called with their number when they are held.
+        `then` is called with their number when they are held. Raises TaskError, ``full`` or
+        ``too-large``; nothing is held then.
         """
-        events = self._objects.items(given)
+        content, flow, what = given.view(), self._flow, "what came in the request"
+        copies = given.memory + (2 * len(content) if self._keeper is not None else 0)
+        most, events = most_items(content), None
+        cost = copies + flow.cost(flow.entry, len(content), most, _OBJECT_BYTES)
+        if cost > self.quota.left:  # a list of few large items has many commas too
+            least = flow.cost(flow.entry, len(content), 1, _OBJECT_BYTES)
+            with self.quota.reserved(copies + max(least, most * _READING_BYTES), what):
+                events = self._objects.items(given)
+            cost = copies + flow.cost(flow.entry, len(content), len(events), _OBJECT_BYTES)
+        with self.quota.reserved(cost, what):
+            events = self._objects.items(given) if events is None else events
+            self._hold(given, events, cost, then)
+        self._have_worked()
+
+    def _hold(
+        self, given: Object, events: Sequence[Object], cost: int, then: Callable[[int], None]
+    ) -> None:
+        count = len(events)  # they are not to be kept for that
 
         def held() -> None:
             if self._metrics is not None:
-                self._metrics.took(len(events))
-            then(len(events))
+                self._metrics.took(count)
+            then(count)
 
         with self._lock:
             number = next(_NUMBERS if self._keeper is None else self._keeper.numbers)
             fired = self._flow.take(number, events, self._now())
             if self._keeper is not None:
-                self._keeper.request(number, given, held, partial(self.take, given, then))
+                again = partial(self._take_again, given, cost, then)
+                self._keeper.request(number, given, cost, held, again)
             self._follow(fired)
         if self._keeper is None:
             held()
+
+    def _take_again(self, given: Object, cost: int, then: Callable[[int], None]) -> None:
+        """Hold events that no replica has: this one was taken for dead before they were kept."""
+        self._hold(given, self._objects.items(given), cost, then)
         self._have_worked()
 
     @property
@@ -229,13 +270,13 @@ class Stream:
         with self._lock:
             return self._running, len(self._ready) + offered, self._parallelism.most
 
-    def evaluate(self, term: bytes, items: Sequence[Held]) -> None:
-        """Be the evaluator, of these objects and those that are to come."""
+    def evaluate(self, term: bytes) -> None:
+        """Be the evaluator, of the objects that are to come."""
         with self._lock:
             if not self._stopped:
                 self._term = term
                 self._flow.let_go()
-                self._follow(self._flow.hold(self._known(items), self._now()))
+                self._follow([])
             elif self._keeper is not None:
                 self._keeper.resign(term)
         self._have_worked()
@@ -268,9 +309,17 @@ class Stream:
         self._have_worked()
 
     def have_room(self) -> None:
-        """Take what is offered, if there is room for it."""
-        if self._keeper is not None and self._keeper.offers and (room := self.room) > 0:
-            self._keeper.claim(room)
+        """Go on, and take what is offered or is to be held, if there is room for it."""
+        self._have_worked()
+        if self._keeper is not None:
+            self._keeper.read_more()
+            if self._keeper.offers and (room := self.room) > 0:
+                self._keeper.claim(room)
+
+    @property
+    def bytes_left(self) -> int:
+        """What sessions of others may take: all that there is where nothing is in hand."""
+        return self.quota.left if self._in_hand else self.quota.most
 
     def begin_anew(self) -> list[Order]:
         """Have nothing any more, as others have it; what `Keeper.forget` gives."""
@@ -317,6 +366,13 @@ class Stream:
                 yield bucket, item
             else:
                 print(f"an object of the bucket {bucket} is dropped, as there is none")
+
+    @property
+    def _waits_for_memory(self) -> bool:
+        """Whether nothing more is to begin before what runs has ended, or has been written."""
+        if self._keeper is not None and self._keeper.size > self.quota.most:
+            return True
+        return self._running > 0 and self.quota.is_slow
 
     @property
     def _in_hand(self) -> int:
@@ -368,7 +424,8 @@ class Stream:
                 self._promised += len(firings)
             items = [(firings[0].bucket, item) for item in firings[0].items]
             then = partial(self._fired, firings, is_own)
-            keeper.fired(self._term, session, items, is_own, then)
+            size = sum(map(_size, firings))
+            keeper.fired(self._term, session, items, size, is_own, then)
         for settled in self._flow.settled():
             keeper.settled(self._term, settled, partial(self._settled, settled.given))
 
@@ -422,6 +479,8 @@ class Stream:
         with self._lock:
             self._parallelism.look()
             if not self._ready or self._running >= self._parallelism.most or self._stopped:
+                return None
+            if self._waits_for_memory:
                 return None
             self._running += 1
             firing, wrap = self._ready.popleft(), self._runtime.wrap
@@ -484,10 +543,36 @@ class Stream:
         with self._lock:
             if attempt.over or attempt.flow is not self._flow:  # another replica has it
                 return
-            number, value = attempt.firing.number, _value(output)
-            now_s = self._now()
-            self._follow(self._flow.emitted(number, place, name, result.group, value, now_s))
+            firing, value, now_s = attempt.firing, _value(output), self._now()
+            number, full = firing.number, None
+            buckets, _ = targets(self._declared, firing.task, name)
+            try:
+                with self._given(firing, [(bucket, False) for bucket in buckets], value):
+                    fired = self._flow.emitted(number, place, name, result.group, value, now_s)
+                    self._follow(fired)
+            except TaskError as error:
+                full = error
+        if full is not None:
+            self._ended(attempt, full)
         self._have_worked(goes_on=True)
+
+    def _given(
+        self, firing: Firing[str, Object], gives: Sequence[tuple[str, bool]], value: Object | None
+    ) -> AbstractContextManager[None]:
+        """Memory for what a run gives. Raises TaskError, ``full`` or ``too-large``."""
+        if value is None:
+            return nullcontext()
+        if not gives:
+            cost = self._objects.size(value) if firing.task in self._answers else 0
+            return self.quota.reserved(cost, f"what {firing.task} answers", GIVEN)
+        what, content, each = f"what {firing.task} gives", value.view(), any(e for _, e in gives)
+        most = most_items(content) if each else 1
+        cost = self._flow.cost(gives, len(content), most, _OBJECT_BYTES)
+        if each and cost > (GIVEN - 1) * self.quota.most + self.quota.left:
+            with self.quota.reserved(most * _READING_BYTES, what, GIVEN):
+                most = len(self._objects.items(value))
+            cost = self._flow.cost(gives, len(content), most, _OBJECT_BYTES)
+        return self.quota.reserved(cost, what, GIVEN)
 
     def _look_later(self, when: float) -> None:
         """Look then whether something takes too long, unless that is so before; with the lock."""
@@ -529,17 +614,19 @@ class Stream:
             self._here.discard(attempt)
             self._running -= 1
             now_s, given_up = self._now(), False
-            if attempt.flow is not self._flow:  # another replica has it
-                pass
-            elif isinstance(outcome, TaskError):
+            is_own = attempt.flow is self._flow  # else another replica has it
+            if is_own and not isinstance(outcome, TaskError):
+                if self._watch.traced or self._is_exported:
+                    self.results += outcome
+                try:
+                    self._took(firing, outcome[0].output, now_s)
+                except TaskError as full:
+                    outcome = full
+            if is_own and isinstance(outcome, TaskError):
                 self._follow(self._flow.failed(number, now_s))
                 given_up = not self._flow.runs(number)
                 if given_up:
                     self.error = self.error or outcome
-            else:
-                if self._watch.traced or self._is_exported:
-                    self.results += outcome
-                self._took(firing, outcome[0].output, now_s)
         if isinstance(outcome, TaskError):
             what = "it is given up" if given_up else "another run of it goes on"
             print(f"bucket {firing.bucket}: {firing.task}: {outcome.code}: {outcome}: {what}")
@@ -552,12 +639,14 @@ class Stream:
         return True
 
     def _took(self, firing: Firing[str, Object], output: Object | None, now_s: float) -> None:
-        """Take in what a run has given; with the lock."""
+        """Take in what a run has given; with the lock. Raises as `_given`."""
         value = _value(output)
         is_first = self._flow.runs(firing.number)
-        if value is not None and is_first and firing.task in self._answers:
-            self._answers[firing.task].append(Item(firing.number, value))
-        self._follow(self._flow.ended(firing.number, value, now_s))
+        with self._given(firing, self._flow.gives(firing.task), value if is_first else None):
+            if value is not None and is_first and firing.task in self._answers:
+                self._answers[firing.task].append(Item(firing.number, value))
+                self._answered += self._objects.size(value)
+            self._follow(self._flow.ended(firing.number, value, now_s))
 
     def _go_on(self) -> None:
         """Run what is ready; fire what waits, where all is to end and nothing runs."""
@@ -573,8 +662,12 @@ class Stream:
         if then is not None:
             then()
         else:
-            self._have_worked()
             self.have_room()
+
+
+def _size(firing: Firing[str, Object]) -> int:
+    """Bytes that it takes."""
+    return RUN_BYTES + sum(item.size for item in firing.items)
 
 
 def _input(firing: Firing[str, Object]) -> Object:

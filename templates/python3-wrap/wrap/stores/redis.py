@@ -177,7 +177,7 @@ class _Connection:
         self._incoming = io.BufferedReader(self._answers)
 
     def wait_until(self, deadline: float) -> None:
-        """Raise TimeoutError after `deadline`, also if the server sends a byte now and then."""
+        """Raise TimeoutError at `deadline` from now on, even if bytes come one by one."""
         self._answers.deadline = deadline
 
     def send(self, *arguments: bytes | memoryview) -> None:

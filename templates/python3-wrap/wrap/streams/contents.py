@@ -29,6 +29,16 @@ def items_of(content: Content) -> Sequence[bytes] | None:
     return items
 
 
+def most_items(content: Content) -> int:
+    """How many items a JSON list has at most, without reading it."""
+    whole = content.obj if isinstance(content, memoryview) else content
+    if isinstance(whole, str):
+        return whole.count(",") + 1
+    if not isinstance(whole, bytes | bytearray) or len(whole) != len(content):
+        whole = bytes(content)  # type: ignore[arg-type]
+    return whole.count(b",") + 1
+
+
 def field_of(content: Content, name: str) -> str:
     """A field of a JSON object: a string as it is, else its text; empty where there is none."""
     try:

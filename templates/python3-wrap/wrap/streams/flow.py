@@ -12,13 +12,18 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from .own import OwnTrigger, TriggerError
-from .triggers import TRIGGERS, Batch, Item, Number, StreamTrigger, Value
+from .triggers import SESSION_BYTES, TRIGGERS, Batch, Item, Number, StreamTrigger, Value
 
 Task = TypeVar("Task", bound=Hashable)
 
 #: The name under which a function that runs alone answers, as one JSON list, all that it has
 #: emitted: triples of a name, a group or null, and a text.
 ALL = "*"
+#: What a run takes in memory beside its objects, in bytes: the firing, its number, what is noted of
+#: its attempts and of its session.
+RUN_BYTES = 800
+#: What a character of a name or group takes at most.
+_CHARACTER_BYTES = 4
 #: What is emitted comes before what is returned, and has numbers of its own.
 _EMITTED = -(1 << 32)
 
@@ -27,7 +32,7 @@ class Values(Protocol[Value]):
     """What has to be known of the objects, which stay what they are."""
 
     def size(self, value: Value) -> int:
-        """Its bytes."""
+        """The bytes that it takes."""
 
     def field(self, value: Value, name: str) -> str:
         """A field of a JSON object, as a text; empty where there is none."""
@@ -316,6 +321,37 @@ class Flow(Generic[Task, Value]):
             return [self._again(run, now_s)]
         return self.ended(number, None, now_s) if not run.running else []
 
+    def cost(self, gives: Iterable[tuple[str, bool]], size: int, items: int, overhead: int) -> int:
+        """Bytes that buckets will take for a value.
+
+        Parameters
+        ----------
+        gives
+            The buckets that get it, and whether each of its items is an object there.
+        size
+            Its bytes.
+        items
+            How many items it has.
+        overhead
+            What an object takes beside its own bytes.
+        """
+        total = 0
+        for name, each in gives:
+            bucket = self._buckets[name]
+            runs = len(bucket.starts) if bucket.trigger.single else 0
+            own = overhead + SESSION_BYTES + runs * RUN_BYTES
+            total += (items if each else 1) * own + size * (1 + runs)
+        return total
+
+    def gives(self, task: Task) -> Sequence[tuple[str, bool]]:
+        """The buckets that a task gives to, and whether they get each item of its list."""
+        return self._gives.get(task, ())
+
+    @property
+    def entry(self) -> Sequence[tuple[str, bool]]:
+        """The buckets that events go to, as `gives` has them."""
+        return [(name, True) for name in self._entry]
+
     def runs(self, number: Number) -> bool:
         """Whether that firing has not ended."""
         return number in self._runs
@@ -355,7 +391,10 @@ class Flow(Generic[Task, Value]):
         name = values.field(value, bucket.name_from) if bucket.name_from else called
         if group is None:
             group = values.field(value, bucket.group_from) if bucket.group_from else ""
-        item = Item(number, value, session, name, group, values.size(value))
+        size = values.size(value)
+        if name is not called or group:  # texts of its own
+            size += _CHARACTER_BYTES * (len(name) + len(group))
+        item = Item(number, value, session, name, group, size)
         if self._in_sessions and not bucket.trigger.keeps_session:
             self._given.setdefault(session, []).append((bucket.name, item))
             self._running_size += item.size
@@ -445,4 +484,4 @@ def targets(declared: Mapping[str, Any], task: Any, name: str) -> tuple[Sequence
 
 
 def _size(firing: Firing[Any, Any]) -> int:
-    return sum(item.size for item in firing.items)
+    return sum(item.size for item in firing.items) + RUN_BYTES

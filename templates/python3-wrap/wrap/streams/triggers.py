@@ -22,6 +22,8 @@ Value = TypeVar("Value")
 #: the same numbers.
 Number = tuple[int, ...]
 
+#: What is noted of a session whose objects wait takes in memory, in bytes.
+SESSION_BYTES = 400
 #: So many numbers of what has been taken are remembered, for those that come again.
 _REMEMBERED = 10_000
 
@@ -233,7 +235,10 @@ class _InSession(StreamTrigger[Value]):
         session = item.session
         if not self.wants(session):
             return ()
-        items = self._sessions.setdefault(session, {})
+        items = self._sessions.get(session)
+        if items is None:
+            items = self._sessions[session] = {}
+            self.size += SESSION_BYTES
         if item.number in items:
             return ()
         items[item.number] = item
@@ -249,8 +254,10 @@ class _InSession(StreamTrigger[Value]):
         return session not in self._fired and session not in self._ended
 
     def _forget(self, session: Number) -> Iterable[Item[Value]]:
-        items = self._sessions.pop(session, {}).values()
-        self.size -= sum(each.size for each in items)
+        if session not in self._sessions:
+            return ()
+        items = self._sessions.pop(session).values()
+        self.size -= sum(each.size for each in items) + SESSION_BYTES
         return items
 
     def _complete(self, items: Mapping[Number, Item[Value]]) -> Sequence[Item[Value]]:
