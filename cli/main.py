@@ -20,6 +20,7 @@ VERBS = {
     "build": "Build the images of a stack.yaml for the embedded gateway.",
     "calibrate": "Measure what the platform costs: platform.json.",
     "convert": "Write a workflow in another form, or as a picture.",
+    "dead-letters": "Show, run again or forget what durable buckets set aside.",
     "deploy": "Profile, schedule, generate, deploy and measure a workflow.",
     "diff": "Say what is different between two plans.",
     "doctor": "Say what is missing here, and the line that fixes it.",
@@ -69,7 +70,10 @@ class LazyGroup(click.Group):
             formatter.write_dl(helps)
 
 
-@click.group(cls=LazyGroup, modules={verb: (f"cli.{verb}", text) for verb, text in VERBS.items()})
+_MODULES = {verb: (f"cli.{verb.replace('-', '_')}", text) for verb, text in VERBS.items()}
+
+
+@click.group(cls=LazyGroup, modules=_MODULES)
 @click.version_option(package_name="chiron-openfaas")
 def chiron() -> None:
     """Find, generate and deploy the cheapest OpenFaaS deployment of a workflow that meets its SLO.
