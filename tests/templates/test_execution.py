@@ -157,7 +157,7 @@ def test_what_ends_while_another_wrap_is_called_is_no_task_to_begin() -> None:
 
 
 def test_a_wait_beyond_the_deadline_is_named() -> None:
-    outcome = decided({"Wait": {"Type": "Wait", "Seconds": 100, "End": True}}, {}, 0.05)
+    outcome = decided({"Wait": {"Type": "Wait", "Seconds": 100, "End": True}}, {}, 1.0)
     assert isinstance(outcome, TaskError)
     assert (outcome.code, outcome.status) == ("timeout", 504)
     assert "a Wait" in outcome.message
