@@ -17,6 +17,7 @@ from generator.settings import client_timeout_s
 from openfaas.client import Gateway
 from openfaas.endings import TAIL, maybe_by_memory
 from openfaas.objects import FunctionSpec, FunctionStatus, Resources
+from openfaas.sharing import without_triggers
 from workflow.errors import ChironError
 from workflow.tracing import KEY_ANNOTATION, trace_header
 
@@ -165,8 +166,12 @@ class BlueGreen:
 
 
 def _in_role(role: str, candidate: FunctionSpec, name: str) -> FunctionSpec:
-    """What runs as `candidate`, as the function `name`."""
-    annotations = {**candidate.annotations, ROLE: role}
+    """What runs as `candidate`, as the function `name`.
+
+    Connectors call the entry alone: a successor is called by the entry.
+    """
+    kept = candidate.annotations
+    annotations = {**(kept if role == "entry" else without_triggers(kept)), ROLE: role}
     return candidate.model_copy(update={"service": name, "annotations": annotations})
 
 

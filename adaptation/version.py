@@ -28,6 +28,7 @@ from generator.generate import Sources, generate
 from generator.settings import client_timeout_s
 from openfaas.client import Gateway
 from openfaas.objects import FunctionSpec, FunctionStatus
+from openfaas.sharing import without_triggers
 from openfaas.stack import StackFile, read_stack, write_stack
 from pipeline.deploy import DeploymentRequest
 from scheduler.layout import wrap_name
@@ -135,7 +136,7 @@ class Candidate:
     """A version that works, by its name `version`."""
 
     version: str
-    #: How its entry wrap was deployed.
+    #: How its entry wrap is to be deployed once it serves: with what connectors call it by.
     entry: FunctionSpec
     #: All functions that were deployed for it.
     created: list[str]
@@ -170,7 +171,8 @@ def deploy_beside(
     marks = {**marks, VERSION: version}
     stack_file = generate(plan, sources, out, request.timeout_s, trace_key, marks)
     present = {function.name for function in gateway.functions()}
-    stack = _of_version(read_stack(stack_file, {}), plan, present)
+    generated = read_stack(stack_file, {})
+    stack = _of_version(generated, plan, present)
     write_stack(stack_file, stack)
     launcher.build(stack_file)
     began = time.monotonic()
@@ -182,15 +184,18 @@ def deploy_beside(
         invoker_for(plan, workflow, gateway.url, request.timeout_s) as invoker,
     ):
         measured = measure(invoker, checked, _CHECKS)
-    entry = spec_of(stack, plan.wraps[0].name, stack_file.parent)
+    entry = spec_of(generated, plan.wraps[0].name, stack_file.parent)
     return Candidate(version, entry, created, ready_s, measured)
 
 
 def _of_version(stack: StackFile, plan: Plan, present: Collection[str]) -> StackFile:
-    """The wraps of `plan` in `stack`, its entry on trial, and the supporting functions missing."""
+    """The wraps of `plan` in `stack`, its entry on trial, and the supporting functions missing.
+
+    While the entry is tried no connector calls it: the version that serves is called.
+    """
     wraps = {wrap.name for wrap in plan.wraps}
     functions = {n: f for n, f in stack.functions.items() if n in wraps or n not in present}
     entry = functions[plan.wraps[0].name]
-    annotations = {**entry.annotations, ROLE: CANDIDATE}
+    annotations = {**without_triggers(entry.annotations), ROLE: CANDIDATE}
     functions[plan.wraps[0].name] = entry.model_copy(update={"annotations": annotations})
     return stack.model_copy(update={"functions": functions})

@@ -11,10 +11,11 @@ import click
 
 from cli import options
 from cli.artefacts import read_profile
-from cli.output import emit, next_step, progress, table
+from cli.output import emit, next_step, progress, table, warn
 from cli.place import Place, place
 from deployment.launcher import Launcher
 from deployment.local_launcher import LocalLauncher
+from generator.generate import Sources
 from profiler.chrome_trace import chrome_trace
 from profiler.compare import Changes
 from profiler.compare import compare as profile_changes
@@ -52,6 +53,7 @@ def command(
       chiron profile benchmarks/finra --local
     """
     opened = WorkflowFolder.open(folder)
+    warn(Sources.read(opened).warnings)
     old = read_profile(compare) if compare else None
     with ExitStack() as stack:
         here: Launcher | LocalLauncher = (

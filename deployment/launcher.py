@@ -73,11 +73,11 @@ class Launcher:
         """`plan` of `workflow`, with the code of `folder`, deployed for the length of the block.
 
         The supporting functions of the folder's stack.yaml are deployed too, unless they run
-        unchanged. Functions that were there before stay. What only the folder's own workflow has
+        unchanged. Functions that were there before stay. No connector calls what is deployed. What only the folder's own workflow has
         supports nothing: it may need what wraps alone have.
         """
         key = new_key()
-        sources = self.sources(WorkflowFolder(folder.path, workflow))
+        sources = self.sources(WorkflowFolder(folder.path, workflow)).untriggered
         sources = sources.without({*folder.workflow.functions}.difference(workflow.functions))
         with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
             stack_file = generate(plan, sources, Path(scratch) / "build", trace_key=key)

@@ -108,7 +108,7 @@ class LocalLauncher:
         prefix: Callable[[str], Sequence[str]],
     ) -> Iterator[Running]:
         """As `launch`, each wrap started by the command `prefix` of its name, before its own."""
-        sources = Sources.read(WorkflowFolder(folder.path, workflow))
+        sources = Sources.read(WorkflowFolder(folder.path, workflow)).untriggered
         there = {each.name for each in self.gateway.functions()} if self.gateway else set()
         if missing := ", ".join(name for name in sources.supporting if name not in there):
             where = "on the gateway" if self.gateway else "without a gateway"

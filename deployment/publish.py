@@ -24,7 +24,8 @@ _SHOWN_LINES = 6
 def publish(stack_file: Path) -> None:
     """Build the functions of `stack_file` in Docker and push their images to their registry.
 
-    Templates that are not beside it are fetched from OpenFaaS's store. As with faas-cli, functions
+    Templates that are not beside it are fetched from OpenFaaS's store, but for those of which
+    stack.yaml names the source: faas-cli fetches them from there as it builds. As with faas-cli, functions
     with ``skip_build`` are left out.
 
     Raises ``no-builder`` without faas-cli, ``no-registry`` where images name none from which the
@@ -48,7 +49,8 @@ def publish(stack_file: Path) -> None:
             functions=local,
         )
     folder = stack_file.parent
-    for lang in sorted({function.lang for function in built.values()}):
+    known = {each.name for each in stack.configuration.templates} if stack.configuration else set()
+    for lang in sorted({function.lang for function in built.values()} - known):
         if not (folder / _TEMPLATES / lang).is_dir():
             users = [name for name, function in built.items() if function.lang == lang]
             _run(["template", "store", "pull", lang], folder, users)

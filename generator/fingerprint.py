@@ -53,10 +53,17 @@ def _functions(sources: Sources) -> Iterator[str]:
     for name, handler in sorted(sources.handlers.items()):
         variables = sorted(sources.variables([name])[name].items())
         function = sources.stack.functions[name]
-        built = [handler.command, sorted(function.build_args.items())]
-        yield json.dumps([name, handler.style, variables, function.secrets, *built])
-        for file in sorted(handler.folder.rglob("*")):
-            place = file.relative_to(handler.folder)
-            hidden = any(part.startswith(".") for part in place.parts)
-            if file.is_file() and not hidden and place.suffix != ".pyc":
-                yield f"{place} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+        yield json.dumps([name, variables, function.model_dump(mode="json")])
+        yield from _files(handler.folder)
+        for path, source in handler.extra:
+            yield path
+            yield from _files(source)
+
+
+def _files(place: Path) -> Iterator[str]:
+    """What is in the file `place`, or in each file of that folder, but for what tools left."""
+    for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+        path = file.relative_to(place)
+        hidden = any(part.startswith(".") for part in path.parts)
+        if file.is_file() and not hidden and path.suffix != ".pyc":
+            yield f"{path} {hashlib.sha256(file.read_bytes()).hexdigest()}"

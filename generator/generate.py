@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from generator.annotations import annotate
 from generator.declaration import declare, functions_in
 from generator.fingerprint import with_definition
-from generator.merging import merge_environments, merge_requirements
+from generator.merging import merge_environments, merge_fields, merge_requirements
 from generator.render import render_handler
 from generator.settings import (
     HOLDING_WATCHDOG_SLEEP,
@@ -25,13 +27,23 @@ from generator.settings import (
     timeout_s,
     wrap_environment,
 )
+from generator.stack_check import (
+    BUILD_OPTIONS,
+    check_stack,
+    check_triggers,
+    first_function,
+    registry_of,
+    warnings_of,
+)
 from generator.stores import Needs, needs_of
 from openfaas.commands import COMMAND
 from openfaas.handler_folder import STYLES
-from openfaas.handlers import Handler, find_handler, there
-from openfaas.objects import MAX_LABEL, MIN_LABEL
+from openfaas.handlers import SKIPPED, Handler, extra_of, find_handler, lay_out, there
+from openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
+from openfaas.sharing import TRIGGERS, without_triggers
 from openfaas.stack import (
     PACKAGES,
+    Configuration,
     StackFile,
     StackFunction,
     StackResources,
@@ -58,7 +70,6 @@ _STACK = "stack.yaml"
 _FPROCESS = "python index.py"
 #: The variable of the SLO, which a wrap's metrics have.
 SLO_VARIABLE = "WRAP_SLO_MS"
-_SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
 
 
 @dataclass(frozen=True)
@@ -89,10 +100,12 @@ class Sources:
 
         The variable OPENFAAS_PREFIX, which is faas-cli's too, names the registry of images.
 
-        Raises ``bad-prefix`` where it cannot be one, and what reading stack.yaml raises.
+        Raises ``bad-prefix`` where it cannot be one, and what reading and checking stack.yaml
+        raise.
         """
         prefix = image_prefix(variables)
         stack = read_stack(folder.stack_file, variables)
+        check_stack(stack, folder.workflow.functions)
         handlers = {
             name: find_handler(stack, name, folder.path) for name in folder.workflow.functions
         }
@@ -103,9 +116,26 @@ class Sources:
         """What all functions get, below what they set themselves."""
         return {"gateway_url": self.gateway_url} if self.gateway_url else {}
 
-    def image(self, name: str) -> str:
+    @property
+    def warnings(self) -> list[str]:
+        """What of stack.yaml has no effect, and why: each line names function and field."""
+        return list(warnings_of(self.stack, self.folder.workflow))
+
+    @property
+    def untriggered(self) -> Sources:
+        """The same for what is deployed only to be tried: no connector calls it."""
+        functions = {
+            name: function.model_copy(
+                update={"annotations": without_triggers(function.annotations)}
+            )
+            for name, function in self.stack.functions.items()
+        }
+        return replace(self, stack=self.stack.model_copy(update={"functions": functions}))
+
+    def image(self, name: str, registry: str = "") -> str:
         """The image `name` with the registry, where it has none of its own."""
-        return f"{self.prefix}/{name}" if self.prefix and name and "/" not in name else name
+        prefix = self.prefix or registry
+        return f"{prefix}/{name}" if prefix and name and "/" not in name else name
 
     @property
     def styles(self) -> dict[str, HandlerStyle]:
@@ -129,14 +159,20 @@ class Sources:
         Raises what `workflow.reference.run_reference` raises.
         """
         variables = self.variables(self.handlers)
-        handlers = {
-            name: ReferenceHandler(handler.folder, handler.style, variables[name], handler.command)
-            for name, handler in self.handlers.items()
-        }
         common, folder = {"gateway_url": gateway_url}, self.folder
-        return run_reference(
-            folder.workflow, handlers, request, environment=common, triggers=folder.path
-        )
+        with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
+            handlers = {}
+            for name, handler in self.handlers.items():
+                place = handler.folder
+                if handler.extra:
+                    place = Path(scratch) / name
+                    lay_out(handler.folder, handler.extra, place)
+                handlers[name] = ReferenceHandler(
+                    place, handler.style, variables[name], handler.command
+                )
+            return run_reference(
+                folder.workflow, handlers, request, environment=common, triggers=folder.path
+            )
 
     def without(self, names: Collection[str]) -> Sources:
         """The same, but that some functions are not in its stack.yaml."""
@@ -175,11 +211,14 @@ def generate(
     looks for it, and the workflow's supporting functions as they are. It appears whole or not
     at all, and replaces only a folder that was generated before.
 
-    Raises ``name-taken``, ``environment-conflict``, ``requirements-conflict``, ``no-store``,
-    ``not-generated`` (`out` has other content), or what `Plan.check_against` raises.
+    Raises ``name-taken``, ``environment-conflict``, ``stack-conflict``, ``requirements-conflict``,
+    ``inner-trigger``, ``no-store``, ``not-generated`` (`out` has other content), or what
+    `Plan.check_against` raises.
     """
     workflow = sources.folder.workflow
     plan.check_against(workflow)
+    if plan.orchestrator != "client":
+        check_triggers(sources.stack, workflow)
     _check_names(plan, sources)
     _check_target(out)
     place = out.resolve()  # a link stays one, and what it points to is replaced
@@ -200,8 +239,12 @@ def generate(
             _write_wrap(plan, index, sources, needs.requirements, given_timeout_s, target)
         for name in sources.supporting:
             functions[name] = _copied(sources, name, draft)
-        shutil.copytree(TEMPLATES / WRAP, draft / _TEMPLATES / WRAP, ignore=_SKIPPED)
-        stack = StackFile(provider=sources.stack.provider, functions=functions)
+        shutil.copytree(TEMPLATES / WRAP, draft / _TEMPLATES / WRAP, ignore=SKIPPED)
+        stack = StackFile(
+            provider=sources.stack.provider,
+            functions=functions,
+            configuration=_configuration(sources),
+        )
         write_stack(draft / _STACK, stack)
         _replace(place, draft)
     finally:
@@ -263,13 +306,13 @@ def _write_wrap(
     source = render_handler(
         declare(plan, index, workflow, sources.styles, seconds, limits_s, sources.commands)
     )
-    folders = {name: sources.handlers[name].folder for name in names}
-    for name, folder in folders.items():
-        shutil.copytree(folder, target / "functions" / name, ignore=_SKIPPED)
+    handlers = [sources.handlers[name] for name in names]
+    for handler in handlers:
+        lay_out(handler.folder, handler.extra, target / "functions" / handler.function)
     for file in sources.folder.trigger_files:
         (target / "triggers").mkdir(exist_ok=True)
         shutil.copyfile(file, target / "triggers" / file.name)
-    requirements = merge_requirements(folders, own_requirements)
+    requirements = merge_requirements(handlers, own_requirements)
     (target / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements))
     (target / "handler.py").write_text(source)
 
@@ -311,6 +354,8 @@ def _stack_function(
 ) -> StackFunction:
     wrap = plan.wraps[index]
     names = functions_in(wrap, sources.folder.workflow)
+    functions = {name: sources.stack.functions[name] for name in names}
+    shared = merge_fields(wrap.name, functions)
     requests, limits = _resources(wrap, sources)
     run = wrap_environment(allowed, allowed.wraps[index], given_timeout_s)
     settings = run | {KEY_VARIABLE: marks[KEY_ANNOTATION], **needs.variables}
@@ -320,49 +365,66 @@ def _stack_function(
     if index == 0 and plan.orchestrator != "client":
         settings |= _sized_for(sources.folder)
         settings |= {SLO_VARIABLE: f"{plan.slo_ms:g}"} if plan.slo_ms else {}
-    return StackFunction(
+    settled = dict[str, object](
         lang=WRAP,
         handler=f"./{wrap.name}",
-        image=sources.image(f"{wrap.name}:latest"),
+        image=sources.image(f"{wrap.name}:latest", registry_of(functions.values())),
         fprocess=_FPROCESS,
         environment=sources.common_variables
         | NATIVE_THREADS
         | merge_environments(wrap.name, sources.variables(names), sources.styles, settings),
-        secrets=tuple(
-            dict.fromkeys(
-                [*(s for n in names for s in sources.stack.functions[n].secrets), *needs.secrets]
-            )
-        ),
-        labels=_labels(sources, names),
-        annotations={**annotate(plan, index, sources.folder.workflow), **marks},
+        secrets=tuple(dict.fromkeys([*shared.secrets, *needs.secrets])),
+        labels={**shared.labels, **_replicas(buckets)},
+        annotations={
+            **annotate(plan, index, sources.folder.workflow),
+            **without_triggers(shared.annotations),
+            **_triggers(plan, index, sources),
+            **marks,
+        },
         limits=limits,
         requests=requests,
-        build_args=_packages(sources.stack.functions[name] for name in names),
+        build_args={**shared.build_args, **_packages(functions.values())},
     )
+    return shared.model_copy(update=settled)
 
 
-def _labels(sources: Sources, names: Iterable[str]) -> dict[str, str]:
-    """How many replicas a wrap may have that satisfies the labels of all its functions.
+def _replicas(buckets: Mapping[str, Any] | None) -> dict[str, str]:
+    """How many replicas a wrap may have whose buckets are in its memory: the one that has them."""
+    if buckets is None or buckets["durable"]:
+        return {}
+    return {MIN_LABEL: "1", MAX_LABEL: "1", ZERO_LABEL: "false"}
 
-    Where one wants more than another one may have, it gets those. Buckets in memory are in one.
+
+def _triggers(plan: Plan, index: int, sources: Sources) -> dict[str, str]:
+    """The annotations by which connectors call the wrap at `index` of `plan`.
+
+    The entry is called in place of the function with which the workflow begins; where the client
+    calls every wrap, each in place of its own function.
     """
-    buckets = sources.folder.workflow.buckets
-    if buckets is not None and not buckets["durable"]:
-        return dict.fromkeys((MIN_LABEL, MAX_LABEL), "1")
-    labels = [sources.stack.functions[name].labels for name in names]
-    least, most = (
-        [int(its[label]) for its in labels if its.get(label, "").isdecimal()]
-        for label in (MIN_LABEL, MAX_LABEL)
-    )
-    found = {MIN_LABEL: str(max(least))} if least else {}
-    return found | ({MAX_LABEL: str(max([*least, min(most)]))} if most else {})
+    workflow = sources.folder.workflow
+    called = first_function(workflow) if index == 0 else None
+    if plan.orchestrator == "client":
+        (called,) = functions_in(plan.wraps[index], workflow)
+    annotations = sources.stack.functions[called].annotations if called else {}
+    return {key: annotations[key] for key in sorted(TRIGGERS & annotations.keys())}
 
 
 def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:
     """The build argument for all Debian packages that `functions` ask for, if there are any."""
-    named = [function.build_args.get(PACKAGES, "").split() for function in functions]
-    packages = dict.fromkeys(chain.from_iterable(named))
-    return {PACKAGES: " ".join(packages)} if packages else {}
+    named = []
+    for function in functions:
+        named += function.build_args.get(PACKAGES, "").split()
+        named += chain.from_iterable(BUILD_OPTIONS[each] for each in function.build_options)
+    return {PACKAGES: " ".join(dict.fromkeys(named))} if named else {}
+
+
+def _configuration(sources: Sources) -> Configuration | None:
+    """Where the templates of supporting functions come from, where stack.yaml names that."""
+    configuration = sources.stack.configuration
+    langs = {sources.stack.functions[name].lang for name in sources.supporting}
+    templates = configuration.templates if configuration else ()
+    kept = tuple(each for each in templates if each.name in langs)
+    return Configuration(templates=kept) if kept else None
 
 
 def _sized_for(folder: WorkflowFolder) -> dict[str, str]:
@@ -375,21 +437,25 @@ def _sized_for(folder: WorkflowFolder) -> dict[str, str]:
 
 def _copied(sources: Sources, name: str, draft: Path) -> StackFunction:
     """A supporting function as it is in the user's stack.yaml, its code copied if it has some."""
-    function = sources.stack.functions[name]
+    function, place = sources.stack.functions[name], sources.folder.path.resolve()
     variables = sources.common_variables | environment(function, sources.folder.path)
     settings: dict[str, object] = {"environment": variables, "environment_file": ()}
     if function.handler:
         code = sources.folder.path / function.handler
-        _copy_handler(name, code, draft / name, sources.folder.path)
+        _check_handler(name, code, sources.folder.path)
+        lay_out(code, extra_of(sources.stack, sources.folder.path), draft / name)
         settings["handler"] = f"./{name}"
         settings["image"] = function.image if function.skip_build else sources.image(function.image)
     if not function.fprocess and function.lang in STYLES:
         settings["fprocess"] = _FPROCESS
+    if function.build_secrets:  # faas-cli looks for them in the folder where it runs
+        files = {key: str(place / file) for key, file in function.build_secrets.items()}
+        settings["build_secrets"] = files
     copied = function.model_copy(update=settings)
     return with_definition(copied, draft / name if function.handler else None)
 
 
-def _copy_handler(name: str, folder: Path, target: Path, workflow: Path) -> None:
+def _check_handler(name: str, folder: Path, workflow: Path) -> None:
     if not there(folder.is_dir):
         raise ChironError(
             "no-handler",
@@ -398,4 +464,3 @@ def _copy_handler(name: str, folder: Path, target: Path, workflow: Path) -> None
             functions=[name],
         )
     check_links(folder, workflow, name)
-    shutil.copytree(folder, target, ignore=_SKIPPED)

@@ -1,12 +1,13 @@
-"""What the functions of a wrap share: one requirements.txt, one environment."""
+"""What the functions of a wrap share: one requirements.txt, one environment, one set of fields."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from openfaas.handler_folder import parse_line
-from openfaas.handlers import read_requirements
+from openfaas.handlers import Handler, read_requirements
+from openfaas.sharing import one_valued, united
+from openfaas.stack import StackFunction
 from scheduler.conflict_rules import excluding, variable_conflicts
 from scheduler.folder_settings import wanted
 from workflow.errors import ChironError
@@ -25,18 +26,31 @@ def merge_environments(
     that does not set a variable takes any: see `scheduler.conflict_rules`.
     """
     needed = {name: wanted(variables, styles[name]) for name, variables in functions.items()}
-    for pair, reason in variable_conflicts(needed).items():
-        raise ChironError(
-            "environment-conflict",
-            f"{reason} in wrap {wrap}: give both the same, or keep them in different wraps",
-            functions=pair,
-        )
+    _check_alike("environment-conflict", wrap, needed)
     merged = {key: value for given in functions.values() for key, value in given.items()}
     return merged | dict(own)
 
 
-def merge_requirements(folders: Mapping[str, Path], own: Iterable[str] = ()) -> list[str]:
-    """All requirements of the functions in `folders` (name -> handler folder), each once, sorted.
+def merge_fields(wrap: str, functions: Mapping[str, StackFunction]) -> StackFunction:
+    """What follows for the wrap from the fields of its `functions`: see `openfaas.sharing`.
+
+    Raises ``stack-conflict`` where two functions need different values of one field.
+    """
+    _check_alike("stack-conflict", wrap, one_valued(functions))
+    return united(list(functions.values()))
+
+
+def _check_alike(code: str, wrap: str, needed: Mapping[str, Mapping[str, str]]) -> None:
+    for pair, reason in variable_conflicts(needed).items():
+        raise ChironError(
+            code,
+            f"{reason} in wrap {wrap}: give both the same, or keep them in different wraps",
+            functions=pair,
+        )
+
+
+def merge_requirements(handlers: Iterable[Handler], own: Iterable[str] = ()) -> list[str]:
+    """All requirements of the functions of `handlers`, each once, sorted.
 
     Those that the wrap itself has, `own`, are among them.
 
@@ -44,9 +58,9 @@ def merge_requirements(folders: Mapping[str, Path], own: Iterable[str] = ()) -> 
     version of a package suits two functions: they cannot share a wrap.
     """
     needs = [
-        (function, requirement)
-        for function, folder in sorted(folders.items())
-        for requirement in read_requirements(function, folder)
+        (handler.function, requirement)
+        for handler in sorted(handlers, key=lambda each: each.function)
+        for requirement in read_requirements(handler)
     ]
     needs += [("the store", parse_line(line)) for line in own]
     for pair, reason in excluding(needs):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +29,18 @@ _PARAMETERS: dict[Style, tuple[str, ...]] = {
 }
 
 
-def read_requirements(function: str, folder: Path) -> list[Requirement]:
-    """The requirements in `folder`'s requirements.txt, none where there is no such file.
+#: What Python and other tools leave beside code.
+SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
+#: Path in a handler folder -> the file or folder that ``configuration.copy`` lays over it there.
+Extra = tuple[tuple[str, Path], ...]
+
+
+def read_requirements(handler: Handler) -> list[Requirement]:
+    """The requirements in the function's requirements.txt, none where there is no such file.
 
     Raises ``bad-requirement`` with the line that is none; ``missing-file``, ``too-large``.
     """
-    file = folder / "requirements.txt"
+    function, file = handler.function, handler.file("requirements.txt")
     if not file.exists():
         return []
     content = read_file(file, f"function {function}: {file}", LIMIT)
@@ -48,12 +56,53 @@ class Handler:
     """The code of one function: `folder` has a handler.py that defines ``handle`` in `style`.
 
     One of the style ``command`` has in `folder` what its `command` may need, and runs there.
+    ``extra`` is laid over the folder wherever the function runs.
     """
 
     function: str
     folder: Path
     style: HandlerStyle
     command: tuple[str, ...] = ()
+    extra: Extra = ()
+
+    def file(self, name: str) -> Path:
+        """Where the file `name` of the function comes from: ``extra``, or its folder."""
+        return dict(self.extra).get(name, self.folder / name)
+
+
+def extra_of(stack: StackFile, folder: Path) -> Extra:
+    """What ``configuration.copy`` of the stack.yaml in `folder` adds to all handlers.
+
+    Raises ``bad-copy`` where a path is not below `folder`, or nothing is there; ``bad-link``.
+    """
+    copied = stack.configuration.copy_ if stack.configuration else ()
+    found = []
+    for number, given in enumerate(copied):
+        path = os.path.normpath(given)
+        parts = Path(path).parts
+        if not parts or parts[0] == os.pardir or Path(path).is_absolute():
+            why = "is not below the folder of stack.yaml: name a file or a folder in it"
+        elif not there((folder / path).exists):
+            why = f"is not there: create {folder / path}, or remove the line"
+        else:
+            check_links(folder / path, folder)
+            found.append((path, folder / path))
+            continue
+        message = f"configuration.copy: {shown(given)} {why}"
+        raise ChironError("bad-copy", message, path=f"configuration.copy[{number}]")
+    return tuple(found)
+
+
+def lay_out(folder: Path, extra: Extra, target: Path) -> None:
+    """Copy the handler folder `folder` to `target`, and lay `extra` over it, as faas-cli does."""
+    shutil.copytree(folder, target, ignore=SKIPPED)
+    for path, source in extra:
+        place = target / path
+        if source.is_dir():
+            shutil.copytree(source, place, ignore=SKIPPED, dirs_exist_ok=True)
+        else:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, place)
 
 
 def handler_style(lang: str) -> HandlerStyle:
@@ -73,7 +122,7 @@ def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
     """The handler of the function `name` of the stack.yaml in `folder`, checked but not run.
 
     Raises ``unknown-function``, ``bad-lang``, ``no-handler`` (folder or handler.py missing),
-    ``bad-link``, ``bad-handler`` (handler.py without a usable ``handle``) or what
+    ``bad-link``, ``bad-copy``, ``bad-handler`` (handler.py without a usable ``handle``) or what
     `openfaas.commands.command_of` raises, with the function's name.
     """
     function = stack.function(name)
@@ -83,12 +132,14 @@ def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
         message = f"function {name}: {error.message}"
         raise _fault("bad-lang", name, "lang", message) from None
     command = command_of(name, function) if style == "command" else ()
+    extra = extra_of(stack, folder)
     if not function.handler:
         content = "that its command runs in" if command else "with its handler.py"
         message = f"function {name} has no handler: name the folder {content}"
         raise _fault("no-handler", name, "handler", message)
     if style == "command":
-        return Handler(name, _folder(name, folder / function.handler, folder), style, command)
+        place = _folder(name, folder / function.handler, folder)
+        return Handler(name, place, style, command, extra)
     code = folder / function.handler / "handler.py"
     if not there(code.is_file):
         what = "handler.py" if there(code.parent.is_dir) else "folder"
@@ -98,7 +149,7 @@ def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
     reason = _unusable(code, style)
     if reason:
         raise _fault("bad-handler", name, "handler", f"function {name}: {code} {reason}")
-    return Handler(name, code.parent, style)
+    return Handler(name, code.parent, style, extra=extra)
 
 
 def _folder(name: str, place: Path, workflow: Path) -> Path:

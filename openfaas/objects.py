@@ -15,6 +15,8 @@ _QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([KMGT]i|[kMGT]|)", re.A
 _CPU = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(m?)", re.ASCII)
 #: The labels with the fewest and the most replicas of a function, as OpenFaaS's scaling reads them.
 MIN_LABEL, MAX_LABEL = "com.openfaas.scale.min", "com.openfaas.scale.max"
+#: The label of a function that may have no replica while nobody calls it.
+ZERO_LABEL = "com.openfaas.scale.zero"
 #: Provider (its Community Edition adds -ce) -> the gateway's URL as its functions know it.
 _INSIDE = {"faasd": "http://gateway:8080", "faas-netes": "http://gateway.openfaas:8080"}
 _BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from openfaas.objects import FunctionSpec, NullIsAbsent, Resources
 from openfaas.substitution import escape, expand
@@ -50,10 +51,11 @@ def image_prefix(variables: Mapping[str, str]) -> str:
     return prefix
 
 
-class _Section(Document, NullIsAbsent, strict=False):
+class _Section(Document, NullIsAbsent, strict=False, extra="allow"):
     """A mapping of stack.yaml.
 
-    Not strict, since every scalar of the file is text: ``yes`` and ``true`` are flags.
+    Not strict, since every scalar of the file is text: ``yes`` and ``true`` are flags. faas-cli
+    ignores fields that it does not know; here they are kept, and `unknown_fields` names them.
     """
 
 
@@ -78,8 +80,8 @@ class Configuration(_Section):
     copy_: tuple[str, ...] = Field(default=(), alias="copy")
 
 
-class StackResources(Resources, extra="forbid"):
-    """Memory and CPU in Kubernetes' notation; faas-cli knows no other resources."""
+class StackResources(Resources, extra="allow"):
+    """Memory and CPU in Kubernetes' notation; faas-cli ignores other resources."""
 
     def at_least(self, others: Iterable[StackResources | None]) -> StackResources:
         """These, or of `others` the one that has most, for memory and CPU each."""
@@ -141,6 +143,8 @@ def read_stack(
 
     With `refuse_unset`, a variable that is not set needs a default.
 
+    Fields that faas-cli does not know are no fault: see `unknown_fields`.
+
     Raises ``missing-file``, ``bad-substitution``, ``bad-yaml``, ``duplicate-key``, ``bad-name``,
     ``bad-package``, or ``bad-document`` with the path of the fault, such as
     ``functions.side.handler``.
@@ -170,6 +174,29 @@ def _check_packages(function: str, packages: str) -> None:
                 path=f"functions.{function}.build_args.{PACKAGES}",
                 functions=(function,),
             )
+
+
+def unknown_fields(stack: StackFile) -> Iterator[str]:
+    """A warning for each field of `stack` that faas-cli does not know, by its path."""
+    return _unknown(stack, "")
+
+
+def _unknown(section: BaseModel, place: str) -> Iterator[str]:
+    known = {field.alias or name: name for name, field in type(section).model_fields.items()}
+    for key in section.model_extra or ():
+        alike = get_close_matches(key, known, 1)
+        mend = f"did you mean {alike[0]}?" if alike else "remove it, or start its name with x-"
+        yield f"stack.yaml: {place}{shown(key)} is no field of faas-cli and is ignored: {mend}"
+    for key, name in known.items():
+        value = getattr(section, name)
+        within: Iterable[tuple[str, object]] = ((key, value),)
+        if isinstance(value, Mapping):
+            within = ((f"{key}.{each}", item) for each, item in value.items())
+        elif isinstance(value, tuple):
+            within = ((f"{key}[{number}]", item) for number, item in enumerate(value))
+        for path, item in within:
+            if isinstance(item, BaseModel):
+                yield from _unknown(item, f"{place}{path}.")
 
 
 def write_stack(path: Path, stack: StackFile) -> None:

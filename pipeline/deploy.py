@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,11 +13,14 @@ from deployment.measure import Checked, Measurement, checked_payloads, measure
 from generator.annotations import ASKED, SOURCE
 from generator.fingerprint import digest, source_of
 from generator.generate import Sources, generate
+from generator.stack_check import check_triggers
 from generator.stores import require_redis, require_store
+from openfaas.credentials import DEFAULT_GATEWAY
 from profiler.calibrate import calibrate
 from profiler.profile import profile as profile_functions
 from scheduler.choices import Choices
 from scheduler.folder_settings import read_settings
+from scheduler.planners import PLANNERS
 from scheduler.schedule import schedule
 from workflow.documents import Document, dump, write_atomically
 from workflow.folder import WorkflowFolder
@@ -121,9 +124,15 @@ def find_plan(
 ) -> tuple[Plan, Profile]:
     """The plan for `request`, and the profile behind it; measures first what is not brought.
 
-    Writes profile.json, platform.json and plan.json to `out`.
+    Writes profile.json, platform.json and plan.json to `out`; tells `progress` what of stack.yaml
+    has no effect. Raises ``inner-trigger`` before anything is measured.
     """
     folder = request.folder
+    sources = launcher.sources(folder)
+    if PLANNERS[request.choices.planner].orchestrator != "client":
+        check_triggers(sources.stack, folder.workflow)
+    for warning in (*sources.warnings, *_elsewhere(sources, launcher)):
+        progress(f"warning: {warning}")
     profile = request.profile or profile_functions(folder, launcher, progress=progress)
     write_atomically(out / "profile.json", dump(profile))
     platform = request.platform or calibrate(launcher, progress=progress)
@@ -137,3 +146,14 @@ def find_plan(
     plan = schedule(folder.workflow, profile, platform, request.slo_ms, choices, settings)
     write_atomically(out / "plan.json", dump(plan))
     return plan, profile
+
+
+def _elsewhere(sources: Sources, launcher: Launcher) -> Iterator[str]:
+    """A warning where stack.yaml names another gateway than the one that is deployed on.
+
+    As for faas-cli, its default says nothing.
+    """
+    named, url = sources.stack.provider.gateway.rstrip("/"), launcher.gateway.url
+    if named not in ("", DEFAULT_GATEWAY, url) and not launcher.gateway.info().embedded:
+        mend = f"this deploys on {url}, as OPENFAAS_URL or -g says: -g {named} deploys there"
+        yield f"provider.gateway of stack.yaml is {named}: {mend}"

@@ -39,7 +39,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler) -> Functi
     waiting_ms = sum(period.duration_ms for period in usual if period.kind == "block")
     latency_ms = round(samples.latency_ms(waiting_ms), 3)
     opened = files(samples.traced)
-    requirements = read_requirements(handler.function, handler.folder)
+    requirements = read_requirements(handler)
     return FunctionProfile(
         latency_ms=latency_ms,
         samples=len(samples.untraced),

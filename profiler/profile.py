@@ -270,5 +270,5 @@ def _handlers(folder: WorkflowFolder) -> dict[str, Handler]:
     stack = read_stack(folder.stack_file, os.environ)
     found = [find_handler(stack, name, folder.path) for name in folder.workflow.functions]
     for handler in found:
-        read_requirements(handler.function, handler.folder)  # better now than after measuring
+        read_requirements(handler)  # better now than after measuring
     return {handler.function: handler for handler in found}

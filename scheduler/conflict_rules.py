@@ -175,6 +175,8 @@ def _ports(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
 def variable_conflicts(environments: Environments) -> dict[Pair, str]:
     """A wrap has one environment; a function that does not set a variable takes any value of it.
 
+    So it is with other fields of stack.yaml: see `openfaas.sharing.one_valued`.
+
     Values are not told: they may be secrets.
     """
     return {

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from openfaas.handler_folder import STYLES
+from openfaas.sharing import one_valued
 from openfaas.stack import environment, read_stack
 from workflow.constraints import NO_CONSTRAINTS, Constraints
 from workflow.folder import WorkflowFolder
 from workflow.reference import HandlerStyle
 
-#: Function -> variable -> value.
+#: Function -> variable, or field of `openfaas.sharing.one_valued` -> value.
 Environments = Mapping[str, Mapping[str, str]]
 #: Function -> the names of its secrets.
 Secrets = Mapping[str, Sequence[str]]
@@ -27,7 +28,7 @@ _RAW_BODY = "RAW_BODY"
 
 @dataclass(frozen=True)
 class FolderSettings:
-    """The user's constraints, and the variables and secrets of each function."""
+    """The user's constraints, and each function's secrets and what its wrap has one value of."""
 
     constraints: Constraints = NO_CONSTRAINTS
     environments: Environments = field(default_factory=dict)
@@ -49,10 +50,12 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
         return FolderSettings(constraints)
     functions = read_stack(folder.stack_file, variables).functions
     used = {name: functions[name] for name in folder.workflow.functions if name in functions}
+    fields = one_valued(used)
     return FolderSettings(
         constraints,
         environments={
             name: wanted(environment(function, folder.path), STYLES.get(function.lang))
+            | fields[name]
             for name, function in used.items()
         },
         secrets={name: function.secrets for name, function in used.items() if function.secrets},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from generator.merging import merge_requirements
+from openfaas.handlers import Handler
 from workflow.errors import ChironError
 
 
@@ -13,13 +14,12 @@ def merged(tmp_path):
     """Merges the requirements.txt of functions a, b, ... with the given texts (None: no file)."""
 
     def merge(*texts: str | None) -> list[str]:
-        folders = {}
-        for name, text in zip("abc", texts, strict=False):
-            folders[name] = tmp_path / name
-            folders[name].mkdir()
+        handlers = [Handler(name, tmp_path / name, "flask") for name in "abc"[: len(texts)]]
+        for handler, text in zip(handlers, texts, strict=True):
+            handler.folder.mkdir()
             if text is not None:
-                (folders[name] / "requirements.txt").write_text(text)
-        return merge_requirements(folders)
+                (handler.folder / "requirements.txt").write_text(text)
+        return merge_requirements(handlers)
 
     return merge
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from openfaas.handlers import read_requirements
+from openfaas.handlers import Handler, read_requirements
 from openfaas.stack import read_stack
 from profiler.strace_text import parse as parse_strace
 from workflow.documents import parse_json, validate
@@ -60,7 +60,7 @@ def parse_stack(data: bytes, scratch: Path) -> Any:
 def parse_requirements(data: bytes, scratch: Path) -> Any:
     """requirements.txt."""
     (scratch / "requirements.txt").write_bytes(data)
-    return read_requirements("f", scratch)
+    return read_requirements(Handler("f", scratch, "flask"))
 
 
 def parse_trace(data: bytes, _: Path) -> Any:

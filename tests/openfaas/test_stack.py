@@ -16,6 +16,7 @@ from openfaas.stack import (
     deployment,
     environment,
     read_stack,
+    unknown_fields,
     write_stack,
 )
 from workflow.errors import ChironError
@@ -124,6 +125,30 @@ functions:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "mend"),
+    [
+        ("functions: {side: {enviroment: {}}}", "functions.side.'enviroment'", "environment?"),
+        ("functions: {side: {limits: {gpu: 1}}}", "functions.side.limits.'gpu'", "cpu?"),
+        ("provider: {network: net}", "provider.'network'", "remove it"),
+        ("configuration: {templates: [{name: x, sorce: y}]}", "templates[0].'sorce'", "source?"),
+        ("function: {a: {}}", "'function'", "functions?"),
+    ],
+)
+def test_fields_that_faas_cli_ignores_are_named_and_kept(write, tmp_path, text, place, mend):
+    stack = read_stack(write("stack.yaml", text), {})
+
+    (line,) = unknown_fields(stack)
+    assert f"{place} is no field" in line
+    assert mend in line
+    write_stack(tmp_path / "again.yaml", stack)
+    assert read_stack(tmp_path / "again.yaml", {}) == stack
+
+
+def test_a_file_without_unknown_fields_warns_of_none(write):
+    assert list(unknown_fields(read_stack(write("stack.yaml", FULL), {}))) == []
+
+
 #: Nine lists of nine of the one before.
 LAUGHS = "x-0: &a0 [x]\n" + "".join(
     f"x-{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
@@ -135,8 +160,6 @@ LAUGHS = "x-0: &a0 [x]\n" + "".join(
     [
         ("functions: [a]", "bad-document", "functions"),
         ("functions: {side: {handler: [x]}}", "bad-document", "functions.side.handler"),
-        ("functions: {side: {enviroment: {}}}", "bad-document", "functions.side.enviroment"),
-        ("functions: {side: {limits: {gpu: 1}}}", "bad-document", "functions.side.limits.gpu"),
         ("functions: {side: {skip_build: maybe}}", "bad-document", "functions.side.skip_build"),
         ("provider: {name: faas}", "bad-document", "provider.name"),
         ("version: 2.0", "bad-document", "version"),
@@ -152,7 +175,6 @@ LAUGHS = "x-0: &a0 [x]\n" + "".join(
         ("a: b\n---\nc: d", "bad-yaml", "line 2"),
         ("[" * 5000, "bad-yaml", "nested too deeply"),
         ("a: \x01", "bad-yaml", "stack.yaml"),
-        ("~: text", "bad-document", "stack.yaml"),
         ("text", "bad-document", "stack.yaml"),
         ("a: ${A^^}", "bad-substitution", "${A^^}"),
     ],

@@ -1,0 +1,139 @@
+"""What of a workflow's stack.yaml no wrap can have: refused, or left out with a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from openfaas.commands import COMMAND
+from openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
+from openfaas.sharing import TRIGGERS, left_out
+from openfaas.stack import StackFile, StackFunction, unknown_fields
+from templates import TEMPLATES
+from workflow.errors import ChironError, Faults
+from workflow.model import Workflow
+from workflow.names import shown
+from workflow.strict_yaml import load_yaml
+
+#: Where wraps call each other, and the gateway's clients call them.
+_NAMESPACE = "openfaas-fn"
+#: What OpenFaaS's templates for Python start, by themselves or in older stack files.
+_USUAL = ("", "python index.py", "python3 index.py")
+#: Whose templates wraps stand in for.
+_OPENFAAS = "github.com/openfaas/"
+_TEMPLATE = TEMPLATES / "python3-wrap" / "template.yml"
+#: Build option -> Debian packages, of the template of wraps.
+BUILD_OPTIONS: dict[str, list[str]] = {
+    option["name"]: option["packages"]
+    for option in load_yaml(_TEMPLATE.read_text(encoding="utf-8"), str(_TEMPLATE))["build_options"]
+}
+
+
+def check_stack(stack: StackFile, tasks: Collection[str]) -> None:
+    """Refuse what `tasks`, functions of `stack`, would lack in a wrap, and namespaces of any.
+
+    Raises ``bad-namespace``, ``bad-build-option``, ``no-build-secrets``, each with its function.
+    """
+    faults = Faults()
+    for name, function in stack.functions.items():
+        for field, code, why in _refused(function, task=name in tasks):
+            with faults.noting():
+                message = f"function {name}: {why}"
+                path = f"functions.{name}.{field}"
+                raise ChironError(code, message, path=path, functions=[name])
+    faults.raise_all()
+
+
+def _refused(function: StackFunction, *, task: bool) -> Iterator[tuple[str, str, str]]:
+    if function.namespace not in ("", _NAMESPACE):
+        why = f"namespace {shown(function.namespace)} is out of the reach of wraps, which call "
+        yield "namespace", "bad-namespace", f"{why}functions in {_NAMESPACE}: leave it out"
+    if not task:
+        return
+    for option in function.build_options:
+        if option not in BUILD_OPTIONS:
+            why = f"build option {shown(option)} is none of wraps ({', '.join(BUILD_OPTIONS)}): "
+            mend = "list Debian packages in build_args as ADDITIONAL_PACKAGE"
+            yield "build_options", "bad-build-option", f"{why}{mend}"
+    if function.build_secrets:
+        why = f"build_secrets ({', '.join(function.build_secrets)}) do not reach the build of wraps"
+        mend = "put what they unlock into the handler folder, or leave them out"
+        yield "build_secrets", "no-build-secrets", f"{why}: {mend}"
+
+
+def check_triggers(stack: StackFile, workflow: Workflow) -> None:
+    """Refuse triggers of functions with which `workflow` does not begin.
+
+    In a wrap a function is called by its workflow alone. What a connector calls is the entry wrap,
+    in place of the function with which the workflow begins.
+
+    Raises ``inner-trigger``.
+    """
+    first = first_function(workflow)
+    for name in workflow.functions:
+        found = sorted(TRIGGERS & stack.function(name).annotations.keys())
+        if found and name != first:
+            place = f"give {first} the annotation" if first else "remove the annotation"
+            raise ChironError(
+                "inner-trigger",
+                f"function {name} has the annotation {' and '.join(found)}, but the workflow "
+                f"{workflow.name} does not begin with it alone, so that no connector can call it "
+                f"in a wrap: {place}, or have a copy of {name} under another name in stack.yaml",
+                path=f"functions.{name}.annotations",
+                functions=(name,),
+            )
+
+
+def first_function(workflow: Workflow) -> str | None:
+    """The function with which every run of `workflow` begins, if there is exactly one."""
+    machine = workflow.machine
+    if machine is None:
+        names = {workflow.function_of(task) for task in workflow.stages[0]}
+        return names.pop() if len(names) == 1 else None
+    state = machine["States"][machine["StartAt"]]
+    while state["Type"] in ("Pass", "Wait") and "Next" in state:
+        state = machine["States"][state["Next"]]
+    return state["Resource"] if state["Type"] == "Task" else None
+
+
+def registry_of(functions: Iterable[StackFunction]) -> str:
+    """The registry that the images of all `functions` are in; empty where it is not one."""
+    found = {function.image.rpartition("/")[0] for function in functions}
+    return found.pop() if len(found) == 1 else ""
+
+
+def warnings_of(stack: StackFile, workflow: Workflow) -> Iterator[str]:
+    """A line for each field that has no effect, with the function, the reason and the mend."""
+    yield from unknown_fields(stack)
+    tasks = {name: stack.function(name) for name in workflow.functions}
+    for name, function in tasks.items():
+        yield from left_out(name, function)
+        if function.lang != COMMAND and function.fprocess.strip() not in _USUAL:
+            yield (
+                f"function {name}: fprocess {shown(function.fprocess)} is left out: a wrap calls "
+                f"the handler itself (lang: {COMMAND} runs a program)"
+            )
+    yield from _templates(stack, tasks.values())
+    registries = {f.image.rpartition("/")[0] for f in tasks.values()}
+    if len(registries) > 1:
+        named = ", ".join(sorted(each or "none" for each in registries))
+        yield (
+            f"image: functions name several registries ({named}): a wrap of functions that differ "
+            "in it names none, unless OPENFAAS_PREFIX does"
+        )
+    if workflow.buckets is not None and not workflow.buckets["durable"]:
+        fixed = {MIN_LABEL, MAX_LABEL, ZERO_LABEL}
+        for name, function in tasks.items():
+            for label in sorted(fixed & function.labels.keys()):
+                why = "buckets in memory are in one replica (durable: true lifts that)"
+                yield f"function {name}: label {label} is left out: {why}"
+
+
+def _templates(stack: StackFile, tasks: Iterable[StackFunction]) -> Iterator[str]:
+    used = {function.lang for function in tasks}
+    for template in stack.configuration.templates if stack.configuration else ():
+        if template.name in used and template.source and _OPENFAAS not in template.source:
+            functions = ", ".join(n for n, f in stack.functions.items() if f.lang == template.name)
+            yield (
+                f"configuration.templates: {template.name} of {shown(template.source)} is not what "
+                f"calls {functions} in a wrap, which stands in for OpenFaaS's own template"
+            )

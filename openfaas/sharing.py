@@ -1,0 +1,196 @@
+"""What becomes of the fields of stack.yaml where several functions share a wrap.
+
+A wrap is one OpenFaaS function: fields are united where all functions can live with the union.
+Else functions with different values share no wrap. The rules, field by field: generator/README.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
+from openfaas.stack import PACKAGES, StackFunction
+from workflow.units import go_duration_s
+
+#: By these annotations OpenFaaS's connectors find the functions that they call.
+TRIGGERS = frozenset({"topic", "schedule"})
+#: Those that a wrap's Dockerfile has besides, and those that Docker has in every build.
+BUILD_ARGUMENTS = frozenset({"BASE_IMAGE", "DEBIAN_OS", "PYTHON_VERSION", "WATCHDOG_IMAGE"})
+_PROXIES = frozenset({"ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"})
+#: Annotations about the probes of a function's own server, which a wrap does not have.
+_PROBES = ("com.openfaas.health.", "com.openfaas.ready.")
+#: Annotations that only this project writes.
+_OWN = "chiron."
+#: Fields by which a function is isolated: to have none is a value, too.
+_READ_ONLY = "readonly_root_filesystem"
+_ISOLATION = (
+    _READ_ONLY,
+    "annotation com.openfaas.profile",
+    "annotation com.openfaas.serviceaccount",
+)
+_SCALE = "com.openfaas.scale."
+#: ``key=value``, or ``key == value`` of Docker Swarm.
+_SELECTOR = re.compile(r"\s*([^=!\s]+)\s*==?\s*(.*?)\s*")
+
+#: A label of several functions -> which of their values the wrap gets.
+_Choice = Callable[[Iterable[str]], str]
+
+
+def _most(values: Iterable[str]) -> str:
+    return max(values, key=float)
+
+
+def _least(values: Iterable[str]) -> str:
+    return min(values, key=float)
+
+
+def _longest(values: Iterable[str]) -> str:
+    return max(values, key=lambda text: go_duration_s(text) or 0.0)
+
+
+_CHOICES: Mapping[str, _Choice] = {
+    MIN_LABEL: _most,
+    MAX_LABEL: _least,
+    f"{_SCALE}factor": _most,
+    f"{_SCALE}target": _least,
+    f"{_SCALE}target-proportion": _least,
+    f"{_SCALE}zero-duration": _longest,
+    f"{_SCALE}down.window": _longest,
+}
+
+
+def one_valued(functions: Mapping[str, StackFunction]) -> dict[str, dict[str, str]]:
+    """For each function of a workflow, the fields of which its wrap has one value.
+
+    Functions with different values of one field share no wrap. A function that has no value of a
+    field takes any, but for the fields by which functions are isolated.
+    """
+    found = {name: dict(_fields(function)) for name, function in functions.items()}
+    for field in _ISOLATION:
+        if any(field in fields for fields in found.values()):
+            for fields in found.values():
+                fields.setdefault(field, "")
+    return found
+
+
+def _fields(function: StackFunction) -> Iterator[tuple[str, str]]:
+    if function.readonly_root_filesystem:
+        yield _READ_ONLY, "true"
+    if function.platforms:
+        yield "platforms", _platforms(function)
+    for key, value in function.labels.items():
+        if key not in _CHOICES and key != ZERO_LABEL:
+            yield f"label {key}", value
+    for key, value in handed_on(function.annotations).items():
+        if key not in TRIGGERS:
+            yield f"annotation {key}", value
+    for key, value in _build_arguments(function).items():
+        yield f"build argument {key}", value
+    for constraint in function.constraints:
+        if selector := _SELECTOR.fullmatch(constraint):
+            yield f"constraint {selector[1]}", selector[2]
+
+
+def _platforms(function: StackFunction) -> str:
+    return ",".join(sorted({each.strip() for each in function.platforms.split(",")}))
+
+
+def _build_arguments(function: StackFunction) -> dict[str, str]:
+    """The build arguments that have an effect in a wrap, but for packages."""
+    return {k: v for k, v in function.build_args.items() if _has_effect(k)}
+
+
+def _has_effect(argument: str) -> bool:
+    return argument in BUILD_ARGUMENTS or argument.upper() in _PROXIES
+
+
+def handed_on(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Those of `annotations` that mean the same for a wrap."""
+    return {k: v for k, v in annotations.items() if not k.startswith((*_PROBES, _OWN))}
+
+
+def without_triggers(annotations: Mapping[str, str]) -> dict[str, str]:
+    """`annotations` of a function that no connector is to call."""
+    return {key: value for key, value in annotations.items() if key not in TRIGGERS}
+
+
+def united(functions: Sequence[StackFunction]) -> StackFunction:
+    """The fields of a wrap that follow from those of its `functions` alone, triggers among them.
+
+    No two of them differ in a field of which the wrap has one value: see `one_valued`.
+    """
+    return StackFunction(
+        namespace=next((each.namespace for each in functions if each.namespace), ""),
+        labels=_labels([function.labels for function in functions]),
+        annotations=_union(handed_on(function.annotations) for function in functions),
+        constraints=tuple(dict.fromkeys(chain.from_iterable(f.constraints for f in functions))),
+        readonly_root_filesystem=any(function.readonly_root_filesystem for function in functions),
+        build_args=_union(map(_build_arguments, functions)),
+        secrets=tuple(dict.fromkeys(chain.from_iterable(f.secrets for f in functions))),
+        platforms=next((each.platforms for each in functions if each.platforms), ""),
+    )
+
+
+def _union(maps: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    return {key: value for each in maps for key, value in each.items()}
+
+
+def _labels(labels: Collection[Mapping[str, str]]) -> dict[str, str]:
+    """All labels; of those for scaling, values that suit every function.
+
+    The wrap has at least the replicas of the function that wants most, and may be scaled to zero
+    only where every function may.
+    """
+    found = _union({k: v for k, v in its.items() if k not in _CHOICES} for its in labels)
+    for key, choice in _CHOICES.items():
+        if values := [its[key] for its in labels if key in its and is_readable(key, its[key])]:
+            found[key] = choice(values)
+    if MIN_LABEL in found and MAX_LABEL in found:
+        found[MAX_LABEL] = _most([found[MIN_LABEL], found[MAX_LABEL]])
+    if ZERO_LABEL in found:
+        zero = all(its.get(ZERO_LABEL, "").lower() in ("true", "1") for its in labels)
+        found[ZERO_LABEL] = "true" if zero else "false"
+    return found
+
+
+def is_readable(label: str, value: str) -> bool:
+    """Whether OpenFaaS can read this value of a label for scaling; True of any other label."""
+    choice = _CHOICES.get(label)
+    if choice is _longest:
+        return go_duration_s(value) is not None
+    number = r"[0-9]+(\.[0-9]+)?" if "target" in label else "[0-9]+"
+    return choice is None or re.fullmatch(number, value, re.ASCII) is not None
+
+
+def left_out(name: str, function: StackFunction) -> Iterator[str]:
+    """A warning for each value of a task's `function`, called `name`, that its wrap cannot have."""
+
+    def line(field: str, why: str) -> str:
+        return f"function {name}: {field} {why}"
+
+    for key, value in function.labels.items():
+        if not is_readable(key, value):
+            yield line(f"label {key}", f"is {value!a}, which OpenFaaS cannot read: it is left out")
+    for key in function.annotations:
+        if key.startswith(_PROBES):
+            why = "is left out: a wrap answers probes itself, and its functions have no server"
+            yield line(f"annotation {key}", why)
+        elif key.startswith(_OWN):
+            yield line(f"annotation {key}", f"is left out: only wraps may set {_OWN}*")
+    for field, resources in (("limits", function.limits), ("requests", function.requests)):
+        if resources is None:
+            continue
+        for unit, text, read in (
+            ("memory", resources.memory, resources.memory_mib),
+            ("cpu", resources.cpu, resources.millicores),
+        ):
+            if text and not read:
+                yield line(f"{field}.{unit}", f"is {text!a} and left out: write 128Mi, or 500m")
+    for key in function.build_args:
+        if key != PACKAGES and not _has_effect(key):
+            why = f"is left out: the Dockerfile of wraps has {', '.join(sorted(BUILD_ARGUMENTS))}"
+            yield line(f"build argument {key}", f"{why} and {PACKAGES}")
+    if function.skip_build:
+        yield line("skip_build", "has no effect: its wrap has an image of its own, which is built")

@@ -1,0 +1,561 @@
+"""Every field of stack.yaml arrives in build/stack.yaml by a rule, or is refused or warned of."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from deployment.local_launcher import LocalLauncher
+from generator.fingerprint import source_of
+from generator.generate import Sources, generate
+from openfaas.sharing import (
+    BUILD_ARGUMENTS,
+    PACKAGES,
+    TRIGGERS,
+    handed_on,
+    left_out,
+    one_valued,
+    united,
+)
+from openfaas.stack import StackFile, StackFunction, deployment, read_stack
+from scheduler.conflict_rules import variable_conflicts
+from scheduler.folder_settings import read_settings
+from scheduler.schedule import schedule
+from templates import TEMPLATES
+from workflow.errors import ChironError
+from workflow.folder import WorkflowFolder
+from workflow.plan import Plan
+
+#: The fields that faas-cli reads: go-sdk's stack/schema.go as vendored in
+#: github.com/openfaas/faas-cli at c8191b71e7edf10be3b660ddcaee52c11de79238 (2026-07-24).
+FAAS_CLI = {
+    "": {"version", "functions", "provider", "configuration"},
+    "provider": {"name", "gateway"},
+    "configuration": {"templates", "copy"},
+    "configuration.templates": {"name", "source"},
+    "functions": {
+        "lang",
+        "handler",
+        "image",
+        "fprocess",
+        "environment",
+        "secrets",
+        "skip_build",
+        "constraints",
+        "environment_file",
+        "labels",
+        "limits",
+        "requests",
+        "readonly_root_filesystem",
+        "build_options",
+        "annotations",
+        "namespace",
+        "build_args",
+        "platforms",
+        "build_secrets",
+    },
+    "functions.limits": {"memory", "cpu"},
+    "functions.requests": {"memory", "cpu"},
+}
+README = Path(__file__).parents[2] / "generator" / "README.md"
+
+PAIR = {"tasks": {"t": "wave", "u": "join"}}
+PROFILE = "com.openfaas.profile"
+SCALE = "com.openfaas.scale."
+#: field, its value of wave, its value of join, what the wrap of both has, or the error's code.
+#: None is a function without the field. Alone in a wrap, each has what it says.
+TOGETHER: list[tuple[str, Any, Any, Any]] = [
+    ("environment", {"A": "1"}, {"B": "2"}, {"A": "1", "B": "2"}),
+    ("environment", {"A": "1"}, {"A": "2"}, "environment-conflict"),
+    ("environment_file", ["one.yml"], ["two.yml"], "environment-conflict"),
+    ("secrets", ["one"], ["two", "one"], ["one", "two"]),
+    ("constraints", ["zone=a"], ["disk=ssd"], ["disk=ssd", "zone=a"]),
+    ("constraints", ["zone=a"], ["zone=b"], "stack-conflict"),
+    ("constraints", ["node.role == worker"], ["node.role==manager"], "stack-conflict"),
+    ("constraints", ["zone=a"], None, ["zone=a"]),
+    ("labels", {"team": "a"}, {"tier": "b"}, {"team": "a", "tier": "b"}),
+    ("labels", {"team": "a"}, {"team": "b"}, "stack-conflict"),
+    ("labels", {"team": "a"}, None, {"team": "a"}),
+    ("annotations", {"a": "1"}, {"b": "2"}, {"a": "1", "b": "2"}),
+    ("annotations", {"a": "1"}, {"a": "2"}, "stack-conflict"),
+    ("annotations", {"prometheus.io.scrape": "false"}, None, {"prometheus.io.scrape": "false"}),
+    ("annotations", {PROFILE: "gvisor"}, {PROFILE: "gvisor"}, {PROFILE: "gvisor"}),
+    ("annotations", {PROFILE: "gvisor"}, None, "stack-conflict"),
+    ("readonly_root_filesystem", True, True, True),
+    ("readonly_root_filesystem", True, None, "stack-conflict"),
+    ("namespace", "openfaas-fn", None, "openfaas-fn"),
+    ("platforms", "linux/amd64", None, "linux/amd64"),
+    ("platforms", "linux/a,linux/b", "linux/b, linux/a", "linux/b, linux/a"),
+    ("platforms", "linux/amd64", "linux/arm64", "stack-conflict"),
+    ("build_args", {PACKAGES: "jq"}, {PACKAGES: "sox"}, {PACKAGES: "sox jq"}),
+    ("build_args", {"PYTHON_VERSION": "3.12"}, {}, {"PYTHON_VERSION": "3.12"}),
+    ("build_args", {"http_proxy": "http://p"}, {}, {"http_proxy": "http://p"}),
+    ("build_args", {"PYTHON_VERSION": "3.12"}, {"PYTHON_VERSION": "3.13"}, "stack-conflict"),
+    ("limits", {"memory": "1Gi", "cpu": "2"}, {"memory": "3Gi"}, {"memory": "3072Mi", "cpu": "2"}),
+    ("requests", {"memory": "1Gi"}, {"cpu": "600m"}, {"memory": "1024Mi", "cpu": "600m"}),
+    *(
+        ("labels", {SCALE + name: one}, {SCALE + name: other}, {SCALE + name: both})
+        for name, one, other, both in [
+            ("min", "2", "10", "10"),
+            ("max", "9", "10", "9"),
+            ("factor", "20", "5", "20"),
+            ("target", "50", "100", "50"),
+            ("target-proportion", "0.9", "0.10", "0.10"),
+            ("zero", "true", "true", "true"),
+            ("zero", "true", "false", "false"),
+            ("zero-duration", "15m", "1h", "1h"),
+            ("down.window", "5m", "90s", "5m"),
+        ]
+    ),
+    (
+        "labels",
+        {SCALE + "min": "4"},
+        {SCALE + "max": "3"},
+        {SCALE + "min": "4", SCALE + "max": "4"},
+    ),
+    ("labels", {SCALE + "zero": "true"}, None, {SCALE + "zero": "false"}),
+    ("labels", {SCALE + "type": "rps"}, {SCALE + "type": "cpu"}, "stack-conflict"),
+]
+#: field, its value of wave, the code of the refusal.
+REFUSALS = [
+    ("namespace", "dev", "bad-namespace"),
+    ("build_options", ["fancy"], "bad-build-option"),
+    ("build_secrets", {"netrc": "./netrc"}, "no-build-secrets"),
+    ("annotations", {"topic": "orders"}, "inner-trigger"),
+    ("lang", "node20", "bad-lang"),
+    ("handler", "./nowhere", "no-handler"),
+]
+#: field, its value of wave, a part of the warning.
+WARNINGS = [
+    ("skip_build", True, "skip_build has no effect"),
+    ("fprocess", "gunicorn x:y", "fprocess 'gunicorn x:y' is left out"),
+    ("build_args", {"TEST_ENABLED": "false"}, "build argument TEST_ENABLED is left out"),
+    ("limits", {"memory": "lots"}, "limits.memory is 'lots'"),
+    ("requests", {"cpu": "some"}, "requests.cpu is 'some'"),
+    ("labels", {SCALE + "min": "few"}, "scale.min is 'few'"),
+    ("annotations", {"com.openfaas.health.http.path": "/x"}, "com.openfaas.health.http.path"),
+    ("annotations", {"chiron.role": "entry"}, "chiron.role"),
+    ("image", "docker.io/me/wave:1", "several registries (docker.io/me, none)"),
+    ("enviroment", {"A": "1"}, "functions.wave.'enviroment' is no field"),
+]
+
+
+@pytest.fixture
+def folder_of(write_folder, tmp_path):
+    """A workflow with fields of its functions, and more at the top of stack.yaml."""
+
+    def make(
+        fields: dict[str, dict[str, Any]],
+        workflow: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> WorkflowFolder:
+        given = {"workflow": workflow} if workflow else {}
+        folder: WorkflowFolder = write_folder(tmp_path / "f", **given, fields=fields)
+        for name, value in (("one", "1"), ("two", "2")):
+            (folder.path / f"{name}.yml").write_text(f"environment: {{IN_FILE: {value}}}\n")
+        stack = json.loads(folder.stack_file.read_text()) | more
+        folder.stack_file.write_text(json.dumps(stack))
+        return folder
+
+    return make
+
+
+def fields_of(*values: tuple[str, str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: {field: value} for name, field, value in values if value is not None}
+
+
+def built(folder: WorkflowFolder, plan: Plan, out: Path) -> list[StackFunction]:
+    """The wraps of build/stack.yaml, in the plan's order."""
+    functions = read_stack(generate(plan, Sources.read(folder, {}), out), {}).functions
+    return [functions[wrap.name] for wrap in plan.wraps]
+
+
+def holds(found: Any, wanted: Any) -> bool:
+    """Whether a wrap's field has what is wanted of it: more is the wrap's own."""
+    if isinstance(wanted, dict):
+        found = found.model_dump() if isinstance(found, BaseModel) else found
+        return {key: found.get(key) for key in wanted} == wanted
+    return sorted(found) == sorted(wanted) if isinstance(wanted, list) else bool(found == wanted)
+
+
+def test_the_fields_are_those_of_faas_cli():
+    def fields(model: type[BaseModel]) -> set[str]:
+        return {field.alias or name for name, field in model.model_fields.items()}
+
+    def within(model: type[BaseModel], place: str) -> dict[str, set[str]]:
+        found = {place: fields(model)}
+        for name, field in model.model_fields.items():
+            types = [field.annotation, *get_args(field.annotation)]
+            for each in types:
+                if isinstance(each, type) and issubclass(each, BaseModel):
+                    found |= within(each, f"{place}.{name}".strip("."))
+        return found
+
+    assert within(StackFile, "") == FAAS_CLI
+
+
+@pytest.mark.parametrize("field", sorted({*FAAS_CLI["functions"], *FAAS_CLI["configuration"]}))
+def test_every_field_has_its_row_in_the_table(field):
+    rows = re.findall(r"^\| ([^|]*) \|", README.read_text(), re.MULTILINE)
+    named = {
+        name.rpartition("configuration.")[2] for row in rows for name in re.findall(r"`(.*?)`", row)
+    }
+    assert field in named
+
+
+def test_every_field_of_functions_is_tried_here():
+    tried = {field for field, *_ in (*TOGETHER, *REFUSALS, *WARNINGS)}
+    assert tried >= FAAS_CLI["functions"]
+
+
+@pytest.mark.parametrize(("field", "one", "other", "both"), TOGETHER)
+def test_fields_of_two_functions_in_one_wrap(folder_of, plan_of, tmp_path, field, one, other, both):
+    folder = folder_of(fields_of(("wave", field, one), ("join", field, other)), PAIR)
+    plan = plan_of(folder.workflow)
+    if isinstance(both, str) and both.endswith("-conflict"):
+        with pytest.raises(ChironError) as refused:
+            built(folder, plan, tmp_path / "build")
+        assert refused.value.code == both
+        assert "wave" in refused.value.functions
+        return
+    (wrap,) = built(folder, plan, tmp_path / "build")
+    assert holds(getattr(wrap, field), both)
+
+
+@pytest.mark.parametrize(("field", "one", "other", "both"), TOGETHER)
+def test_fields_of_two_functions_in_two_wraps(
+    folder_of, plan_of, tmp_path, field, one, other, both
+):
+    folder = folder_of(fields_of(("wave", field, one), ("join", field, other)))
+    plan = plan_of(folder.workflow, "one-to-one")
+    wraps = built(folder, plan, tmp_path / "build")
+    of = {
+        folder.workflow.function_of(w.tasks[0]): f for w, f in zip(plan.wraps, wraps, strict=True)
+    }
+    for name, value in (("wave", one), ("join", other)):
+        if field == "environment_file":
+            assert of[name].environment["IN_FILE"] == {"one.yml": "1", "two.yml": "2"}[value[0]]
+        elif field in ("limits", "requests"):
+            given = getattr(read_stack(folder.stack_file, {}).functions[name], field)
+            assert getattr(of[name], field).memory_mib >= given.memory_mib
+            assert getattr(of[name], field).millicores >= given.millicores
+        elif value is not None:
+            assert holds(getattr(of[name], field), value)
+    assert not of["split"].readonly_root_filesystem
+    assert not {*of["split"].labels, *of["split"].constraints, *of["split"].secrets}
+
+
+@pytest.mark.parametrize(
+    ("field", "one", "other"),
+    [(field, one, other) for field, one, other, both in TOGETHER if str(both).endswith("conflict")],
+)
+def test_the_scheduler_keeps_apart_what_generate_would_refuse(
+    folder_of, profile_of, platform, tmp_path, field, one, other
+):
+    folder = folder_of(fields_of(("wave", field, one), ("join", field, other)))
+    plan = schedule(
+        folder.workflow,
+        profile_of(folder.workflow),
+        platform,
+        1000.0,
+        settings=read_settings(folder, {}),
+    )
+    for wrap in plan.wraps:
+        assert not {"wave", "join"} <= {*map(folder.workflow.function_of, wrap.tasks)}
+    assert len(built(folder, plan, tmp_path / "build")) == len(plan.wraps) > 1
+    assert any("want different values of" in line for line in plan.why)
+
+
+@pytest.mark.parametrize(("field", "value", "code"), REFUSALS)
+def test_what_no_wrap_can_have_is_refused_by_name(folder_of, plan_of, tmp_path, field, value, code):
+    folder = folder_of({"wave": {field: value}})
+    with pytest.raises(ChironError) as refused:
+        built(folder, plan_of(folder.workflow), tmp_path / "build")
+    assert (refused.value.code, refused.value.functions) == (code, ("wave",))
+    assert "wave" in refused.value.message
+
+
+@pytest.mark.parametrize(("field", "value", "line"), WARNINGS)
+def test_what_has_no_effect_is_a_warning(folder_of, plan_of, tmp_path, field, value, line):
+    folder = folder_of({"wave": {field: value}})
+    (warning,) = Sources.read(folder, {}).warnings
+    assert line in warning
+    assert "wave" in warning or field == "image"
+    (wrap,) = built(folder, plan_of(folder.workflow), tmp_path / "build")
+    assert "few" not in wrap.labels.values()
+    assert not [key for key in wrap.annotations if "health" in key]
+    assert (wrap.fprocess, wrap.skip_build) == ("python index.py", False)
+    assert "TEST_ENABLED" not in wrap.build_args
+
+
+def test_an_ordinary_folder_has_no_warning(small):
+    assert Sources.read(small, {}).warnings == []
+
+
+_KEYS = st.sampled_from(["a", "b", SCALE + "min", SCALE + "zero", PROFILE, "topic", "chiron.x"])
+_VALUES = st.sampled_from(["1", "2", "true", "x"])
+_MAPS = st.dictionaries(_KEYS, _VALUES, max_size=4)
+_FUNCTIONS = st.builds(
+    StackFunction,
+    labels=_MAPS,
+    annotations=_MAPS,
+    build_args=st.dictionaries(st.sampled_from([*BUILD_ARGUMENTS, "OTHER"]), _VALUES, max_size=3),
+    constraints=st.lists(st.sampled_from(["z=a", "z=b", "d=1", "odd"]), max_size=2).map(tuple),
+    readonly_root_filesystem=st.booleans(),
+    secrets=st.lists(st.sampled_from("xyz"), max_size=2).map(tuple),
+)
+
+
+@given(one=_FUNCTIONS, other=_FUNCTIONS)
+def test_functions_that_are_not_kept_apart_lose_nothing_that_is_not_said(one, other):
+    functions = {"one": one, "other": other}
+    if variable_conflicts(one_valued(functions)):
+        return
+    wrap = united([one, other])
+    for name, function in functions.items():
+        said = " ".join(left_out(name, function))
+        assert {*function.constraints} <= {*wrap.constraints}
+        assert {*function.secrets} <= {*wrap.secrets}
+        assert function.readonly_root_filesystem == wrap.readonly_root_filesystem
+        for field in ("labels", "annotations", "build_args"):
+            for key, value in getattr(function, field).items():
+                arrived = getattr(wrap, field).get(key)
+                by_rule = key in (SCALE + "min", SCALE + "zero", "topic")
+                assert arrived == value or (by_rule and arrived) or f" {key} is " in said
+
+
+def test_the_build_arguments_are_those_of_the_dockerfile():
+    text = (TEMPLATES / "python3-wrap" / "Dockerfile").read_text()
+    assert {*re.findall(r"^ARG (\w+)", text, re.MULTILINE)} == {*BUILD_ARGUMENTS, PACKAGES}
+
+
+def test_build_options_become_packages(folder_of, plan_of, tmp_path):
+    options = {"build_options": ["libpq"], "build_args": {PACKAGES: "jq"}}
+    folder = folder_of({"wave": options, "join": {"build_options": ["dev"]}})
+    (wrap,) = built(folder, plan_of(folder.workflow), tmp_path / "build")
+    assert wrap.build_options == ()
+    assert {"jq", "libpq-dev", "make", "gcc"} <= {*wrap.build_args[PACKAGES].split()}
+
+
+TRIGGER = {"topic": "cron-function", "schedule": "*/5 * * * *"}
+
+
+def test_a_connector_calls_the_entry_wrap_in_place_of_the_first_function(
+    folder_of, plan_by_hand, tmp_path
+):
+    folder = folder_of({"split": {"annotations": TRIGGER | {"team": "a"}}})
+    tasks = list(folder.workflow.by_name)
+    plan = plan_by_hand({"w1": [tasks[1:]], "w2": [tasks[:1]]})  # the entry need not have it
+    entry, other = built(folder, plan, tmp_path / "build")
+    assert {key: entry.annotations.get(key) for key in TRIGGER} == TRIGGER
+    assert other.annotations["team"] == "a"
+    assert not TRIGGERS & other.annotations.keys()
+
+
+def test_where_the_client_calls_every_wrap_each_has_the_triggers_of_its_function(
+    folder_of, plan_of, tmp_path
+):
+    folder = folder_of({"join": {"annotations": TRIGGER}})
+    plan = plan_of(folder.workflow, "one-to-one")
+    wraps = built(folder, plan, tmp_path / "build")
+    triggered = [
+        folder.workflow.function_of(wrap.tasks[0])
+        for wrap, function in zip(plan.wraps, wraps, strict=True)
+        if TRIGGERS & function.annotations.keys()
+    ]
+    assert triggered == ["join"]
+
+
+def test_where_a_workflow_begins_with_several_functions_none_may_have_a_trigger(
+    write_folder, plan_of, tmp_path
+):
+    handler = "def handle(req):\n    return req\n"
+    folder = write_folder(
+        tmp_path / "f",
+        {"tasks": {"a": "one", "b": "two"}},
+        {"one": handler, "two": handler},
+        {},
+        {"one": {"annotations": TRIGGER}},
+    )
+    with pytest.raises(ChironError, match="does not begin with it alone"):
+        built(folder, plan_of(folder.workflow), tmp_path / "build")
+
+
+def test_a_state_machine_begins_with_its_first_task(write_folder, plan_of, tmp_path):
+    task = {"Type": "Task", "Resource": "one", "Next": "C"}
+    choice = {"Variable": "$.x", "NumericEquals": 1, "Next": "B"}
+    states = {
+        "P": {"Type": "Pass", "Next": "A"},
+        "A": task,
+        "C": {"Type": "Choice", "Choices": [choice], "Default": "B"},
+        "B": {"Type": "Task", "Resource": "two", "End": True},
+    }
+    handler = "def handle(req):\n    return req\n"
+    folder = write_folder(
+        tmp_path / "f",
+        {"StartAt": "P", "States": states},
+        {"one": handler, "two": handler},
+        {},
+        {"one": {"annotations": TRIGGER}},
+    )
+    (wrap,) = built(folder, plan_of(folder.workflow), tmp_path / "build")
+    assert wrap.annotations["topic"] == TRIGGER["topic"]
+
+
+def test_what_is_deployed_to_be_tried_is_called_by_no_connector(folder_of):
+    folder = folder_of({"split": {"annotations": TRIGGER | {"team": "a"}}})
+    sources = Sources.read(folder, {})
+    assert sources.untriggered.stack.functions["split"].annotations == {"team": "a"}
+    assert sources.stack.functions["split"].annotations == TRIGGER | {"team": "a"}
+
+
+COMMON = {"configuration": {"copy": ["./shared/common", "text.txt"]}}
+READS_COMMON = """\
+from pathlib import Path
+
+from .shared.common import words
+
+def handle(req):
+    return words.WORD + Path(__file__).with_name("text.txt").read_text()
+"""
+
+
+@pytest.fixture
+def with_common(write_folder, tmp_path):
+    """A workflow of one task that uses what ``configuration.copy`` names, and a function beside."""
+    folder = write_folder(
+        tmp_path / "f", {"tasks": {"t": "wave"}}, dict.fromkeys(("wave", "side"), READS_COMMON), {}
+    )
+    (folder.path / "shared" / "common").mkdir(parents=True)
+    (folder.path / "shared" / "common" / "words.py").write_text("WORD = 'copied '\n")
+    (folder.path / "text.txt").write_text("too")
+    stack = json.loads(folder.stack_file.read_text()) | COMMON
+    folder.stack_file.write_text(json.dumps(stack))
+    return folder
+
+
+def test_copied_paths_are_beside_every_handler(with_common, plan_of, tmp_path):
+    plan = plan_of(with_common.workflow)
+    out = generate(plan, Sources.read(with_common, {}), tmp_path / "build").parent
+    for place in (out / plan.wraps[0].name / "functions" / "wave", out / "side"):
+        assert (place / "shared" / "common" / "words.py").is_file()
+        assert (place / "text.txt").read_text() == "too"
+    assert read_stack(out / "stack.yaml", {}).configuration is None
+
+
+def test_a_wrap_and_the_reference_run_with_copied_paths(with_common, plan_of):
+    plan = plan_of(with_common.workflow)
+    reference = Sources.read(with_common, {}).reference(b"", "http://127.0.0.1:9")
+    with LocalLauncher(lambda _: None).launch(with_common.workflow, with_common, plan) as running:
+        answer = running.gateway.invoke(plan.wraps[0].name, b"")
+    assert (answer.text, reference.output) == ("copied too", "copied too")
+
+
+def test_a_change_of_what_is_copied_or_of_a_field_is_another_source(with_common):
+    def now() -> str:
+        return source_of(Sources.read(with_common, {}))
+
+    seen = [now(), now()]
+    (with_common.path / "shared" / "common" / "words.py").write_text("WORD = 'other '\n")
+    seen.append(now())
+    stack = json.loads(with_common.stack_file.read_text())
+    stack["functions"]["wave"]["labels"] = {"team": "a"}
+    with_common.stack_file.write_text(json.dumps(stack))
+    seen.append(now())
+    assert seen[0] == seen[1]
+    assert len({*seen}) == 3
+
+
+def test_requirements_that_are_copied_are_those_of_the_wrap(with_common, plan_of, tmp_path):
+    (with_common.path / "requirements.txt").write_text("flask==3.0.0\n")
+    stack = json.loads(with_common.stack_file.read_text())
+    stack["configuration"]["copy"].append("requirements.txt")
+    with_common.stack_file.write_text(json.dumps(stack))
+    plan = plan_of(with_common.workflow)
+    out = generate(plan, Sources.read(with_common, {}), tmp_path / "build").parent
+    assert (out / plan.wraps[0].name / "requirements.txt").read_text() == "flask==3.0.0\n"
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc", ".", "", "a/../..", "nowhere", "a\0b"])
+def test_paths_that_cannot_be_copied_are_named(folder_of, path):
+    folder = folder_of({}, configuration={"copy": [path]})
+    with pytest.raises(ChironError) as refused:
+        Sources.read(folder, {})
+    assert (refused.value.code, refused.value.path) == ("bad-copy", "configuration.copy[0]")
+
+
+def test_a_link_among_what_is_copied_leads_nowhere_else(with_common):
+    (with_common.path / "shared" / "common" / "hosts").symlink_to("/etc/hosts")
+    with pytest.raises(ChironError) as refused:
+        Sources.read(with_common, {})
+    assert refused.value.code == "bad-link"
+
+
+def test_templates_of_functions_that_are_no_task_keep_their_source(write_folder, plan_of, tmp_path):
+    handler = "def handle(req):\n    return req\n"
+    own = {"name": "mine", "source": "https://example.com/t"}
+    official = {
+        "name": "python3-flask",
+        "source": "https://github.com/openfaas/python-flask-template",
+    }
+    folder = write_folder(
+        tmp_path / "f",
+        {"tasks": {"t": "wave"}},
+        {"wave": handler, "side": handler},
+        {},
+        {"side": {"lang": "mine", "build_secrets": {"netrc": "./netrc"}, "skip_build": True}},
+    )
+    stack = json.loads(folder.stack_file.read_text())
+    stack["configuration"] = {"templates": [own, official]}
+    folder.stack_file.write_text(json.dumps(stack))
+    sources = Sources.read(folder, {})
+    assert sources.warnings == []
+    found = read_stack(generate(plan_of(folder.workflow), sources, tmp_path / "build"), {})
+    assert [each.model_dump() for each in found.configuration.templates] == [own]
+    # faas-cli looks for it in the folder where it runs, which is another one now.
+    assert found.functions["side"].build_secrets == {"netrc": str(folder.path / "netrc")}
+    assert found.functions["side"].skip_build
+    stack["configuration"]["templates"] = [official | {"source": "https://example.com/fork"}]
+    folder.stack_file.write_text(json.dumps(stack))
+    (warning,) = Sources.read(folder, {}).warnings
+    assert "wave" in warning
+
+
+def test_a_wrap_is_in_the_registry_of_its_functions(folder_of, plan_of, tmp_path):
+    images = {
+        name: {"image": f"docker.io/me/{name}:1"} for name in ("split", "wave", "mirror", "join")
+    }
+    folder = folder_of(images)
+    plan = plan_of(folder.workflow)
+    (wrap,) = built(folder, plan, tmp_path / "build")
+    assert wrap.image == f"docker.io/me/{plan.wraps[0].name}:latest"
+    named = Sources.read(folder, {"OPENFAAS_PREFIX": "ghcr.io/you"})
+    functions = read_stack(generate(plan, named, tmp_path / "named"), {}).functions
+    assert functions[plan.wraps[0].name].image == f"ghcr.io/you/{plan.wraps[0].name}:latest"
+
+
+def test_variables_and_the_gateway_arrive_with_their_values(folder_of, plan_of, tmp_path):
+    folder = folder_of(
+        {"wave": {"labels": {"team": "${TEAM:-a}"}, "environment": {"B": "${B}"}}},
+        provider={"name": "openfaas", "gateway": "${GATEWAY:-http://there:8080}"},
+    )
+    stack_file = generate(
+        plan_of(folder.workflow), Sources.read(folder, {"B": "2"}), tmp_path / "b"
+    )
+    stack = read_stack(stack_file, {"TEAM": "other", "GATEWAY": "http://other"})
+    assert stack.provider.gateway == "http://there:8080"
+    (name,) = stack.functions
+    spec = deployment(stack, name, stack_file.parent)
+    assert (spec.labels["team"], spec.env_vars["B"]) == ("a", "2")
+
+
+def test_what_is_handed_on_is_what_means_the_same_for_a_wrap():
+    given = {"a": "1", "chiron.b": "2", "com.openfaas.ready.http.path": "/", "topic": "t"}
+    assert handed_on(given) == {"a": "1", "topic": "t"}
