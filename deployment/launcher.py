@@ -73,8 +73,8 @@ class Launcher:
         """`plan` of `workflow`, with the code of `folder`, deployed for the length of the block.
 
         The supporting functions of the folder's stack.yaml are deployed too, unless they run
-        unchanged. Functions that were there before stay. No connector calls what is deployed. What only the folder's own workflow has
-        supports nothing: it may need what wraps alone have.
+        unchanged. Functions that were there before stay. What only the folder's own workflow has
+        supports nothing: it may need what wraps alone have. No connector calls what is deployed.
         """
         key = new_key()
         sources = self.sources(WorkflowFolder(folder.path, workflow)).untriggered

@@ -25,8 +25,8 @@ def publish(stack_file: Path) -> None:
     """Build the functions of `stack_file` in Docker and push their images to their registry.
 
     Templates that are not beside it are fetched from OpenFaaS's store, but for those of which
-    stack.yaml names the source: faas-cli fetches them from there as it builds. As with faas-cli, functions
-    with ``skip_build`` are left out.
+    stack.yaml names the source: faas-cli fetches them from there as it builds. As with faas-cli,
+    functions with ``skip_build`` are left out.
 
     Raises ``no-builder`` without faas-cli, ``no-registry`` where images name none from which the
     gateway's nodes could pull them, ``build-failed`` with the function and faas-cli's own last
