@@ -17,7 +17,7 @@ from generator.settings import client_timeout_s
 from openfaas.client import Gateway
 from openfaas.endings import TAIL, maybe_by_memory
 from openfaas.objects import FunctionSpec, FunctionStatus, Resources
-from openfaas.sharing import without_triggers
+from openfaas.sharing import TRIGGERS, without_triggers
 from workflow.errors import ChironError
 from workflow.tracing import KEY_ANNOTATION, trace_header
 
@@ -68,7 +68,8 @@ class BlueGreen:
         except ChironError as error:
             self._roll_back(candidate, name, old, by_route=by_route)
             raise error from None
-        self.tell(Event("switched", f"{name} is version {candidate.version}"))
+        stays = _stays(candidate, old.called) if old and by_route else ""
+        self.tell(Event("switched", f"{name} is version {candidate.version}{stays}"))
         annotations = candidate.entry.annotations
         current = serving(self.gateway, annotations[WORKFLOW], annotations[PLANNER])
         if current:
@@ -173,6 +174,15 @@ def _in_role(role: str, candidate: FunctionSpec, name: str) -> FunctionSpec:
     kept = candidate.annotations
     annotations = {**(kept if role == "entry" else without_triggers(kept)), ROLE: role}
     return candidate.model_copy(update={"service": name, "annotations": annotations})
+
+
+def _stays(candidate: Candidate, called: FunctionStatus) -> str:
+    """Which triggers of `called`, which is not deployed anew, differ from those of `candidate`."""
+    old, new = called.annotations, candidate.entry.annotations
+    differ = sorted(key for key in TRIGGERS if old.get(key) != new.get(key))
+    if not differ:
+        return ""
+    return f"; its {' and '.join(differ)} stay as they were: --allow-outage deploys it again"
 
 
 def as_it_was(function: FunctionStatus, behind: str = "") -> FunctionSpec:

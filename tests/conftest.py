@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -310,6 +311,16 @@ def strace() -> str:
         return require_tracing(os.environ)
     except ChironError as error:
         pytest.skip(error.message)
+
+
+@pytest.fixture
+def faas_cli() -> str:
+    """The path of faas-cli, on PATH or beside this Python; skips the test where there is none."""
+    beside = Path(sys.executable).parent / "faas-cli"
+    found = shutil.which("faas-cli") or (str(beside) if beside.exists() else None)
+    if found is None:
+        pytest.skip("no faas-cli: run installation/faas-cli/install.sh, or put one on PATH")
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -72,6 +73,21 @@ def test_a_template_that_is_not_there_is_fetched_first(calls, write_folder, plan
     publish(built)
     assert asked()[0] == f"{built.parent}: template store pull python3-flask"
     assert len(asked()) == 1 + 2 * len(read_stack(built, {}).functions)
+
+
+def test_a_template_of_a_named_source_is_left_to_faas_cli(calls, write_folder, plan_of, tmp_path):
+    handler = "def handle(req):\n    return req\n"
+    folder = write_folder(
+        tmp_path / "f", {"tasks": {"t": "wave"}}, {"wave": handler, "helper": handler}, {},
+        {"helper": {"lang": "mine", "image": "elsewhere.example/helper:1"}},
+    )  # fmt: skip
+    source = {"name": "mine", "source": "https://example.com/templates"}
+    stack = json.loads(folder.stack_file.read_text())
+    folder.stack_file.write_text(json.dumps(stack | {"configuration": {"templates": [source]}}))
+    sources = Sources.read(folder, {"OPENFAAS_PREFIX": REGISTRY})
+    asked = calls()
+    publish(generate(plan_of(folder.workflow), sources, tmp_path / "build"))
+    assert not any("store pull" in call for call in asked())
 
 
 def test_what_faas_cli_says_is_repeated_without_colours_and_with_the_function(calls, stack_file):

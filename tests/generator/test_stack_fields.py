@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any, get_args
 
@@ -481,6 +482,39 @@ def test_requirements_that_are_copied_are_those_of_the_wrap(with_common, plan_of
     plan = plan_of(with_common.workflow)
     out = generate(plan, Sources.read(with_common, {}), tmp_path / "build").parent
     assert (out / plan.wraps[0].name / "requirements.txt").read_text() == "flask==3.0.0\n"
+
+
+def shrinkwrapped(faas_cli: str, folder: Path, name: str) -> dict[str, bytes]:
+    """What faas-cli gives to the build of a function's image, of its own code."""
+    command = [faas_cli, "build", "-f", "stack.yaml", "--filter", name, "--shrinkwrap"]
+    environment = {"HOME": str(folder), "PATH": ""}
+    subprocess.run(
+        command, cwd=folder, env=environment, check=True, capture_output=True, timeout=60
+    )
+    context = folder / "build" / name / "function"
+    return {
+        str(path.relative_to(context)): path.read_bytes()
+        for path in sorted(context.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.mark.faas_cli
+def test_faas_cli_copies_the_same_from_both_files(faas_cli, with_common, plan_of, tmp_path):
+    stack = json.loads(with_common.stack_file.read_text())
+    stack["functions"]["side"] |= {"lang": "mine", "unknown": {"to": "faas-cli"}}
+    with_common.stack_file.write_text(json.dumps(stack))
+    plan = plan_of(with_common.workflow)
+    out = generate(plan, Sources.read(with_common, {}), tmp_path / "build").parent
+    for folder in (with_common.path, out):
+        template = folder / "template" / "mine"
+        template.mkdir(parents=True)
+        (template / "template.yml").write_text("language: mine\nfprocess: cat\n")
+    theirs = shrinkwrapped(faas_cli, with_common.path, "side")
+    assert {*theirs} == {"handler.py", "text.txt", "shared/common/words.py"}
+    assert shrinkwrapped(faas_cli, out, "side") == theirs
+    wrap = shrinkwrapped(faas_cli, out, plan.wraps[0].name)
+    assert {f"functions/wave/{path}" for path in theirs} <= wrap.keys()
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc", ".", "", "a/../..", "nowhere", "a\0b"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -94,16 +92,6 @@ def gateway() -> Iterator[FakeGateway]:
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-@pytest.fixture
-def faas_cli() -> str:
-    """The path of faas-cli, on PATH or beside this Python; skips the test where there is none."""
-    beside = Path(sys.executable).parent / "faas-cli"
-    found = shutil.which("faas-cli") or (str(beside) if beside.exists() else None)
-    if found is None:
-        pytest.skip("no faas-cli: run installation/faas-cli/install.sh, or put one on PATH")
-    return found
 
 
 @pytest.fixture

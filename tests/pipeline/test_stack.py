@@ -1,0 +1,107 @@
+"""What of stack.yaml cannot be done is said before anything is measured or deployed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from deployment.launcher import Launcher
+from openfaas.objects import GatewayInfo
+from openfaas.sharing import TRIGGERS
+from pipeline.deploy import DeploymentRequest, find_plan
+from scheduler.choices import Choices
+from workflow.errors import ChironError
+
+
+@dataclass
+class Elsewhere:
+    """A gateway of OpenFaaS at `url`, which is asked for nothing but what it is."""
+
+    url: str
+
+    def info(self) -> GatewayInfo:
+        return GatewayInfo.model_validate({"provider": {"provider": "faas-netes"}})
+
+
+@pytest.fixture
+def told(small, profile_of, platform, tmp_path):
+    """What a deployment of the small workflow tells, with changes of its stack.yaml."""
+
+    def told(changes, launcher, planner="sand"):
+        stack = json.loads(small.stack_file.read_text())
+        for name, fields in changes.pop("functions", {}).items():
+            stack["functions"][name] |= fields
+        small.stack_file.write_text(json.dumps(stack | changes))
+        request = DeploymentRequest(
+            small,
+            50.0,
+            Choices(planner=planner),
+            profile=profile_of(small.workflow),
+            platform=platform,
+        )
+        lines = list[str]()
+        find_plan(request, launcher, tmp_path, lines.append)
+        return [line for line in lines if line.startswith("warning: ")]
+
+    return told
+
+
+def test_what_has_no_effect_is_told(told):
+    launcher = Launcher(Elsewhere("http://there:8080"), build=print)
+    (line,) = told({"functions": {"wave": {"skip_build": True}}}, launcher)
+    assert "function wave: skip_build" in line
+
+
+@pytest.mark.parametrize(
+    ("named", "warned"),
+    [
+        ("http://there:8080/", False),
+        ("http://127.0.0.1:8080", False),  # faas-cli's default says nothing
+        ("", False),
+        ("http://other:8080", True),
+    ],
+)
+def test_another_gateway_in_the_file_is_told(told, named, warned):
+    launcher = Launcher(Elsewhere("http://there:8080"), build=print)
+    lines = told({"provider": {"name": "openfaas", "gateway": named}}, launcher)
+    assert [named in line and "http://there:8080" in line for line in lines] == [True] * warned
+
+
+def test_on_the_embedded_gateway_the_file_may_name_any(told, launcher):
+    assert told({"provider": {"name": "openfaas", "gateway": "http://other:8080"}}, launcher) == []
+
+
+@pytest.mark.parametrize("planner", ["sand", "pgp", "one-to-one"])
+def test_a_trigger_of_an_inner_function_is_refused_before_anything_is_measured(
+    told, planner, tmp_path
+):
+    launcher = Launcher(Elsewhere("http://there:8080"), build=print)
+    changes = {"functions": {"join": {"annotations": {"topic": "orders"}}}}
+    if planner == "one-to-one":
+        assert told(changes, launcher, planner) == []
+        return
+    with pytest.raises(ChironError) as refused:
+        told(changes, launcher, planner)
+    assert (refused.value.code, refused.value.functions) == ("inner-trigger", ("join",))
+    assert not (tmp_path / "profile.json").exists()
+
+
+def test_connectors_do_not_call_what_is_deployed_to_be_measured(
+    write_folder, plan_of, launcher, tmp_path
+):
+    handler = "def handle(req):\n    return req\n"
+    folder = write_folder(
+        tmp_path / "f",
+        {"name": "measured", "tasks": {"t": "wave"}},
+        {"wave": handler},
+        {},
+        {"wave": {"annotations": {"topic": "orders", "team": "a"}}},
+    )
+    plan = plan_of(folder.workflow, "sand")
+    with launcher.launch(folder.workflow, folder, plan) as deployed:
+        (name,) = deployed.names
+        found = launcher.gateway.describe(name).annotations
+    assert found["team"] == "a"
+    assert not TRIGGERS & found.keys()
