@@ -18,7 +18,7 @@ from deployment.launcher import Launcher
 from generator.annotations import ASKED, SOURCE
 from generator.generate import Sources
 from generator.settings import client_timeout_s
-from pipeline.deploy import DeploymentRequest, find_plan
+from pipeline.deploy import DeploymentRequest, checked_sources, find_plan
 from profiler.calibrate import calibrate
 from workflow.errors import ChironError
 from workflow.plan import Plan
@@ -127,8 +127,8 @@ class Watcher:
         current = self._serving()
         outage = current is not None and self.launcher.gateway.info().removes_first
         by_route = outage and not self.rules.allow_outage
+        sources = checked_sources(self.request, self.launcher, self._step)
         plan, profile = self._plan(behind=by_route)
-        sources = self.launcher.sources(self.request.folder)
         served = self._served(current, sources, reason.took_ms) if current else Served()
         if current and by_route and not current.behind:
             served = replace(served, hop_ms=self._platform().rpc_ms)

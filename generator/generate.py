@@ -123,13 +123,14 @@ class Sources:
 
     @property
     def untriggered(self) -> Sources:
-        """The same for what is deployed only to be tried: no connector calls it."""
-        functions = {
-            name: function.model_copy(
-                update={"annotations": without_triggers(function.annotations)}
-            )
-            for name, function in self.stack.functions.items()
-        }
+        """The same for what is deployed only to be tried: no connector calls its tasks.
+
+        Supporting functions stay as they are: they may be what a deployment needs that serves.
+        """
+        functions = dict(self.stack.functions)
+        for name in self.handlers:
+            annotations = without_triggers(functions[name].annotations)
+            functions[name] = functions[name].model_copy(update={"annotations": annotations})
         return replace(self, stack=self.stack.model_copy(update={"functions": functions}))
 
     def image(self, name: str, registry: str = "") -> str:

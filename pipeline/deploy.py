@@ -90,7 +90,7 @@ def deploy(
     Raises what comes of whichever step fails; nothing stays half-deployed.
     """
     request.folder.payloads()  # what is wrong there is better known before anything is measured
-    sources = launcher.sources(request.folder)
+    sources = checked_sources(request, launcher, progress)
     require_store(request.choices.path, sources.store)
     buckets = request.folder.workflow.buckets
     if buckets is not None and buckets["durable"]:
@@ -119,20 +119,27 @@ def deploy(
     )
 
 
+def checked_sources(request: DeploymentRequest, launcher: Launcher, progress: Progress) -> Sources:
+    """What is to be deployed; `progress` is told what of its stack.yaml has no effect.
+
+    Raises ``inner-trigger``, and what reading the sources raises: before anything is measured.
+    """
+    sources = launcher.sources(request.folder)
+    if PLANNERS[request.choices.planner].orchestrator != "client":
+        check_triggers(sources.stack, request.folder.workflow)
+    for warning in (*sources.warnings, *_elsewhere(sources, launcher)):
+        progress(f"warning: {warning}")
+    return sources
+
+
 def find_plan(
     request: DeploymentRequest, launcher: Launcher, out: Path, progress: Progress
 ) -> tuple[Plan, Profile]:
     """The plan for `request`, and the profile behind it; measures first what is not brought.
 
-    Writes profile.json, platform.json and plan.json to `out`; tells `progress` what of stack.yaml
-    has no effect. Raises ``inner-trigger`` before anything is measured.
+    Writes profile.json, platform.json and plan.json to `out`.
     """
     folder = request.folder
-    sources = launcher.sources(folder)
-    if PLANNERS[request.choices.planner].orchestrator != "client":
-        check_triggers(sources.stack, folder.workflow)
-    for warning in (*sources.warnings, *_elsewhere(sources, launcher)):
-        progress(f"warning: {warning}")
     profile = request.profile or profile_functions(folder, launcher, progress=progress)
     write_atomically(out / "profile.json", dump(profile))
     platform = request.platform or calibrate(launcher, progress=progress)

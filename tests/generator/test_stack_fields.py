@@ -411,10 +411,12 @@ def test_a_state_machine_begins_with_its_first_task(write_folder, plan_of, tmp_p
 
 
 def test_what_is_deployed_to_be_tried_is_called_by_no_connector(folder_of):
-    folder = folder_of({"split": {"annotations": TRIGGER | {"team": "a"}}})
+    given = {"annotations": TRIGGER | {"team": "a"}}
+    folder = folder_of({"split": given, "wave": given}, {"tasks": {"t": "split"}})
     sources = Sources.read(folder, {})
     assert sources.untriggered.stack.functions["split"].annotations == {"team": "a"}
-    assert sources.stack.functions["split"].annotations == TRIGGER | {"team": "a"}
+    assert sources.untriggered.stack.functions["wave"].annotations == given["annotations"]
+    assert sources.stack.functions["split"].annotations == given["annotations"]
 
 
 COMMON = {"configuration": {"copy": ["./shared/common", "text.txt"]}}

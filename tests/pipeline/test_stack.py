@@ -10,7 +10,7 @@ import pytest
 from deployment.launcher import Launcher
 from openfaas.objects import GatewayInfo
 from openfaas.sharing import TRIGGERS
-from pipeline.deploy import DeploymentRequest, find_plan
+from pipeline.deploy import DeploymentRequest, checked_sources, deploy
 from scheduler.choices import Choices
 from workflow.errors import ChironError
 
@@ -26,23 +26,17 @@ class Elsewhere:
 
 
 @pytest.fixture
-def told(small, profile_of, platform, tmp_path):
+def told(small):
     """What a deployment of the small workflow tells, with changes of its stack.yaml."""
 
-    def told(changes, launcher, planner="sand"):
+    def told(changes, launcher, planner="sand", asked=checked_sources):
         stack = json.loads(small.stack_file.read_text())
         for name, fields in changes.pop("functions", {}).items():
             stack["functions"][name] |= fields
         small.stack_file.write_text(json.dumps(stack | changes))
-        request = DeploymentRequest(
-            small,
-            50.0,
-            Choices(planner=planner),
-            profile=profile_of(small.workflow),
-            platform=platform,
-        )
+        request = DeploymentRequest(small, 50.0, Choices(planner=planner))
         lines = list[str]()
-        find_plan(request, launcher, tmp_path, lines.append)
+        asked(request, launcher, lines.append)
         return [line for line in lines if line.startswith("warning: ")]
 
     return told
@@ -83,9 +77,8 @@ def test_a_trigger_of_an_inner_function_is_refused_before_anything_is_measured(
         assert told(changes, launcher, planner) == []
         return
     with pytest.raises(ChironError) as refused:
-        told(changes, launcher, planner)
+        told(changes, launcher, planner, lambda *asked: deploy(*asked[:2], tmp_path, asked[2]))
     assert (refused.value.code, refused.value.functions) == ("inner-trigger", ("join",))
-    assert not (tmp_path / "profile.json").exists()
 
 
 def test_connectors_do_not_call_what_is_deployed_to_be_measured(
