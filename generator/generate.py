@@ -28,7 +28,7 @@ from generator.settings import (
     wrap_environment,
 )
 from generator.stack_check import (
-    BUILD_OPTIONS,
+    build_options,
     check_stack,
     check_triggers,
     first_function,
@@ -415,7 +415,7 @@ def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:
     named = []
     for function in functions:
         named += function.build_args.get(PACKAGES, "").split()
-        named += chain.from_iterable(BUILD_OPTIONS[each] for each in function.build_options)
+        named += chain.from_iterable(build_options()[each] for each in function.build_options)
     return {PACKAGES: " ".join(dict.fromkeys(named))} if named else {}
 
 

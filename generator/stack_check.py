@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 
 from openfaas.commands import COMMAND
 from openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
@@ -21,11 +22,13 @@ _USUAL = ("", "python index.py", "python3 index.py")
 #: Whose templates wraps stand in for.
 _OPENFAAS = "github.com/openfaas/"
 _TEMPLATE = TEMPLATES / "python3-wrap" / "template.yml"
-#: Build option -> Debian packages, of the template of wraps.
-BUILD_OPTIONS: dict[str, list[str]] = {
-    option["name"]: option["packages"]
-    for option in load_yaml(_TEMPLATE.read_text(encoding="utf-8"), str(_TEMPLATE))["build_options"]
-}
+
+
+@cache
+def build_options() -> dict[str, list[str]]:
+    """Build option -> Debian packages, of the template of wraps."""
+    template = load_yaml(_TEMPLATE.read_text(encoding="utf-8"), str(_TEMPLATE))
+    return {option["name"]: option["packages"] for option in template["build_options"]}
 
 
 def check_stack(stack: StackFile, tasks: Collection[str]) -> None:
@@ -50,8 +53,8 @@ def _refused(function: StackFunction, *, task: bool) -> Iterator[tuple[str, str,
     if not task:
         return
     for option in function.build_options:
-        if option not in BUILD_OPTIONS:
-            why = f"build option {shown(option)} is none of wraps ({', '.join(BUILD_OPTIONS)}): "
+        if option not in build_options():
+            why = f"build option {shown(option)} is none of wraps ({', '.join(build_options())}): "
             mend = "list Debian packages in build_args as ADDITIONAL_PACKAGE"
             yield "build_options", "bad-build-option", f"{why}{mend}"
     if function.build_secrets:

@@ -184,6 +184,8 @@ def unknown_fields(stack: StackFile) -> Iterator[str]:
 def _unknown(section: BaseModel, place: str) -> Iterator[str]:
     known = {field.alias or name: name for name, field in type(section).model_fields.items()}
     for key in section.model_extra or ():
+        if key.startswith("x-"):
+            continue
         alike = get_close_matches(key, known, 1)
         mend = f"did you mean {alike[0]}?" if alike else "remove it, or start its name with x-"
         yield f"stack.yaml: {place}{shown(key)} is no field of faas-cli and is ignored: {mend}"

@@ -145,8 +145,9 @@ def test_fields_that_faas_cli_ignores_are_named_and_kept(write, tmp_path, text, 
     assert read_stack(tmp_path / "again.yaml", {}) == stack
 
 
-def test_a_file_without_unknown_fields_warns_of_none(write):
-    assert list(unknown_fields(read_stack(write("stack.yaml", FULL), {}))) == []
+@pytest.mark.parametrize("text", [FULL, "functions: {a: {x-owner: me}}", "x-common: {a: b}"])
+def test_a_file_without_unknown_fields_warns_of_none(write, text):
+    assert list(unknown_fields(read_stack(write("stack.yaml", text), {}))) == []
 
 
 #: Nine lists of nine of the one before.
