@@ -85,19 +85,25 @@ WORKFLOW = {
 STACK = {
     "version": "1.0",
     "provider": {"name": "openfaas", "gateway": "http://127.0.0.1:8080"},
+    "configuration": {
+        "copy": ["common"],
+        "templates": [{"name": "dockerfile", "source": "https://example.com/templates.git"}],
+    },
     "functions": {
         "split": {
             "lang": "python3-flask",
             "handler": "./functions/split",
             "image": "split:latest",
             "fprocess": "python index.py",
-            "namespace": "n",
+            "namespace": "openfaas-fn",
             "environment": {"KEY": "value"},
             "secrets": ["s"],
             "labels": {"l": "v"},
             "annotations": {"a": "v"},
             "constraints": ["c"],
-            "build_args": {"A": "b"},
+            "build_args": {"PYTHON_VERSION": "3.12"},
+            "build_options": ["dev"],
+            "platforms": "linux/amd64",
             "limits": {"memory": "64Mi", "cpu": "1"},
         },
         "helper": {"lang": "dockerfile", "handler": "./functions/split", "image": "helper:latest"},
@@ -153,6 +159,8 @@ def folder(tmp_path):
     (tmp_path / "w" / "functions" / "split" / "handler.py").write_text(
         "def handle(req):\n    return req\n"
     )
+    (tmp_path / "w" / "common").mkdir()
+    (tmp_path / "w" / "common" / "shared.py").write_text("WORD = 1\n")
     return tmp_path / "w"
 
 
