@@ -11,14 +11,8 @@ import pytest
 from workflow.platform import Platform
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-#: What `deploy` refuses with its defaults on a busy machine of two cores, and why.
-UNSURE = {
-    "mapreduce-count": "its wrap takes more than the 128 MiB that its plan asks for",
-    "mapreduce-sort": "its answers vary from run to run, and no_check does not name them",
-}
-#: What needs a program to be installed, or may fail.
+#: What needs a program to be installed.
 NEEDS = {
-    **{name: [pytest.mark.xfail(reason=why)] for name, why in UNSURE.items()},
     "video": [pytest.mark.ffmpeg],
     "streams/sound": [pytest.mark.ffmpeg],
     "social-network": [pytest.mark.redis],

@@ -527,3 +527,15 @@ def test_more_than_there_is_room_for_is_refused_and_nothing_of_it_is_held(compos
             assert (answer.status, answer.json["code"]) == (413, "too-large")
     assert server.terminate() == 0
     assert [len(batch) for batch in lines(last)] == [1]
+
+
+@pytest.mark.parametrize("processes", [[[0, 1]], [[1], [0]]])
+def test_a_handler_that_imports_emit_in_its_first_run_emits_all(compose, start, processes):
+    handlers = {
+        "first": "def handle(req):\n    from chiron_io import emit\n    emit('held', req)\n"
+        "    return ''\n",
+        "last": "def handle(req):\n    return req\n",
+    }
+    image = compose(window({"trigger": "dynamic-join"}), handlers, processes=processes)
+    answer = start(image).request(body="[1, 2, 3, 4]", X_Chiron_Alone="1")
+    assert (answer.status, sorted(answer.json["last"][0])) == (200, [1, 2, 3, 4])

@@ -140,6 +140,18 @@ def test_http_handlers_get_event_and_context(
     assert answer.json == ["grüße", "POST", "/", "here", None, None]
 
 
+def test_a_handler_that_imports_flask_in_its_first_run_finds_the_request(
+    start: Any, wrap_image: Any
+) -> None:
+    handler = """
+        def handle(req):
+            from flask import request
+            return request.get_data()
+    """
+    server = start(wrap_image({"f": handler}, tasks={0: "f"}, entry={"output": 0}))
+    assert server.request(body="first").text == "first"
+
+
 def test_flask_handlers_that_look_at_the_request_find_one(start: Any, wrap_image: Any) -> None:
     handler = """
         from flask import jsonify, request

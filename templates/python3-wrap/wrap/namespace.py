@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -36,6 +37,17 @@ from wrap.public import PACKAGE
 
 #: What the names of the functions' packages in ``sys.modules`` begin with.
 _PREFIX = "_function_"
+#: A line with an import statement.
+_IMPORT = re.compile(r"^.*\bimport\b.*$", re.MULTILINE)
+
+
+def _imports(folder: Path, *packages: str) -> list[bool]:
+    """Whether the modules below `folder` have statements that import each of `packages`."""
+    lines = set[str]()
+    for file in folder.rglob("*.py"):
+        lines.update(_IMPORT.findall(file.read_text(errors="replace")))
+    text = "\n".join(lines)
+    return [re.search(rf"\b{package}\b", text) is not None for package in packages]
 
 
 def function_of(names: Mapping[str, Any]) -> str | None:
@@ -53,11 +65,17 @@ class Namespace(MetaPathFinder):
         The function's name; names differ in more than ``-`` and ``_`` (no name has a ``_``).
     folder
         Where its modules are.
+
+    Attributes
+    ----------
+    uses_flask, uses_io
+        Whether its modules import Flask and `chiron_io`, wherever in their code.
     """
 
     def __init__(self, name: str, folder: Path) -> None:
         self.package = _PREFIX + name.replace("-", "_")
-        self.uses_flask = self.uses_io = False
+        # A handler may import them as late as in its first run, which is to have them as well.
+        self.uses_flask, self.uses_io = _imports(folder, "flask", "chiron_io")
         self._folder = folder
         self._open_file: Callable[..., IO[Any]] = builtins.open
         own = {"__import__": self._import, "open": self._open}
