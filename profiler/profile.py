@@ -174,7 +174,7 @@ def profile(
         PayloadProfile(
             name=payload.name,
             weight=payload.weight,
-            answer=_answer(payload, [run[number].output for run in runs], say),
+            answer=_answer(folder, payload, [run[number].output for run in runs], say),
             trace=weighed(folder.workflow, [run[number] for run in runs], typical[number]),
             functions={
                 name: each[list(inputs[name]).index(number)]
@@ -193,9 +193,14 @@ def profile(
     return mix.model_copy(update={"payloads": asked, "warnings": tuple(warnings)})
 
 
-def _answer(payload: Payload, outputs: Sequence[str | None], say: Progress) -> ExpectedAnswer:
-    known = ExpectedAnswer.learned(payload.content, [text for text in outputs if text is not None])
-    if known.varies or known.any_order:
+def _answer(
+    folder: WorkflowFolder, payload: Payload, outputs: Sequence[str | None], say: Progress
+) -> ExpectedAnswer:
+    # Of buckets, each function has a list of what its runs gave, as they ended.
+    unordered = tuple(folder.workflow.by_name) if folder.workflow.buckets else ()
+    texts = [text for text in outputs if text is not None]
+    known = ExpectedAnswer.learned(payload.content, texts, unordered)
+    if known.varies or (not unordered and known.any_order):
         open_ = ", ".join(known.varies + known.any_order)
         say(f"answers to {payload.name} vary and are not compared at {open_}")
     return known

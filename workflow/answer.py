@@ -54,7 +54,7 @@ class ExpectedAnswer(Document):
     varies
         JSON paths at which runs differed; ``[*]`` stands for any index, ``$`` for all of it.
     any_order
-        JSON paths of lists that had the same items in another order.
+        JSON paths of lists that had the same items in another order, or have no order.
     """
 
     request_sha256: str
@@ -64,15 +64,21 @@ class ExpectedAnswer(Document):
     any_order: tuple[str, ...] = ()
 
     @classmethod
-    def learned(cls, request: bytes, outputs: Sequence[str]) -> ExpectedAnswer:
-        """What `outputs` have in common; without one, any answer may come."""
+    def learned(
+        cls, request: bytes, outputs: Sequence[str], unordered: Sequence[str] = ()
+    ) -> ExpectedAnswer:
+        """What `outputs` have in common; without one, any answer may come.
+
+        The lists under the keys `unordered` of an answer have no order.
+        """
         if not outputs:
             return cls.learned(request, [""]).without(["$"])
-        first = outputs[0]
+        first, any_order = outputs[0], tuple("$" + _step(key) for key in unordered)
         known = cls(
             request_sha256=_digest(request),
             output=first if len(first) <= LONGEST and is_utf8(first) else None,
-            output_sha256=_digest(bytes_of(first)),
+            output_sha256=_digest(_in_order(first, any_order)),
+            any_order=any_order,
         )
         return known.joined(outputs[1:])
 
@@ -101,7 +107,7 @@ class ExpectedAnswer(Document):
         if output == self.output or "$" in self.varies:
             return []
         if self.output is None:
-            same = _digest(bytes_of(output)) == self.output_sha256
+            same = _digest(_in_order(output, self.any_order)) == self.output_sha256
             return [] if same else [Difference("$", "(long or binary)", output)]
         if not (is_json(self.output) and is_json(output)):
             return [Difference("$", self.output, output)]
@@ -131,8 +137,7 @@ class ExpectedAnswer(Document):
             return
         if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
             for key, value in one.items():
-                step = f".{key}" if _PLAIN_KEY.fullmatch(key) else f"[{json.dumps(key)}]"
-                yield from self._compared(value, other[key], path + step)
+                yield from self._compared(value, other[key], path + _step(key))
         elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
             if one != other and Counter(map(_canonical, one)) == Counter(map(_canonical, other)):
                 if not _listed(path, self.any_order):
@@ -142,6 +147,25 @@ class ExpectedAnswer(Document):
                 yield from self._compared(value, its, f"{path}[{index}]")
         else:
             yield Difference(path, one, other)
+
+
+def _step(key: str) -> str:
+    """A key's part of a JSON path."""
+    return f".{key}" if _PLAIN_KEY.fullmatch(key) else f"[{json.dumps(key)}]"
+
+
+def _in_order(output: str, any_order: Sequence[str]) -> bytes:
+    """The same bytes for answers whose lists at `any_order`, right below the top, differ in order.
+
+    Without such lists these are the bytes of `output`.
+    """
+    if not any_order or not is_json(output):
+        return bytes_of(output)
+    value = json.loads(output)
+    for key in value if isinstance(value, dict) else ():
+        if "$" + _step(key) in any_order and isinstance(value[key], list):
+            value[key].sort(key=_canonical)
+    return _canonical(value).encode()
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -48,6 +48,15 @@ def test_what_differs_between_runs_is_learned_with_its_path(runs, varies, any_or
         expected.check(json.dumps(run), WORKFLOW)
 
 
+@pytest.mark.parametrize("length", [1, LONGEST])
+def test_lists_without_order_are_the_same_in_any_order_however_long(length):
+    first, second = {"count": ["x" * length, {"n": 2}]}, {"count": [{"n": 2}, "x" * length]}
+    expected = ExpectedAnswer.learned(b"", [json.dumps(first)], ["count"])
+    expected.check(json.dumps(second), WORKFLOW)
+    assert expected.differences(json.dumps({"count": ["x" * length, {"n": 3}]}))
+    assert expected.differences(json.dumps({"count": ["x" * length]}))
+
+
 def test_text_that_is_no_json_varies_as_a_whole():
     same, other = (ExpectedAnswer.learned(b"", ["at 1", f"at {n}"]) for n in (1, 2))
     assert (same.varies, other.varies) == ((), ("$",))
