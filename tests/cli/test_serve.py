@@ -7,6 +7,8 @@ import re
 import signal
 import socket
 import subprocess
+import time
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -123,12 +125,22 @@ def test_a_gateway_that_dies_ends_it_all_with_the_reason(parts, start):
     assert alive == []
 
 
+def below(process, word):
+    """The process below `process` whose command has `word`, as soon as it has been executed."""
+    until = time.monotonic() + _TIMEOUT_S
+    while time.monotonic() < until:
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if word in " ".join(child.cmdline()):
+                    return child
+        time.sleep(0.01)
+    raise AssertionError(f"no process of {word}")
+
+
 def test_a_supervisor_that_dies_ends_it_all_with_the_reason(start):
     process = start("serve", "gateway", "--gateway-port=0")
     process.wait_for(GATEWAY)
-    below = psutil.Process(process.pid).children(recursive=True)
-    (supervisor,) = (child for child in below if "gateway.supervisor" in child.cmdline())
-    supervisor.kill()
+    below(process, "gateway.supervisor").kill()
     how = process.wait_for(re.compile("error: the embedded gateway (.*)"))
     assert "the supervisor of the gateway was killed: restart it" in how
 
@@ -143,11 +155,7 @@ def test_a_fork_server_that_dies_is_started_again(start, small):
         return answer.status_code, answer.text
 
     first = asked()
-    (child,) = (
-        each
-        for each in psutil.Process(process.pid).children()
-        if "forkserver" in " ".join(each.cmdline())
-    )
+    child = below(process, "multiprocessing.forkserver")
     child.kill()
     while child.status() != psutil.STATUS_ZOMBIE:
         pass
