@@ -27,9 +27,9 @@ def choose(options: Options, strategy: Strategy, slo_ms: float) -> Option:
     - ``latency``: the fastest.
     """
     best = cheapest(options, slo_ms) if strategy == "cost" else None
-    if strategy == "balanced":
+    if strategy == "balanced" or (strategy == "cost" and best is None and not options.search.large):
         within = [option for option in every(options) if option.judged_ms <= slo_ms]
-        best = min(within, key=_held, default=None)
+        best = min(within, key=_held if strategy == "balanced" else _cost, default=None)
     best = best or fastest(options)
     if best is not None:
         return best
@@ -56,11 +56,13 @@ def fastest(options: Options) -> Option | None:
 
     Stages of few functions are searched to the end, large ones as long as it goes on to pay.
     """
+    if not options.search.large:
+        return min(every(options), key=_speed, default=None)
     best = min(filter(options.counts, options.baselines), key=_speed, default=None)
-    since, patience = 0, PATIENCE if options.search.large else math.inf
+    since = 0
     for candidate in by_estimate(options.candidates()):
         below_ms = math.inf if best is None else options.bound_ms(best.judged_ms)
-        if candidate.estimate_ms > options.search.margin * below_ms or since == patience:
+        if candidate.estimate_ms > options.search.margin * below_ms or since == PATIENCE:
             break
         option = options.made(candidate, below_ms) if candidate.may_reach(below_ms) else None
         since += 1
@@ -105,8 +107,7 @@ def better(strategy: Strategy, slo_ms: float) -> Callable[[Option], tuple[float,
             return (not option.fits, missed, *_speed(option))
         if strategy == "balanced":
             return (not option.fits, missed, *_held(option))
-        wraps = len(option.plan.wraps)
-        return (not option.fits, missed, option.plan.cpus, wraps, option.judged_ms)
+        return (not option.fits, missed, *_cost(option))
 
     return key
 
@@ -118,6 +119,10 @@ def memory_mib(plan: Plan) -> int:
 
 def _speed(option: Option) -> tuple[float, ...]:
     return option.judged_ms, option.plan.cpus, len(option.plan.wraps), memory_mib(option.plan)
+
+
+def _cost(option: Option) -> tuple[float, ...]:
+    return option.plan.cpus, len(option.plan.wraps), option.judged_ms
 
 
 def _held(option: Option) -> tuple[float, ...]:
