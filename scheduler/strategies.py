@@ -26,10 +26,13 @@ def choose(options: Options, strategy: Strategy, slo_ms: float) -> Option:
     - ``balanced``: the least CPUs x latency, which is what a request holds and pays for.
     - ``latency``: the fastest.
     """
-    best = cheapest(options, slo_ms) if strategy == "cost" else None
-    if strategy == "balanced" or (strategy == "cost" and best is None and not options.search.large):
-        within = [option for option in every(options) if option.judged_ms <= slo_ms]
-        best = min(within, key=_held if strategy == "balanced" else _cost, default=None)
+    best = None
+    if strategy == "cost" and options.search.large:
+        best = cheapest(options, slo_ms)
+    elif strategy != "latency":
+        found = every(options, slo_ms if strategy == "cost" else -math.inf)
+        within = [option for option in found if option.judged_ms <= slo_ms]
+        best = min(within, key=_cost if strategy == "cost" else _held, default=None)
     best = best or fastest(options)
     if best is not None:
         return best
@@ -72,15 +75,22 @@ def fastest(options: Options) -> Option | None:
     return best
 
 
-def every(options: Options) -> Iterator[Option]:
+def every(options: Options, enough_ms: float = -math.inf) -> Iterator[Option]:
     """Every option that none with as few CPUs and wraps is sure to beat.
 
-    Of large stages none with more CPUs once several numbers of them in a row were no faster.
+    None has more CPUs than an option that takes at most `enough_ms`. Of large stages none has more
+    CPUs once several numbers of them in a row were no faster.
     """
-    yield from filter(options.counts, options.baselines)
+    most_cpus = math.inf
+    for option in filter(options.counts, options.baselines):
+        yield option
+        if option.judged_ms <= enough_ms:
+            most_cpus = min(most_cpus, option.plan.cpus)
     made: list[Option] = []
     fastest_ms, no_faster = math.inf, set[int]()
     for candidate in options.candidates():
+        if candidate.shape.cpus > most_cpus:
+            return
         no_faster.add(candidate.shape.cpus)
         if options.search.large and len(no_faster) > PATIENCE:
             return
@@ -89,12 +99,14 @@ def every(options: Options) -> Iterator[Option]:
             or candidate.may_reach(options.bound_ms(option.judged_ms))
             for option in made
         ):
-            option = options.made(candidate)
-            if option is not None and options.counts(option):
-                made.append(option)
-                yield option
-                if option.judged_ms < fastest_ms:
-                    fastest_ms = option.judged_ms
+            other = options.made(candidate)
+            if other is not None and options.counts(other):
+                made.append(other)
+                yield other
+                if other.judged_ms <= enough_ms:
+                    most_cpus = min(most_cpus, other.plan.cpus)
+                if other.judged_ms < fastest_ms:
+                    fastest_ms = other.judged_ms
                     no_faster.clear()
 
 
