@@ -109,6 +109,7 @@ def _commands() -> Iterator[list[str]]:
         pytest.param(SOAK_S, marks=[pytest.mark.soak, pytest.mark.timeout(SOAK_S + 300)]),
     ],
 )
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_whatever_is_killed_no_answer_is_wrong_and_nothing_leaks(
     seconds, folder, profile_of, platform, all_gone
 ):

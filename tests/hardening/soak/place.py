@@ -204,9 +204,13 @@ class Place:
         return found
 
     def function_servers(self) -> list[psutil.Process]:
-        """The first process of every replica."""
+        """The first process of every replica that is there."""
         [supervisor] = self.gateway.children()
-        return [each for init in supervisor.children() for each in init.children()]
+        found = list[psutil.Process]()
+        for init in supervisor.children():
+            with suppress(psutil.NoSuchProcess):
+                found += init.children()
+        return found
 
     def processes(self) -> set[psutil.Process]:
         """Everything that runs in it."""
