@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from wrap import child, log, memory, reaper, sandbox, serving, task
+from wrap import child, log, memory, randomness, reaper, sandbox, serving, task
 from wrap.declaration import Wrap
 from wrap.direct import Direct
 from wrap.errors import TaskError
@@ -33,6 +33,7 @@ from wrap.loop import Loop
 from wrap.mechanisms import Mechanism, mechanism_of
 from wrap.member import Member
 from wrap.metrics import Metrics
+from wrap.randomness import Seed
 from wrap.remote import Gateway
 from wrap.rooms import ROOMS
 from wrap.route import Route
@@ -90,9 +91,10 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         ROOMS.keep(settings.memory_bytes, 1 + mechanism.lasting)
         widest = max(map(len, wrap.processes))
         keep_idle(widest, settings.memory_bytes, 1 + mechanism.lasting)
+        seeds = randomness.generators() if wrap.slots else []
         gc.freeze()  # a collection would write to every object, and unshare its memory
         if arguments[:1] == [_ZYGOTE]:
-            _be_zygote(wrap, functions, mechanism, socket.socket(fileno=int(arguments[1])))
+            _be_zygote(wrap, functions, seeds, mechanism, socket.socket(fileno=int(arguments[1])))
             sys.exit(0)
         store = (
             store_of(settings.store_url, settings.store_password) if settings.store_url else None
@@ -101,13 +103,14 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
             raise ValueError("durable buckets are kept in Redis: chiron_store has to name one")
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    _serve(settings, wrap, functions, mechanism, store, sockets, image)
+    _serve(settings, wrap, functions, seeds, mechanism, store, sockets, image)
 
 
 def _serve(
     settings: Settings,
     wrap: Wrap,
     functions: dict[str, Function],
+    seeds: list[Seed],
     mechanism: Mechanism,
     store: Store | None,
     sockets: Sequence[socket.socket],
@@ -116,7 +119,7 @@ def _serve(
     def be_zygote(control: socket.socket) -> None:
         for each in sockets:
             each.close()
-        _be_zygote(wrap, functions, mechanism, control)
+        _be_zygote(wrap, functions, seeds, mechanism, control)
 
     command = [sys.executable, str(image / "index.py"), _ZYGOTE]
     longest = settings.memory_bytes // _SHARE
@@ -269,13 +272,21 @@ def _load(image: Path) -> tuple[Wrap, dict[str, Function]]:
 
 
 def _be_zygote(
-    wrap: Wrap, functions: dict[str, Function], mechanism: Mechanism, control: socket.socket
+    wrap: Wrap,
+    functions: dict[str, Function],
+    seeds: list[Seed],
+    mechanism: Mechanism,
+    control: socket.socket,
 ) -> None:
-    serve = partial(_be_child, wrap, functions)
+    serve = partial(_be_child, wrap, functions, seeds)
     contained, commands = mechanism.lasting == 0, bool(wrap.commands)
     Zygote(control, serve, contained=contained, commands=commands).run()
 
 
-def _be_child(wrap: Wrap, functions: dict[str, Function], channel: socket.socket) -> None:
+def _be_child(
+    wrap: Wrap, functions: dict[str, Function], seeds: list[Seed], channel: socket.socket
+) -> None:
+    for seed in seeds:
+        seed()
     run_task = partial(task.run, wrap=wrap, functions=functions)
     child.serve(channel, wrap, run_task)
