@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+
+#: Longest wait for what takes a moment, in seconds; only what is broken reaches it.
+BOUND_S = 60
 
 PLACES = {"fork": [[], [0], [1]], "pool": [[], [0], [1]], "main": [[0, 1]]}
 
@@ -63,3 +69,62 @@ def test_no_two_draws_are_the_same(place: str, start: Any, wrap_image: Any) -> N
     drawn = [each for _ in range(3) for each in server.request().json]
     same = {name for name in drawn[0] if len({each[name] for each in drawn}) < len(drawn)}
     assert not same
+
+
+@pytest.fixture
+def keeps_alive() -> Iterator[int]:
+    """The port of a server that keeps connections and answers the last part of the path."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = self.path.rpartition("/")[2].encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+CONNECTED = """
+    import json, os, requests
+
+    BASE = f"http://127.0.0.1:{os.environ['PORT']}"
+    SESSION = requests.Session()
+    SESSION.get(BASE + "/hello")
+
+    def handle(req):
+        wanted = f"{os.getpid()}-{os.urandom(8).hex()}"
+        return json.dumps([wanted, SESSION.get(f"{BASE}/{wanted}", timeout=30).text])
+"""
+FAR = {"fork": [[], [0], [1], [2]], "pool": [[], [0], [1], [2]], "all": [[0], [1], [2]]}
+
+
+@pytest.mark.parametrize("place", FAR)
+def test_no_process_gets_the_answer_to_anothers_request(
+    place: str, start: Any, wrap_image: Any, keeps_alive: int, in_background: Any
+) -> None:
+    image = wrap_image(
+        {"fetch": CONNECTED},
+        FAR[place],
+        tasks=dict.fromkeys(range(3), "fetch"),
+        mechanism="pool" if place == "pool" else "fork",
+        entry={"output": [0, 1, 2]},
+    )
+    server = start(image, PORT=str(keeps_alive))
+    answers = [in_background(server.request) for _ in range(8)]
+    found = [pair for answer in answers for pair in answer.result(BOUND_S).json]
+    assert all(wanted == answered for wanted, answered in found)
+    said = server.log.read_text()
+    assert said.count(f"function fetch opens socket 127.0.0.1:{keeps_alive} when") == 1
