@@ -128,3 +128,150 @@ def test_no_process_gets_the_answer_to_anothers_request(
     assert all(wanted == answered for wanted, answered in found)
     said = server.log.read_text()
     assert said.count(f"function fetch opens socket 127.0.0.1:{keeps_alive} when") == 1
+
+
+#: Functions that open something when they are imported, and answer whether it works as alone.
+OPENS = {
+    "reads": """
+        FILE = open(__file__)
+        FILE.readline()
+        def handle(req):
+            return str(FILE.readline() == "FILE = open(__file__)\\n")
+    """,
+    "stores": """
+        import os, sqlite3, tempfile
+        DATABASE = sqlite3.connect(tempfile.mktemp(), check_same_thread=False)
+        DATABASE.execute("create table own (pid)")
+        def handle(req):
+            DATABASE.execute("insert into own values (?)", [os.getpid()])
+            DATABASE.commit()
+            return str(DATABASE.execute("select * from own").fetchall() == [(os.getpid(),)])
+    """,
+    "waits": """
+        import threading
+        LOCK, HELD, WANTED = threading.Lock(), threading.Event(), threading.Event()
+        def hold():
+            with LOCK:
+                HELD.set()
+                WANTED.wait()
+        threading.Thread(target=hold, daemon=True, name="holder").start()
+        HELD.wait()
+        def handle(req):
+            WANTED.set()
+            with LOCK:
+                return "True"
+    """,
+    "logs": """
+        import logging, logging.handlers, queue
+        class Handler(logging.Handler):
+            def emit(self, record):
+                TOLD.put(record.getMessage())
+        TOLD, LINES = queue.Queue(), queue.Queue()
+        LOG = logging.getLogger("own")
+        LOG.addHandler(logging.handlers.QueueHandler(LINES))
+        logging.handlers.QueueListener(LINES, Handler()).start()
+        def handle(req):
+            LOG.warning("told")
+            return str(TOLD.get() == "told")
+    """,
+    "submits": """
+        import os
+        from concurrent.futures import ThreadPoolExecutor
+        EXECUTOR = ThreadPoolExecutor(2)
+        EXECUTOR.submit(int).result()
+        def handle(req):
+            return str(EXECUTOR.submit(os.getpid).result() == os.getpid())
+    """,
+    "loops": """
+        import asyncio, os
+        LOOP = asyncio.new_event_loop()
+        LOOP.run_until_complete(LOOP.run_in_executor(None, int))
+        def handle(req):
+            found = LOOP.run_until_complete(LOOP.run_in_executor(None, os.getpid))
+            return str(found == os.getpid())
+    """,
+    "queues": """
+        import multiprocessing, os
+        QUEUE = multiprocessing.Queue()
+        QUEUE.put(0)
+        QUEUE.get()
+        def handle(req):
+            QUEUE.put(os.getpid())
+            return str(QUEUE.get() == os.getpid())
+    """,
+    "maps": """
+        import mmap, tempfile
+        FILE = tempfile.TemporaryFile()
+        FILE.write(b"0")
+        FILE.flush()
+        MEMORY = mmap.mmap(FILE.fileno(), 1)
+        def handle(req):
+            found, MEMORY[:] = MEMORY[:], b"1"
+            return str(found == b"0")
+    """,
+    "handles": """
+        import signal
+        signal.signal(signal.SIGUSR2, lambda *_: CAUGHT.append(1))
+        CAUGHT, ENDS = [], open("/dev/null")
+        LOG = open("log", "a")
+        LOG.write("imported\\n")
+        def handle(req):
+            signal.raise_signal(signal.SIGUSR2)
+            LOG.write("handled\\n")
+            return str(len(CAUGHT) == 1)
+    """,
+}
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_what_modules_open_works_as_alone(
+    mechanism: str, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    tasks = dict(enumerate([*OPENS, *OPENS]))
+    image = wrap_image(
+        OPENS,
+        [[], *([task] for task in tasks)],
+        tasks=tasks,
+        mechanism=mechanism,
+        timeout_s=BOUND_S,
+        entry={"output": list(tasks)},
+    )
+    server = start(image)
+    found = server.request().json
+    assert {*zip(tasks.values(), found, strict=True)} == {(name, "True") for name in OPENS}
+    said = server.log.read_text()
+    late = [name for name in OPENS if f"function {name} opens" in said]
+    assert late == [name for name in OPENS if name != "handles"]
+    assert "opens thread holder when" in said
+    expected = "imported\n" + "handled\n" * 2
+    if mechanism == "fork":  # whose processes end, which writes out what they hold back
+        assert eventually(lambda: (image / "log").read_text() == expected)
+
+
+PRECISE = """
+    import decimal
+    import numpy as np
+
+    decimal.getcontext().prec = 3
+
+    def handle(req):
+        found = f"{decimal.getcontext().prec} {np.geterr()['divide']}"
+        decimal.getcontext().prec = 4
+        np.seterr(divide="raise")
+        return found
+"""
+
+
+@pytest.mark.parametrize("place", FAR)
+def test_each_task_has_the_defaults_of_context_variables(
+    place: str, start: Any, wrap_image: Any
+) -> None:
+    """Alone, a thread of the server runs the handler, and another one has imported it."""
+    image = wrap_image(
+        {"one": PRECISE, "other": PRECISE},
+        [[0, 1]] if place == "all" else [[], [0], [1]],
+        mechanism="pool" if place == "pool" else "fork",
+        entry={"output": [0, 1]},
+    )
+    server = start(image, pool_concurrency="1")
+    assert [server.request().json for _ in range(3)] == [["28 warn"] * 2] * 3

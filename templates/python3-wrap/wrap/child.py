@@ -39,7 +39,7 @@ _KEPT = 1 << 12
 _PARTS = 1024
 
 
-def serve(channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | None) -> None:
+def serve(channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | None = None) -> None:
     """Serve what `channel` asks for until it ends."""
     ready = time.monotonic()
     os.register_at_fork(after_in_child=channel.close)  # our end, and not also a handler's child's

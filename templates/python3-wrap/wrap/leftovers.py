@@ -18,13 +18,15 @@ import stat
 import threading
 import time
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _OWN = Path("/proc/self")
 #: A thread that has ended may be listed for a moment, in seconds.
 _LISTED_S, _AGAIN_S = 0.1, 0.005
+
+_Writer = io.BufferedWriter | io.TextIOWrapper
 
 
 class Descriptor(NamedTuple):
@@ -128,6 +130,25 @@ def named(left: Open) -> Iterator[str]:
         yield f"thread {names.get(number, name)}"
 
 
+def alive(*kinds: type) -> list[Any]:
+    """The objects of this process of these kinds, but for those that ``gc.freeze`` put aside."""
+    objects = gc.get_objects()
+    wanted = {kind for kind in set(map(type, objects)) if issubclass(kind, kinds)}
+    return [each for each in objects if type(each) in wanted]
+
+
+def writers() -> list[_Writer]:
+    """The file objects of this process that may hold back what is to be written."""
+    return alive(io.BufferedWriter, io.TextIOWrapper)
+
+
+def flush(files: Iterable[_Writer]) -> None:
+    """Write out what `files` hold back, as far as they are open."""
+    for file in files:
+        with contextlib.suppress(OSError, ValueError):
+            file.flush()
+
+
 def end_children() -> None:
     """Kill and reap the children of this process, whichever thread has started them."""
     for number in _numbers(_OWN / "task"):
@@ -151,8 +172,7 @@ def _descriptor(number: int) -> Descriptor:
 def _is_only_mapped(number: int, name: str) -> bool:
     if not any(line.endswith(f" {name}") for line in (_OWN / "maps").read_text().splitlines()):
         return False
-    files = (each for each in gc.get_objects() if type(each) is io.FileIO)
-    return all(file.closed or file.fileno() != number for file in files)
+    return all(file.closed or file.fileno() != number for file in alive(io.FileIO))
 
 
 def _socket_name(number: int) -> str:

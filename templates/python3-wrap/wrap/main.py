@@ -9,19 +9,18 @@ what processes cannot share, the program begins anew, and imports this function 
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import gc
 import importlib
 import os
 import socket
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from wrap import child, leftovers, log, memory, randomness, reaper, sandbox, serving, task
+from wrap import leftovers, log, memory, reaper, sandbox, serving
 from wrap.declaration import Wrap
 from wrap.direct import Direct
 from wrap.engine import MAIN
@@ -29,6 +28,7 @@ from wrap.errors import TaskError
 from wrap.events import Events
 from wrap.exchange import Exchange
 from wrap.exits import contain
+from wrap.further import Further
 from wrap.keeper import Keeper
 from wrap.lender import Lender
 from wrap.listener import Listener, own_host
@@ -38,7 +38,6 @@ from wrap.loop import Loop
 from wrap.mechanisms import Mechanism, mechanism_of
 from wrap.member import Member
 from wrap.metrics import Metrics
-from wrap.randomness import Seed
 from wrap.remote import Gateway
 from wrap.rooms import ROOMS
 from wrap.route import Route
@@ -100,10 +99,12 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         ROOMS.keep(settings.memory_bytes, 1 + mechanism.lasting)
         widest = max(map(len, wrap.processes))
         keep_idle(widest, settings.memory_bytes, 1 + mechanism.lasting)
-        seeds = randomness.generators() if wrap.slots else []
+        further = Further(wrap, functions)
         gc.freeze()  # a collection would write to every object, and unshare its memory
+        contained, commands = mechanism.lasting == 0, bool(wrap.commands)
+        be_zygote = partial(_be_zygote, further, contained, commands)
         if control is not None:
-            _be_zygote(wrap, functions, seeds, mechanism, control)
+            be_zygote(control)
             sys.exit(0)
         store = (
             store_of(settings.store_url, settings.store_password) if settings.store_url else None
@@ -112,23 +113,23 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
             raise ValueError("durable buckets are kept in Redis: chiron_store has to name one")
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    _serve(settings, wrap, functions, seeds, mechanism, store, sockets, image)
+    _serve(settings, wrap, functions, be_zygote, mechanism, store, sockets, image)
 
 
 def _serve(
     settings: Settings,
     wrap: Wrap,
     functions: dict[str, Function],
-    seeds: list[Seed],
+    be_zygote: Callable[[socket.socket], None],
     mechanism: Mechanism,
     store: Store | None,
     sockets: Sequence[socket.socket],
     image: Path,
 ) -> NoReturn:
-    def be_zygote(control: socket.socket) -> None:
+    def be_first_zygote(control: socket.socket) -> None:
         for each in sockets:
             each.close()
-        _be_zygote(wrap, functions, seeds, mechanism, control)
+        be_zygote(control)
 
     late = [name for name in wrap.forked if not functions[name].is_loaded]
     command = [sys.executable, str(image / "index.py"), _LATE, ",".join(late), _ZYGOTE]
@@ -140,7 +141,7 @@ def _serve(
         announce()
     if wrap.commands:
         reaper.announce()
-    spawner = Spawner(be_zygote, command, longest)
+    spawner = Spawner(be_first_zygote, command, longest)
     end_at_signal()
     reaper.revive_by(spawner.revive)
     mechanism.start(spawner)
@@ -315,46 +316,5 @@ def _load_own(wrap: Wrap, functions: dict[str, Function]) -> None:
     gc.freeze()
 
 
-def _be_zygote(
-    wrap: Wrap,
-    functions: dict[str, Function],
-    seeds: list[Seed],
-    mechanism: Mechanism,
-    control: socket.socket,
-) -> None:
-    late = {name: functions[name] for name in wrap.forked if not functions[name].is_loaded}
-    for function in late.values():
-        function.loaded = _seed_new
-    serve = partial(_be_child, wrap, functions, late, seeds)
-    contained, commands = mechanism.lasting == 0, bool(wrap.commands)
-    Zygote(control, serve, contained=contained, commands=commands).run()
-
-
-def _be_child(
-    wrap: Wrap,
-    functions: dict[str, Function],
-    late: dict[str, Function],
-    seeds: list[Seed],
-    channel: socket.socket,
-    process: int,
-) -> None:
-    """Be the further process of that number in the plan; 0 where its calls are to tell."""
-    for seed in seeds:
-        seed()
-
-    def load(tasks: Iterable[int]) -> None:
-        for name in late.keys() & {wrap.function_of(each) for each in tasks}:
-            # Where an import fails, the call of the function raises what it raises.
-            with serving.OneProcess(), contextlib.suppress(Exception):
-                late[name].load()
-
-    if late and process:
-        load(wrap.processes[process])
-    run_task = partial(task.run, wrap=wrap, functions=functions)
-    child.serve(channel, wrap, run_task, load if late else None)
-
-
-def _seed_new() -> None:
-    """Seed what a function that was imported late has made: other processes make the same."""
-    for seed in randomness.generators():
-        seed()
+def _be_zygote(further: Further, contained: bool, commands: bool, control: socket.socket) -> None:
+    Zygote(control, further.serve, contained=contained, commands=commands).run()

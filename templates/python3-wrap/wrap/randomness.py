@@ -18,8 +18,9 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain
 from typing import Any
+
+from wrap.leftovers import alive
 
 Seed = Callable[[], object]
 
@@ -34,16 +35,10 @@ def generators() -> list[Seed]:
     Objects that ``gc.freeze`` has put aside are not searched.
     """
     numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
-    objects = gc.get_objects()
-    kinds = (random.Random, *_numpy_kinds(numpy), *_torch_kinds(torch))
-    wanted = {kind for kind in set(map(type, objects)) if issubclass(kind, kinds)}
-    found: chain[Any] = chain(each for each in objects if type(each) in wanted)
-    if torch is not None:  # the collector does not track its generators, but what has them
-        generator = torch.Generator
-        referred = {
-            id(each): each for each in gc.get_referents(*objects) if type(each) is generator
-        }
-        found = chain(found, referred.values())
+    found = alive(random.Random, *_numpy_kinds(numpy))
+    if torch is not None:  # the collector does not track its generators, but what refers to them
+        referred = gc.get_referents(*gc.get_objects())
+        found += {id(each): each for each in referred if type(each) is torch.Generator}.values()
     return [_seed_c, *(seed for each in found for seed in _seeds(each, numpy))]
 
 
@@ -51,10 +46,6 @@ def _numpy_kinds(numpy: Any) -> tuple[type, ...]:
     if numpy is None:
         return ()
     return (numpy.BitGenerator, numpy.RandomState, numpy.SeedSequence)
-
-
-def _torch_kinds(torch: Any) -> tuple[type, ...]:
-    return () if torch is None else (torch.Generator,)
 
 
 def _seeds(generator: Any, numpy: Any) -> Iterator[Seed]:
