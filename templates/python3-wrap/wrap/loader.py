@@ -106,4 +106,8 @@ def load_shared(functions: Iterable[Function]) -> dict[str, list[str]]:
         left[function.name], before = after.since(before), after
     outlasting = leftovers.outlasting([number for each in left.values() for number in each.threads])
     found = {name: each.unshareable(outlasting) for name, each in left.items()}
-    return {name: list(leftovers.named(each)) for name, each in found.items() if any(each)}
+    return {
+        name: list(dict.fromkeys(leftovers.named(each)))
+        for name, each in found.items()
+        if any(each)
+    }
