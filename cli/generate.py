@@ -13,6 +13,7 @@ from cli.artefacts import read_plan
 from cli.output import next_step, progress, warn
 from generator.generate import Sources, generate
 from generator.stores import StorePlace
+from predictor.forked import wrongly_forked
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.forms import workflow_folders
@@ -55,7 +56,7 @@ def command(
     place = StorePlace.read(store, os.environ)
     sources = Sources.read(opened, gateway_url=gateway_url_inside, store=place.url)
     stack_file = generate(plan, sources, output, options.seconds(timeout))
-    warn(sources.warnings)
+    warn([*sources.warnings, *wrongly_forked(plan, opened.workflow)])
     count = len(plan.wraps)
     progress(f"wrote {output}: {count} wrap{'s' * (count > 1)}")
     if sources.prefix:  # faas-cli looks for templates in the folder that it runs in

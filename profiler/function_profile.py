@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from statistics import fmean, median, quantiles
 from typing import TypeVar, get_args
 
+from deployment.function_error import FunctionFailedError
 from openfaas.handlers import Handler, read_requirements
 from profiler.drift import latency_at, slower
 from profiler.invocation import Invocation, Solo
@@ -23,6 +24,8 @@ _FORKED_RUNS = 12
 #: What they may take in all, in milliseconds, if more than the fewest.
 _FORKED_BUDGET_MS = 2_000.0
 _FEWEST_FORKED = 3
+#: How long the first of them may take, in seconds, or so many times the latency if that is more.
+_FORKED_LIMIT_S, _FORKED_TIMES = 10.0, 5
 Fact = TypeVar("Fact")
 
 
@@ -44,6 +47,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler) -> Functi
         latency_ms=latency_ms,
         samples=len(samples.untraced),
         spread_ms=(round(min(low, latency_ms), 3), round(max(high, latency_ms), 3)),
+        varies=samples.varies,
         cpu_probe_ms=round(samples.cpu_probe_ms, 4),
         sources=("probe", "strace") if samples.traced else ("probe",),
         periods=_keeping_busy(_periods(samples, latency_ms), samples.cores * latency_ms),
@@ -118,9 +122,17 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
 
     The machine may be faster or slower in each run than when the function was profiled: what counts
     is how much longer it takes than it would in a main process at that speed.
+
+    Where it fails there, or always answers the same though its answers vary elsewhere, the profile
+    has why it cannot be forked. A run that does not end is given up after some seconds.
     """
-    for _ in range(_FORKED_WARM_UP):
-        solo.invoke()
+    limit_s = max(_FORKED_LIMIT_S, _FORKED_TIMES * function.latency_ms / 1000)
+    answers = set[str]()
+    try:
+        for _ in range(_FORKED_WARM_UP):
+            answers.add(solo.invoke(limit_s=limit_s).output)
+    except FunctionFailedError as error:
+        return function.model_copy(update={"unforkable": f"it fails there: {error.message}"})
     affordable = (
         int(_FORKED_BUDGET_MS / function.latency_ms) if function.latency_ms else _FORKED_RUNS
     )
@@ -128,9 +140,14 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
     further_ms = list[float]()
     for number in rounds:
         yield
-        further_ms.append(_further_ms(function, solo.invoke(number, cpu_probed=True)))
+        run = solo.invoke(number, cpu_probed=True)
+        answers.add(run.output)
+        further_ms.append(_further_ms(function, run))
+    unforkable = ""
+    if function.varies and len(answers) == 1:
+        unforkable = "its answers vary, but not there: each such process begins with the same state"
     forked_ms = round(max(0.0, function.latency_ms + median(further_ms)), 3)
-    return function.model_copy(update={"forked_ms": forked_ms})
+    return function.model_copy(update={"forked_ms": forked_ms, "unforkable": unforkable})
 
 
 def _further_ms(function: FunctionProfile, run: Invocation) -> float:
@@ -161,6 +178,8 @@ def mixed(profiles: Sequence[FunctionProfile], weights: Sequence[float]) -> Func
             "samples": sum(each.samples for each in profiles),
             "spread_ms": (min(low for low, _ in spreads), max(high for _, high in spreads)),
             "forked_ms": latency_ms + fmean(further, weights),
+            "varies": any(each.varies for each in profiles),
+            "unforkable": next(filter(None, (each.unforkable for each in profiles)), ""),
             "memory_mib": round(peak_mib - min(idle), 2),
             "idle_mib": min(idle) or None,
             "files_read": _each_once(each.files_read for each in profiles),

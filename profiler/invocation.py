@@ -20,6 +20,8 @@ from workflow.timeline import Span, Traced
 from workflow.tracing import trace_header
 
 _SHOWN = 300
+#: In how many seconds a wrap has to answer.
+_TIMEOUT = "X-Chiron-Timeout"
 _NO_SPEED = CpuSpeed(0.0, 0.0)
 _UNTOLD = Told()
 
@@ -93,7 +95,12 @@ class Solo:
         return (replace(self, requests=[request]) for request in self.requests)
 
     def invoke(
-        self, number: int = 0, *, probed: bool = False, cpu_probed: bool = False
+        self,
+        number: int = 0,
+        *,
+        probed: bool = False,
+        cpu_probed: bool = False,
+        limit_s: float | None = None,
     ) -> Invocation:
         """Run it once, on its input `number` of those that it has in turn.
 
@@ -103,6 +110,8 @@ class Solo:
             Whether beside the probe of the GIL.
         cpu_probed
             Whether between two runs of the CPU-speed probe.
+        limit_s
+            For how long it may run, in seconds, if not as long as any request.
 
         Raises ``function-failed`` or what the gateway raises, always with the function's name.
         """
@@ -111,6 +120,8 @@ class Solo:
             headers = trace_header(
                 self.trace_key, "probe" if probed else "cpu-speed" if cpu_probed else ""
             )
+            if limit_s is not None:
+                headers = {**headers, _TIMEOUT: f"{limit_s:.3f}"}
             response = self.gateway.invoke(self.wrap, request, headers=headers)
         except ChironError as error:
             message = f"function {self.function} could not be profiled: {error.message}"

@@ -155,6 +155,8 @@ def profile(
                 known = list[FunctionProfile]()
                 for each, one in zip(profiles[solo.function], solo.each(), strict=True):
                     known.append((yield from with_forks(each, one)))
+                for reason in {each.unforkable for each in known if each.unforkable}:
+                    say(f"warning: {solo.function} cannot run in forked processes: {reason}")
                 return known
 
             solos = running.solos(requests)

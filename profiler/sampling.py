@@ -82,6 +82,8 @@ class Samples:
         The size of its requests and answers, typically.
     emits
         What it emits before its end.
+    varies
+        Whether its answers to the same request differ.
     writes_from, reads
         As `profiler.invocation.Invocation` has them, typically.
     """
@@ -94,6 +96,7 @@ class Samples:
     input_bytes: int
     output_bytes: int
     emits: Mapping[str, Emission] = field(default_factory=dict)
+    varies: bool = False
     writes_from: float | None = None
     reads: tuple[float, float] | None = None
 
@@ -179,6 +182,7 @@ def sample(
         tracer.runs([0])
     untraced: list[Untraced] = []
     outputs: list[int] = []
+    answers: dict[int, set[int]] = {}
     emitted: dict[str, list[Emitted]] = {}
     writes_from, reads = list[float](), list[tuple[float, float]]()
     traced: list[HandlerRun] = []
@@ -188,6 +192,7 @@ def sample(
         run = solo.invoke(len(untraced), cpu_probed=True)
         untraced.append(Untraced(run.latency_ms, run.speed, run.cores))
         outputs.append(len(bytes_of(run.output)))
+        answers.setdefault(len(outputs) % len(solo.requests), set()).add(hash(run.output))
         for name, each in run.emitted.items() if ALL not in run.emitted else ():
             emitted.setdefault(name, []).append(each)
         if run.writes_from is not None:
@@ -224,6 +229,7 @@ def sample(
         input_bytes=median_low(map(len, solo.requests)),
         output_bytes=median_low(outputs),
         emits={name: _typical(each) for name, each in emitted.items()},
+        varies=any(len(each) > 1 for each in answers.values()),
         writes_from=_median(writes_from) if writes_from else None,
         reads=(_median(r[0] for r in reads), _median(r[1] for r in reads)) if reads else None,
     )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from predictor.emissions import expanded, known_with
+from predictor.forked import wrongly_forked
 from predictor.mechanisms import mechanism_of
 from predictor.paths import Crossing, crossings, way_of
 from predictor.unrolling import run_of
@@ -55,6 +56,7 @@ def explain(
     lines += _some(list(_crossings(plan, job)), "pairs of wraps")
     lines += _some(list(_processes(plan, job)), "processes")
     lines += _some(_conflicts(plan, job), "conflicts")
+    lines += wrongly_forked(plan, job.workflow)
     lines += _barriers(plan, job)
     lines += (each.line for each in waits_of(job.workflow))
     lines += _widened_secrets(plan, job)

@@ -93,7 +93,7 @@ class Problem:
             function = profile.functions[name]
             work = tuple((p.kind, p.duration_ms, p.parallelism) for p in function.periods)
             key = (
-                *(work, function.forked_ms, function.memory_mib, function.idle_mib),
+                *(work, function.new_process_ms, function.memory_mib, function.idle_mib),
                 # What stands for a wait is in no conflict.
                 *(groups.get(name, 0), conflicts.apart(name)),
             )
@@ -272,6 +272,6 @@ def _kind(name: str, function: FunctionProfile, platform: Platform, group: int) 
         gil_ms=gil_ms,
         core_ms=platform.thread_startup_ms + function.core_ms,
         parallel=any(period.parallelism > 1 for period in function.periods),
-        forked_ms=function.further_ms,
+        forked_ms=function.new_process_ms,
         group=group,
     )

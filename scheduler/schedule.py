@@ -18,7 +18,7 @@ from scheduler.planners import searched
 from scheduler.strategies import better, choose
 from workflow.errors import ChironError
 from workflow.model import Workflow
-from workflow.plan import Plan
+from workflow.plan import Plan, Unforkable
 from workflow.platform import Platform
 from workflow.profile import Profile
 
@@ -132,6 +132,11 @@ def assess(
             "predicted": prediction,
             "meets_slo": meets_slo,
             "attempts": job.attempts,
+            "unforkable": tuple(
+                Unforkable(function=name, reason=reason)
+                for name in job.workflow.functions
+                if (reason := job.profile.functions[name].unforkable)
+            ),
         }
     )
     why = explain(assessed, job, strategy, fewer_ms if assessed.meets_slo else None)

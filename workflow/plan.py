@@ -112,6 +112,13 @@ class Prediction(PredictedRange):
     payloads_ms: dict[str, Milliseconds] | None = None
 
 
+class Unforkable(Document):
+    """A function that cannot run in a process that is forked for the request, and the reason."""
+
+    function: str
+    reason: str
+
+
 class Plan(Document):
     """The scheduler's answer.
 
@@ -120,7 +127,8 @@ class Plan(Document):
     says so.
     `planner` is a label that says how the plan came about, `trigger` what every task waits for,
     `path` how objects get to other wraps. A task whose process or wrap is lost is started up to
-    `attempts` times in all.
+    `attempts` times in all. `unforkable` is what the scheduler has kept out of processes that are
+    forked for each request.
     """
 
     format: Literal[2]
@@ -136,6 +144,7 @@ class Plan(Document):
     cpus: Annotated[int, Field(ge=1)]
     meets_slo: bool | None = None
     why: tuple[str, ...] = ()
+    unforkable: tuple[Unforkable, ...] = ()
 
     @model_validator(mode="after")
     def _wraps_are_sound(self) -> Plan:

@@ -57,6 +57,8 @@ def in_a_row(periods: Sequence[Period], lengths_ms: Sequence[float]) -> tuple[Pe
 
 
 #: A part of a function's latency.
+#: Longer than any SLO: what a plan takes that cannot work.
+_NEVER_MS = 1e8
 Part = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -82,6 +84,11 @@ class FunctionProfile(Document):
         The latency in a process that was forked for the request: memory that the function writes
         to is copied first, and what it keeps between requests, a connection for example, is not
         there. None where that was not measured.
+    varies
+        Whether its answers to the same request differ.
+    unforkable
+        Why it cannot run in a process that was forked for the request, as a clause; empty where it
+        can.
     cpu_probe_ms
         What a fixed loop took beside the samples: how fast the machine was meanwhile.
     sources
@@ -113,6 +120,8 @@ class FunctionProfile(Document):
     samples: Annotated[int, Field(ge=1)] = 1
     spread_ms: tuple[Milliseconds, Milliseconds] | None = None
     forked_ms: Milliseconds | None = None
+    varies: bool = False
+    unforkable: str = ""
     cpu_probe_ms: Milliseconds | None = None
     sources: tuple[Source, ...] = ()
     memory_mib: Annotated[float, Field(ge=0)] = 0.0
@@ -163,6 +172,14 @@ class FunctionProfile(Document):
     def further_ms(self) -> float:
         """How much longer it takes in a forked process, as far as that is known."""
         return max(0.0, (self.forked_ms or 0.0) - self.latency_ms)
+
+    @property
+    def new_process_ms(self) -> float:
+        """What a plan has to reckon with where it puts the function in a forked process.
+
+        That is so much where it cannot run there that a plan without that is better.
+        """
+        return _NEVER_MS if self.unforkable else self.further_ms
 
     @property
     def core_ms(self) -> float:

@@ -19,7 +19,8 @@ def _serve() -> None:
     """Listen, then import the rest, which takes ten times as long; requests wait meanwhile."""
     arguments = sys.argv[1:]
     try:
-        sockets = [] if arguments else serving.listen(os.environ)  # a zygote takes no requests
+        # A zygote takes no requests.
+        sockets = [] if "--zygote" in arguments else serving.listen(os.environ)
     except OSError as error:
         sys.exit(f"{type(error).__name__}: {error}")
     from wrap.main import main as serve

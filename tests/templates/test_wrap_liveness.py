@@ -56,25 +56,21 @@ STOPS = """
             loop.call_at(time.monotonic(), threading.Event().wait)
         return "x"
 """
-#: The zygote that the server forks raises once the file is there.
+#: Follows the zygote's own code: it raises once the file is there.
 ENDS_ZYGOTE = """
-    import threading, time
-    from pathlib import Path
-    from wrap.zygote import Zygote
+import threading, time
+from pathlib import Path
 
-    threading.Thread(target=time.sleep, args=(1000,)).start()
-    miss = Zygote._patience_s
+threading.Thread(target=time.sleep, args=(1000,)).start()
+miss = Zygote._patience_s
 
-    def raises(zygote):
-        if Path("raise").exists():
-            Path("raise").unlink()
-            raise ZeroDivisionError("in the zygote")
-        return miss(zygote)
+def raises(zygote):
+    if Path("raise").exists():
+        Path("raise").unlink()
+        raise ZeroDivisionError("in the zygote")
+    return miss(zygote)
 
-    Zygote._patience_s = raises
-
-    def handle(req):
-        return "x"
+Zygote._patience_s = raises
 """
 
 
@@ -159,15 +155,17 @@ def test_a_loop_that_stands_still_fails_the_health_probe_and_ends_the_wrap(
 def test_a_zygote_that_ends_says_why_and_is_replaced_before_a_request_needs_it(
     start: Any, wrap_image: Any, eventually: Any
 ) -> None:
-    handlers = {"one": ENDS_ZYGOTE, "two": "def handle(req):\n    return req\n"}
-    image = wrap_image(handlers, [[0], [1]], entry={"output": [0, 1]})
+    echo = "def handle(req):\n    return req\n"
+    image = wrap_image({"one": echo, "two": echo}, [[0], [1]], entry={"output": [0, 1]})
+    with (image / "wrap" / "zygote.py").open("a") as file:
+        file.write(ENDS_ZYGOTE)
     server = start(image)
     first = server.zygote()
     (image / "raise").touch()
     assert eventually(lambda: (found := server.family()) and first not in found)
     assert "ZeroDivisionError: in the zygote" in server.log.read_text()
     second = server.family()
-    assert server.request(body="y").json == ["x", "y"]
+    assert server.request(body="y").json == ["y", "y"]
     assert server.terminate() == 0
     _, alive = psutil.wait_procs(second, timeout=60)  # the thread of its module does not keep it
     assert not alive

@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache, partial
 
 from wrap import frames
@@ -30,6 +30,8 @@ from wrap.threads import ThreadPool
 #: Runs a task, with what gives its input, for an execution in the process of that number, with what
 #: takes its outputs, and how it gets at streams.
 RunTask = Callable[[int, Callable[[], Object], Ident, int, Emitted, Access], Result]
+#: Imports what tasks run that is not imported, in the thread that calls it.
+Load = Callable[[Iterable[int]], None]
 #: What has no more bytes leaves the process even where nobody else needs it: if the process is
 #: lost, the task need not run again.
 _KEPT = 1 << 12
@@ -37,11 +39,11 @@ _KEPT = 1 << 12
 _PARTS = 1024
 
 
-def serve(channel: socket.socket, wrap: Wrap, run_task: RunTask) -> None:
+def serve(channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | None = None) -> None:
     """Serve what `channel` asks for until it ends."""
     ready = time.monotonic()
     os.register_at_fork(after_in_child=channel.close)  # our end, and not also a handler's child's
-    child = _Child(channel, wrap, run_task, ready)
+    child = _Child(channel, wrap, run_task, load, ready)
     incoming = frames.read(channel)
     while child.serve_next(incoming):
         pass
@@ -55,12 +57,14 @@ class _Child:
         channel: socket.socket,
         wrap: Wrap,
         run_task: RunTask,
+        load: Load | None,
         ready: float,
     ) -> None:
         self._channel = channel
         self._wrap = wrap
         self._graph = wrap.graph
         self._run_task = run_task
+        self._load = load
         self._threads = ThreadPool()
         self._sending = threading.Lock()
         self._calling = threading.Lock()
@@ -98,6 +102,8 @@ class _Child:
         self._data.add(request.objects)
         request.objects.clear()  # so that they are gone when they are dropped there
         tasks = tuple(request.tasks)
+        if self._load is not None and not (request.alone and not self._graph.instances):
+            self._load(tasks)  # modules expect to be imported in the main thread
         if self._graph.instances:
             group = _Group(request, self._data, None)
             self._waiting.extend((group, task) for task in tasks)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from wrap.engine import Graph, Key, Part, Place, Source, Streamed, keys
@@ -324,6 +325,16 @@ class Wrap:
             for task in tasks:
                 found.setdefault(task, []).append(place)
         return found
+
+    def run_in(self, process: int) -> set[str]:
+        """The functions that the process of that number runs."""
+        return {self.tasks[task] for task in self.processes[process]}
+
+    @cached_property
+    def forked(self) -> list[str]:
+        """The functions that further processes run."""
+        further = chain(*self.processes[1:])
+        return list(dict.fromkeys(self.tasks[task] for task in further))
 
     @property
     def threads(self) -> int:

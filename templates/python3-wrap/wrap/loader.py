@@ -1,48 +1,113 @@
-"""Imports the functions of a wrap, each into a module namespace of its own."""
+"""Imports the functions of a wrap, each into a module namespace of its own.
+
+Further processes are forked from a process that has imported their functions, and share its memory.
+A function is imported late where its import leaves open what processes cannot share: by each
+process that runs it, and by no process from which others are forked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from wrap import leftovers
 from wrap.command import Command
 from wrap.declaration import Wrap
 from wrap.namespace import Namespace
 
 
-@dataclass(frozen=True)
 class Function:
-    """A function that can be called: its name, its handler and the handler's style."""
+    """A function of a wrap.
 
-    name: str
-    style: str
-    handle: Callable[..., Any]
-    namespace: Namespace
+    Parameters
+    ----------
+    name, style
+        Its name, and the style of its handler.
+    folder
+        Where its modules are.
+    command
+        What it runs where it has no handler.
+
+    Attributes
+    ----------
+    handle
+        Calls the handler. The first call imports it, if `load` has not.
+    is_loaded
+        Whether it can be called without an import.
+    loaded
+        Called when the handler has been imported.
+    """
+
+    def __init__(self, name: str, style: str, folder: Path, command: list[str] | None) -> None:
+        self.name = name
+        self.style = style
+        self.namespace = Namespace(name, folder)
+        self.loaded: Callable[[], object] = lambda: None
+        self._folder = folder
+        self._loading = threading.Lock()
+        self.is_loaded = command is not None
+        self.handle: Callable[..., Any] = Command(name, command, folder) if command else self._first
+
+    def load(self) -> None:
+        """Import the handler, unless that has been done.
+
+        Raises
+        ------
+        ImportError
+            The handler is missing, or has no ``handle``.
+        """
+        with self._loading:
+            if not self.is_loaded:
+                self.handle = self._imported()
+                self.is_loaded = True
+                self.loaded()
+
+    def _imported(self) -> Callable[..., Any]:
+        handler = self._folder / "handler.py"
+        if not handler.is_file():
+            raise ImportError(f"function {self.name}: {handler} is missing")
+        handle: Callable[..., Any] | None = getattr(self.namespace.load("handler"), "handle", None)
+        if not callable(handle):
+            raise ImportError(f"function {self.name}: {handler} defines no handle()")
+        return handle
+
+    def _first(self, *arguments: Any) -> Any:
+        self.load()
+        return self.handle(*arguments)
 
 
-def load(wrap: Wrap, folder: Path) -> dict[str, Function]:
-    """Function -> its handler, from ``folder/NAME/handler.py``, or what runs its command there.
+def functions_of(wrap: Wrap, folder: Path) -> dict[str, Function]:
+    """The functions of `wrap` by their names, of which none is imported yet.
 
     Raises
     ------
     ImportError
-        A handler is missing, or has no ``handle``; a command's program is missing.
+        A command's program is missing.
     """
     return {
-        name: _load(name, style, folder / name, wrap.commands.get(name))
+        name: Function(name, style, folder / name, wrap.commands.get(name))
         for name, style in wrap.functions.items()
     }
 
 
-def _load(name: str, style: str, folder: Path, command: list[str] | None) -> Function:
-    if command is not None:
-        return Function(name, style, Command(name, command, folder), Namespace(name, folder))
-    if not (folder / "handler.py").is_file():
-        raise ImportError(f"function {name}: {folder / 'handler.py'} is missing")
-    namespace = Namespace(name, folder)
-    handle = getattr(namespace.load("handler"), "handle", None)
-    if not callable(handle):
-        raise ImportError(f"function {name}: {folder / 'handler.py'} defines no handle()")
-    return Function(name, style, handle, namespace)
+def load_shared(functions: Iterable[Function]) -> dict[str, list[str]]:
+    """Import `functions` in a process from which others are forked.
+
+    Returns what those have left open, by their names, that have to be imported late. Raises
+    ImportError as `Function.load` does.
+    """
+    left = dict[str, leftovers.Open]()
+    before = leftovers.look()
+    for function in functions:
+        function.load()
+        after = leftovers.look()
+        left[function.name], before = after.since(before), after
+    outlasting = leftovers.outlasting([number for each in left.values() for number in each.threads])
+    found = {name: each.unshareable(outlasting) for name, each in left.items()}
+    return {
+        name: list(dict.fromkeys(leftovers.named(each)))
+        for name, each in found.items()
+        if any(each)
+    }

@@ -1,7 +1,10 @@
 """Puts a wrap together: imports its functions, forks the zygote, serves.
 
-The order matters: functions are imported before the zygote is forked, so that their memory is
-shared, and it is forked before there is any thread.
+The order matters. The functions of further processes are imported before the zygote is forked, so
+that their memory is shared, and it is forked before there is any thread. The others are imported
+after that, so that no other process has what they open. Where a function of further processes opens
+what processes cannot share, the program begins anew, and imports this function late: see
+`wrap.loader`.
 """
 
 from __future__ import annotations
@@ -12,23 +15,25 @@ import importlib
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from wrap import child, log, memory, reaper, sandbox, serving, task
+from wrap import leftovers, log, memory, reaper, sandbox, serving
 from wrap.declaration import Wrap
 from wrap.direct import Direct
+from wrap.engine import MAIN
 from wrap.errors import TaskError
 from wrap.events import Events
 from wrap.exchange import Exchange
 from wrap.exits import contain
+from wrap.further import Further
 from wrap.keeper import Keeper
 from wrap.lender import Lender
 from wrap.listener import Listener, own_host
 from wrap.liveness import Pulse, end_at_signal
-from wrap.loader import Function, load
+from wrap.loader import Function, functions_of, load_shared
 from wrap.loop import Loop
 from wrap.mechanisms import Mechanism, mechanism_of
 from wrap.member import Member
@@ -51,7 +56,8 @@ from wrap.threads import ThreadPool, keep_idle
 from wrap.transport import GRACE_S, Transport
 from wrap.zygote import Zygote
 
-_ZYGOTE = "--zygote"
+#: The options: the descriptor by which a zygote is told what to do; functions to import late.
+_ZYGOTE, _LATE = "--zygote", "--late"
 #: A process may answer with no more than this share of what the wrap may take.
 _SHARE = 4
 #: Of what is free, one request that is larger than any the wrap was sized for may have this share:
@@ -72,27 +78,33 @@ _LOST = 64
 def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) -> NoReturn:
     """Serve the wrap in the folder `image`, or be its zygote (``--zygote DESCRIPTOR``).
 
-    `sockets` are what `serving.listen` gave.
+    `sockets` are what `serving.listen` gave. ``--late NAME,NAME`` are functions that an earlier
+    start has found to be imported late.
     """
     contain()  # before a function can keep the names as they were
     faulthandler.enable()  # the log then says where C code crashed
     log.install()
+    options = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    control = socket.socket(fileno=int(options[_ZYGOTE])) if _ZYGOTE in options else None
     try:
         settings = Settings.read(os.environ)
         os.environ.pop(TRACE_KEY, None)  # it is of no use to functions
         os.environ[GATEWAY_URL] = settings.gateway_url  # functions call others through it
         sandbox.keep_to_cores(settings.cpus)
         with serving.OneProcess():
-            wrap, functions = _load(image)
+            wrap, functions = _load_shared(image, options, sockets)
         mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ)
         gc.collect()
         memory.keep_freed(settings.memory_bytes, 1 + mechanism.lasting)
         ROOMS.keep(settings.memory_bytes, 1 + mechanism.lasting)
         widest = max(map(len, wrap.processes))
         keep_idle(widest, settings.memory_bytes, 1 + mechanism.lasting)
+        further = Further(wrap, functions)
         gc.freeze()  # a collection would write to every object, and unshare its memory
-        if arguments[:1] == [_ZYGOTE]:
-            _be_zygote(wrap, functions, mechanism, socket.socket(fileno=int(arguments[1])))
+        contained, commands = mechanism.lasting == 0, bool(wrap.commands)
+        be_zygote = partial(_be_zygote, further, contained, commands)
+        if control is not None:
+            be_zygote(control)
             sys.exit(0)
         store = (
             store_of(settings.store_url, settings.store_password) if settings.store_url else None
@@ -101,24 +113,26 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
             raise ValueError("durable buckets are kept in Redis: chiron_store has to name one")
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    _serve(settings, wrap, functions, mechanism, store, sockets, image)
+    _serve(settings, wrap, functions, be_zygote, mechanism, store, sockets, image)
 
 
 def _serve(
     settings: Settings,
     wrap: Wrap,
     functions: dict[str, Function],
+    be_zygote: Callable[[socket.socket], None],
     mechanism: Mechanism,
     store: Store | None,
     sockets: Sequence[socket.socket],
     image: Path,
 ) -> NoReturn:
-    def be_zygote(control: socket.socket) -> None:
+    def be_first_zygote(control: socket.socket) -> None:
         for each in sockets:
             each.close()
-        _be_zygote(wrap, functions, mechanism, control)
+        be_zygote(control)
 
-    command = [sys.executable, str(image / "index.py"), _ZYGOTE]
+    late = [name for name in wrap.forked if not functions[name].is_loaded]
+    command = [sys.executable, str(image / "index.py"), _LATE, ",".join(late), _ZYGOTE]
     longest = settings.memory_bytes // _SHARE
     keeper = None
     if wrap.is_durable and isinstance(store, Redis):
@@ -127,10 +141,11 @@ def _serve(
         announce()
     if wrap.commands:
         reaper.announce()
-    spawner = Spawner(be_zygote, command, longest)
+    spawner = Spawner(be_first_zygote, command, longest)
     end_at_signal()
     reaper.revive_by(spawner.revive)
     mechanism.start(spawner)
+    _load_own(wrap, functions)
     route = Route(settings.route, settings.threads)
     gateway = Gateway(settings.gateway_url, settings.trace_key, longest)
     loop, threads = Loop(), ThreadPool(max(_LOST, 2 * wrap.threads))
@@ -263,19 +278,43 @@ def _most_request(settings: Settings) -> int | None:
     return settings.request_bytes + max(0, settings.memory_bytes - taken) // _REQUEST_SHARE
 
 
-def _load(image: Path) -> tuple[Wrap, dict[str, Function]]:
-    wrap = importlib.import_module("function.handler").WRAP
-    return wrap, load(wrap, image / "function" / "functions")
+def _load_shared(
+    image: Path, options: dict[str, str], sockets: Sequence[socket.socket]
+) -> tuple[Wrap, dict[str, Function]]:
+    """The wrap and its functions; those of further processes are imported, but for late ones.
+
+    Where more of them have to be late, the program begins anew.
+    """
+    wrap: Wrap = importlib.import_module("function.handler").WRAP
+    functions = functions_of(wrap, image / "function" / "functions")
+    before = leftovers.look()
+    late = list(filter(None, options.get(_LATE, "").split(",")))
+    left = load_shared(functions[name] for name in wrap.forked if name not in late)
+    if left:
+        for name, what in left.items():
+            print(
+                f"function {name} opens {', '.join(what)} when it is imported, which processes "
+                "cannot share: each process that runs it imports it"
+            )
+        leftovers.end_children()
+        leftovers.look().since(before).close_at_exec()
+        anew = options | {_LATE: ",".join([*late, *left])}
+        serving.begin_anew(sockets, [word for each in anew.items() for word in each])
+    return wrap, functions
 
 
-def _be_zygote(
-    wrap: Wrap, functions: dict[str, Function], mechanism: Mechanism, control: socket.socket
-) -> None:
-    serve = partial(_be_child, wrap, functions)
-    contained, commands = mechanism.lasting == 0, bool(wrap.commands)
-    Zygote(control, serve, contained=contained, commands=commands).run()
+def _load_own(wrap: Wrap, functions: dict[str, Function]) -> None:
+    """Import what this process runs itself, and what no process runs."""
+    try:
+        with serving.OneProcess():
+            for name, function in functions.items():
+                if name in wrap.run_in(MAIN) or name not in wrap.forked:
+                    function.load()
+    except (ImportError, ValueError, OSError) as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    gc.collect()
+    gc.freeze()
 
 
-def _be_child(wrap: Wrap, functions: dict[str, Function], channel: socket.socket) -> None:
-    run_task = partial(task.run, wrap=wrap, functions=functions)
-    child.serve(channel, wrap, run_task)
+def _be_zygote(further: Further, contained: bool, commands: bool, control: socket.socket) -> None:
+    Zygote(control, further.serve, contained=contained, commands=commands).run()

@@ -88,6 +88,9 @@ _RELIEF_S = 1.0
 _NO_LINGER = struct.pack("ii", 1, 0)
 _LISTENER, _KEPT = "LISTEN_FD", "KEPT_FDS"
 _STARTED_IN, _STARTED_WITH = os.getcwd(), dict(os.environ)  # noqa: PTH109 (as execve has it)
+_STARTED_AS, _ARGUMENTS = [sys.executable, *sys.orig_argv[1:]], sys.argv[1:]
+_UMASK = os.umask(0o077)
+os.umask(_UMASK)
 _leave, _replace = os._exit, os.execve  # the wrap runtime replaces them for handlers
 _bytearray = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
     ("PyByteArray_FromStringAndSize", ctypes.pythonapi)
@@ -249,23 +252,34 @@ def _identity(listener: socket.socket) -> tuple[int, int] | None:
 def _begin_anew(
     server: _Server, listener: socket.socket | None, close: Callable[[], int]
 ) -> NoReturn:
-    """Be replaced by the same program, started as this one was, with the same connections."""
+    """Be replaced by the same program, which serves the same connections."""
     print("the program begins anew")
-    environment = dict(_STARTED_WITH)
     with contextlib.suppress(OSError):  # a handler may have closed what is to be closed
         close()
+    if listener is not None:
+        begin_anew([listener, *(each.socket for each in server.active_channels.values())])
+    if _LISTENER in _STARTED_WITH:
+        _leave(1)  # what was inherited is lost: its owner starts another
+    begin_anew([])
+
+
+def begin_anew(sockets: Sequence[socket.socket], arguments: Sequence[str] = _ARGUMENTS) -> NoReturn:
+    """Be replaced by the same program, started as this one was, with these arguments.
+
+    It then listens on the first of `sockets`, and serves the connections that follow.
+    """
     _flush()
+    environment = dict(_STARTED_WITH)
+    program = _STARTED_AS[: len(_STARTED_AS) - len(_ARGUMENTS)]
     try:
-        if listener is not None:
-            kept = [channel.socket for channel in server.active_channels.values()]
-            for each in (listener, *kept):
-                each.set_inheritable(True)
-            environment[_LISTENER] = str(listener.fileno())
-            environment[_KEPT] = ",".join(str(each.fileno()) for each in kept)
-        elif _LISTENER in environment:
-            _leave(1)  # what was inherited is lost: its owner starts another
+        for each in sockets:
+            each.set_inheritable(True)
+        if sockets:
+            listener, *kept = (str(each.fileno()) for each in sockets)
+            environment |= {_LISTENER: listener, _KEPT: ",".join(kept)}
         os.chdir(_STARTED_IN)
-        _replace(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
+        os.umask(_UMASK)
+        _replace(sys.executable, [*program, *arguments], environment)
     finally:
         _leave(1)
 

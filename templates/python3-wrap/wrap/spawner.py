@@ -1,9 +1,10 @@
 """The server's end of the zygote: starts it, asks it for processes, replaces it when it dies.
 
 The first zygote is forked while the server has one thread, so both share the memory of the
-imported functions (8 MiB of its own, against 22 MiB for one that imports for itself). When it
-dies the server has threads, so the next one cannot be forked from it: it is the same program,
-started afresh by the next request that needs a process, at the price of importing again.
+functions that are imported by then (8 MiB of its own, against 22 MiB for one that imports for
+itself). When it dies the server has threads, so the next one cannot be forked from it: it is the
+same program, started afresh by the next request that needs a process, at the price of importing
+again.
 """
 
 from __future__ import annotations
@@ -68,8 +69,11 @@ class Spawner:
         theirs.close()
         os.register_at_fork(after_in_child=self._let_go)
 
-    def spawn(self) -> Process:
-        """A new process, which may still have to start. Raises OSError if there is no zygote."""
+    def spawn(self, process: int = 0) -> Process:
+        """A new process, which may still have to start. Raises OSError if there is no zygote.
+
+        With the number of a `process` of the plan it imports what that runs before it serves.
+        """
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
@@ -77,10 +81,10 @@ class Spawner:
         with theirs:
             control = self._control
             try:
-                _send(control, SPAWN, number, theirs)
+                _send(control, theirs, SPAWN, number, process)
             except OSError:
                 self._replace(control)
-                _send(self._control, SPAWN, number, theirs)
+                _send(self._control, theirs, SPAWN, number, process)
         self._channels.add(ours)
         return Process(ours, partial(self._end, self._control, number), self._longest)
 
@@ -92,7 +96,7 @@ class Spawner:
         most = min(math.ceil(min(within_s / BEAT_S, _NEVER)), _NEVER)
         control = self._control
         try:
-            control.send(MESSAGE.pack(BEAT, most), socket.MSG_DONTWAIT)
+            control.send(MESSAGE.pack(BEAT, most, 0), socket.MSG_DONTWAIT)
         except BlockingIOError:  # it has not taken those before
             return None
         except OSError:
@@ -131,7 +135,7 @@ class Spawner:
             with ours:
                 ours.settimeout(_END_S)
                 with theirs:
-                    _send(control, END, number, theirs)
+                    _send(control, theirs, END, number)
                 ending = ours.recv(256)
         return ending.decode() or "was lost, as its zygote was killed"
 
@@ -160,5 +164,7 @@ def _control_sockets() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-def _send(control: socket.socket, kind: int, number: int, descriptor: socket.socket) -> None:
-    socket.send_fds(control, [MESSAGE.pack(kind, number)], [descriptor.fileno()])
+def _send(
+    control: socket.socket, descriptor: socket.socket, kind: int, number: int, process: int = 0
+) -> None:
+    socket.send_fds(control, [MESSAGE.pack(kind, number, process)], [descriptor.fileno()])

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from contextvars import Context
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
@@ -45,7 +46,25 @@ def run(
 
     What it emits is `emitted` before it ends, and `access` is to its streams. Never raises but for
     `Cancelled`: that the task was given up is no answer to anybody.
+
+    Threads are used again. Context variables, such as the precision of `decimal`, have their
+    defaults in each task, as in a new thread.
     """
+    return Context().run(
+        _run, task, given, ident, process, emitted, access, wrap=wrap, functions=functions
+    )
+
+
+def _run(
+    task: int,
+    given: Callable[[], Object],
+    ident: Ident,
+    process: int,
+    emitted: Emitted,
+    access: Access,
+    wrap: Wrap,
+    functions: dict[str, Function],
+) -> Result:
     function = functions[wrap.function_of(task)]
     log.mark(ident.mark)
     begun = time.monotonic()

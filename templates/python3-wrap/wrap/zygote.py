@@ -30,7 +30,8 @@ from typing import NoReturn
 from wrap import log, reaper
 from wrap.liveness import BEAT_S, END_SIGNAL
 
-MESSAGE = struct.Struct("!BQ")
+#: What is asked for; a number; and of SPAWN the process of the plan, 0 where its calls tell.
+MESSAGE = struct.Struct("!BQI")
 SPAWN, END, BEAT = 1, 2, 3
 _PR_SET_PDEATHSIG = 1
 #: Waits for a server that is to end, until it is killed.
@@ -39,7 +40,7 @@ _ENDING = 5
 _REMEMBERED = 1024
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
-Serve = Callable[[socket.socket], None]
+Serve = Callable[[socket.socket, int], None]
 
 
 class Zygote:
@@ -50,7 +51,7 @@ class Zygote:
     control
         Its end of the socket to the server.
     serve
-        What a further process does.
+        What a further process does, with its channel and its number in the plan or 0.
     contained
         Whether what a further process has started, and what that has started, ends with it. It then
         adopts orphans, whose ends it does not wait for: only one that ends soon may do so.
@@ -134,13 +135,13 @@ class Zygote:
         message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE.size, 1)
         if not message:
             return False
-        kind, number = MESSAGE.unpack(message)
+        kind, number, process = MESSAGE.unpack(message)
         if kind == BEAT:
             self._missed, self._most_missed = 0, number
             return True
         channel = socket.socket(fileno=descriptors[0])
         if kind == SPAWN:
-            self._spawn(number, channel)
+            self._spawn(number, process, channel)
         else:
             self._end(number, channel)
         return True
@@ -164,25 +165,25 @@ class Zygote:
             log.end_lines()
         os.kill(self._server, signal.SIGKILL if late else END_SIGNAL)
 
-    def _spawn(self, number: int, channel: socket.socket) -> None:
+    def _spawn(self, number: int, process: int, channel: socket.socket) -> None:
         try:
             pid = os.fork()
         except OSError as error:
             self._answer(number, f"could not be forked ({error})")
         else:
             if pid == 0:
-                self._become(partial(self._be_further, channel))
+                self._become(partial(self._be_further, channel, process))
             self._pids[number] = pid
         channel.close()
 
-    def _be_further(self, channel: socket.socket) -> None:
+    def _be_further(self, channel: socket.socket, process: int) -> None:
         for own in (self._wakers[1], self._listening):
             if own is not None:
                 own.close()
         if self._contained:
             reaper.adopt_orphans()
         with contextlib.suppress(ConnectionError):  # the server has ended, or wants it no more
-            self._serve(channel)
+            self._serve(channel, process)
 
     def _become(self, do: Callable[[], None], parents_end: int = signal.SIGKILL) -> NoReturn:
         """Do that in a child, to which the kernel sends `parents_end` when this process ends."""

@@ -52,8 +52,8 @@ class Pool:
     def start(self, spawner: Spawner) -> None:
         """Get workers from `spawner` from now on, one of each slot at once."""
         self._spawner = spawner
-        for idle in self._idle:
-            idle.append(spawner.spawn())
+        for slot, idle in enumerate(self._idle):
+            idle.append(self._worker(slot))
 
     def admit(self, guest: Guest) -> None:
         """Admit `guest` when there is a worker of each slot for one more execution."""
@@ -109,7 +109,7 @@ class Pool:
             try:
                 worker = idle.pop()
             except IndexError:
-                return self._spawner.spawn()
+                return self._worker(slot)
             if worker.alive():
                 return worker
             worker.end()
@@ -126,4 +126,7 @@ class Pool:
             process.end()
         if len(idle) < self._limit:
             with contextlib.suppress(OSError):
-                idle.append(self._spawner.spawn())
+                idle.append(self._worker(slot))
+
+    def _worker(self, slot: int) -> Process:
+        return self._spawner.spawn(1 + slot)

@@ -1,0 +1,25 @@
+"""Where a plan forks for each request what cannot run so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from predictor.mechanisms import mechanism_of
+from workflow.model import Workflow
+from workflow.plan import Plan
+
+
+def wrongly_forked(plan: Plan, workflow: Workflow) -> Iterator[str]:
+    """A line for each function that `plan` knows not to be forkable and forks for each request."""
+    for wrap in plan.wraps:
+        if mechanism_of(wrap.mechanism).lasting:
+            continue
+        forked = set(map(workflow.function_of, chain(*wrap.processes[1:])))
+        for each in plan.unforkable:
+            if each.function in forked:
+                yield (
+                    f"wrap {wrap.name}: {each.function} runs in processes that are forked for each "
+                    f"request, although {each.reason}: have it in the main process, the first one, "
+                    "or give the wrap the mechanism pool"
+                )

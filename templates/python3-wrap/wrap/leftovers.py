@@ -1,0 +1,187 @@
+"""What the import of a function leaves open, and what of that two processes cannot share.
+
+A fork copies descriptors, but not what is behind them: both processes then read from one
+connection, and move one file position. Of a thread it copies only what the thread had in memory:
+locks stay held, and work that others wait for is not done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import io
+import os
+import signal
+import socket
+import stat
+import threading
+import time
+import warnings
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_OWN = Path("/proc/self")
+#: A thread that has ended may be listed for a moment, in seconds.
+_LISTED_S, _AGAIN_S = 0.1, 0.005
+
+_Writer = io.BufferedWriter | io.TextIOWrapper
+
+
+class Descriptor(NamedTuple):
+    """What an open descriptor is.
+
+    Attributes
+    ----------
+    name
+        As the kernel has it: a path, or for example ``socket:[77]``.
+    kind, flags
+        Its type, of `stat`, and how it is open, of open(2).
+    only_mapped
+        Whether its file is mapped into memory, and no file object reads it.
+    """
+
+    name: str
+    kind: int
+    flags: int
+    only_mapped: bool = False
+
+    @property
+    def can_be_shared(self) -> bool:
+        """Whether two processes that have it copied do not notice each other.
+
+        A device has no position. The kernel puts what is appended at the end of a file.
+        """
+        if stat.S_ISCHR(self.kind):
+            return True
+        if not stat.S_ISREG(self.kind):
+            return False
+        access = self.flags & os.O_ACCMODE
+        appends = access == os.O_WRONLY and bool(self.flags & os.O_APPEND)
+        return appends or (access == os.O_RDONLY and self.only_mapped)
+
+
+class Open(NamedTuple):
+    """What a process has open: its descriptors, and its threads with their names."""
+
+    descriptors: dict[int, Descriptor]
+    threads: dict[int, str]
+
+    def since(self, before: Open) -> Open:
+        """What of it was not open `before`."""
+        known = before.descriptors.items()
+        descriptors = dict(each for each in self.descriptors.items() if each not in known)
+        return Open(
+            descriptors, {n: name for n, name in self.threads.items() if n not in before.threads}
+        )
+
+    def unshareable(self, outlasting: Collection[int]) -> Open:
+        """What of it processes cannot share, where the threads `outlasting` go on after a fork.
+
+        Libraries that look after forks, such as OpenBLAS, end their threads before each.
+        """
+        descriptors = {n: each for n, each in self.descriptors.items() if not each.can_be_shared}
+        return Open(descriptors, {n: name for n, name in self.threads.items() if n in outlasting})
+
+    def close_at_exec(self) -> None:
+        """Have the program that replaces this one find none of its descriptors."""
+        for number in self.descriptors:
+            with contextlib.suppress(OSError):
+                os.set_inheritable(number, False)
+
+
+def look() -> Open:
+    """What this process has open now."""
+    descriptors = {}
+    for number in _numbers(_OWN / "fd"):
+        with contextlib.suppress(OSError):  # the one by which they are listed is closed again
+            descriptors[number] = _descriptor(number)
+    threads = {}
+    for number in _numbers(_OWN / "task"):
+        with contextlib.suppress(OSError):
+            threads[number] = (_OWN / "task" / str(number) / "comm").read_text().strip()
+    return Open(descriptors, threads)
+
+
+def outlasting(threads: Collection[int]) -> set[int]:
+    """Those of `threads` that go on when this process forks, which it does where there are any."""
+    if not threads:
+        return set()
+    with warnings.catch_warnings():  # Python warns of a fork beside threads: this child ends
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    left, until = set(threads), time.monotonic() + _LISTED_S
+    while left and time.monotonic() < until:
+        time.sleep(_AGAIN_S)
+        left &= set(_numbers(_OWN / "task"))
+    return left
+
+
+def named(left: Open) -> Iterator[str]:
+    """What is `left`, as a person would call it; threads of Python by the names that they have."""
+    for number, descriptor in left.descriptors.items():
+        yield _socket_name(number) if stat.S_ISSOCK(descriptor.kind) else descriptor.name
+    names = {each.native_id: each.name for each in threading.enumerate()}
+    for number, name in left.threads.items():
+        yield f"thread {names.get(number, name)}"
+
+
+def alive(*kinds: type) -> list[Any]:
+    """The objects of this process of these kinds, but for those that ``gc.freeze`` put aside."""
+    objects = gc.get_objects()
+    wanted = {kind for kind in set(map(type, objects)) if issubclass(kind, kinds)}
+    return [each for each in objects if type(each) in wanted]
+
+
+def writers() -> list[_Writer]:
+    """The file objects of this process that may hold back what is to be written."""
+    return alive(io.BufferedWriter, io.TextIOWrapper)
+
+
+def flush(files: Iterable[_Writer]) -> None:
+    """Write out what `files` hold back, as far as they are open."""
+    for file in files:
+        with contextlib.suppress(OSError, ValueError):
+            file.flush()
+
+
+def end_children() -> None:
+    """Kill and reap the children of this process, whichever thread has started them."""
+    for number in _numbers(_OWN / "task"):
+        with contextlib.suppress(OSError):
+            for pid in (_OWN / "task" / str(number) / "children").read_text().split():
+                os.kill(int(pid), signal.SIGKILL)
+                os.waitpid(int(pid), 0)
+
+
+def _numbers(folder: Path) -> list[int]:
+    return [int(each.name) for each in folder.iterdir()]
+
+
+def _descriptor(number: int) -> Descriptor:
+    name = str((_OWN / "fd" / str(number)).readlink())
+    kind, flags = os.fstat(number).st_mode, fcntl.fcntl(number, fcntl.F_GETFL)
+    only_read = stat.S_ISREG(kind) and flags & os.O_ACCMODE == os.O_RDONLY
+    return Descriptor(name, kind, flags, only_read and _is_only_mapped(number, name))
+
+
+def _is_only_mapped(number: int, name: str) -> bool:
+    if not any(line.endswith(f" {name}") for line in (_OWN / "maps").read_text().splitlines()):
+        return False
+    return all(file.closed or file.fileno() != number for file in alive(io.FileIO))
+
+
+def _socket_name(number: int) -> str:
+    with socket.socket(fileno=os.dup(number)) as found:
+        for address_of in (found.getpeername, found.getsockname):
+            with contextlib.suppress(OSError):
+                address = address_of()
+                text = (
+                    ":".join(map(str, address[:2])) if isinstance(address, tuple) else str(address)
+                )
+                return f"socket {text}"
+    return "socket"

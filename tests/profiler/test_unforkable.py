@@ -1,0 +1,83 @@
+"""What a profile has of functions that do not do in forked processes what they do alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from deployment.function_error import FunctionFailedError
+from profiler.function_profile import mixed, with_forks
+from profiler.invocation import Invocation
+from workflow.profile import FunctionProfile, Period
+
+PERIOD = Period(kind="cpu", start_ms=0.0, duration_ms=10.0)
+
+
+class Forked:
+    """A function in forked processes, where `answer` gives what each run answers."""
+
+    function = "count"
+
+    def __init__(self, answer: Callable[[int], str]) -> None:
+        self._answer = answer
+        self.limits: list[float | None] = []
+
+    def invoke(self, number: int = 0, *, limit_s: float | None = None, **_: Any) -> Invocation:
+        self.limits.append(limit_s)
+        return Invocation(self._answer(len(self.limits)), latency_ms=12.0)
+
+
+def known(**facts: Any) -> FunctionProfile:
+    return FunctionProfile(latency_ms=10.0, periods=(PERIOD,), **facts)
+
+
+def profiled(function: FunctionProfile, forked: Any) -> FunctionProfile:
+    steps = with_forks(function, forked)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            found: FunctionProfile = ended.value
+            return found
+
+
+@pytest.mark.parametrize(
+    ("varies", "answer", "can"),
+    [
+        (True, str, True),
+        (True, lambda _: "1", False),
+        (False, lambda _: "1", True),
+        (False, str, True),
+    ],
+)
+def test_what_varies_has_to_vary_there(
+    varies: bool, answer: Callable[[int], str], can: bool
+) -> None:
+    found = profiled(known(varies=varies), Forked(answer))
+    assert (not found.unforkable) is can
+    assert found.forked_ms == 12.0
+
+
+def test_what_fails_there_is_not_a_failure_of_the_profile() -> None:
+    def fails(_: int) -> str:
+        raise FunctionFailedError("function-failed", "function count did not answer in time")
+
+    forked = Forked(fails)
+    found = profiled(known(), forked)
+    assert found.unforkable == "it fails there: function count did not answer in time"
+    assert found.forked_ms is None
+    assert forked.limits == [10.0]
+
+
+def test_a_run_there_may_take_several_times_as_long_as_alone() -> None:
+    forked = Forked(str)
+    slow = Period(kind="block", start_ms=0.0, duration_ms=20_000.0)
+    profiled(FunctionProfile(latency_ms=20_000.0, periods=(slow,)), forked)
+    assert forked.limits[0] == 100.0
+
+
+def test_of_several_payloads_one_is_enough() -> None:
+    found = mixed([known(), known(varies=True, unforkable="it fails there")], [1.0, 1.0])
+    assert (found.varies, found.unforkable) == (True, "it fails there")

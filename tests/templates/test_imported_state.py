@@ -1,0 +1,277 @@
+"""What a module opened or seeded when it was imported is never shared by two processes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+#: Longest wait for what takes a moment, in seconds; only what is broken reaches it.
+BOUND_S = 60
+
+PLACES = {"fork": [[], [0], [1]], "pool": [[], [0], [1]], "main": [[0, 1]]}
+
+#: Each generator draws one number for each request.
+DRAWS = """
+    import ctypes, json, random
+    import numpy as np
+
+    class Holder:
+        def __init__(self):
+            self.random = random.Random(7)
+
+    class Odd(random.Random):
+        def seed(self, *, by):
+            super().seed(by)
+
+        def __init__(self):
+            self.seed(by=3)
+
+    OWN, HOLDER, ODD = random.Random(), Holder(), Odd()
+    random.seed(5)
+    np.random.seed(5)
+    np.random.standard_normal()
+    STATE = np.random.RandomState(4)
+    OTHER = np.random.RandomState(np.random.PCG64(4))
+    OTHER.standard_normal()
+    SEEDS = np.random.SeedSequence(6)
+    NEW = [np.random.Generator(kind(3)) for kind in (
+        np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)]
+    LIBC = ctypes.CDLL(None)
+    LIBC.drand48.restype = ctypes.c_double
+
+    def handle(req):
+        drawn = {
+            "random": random.random(), "own": OWN.random(), "held": HOLDER.random.random(),
+            "odd": ODD.random(), "gauss": np.random.standard_normal(), "numpy": np.random.random(),
+            "state": STATE.random_sample(), "other": OTHER.standard_normal(),
+            "child": int(SEEDS.spawn(1)[0].generate_state(1)[0]),
+            "rand": LIBC.rand(), "drand48": LIBC.drand48(),
+            "spawned": float(NEW[1].spawn(1)[0].random()),
+        }
+        return json.dumps(drawn | {type(one.bit_generator).__name__: one.random() for one in NEW})
+"""
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_two_draws_are_the_same(place: str, start: Any, wrap_image: Any) -> None:
+    image = wrap_image(
+        {"draw": DRAWS},
+        PLACES[place],
+        tasks={0: "draw", 1: "draw"},
+        mechanism="pool" if place == "pool" else "fork",
+        entry={"output": [0, 1]},
+    )
+    server = start(image, pool_concurrency="1")
+    drawn = [each for _ in range(3) for each in server.request().json]
+    same = {name for name in drawn[0] if len({each[name] for each in drawn}) < len(drawn)}
+    assert not same
+
+
+@pytest.fixture
+def keeps_alive() -> Iterator[int]:
+    """The port of a server that keeps connections and answers the last part of the path."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = self.path.rpartition("/")[2].encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+CONNECTED = """
+    import json, os, requests
+
+    BASE = f"http://127.0.0.1:{os.environ['PORT']}"
+    SESSION = requests.Session()
+    SESSION.get(BASE + "/hello")
+
+    def handle(req):
+        wanted = f"{os.getpid()}-{os.urandom(8).hex()}"
+        return json.dumps([wanted, SESSION.get(f"{BASE}/{wanted}", timeout=30).text])
+"""
+FAR = {"fork": [[], [0], [1], [2]], "pool": [[], [0], [1], [2]], "all": [[0], [1], [2]]}
+
+
+@pytest.mark.parametrize("place", FAR)
+def test_no_process_gets_the_answer_to_anothers_request(
+    place: str, start: Any, wrap_image: Any, keeps_alive: int, in_background: Any
+) -> None:
+    image = wrap_image(
+        {"fetch": CONNECTED},
+        FAR[place],
+        tasks=dict.fromkeys(range(3), "fetch"),
+        mechanism="pool" if place == "pool" else "fork",
+        entry={"output": [0, 1, 2]},
+    )
+    server = start(image, PORT=str(keeps_alive))
+    answers = [in_background(server.request) for _ in range(8)]
+    found = [pair for answer in answers for pair in answer.result(BOUND_S).json]
+    assert all(wanted == answered for wanted, answered in found)
+    said = server.log.read_text()
+    assert said.count(f"function fetch opens socket 127.0.0.1:{keeps_alive} when") == 1
+
+
+#: Functions that open something when they are imported, and answer whether it works as alone.
+OPENS = {
+    "reads": """
+        FILE = open(__file__)
+        FILE.readline()
+        def handle(req):
+            return str(FILE.readline() == "FILE = open(__file__)\\n")
+    """,
+    "stores": """
+        import os, sqlite3, tempfile
+        DATABASE = sqlite3.connect(tempfile.mktemp(), check_same_thread=False)
+        DATABASE.execute("create table own (pid)")
+        def handle(req):
+            DATABASE.execute("insert into own values (?)", [os.getpid()])
+            DATABASE.commit()
+            return str(DATABASE.execute("select * from own").fetchall() == [(os.getpid(),)])
+    """,
+    "waits": """
+        import threading
+        LOCK, HELD, WANTED = threading.Lock(), threading.Event(), threading.Event()
+        def hold():
+            with LOCK:
+                HELD.set()
+                WANTED.wait()
+        threading.Thread(target=hold, daemon=True, name="holder").start()
+        HELD.wait()
+        def handle(req):
+            WANTED.set()
+            with LOCK:
+                return "True"
+    """,
+    "logs": """
+        import logging, logging.handlers, queue
+        class Handler(logging.Handler):
+            def emit(self, record):
+                TOLD.put(record.getMessage())
+        TOLD, LINES = queue.Queue(), queue.Queue()
+        LOG = logging.getLogger("own")
+        LOG.addHandler(logging.handlers.QueueHandler(LINES))
+        logging.handlers.QueueListener(LINES, Handler()).start()
+        def handle(req):
+            LOG.warning("told")
+            return str(TOLD.get() == "told")
+    """,
+    "submits": """
+        import os
+        from concurrent.futures import ThreadPoolExecutor
+        EXECUTOR = ThreadPoolExecutor(2)
+        EXECUTOR.submit(int).result()
+        def handle(req):
+            return str(EXECUTOR.submit(os.getpid).result() == os.getpid())
+    """,
+    "loops": """
+        import asyncio, os
+        LOOP = asyncio.new_event_loop()
+        LOOP.run_until_complete(LOOP.run_in_executor(None, int))
+        def handle(req):
+            found = LOOP.run_until_complete(LOOP.run_in_executor(None, os.getpid))
+            return str(found == os.getpid())
+    """,
+    "queues": """
+        import multiprocessing, os
+        QUEUE = multiprocessing.Queue()
+        QUEUE.put(0)
+        QUEUE.get()
+        def handle(req):
+            QUEUE.put(os.getpid())
+            return str(QUEUE.get() == os.getpid())
+    """,
+    "maps": """
+        import mmap, tempfile
+        FILE = tempfile.TemporaryFile()
+        FILE.write(b"0")
+        FILE.flush()
+        MEMORY = mmap.mmap(FILE.fileno(), 1)
+        def handle(req):
+            found, MEMORY[:] = MEMORY[:], b"1"
+            return str(found == b"0")
+    """,
+    "handles": """
+        import signal
+        signal.signal(signal.SIGUSR2, lambda *_: CAUGHT.append(1))
+        CAUGHT, ENDS = [], open("/dev/null")
+        LOG = open("log", "a")
+        LOG.write("imported\\n")
+        def handle(req):
+            signal.raise_signal(signal.SIGUSR2)
+            LOG.write("handled\\n")
+            return str(len(CAUGHT) == 1)
+    """,
+}
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_what_modules_open_works_as_alone(
+    mechanism: str, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    tasks = dict(enumerate([*OPENS, *OPENS]))
+    image = wrap_image(
+        OPENS,
+        [[], *([task] for task in tasks)],
+        tasks=tasks,
+        mechanism=mechanism,
+        timeout_s=BOUND_S,
+        entry={"output": list(tasks)},
+    )
+    server = start(image)
+    found = server.request().json
+    assert {*zip(tasks.values(), found, strict=True)} == {(name, "True") for name in OPENS}
+    said = server.log.read_text()
+    late = [name for name in OPENS if f"function {name} opens" in said]
+    assert late == [name for name in OPENS if name != "handles"]
+    assert "opens thread holder when" in said
+    expected = "imported\n" + "handled\n" * 2
+    if mechanism == "fork":  # whose processes end, which writes out what they hold back
+        assert eventually(lambda: (image / "log").read_text() == expected)
+
+
+PRECISE = """
+    import decimal
+    import numpy as np
+
+    decimal.getcontext().prec = 3
+
+    def handle(req):
+        found = f"{decimal.getcontext().prec} {np.geterr()['divide']}"
+        decimal.getcontext().prec = 4
+        np.seterr(divide="raise")
+        return found
+"""
+
+
+@pytest.mark.parametrize("place", FAR)
+def test_each_task_has_the_defaults_of_context_variables(
+    place: str, start: Any, wrap_image: Any
+) -> None:
+    """Alone, a thread of the server runs the handler, and another one has imported it."""
+    image = wrap_image(
+        {"one": PRECISE, "other": PRECISE},
+        [[0, 1]] if place == "all" else [[], [0], [1]],
+        mechanism="pool" if place == "pool" else "fork",
+        entry={"output": [0, 1]},
+    )
+    server = start(image, pool_concurrency="1")
+    assert [server.request().json for _ in range(3)] == [["28 warn"] * 2] * 3
