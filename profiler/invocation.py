@@ -22,6 +22,8 @@ from workflow.tracing import trace_header
 _SHOWN = 300
 _NO_SPEED = CpuSpeed(0.0, 0.0)
 _UNTOLD = Told()
+#: Names of process-wide state: changed in runs, and at the import.
+Changes = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Emitted(NamedTuple):
@@ -64,6 +66,9 @@ class Invocation:
     speed
         By what the CPU-speed probe took in the same thread right before and after; zeros where
         it was not asked for.
+    changes
+        What the function has changed so far of what its process shares, in runs and at its import,
+        if it was observed.
     """
 
     output: str
@@ -76,6 +81,7 @@ class Invocation:
     emitted: Mapping[str, Emitted] = field(default_factory=dict)
     writes_from: float | None = None
     reads: tuple[float, float] | None = None
+    changes: Changes = ((), ())
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,12 @@ class Solo:
         return (replace(self, requests=[request]) for request in self.requests)
 
     def invoke(
-        self, number: int = 0, *, probed: bool = False, cpu_probed: bool = False
+        self,
+        number: int = 0,
+        *,
+        probed: bool = False,
+        cpu_probed: bool = False,
+        observed: bool = False,
     ) -> Invocation:
         """Run it once, on its input `number` of those that it has in turn.
 
@@ -103,14 +114,15 @@ class Solo:
             Whether beside the probe of the GIL.
         cpu_probed
             Whether between two runs of the CPU-speed probe.
+        observed
+            Whether the wrap looks for what it changes of what its process shares.
 
         Raises ``function-failed`` or what the gateway raises, always with the function's name.
         """
         try:
             request = self.requests[number % len(self.requests)]
-            headers = trace_header(
-                self.trace_key, "probe" if probed else "cpu-speed" if cpu_probed else ""
-            )
+            more = {"probe": probed, "cpu-speed": cpu_probed, "state": observed}
+            headers = trace_header(self.trace_key, next((name for name in more if more[name]), ""))
             response = self.gateway.invoke(self.wrap, request, headers=headers)
         except ChironError as error:
             message = f"function {self.function} could not be profiled: {error.message}"
@@ -146,6 +158,7 @@ class Solo:
                 None
                 if run.reads_ms is None
                 else (_after(run.reads_ms[0], run), _after(run.reads_ms[1], run)),
+                run.changes or ((), ()),
             )
         except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 from profiler.cpu_speed import CpuSpeed, steady
 from profiler.drift import run_at
 from profiler.handler_run import HandlerRun
-from profiler.invocation import Emitted, Invocation, Solo
+from profiler.invocation import Changes, Emitted, Invocation, Solo
 from profiler.probe_run import ProbeRun
 from profiler.sandbox import Sandbox
 from profiler.tracer import Tracer
@@ -84,6 +84,8 @@ class Samples:
         What it emits before its end.
     writes_from, reads
         As `profiler.invocation.Invocation` has them, typically.
+    changes
+        What it changes of what its process shares, in runs and at its import.
     """
 
     untraced: tuple[Untraced, ...]
@@ -96,6 +98,7 @@ class Samples:
     emits: Mapping[str, Emission] = field(default_factory=dict)
     writes_from: float | None = None
     reads: tuple[float, float] | None = None
+    changes: Changes = ((), ())
 
     @property
     def cpu_probe_ms(self) -> float:
@@ -172,7 +175,8 @@ def sample(
     """
     idle_mib = sandbox.resident_mib()
     sandbox.forget_peak()
-    warm = [solo.invoke(number) for number in range(_WARM_UP)]
+    # In the same process ran before, observed, what gave the function its input.
+    warm = [solo.invoke(number, observed=True) for number in range(_WARM_UP)]
     memory_mib = max(0.0, sandbox.peak_mib() - idle_mib) + max(run.processes_mib for run in warm)
     kept_mib = _kept_mib(idle_mib, fresh_mib)
     if tracer:
@@ -226,6 +230,7 @@ def sample(
         emits={name: _typical(each) for name, each in emitted.items()},
         writes_from=_median(writes_from) if writes_from else None,
         reads=(_median(r[0] for r in reads), _median(r[1] for r in reads)) if reads else None,
+        changes=warm[-1].changes,
     )
 
 

@@ -39,6 +39,7 @@ def find_conflicts(
         **_isolated(names, constraints, "wrap"),
         **_files(names, profile),
         **_ports(names, profile),
+        **_changed_by_imports(names, profile),
         **variable_conflicts({name: environments[name] for name in names if name in environments}),
         **_requirements(names, profile),
         **_runtimes(names, profile),
@@ -62,13 +63,24 @@ def _isolated(names: Sequence[str], constraints: Constraints, level: str) -> dic
 
 
 def _unshareable(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """A call that concerns its process meets whatever else runs there, its own function too."""
-    calls = {name: ", ".join(profile.functions[name].unshareable) for name in names}
+    """What changes a process concerns all that runs there, further tasks of its function too."""
+    changes = {name: ", ".join(profile.functions[name].unshareable) for name in names}
     return {
-        (a, b): f"{one} uses {calls[one]}, which concerns its whole process"
+        (a, b): f"{one} changes what its whole process shares ({changes[one]})"
         for a, b in combinations_with_replacement(names, 2)
-        for one in [a if calls[a] else b]
-        if calls[one]
+        for one in [a if changes[a] else b]
+        if changes[one]
+    }
+
+
+def _changed_by_imports(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
+    """All processes of a wrap have imported all its functions."""
+    changes = {name: ", ".join(profile.functions[name].unshareable_wrap) for name in names}
+    return {
+        (a, b): f"the import of {one} changes what all processes of its wrap share ({changes[one]})"
+        for a, b in combinations(names, 2)
+        for one in [a if changes[a] else b]
+        if changes[one]
     }
 
 

@@ -107,7 +107,7 @@ def test_calls_that_concern_a_process_keep_their_function_alone_in_it(workflow, 
     assert processes == {frozenset({"s0t0"}), frozenset({"s0t1"}), frozenset({"s0t2", "s0t3"})}
     assert (
         "a shares no process with its own other tasks, b and c: "
-        "a uses os.chdir, os.umask, which concerns its whole process"
+        "a changes what its whole process shares (os.chdir, os.umask)"
     ) in plan.why
 
 

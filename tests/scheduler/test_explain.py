@@ -97,7 +97,7 @@ def test_a_fixed_planner_owns_up_to_conflicts_of_a_process_in_whatever_stage(
         plan = schedule(workflow(*stages), functions, platform(), 50.0, Choices(planner=planner))
         return [line.partition(" does not respect: ")[2] for line in plan.why if "respect" in line]
 
-    reason = "a uses os.chdir, which concerns its whole process"
+    reason = "a changes what its whole process shares (os.chdir)"
     assert said("sand", "a", "b") == [reason]  # of one process, one after the other
     assert said("sand", "a b") == []
     assert said("faastlane", "b a", "b") == []  # the main process goes on anyhow

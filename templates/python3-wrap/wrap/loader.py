@@ -10,16 +10,21 @@ from typing import Any
 from wrap.command import Command
 from wrap.declaration import Wrap
 from wrap.namespace import Namespace
+from wrap.process_state import ProcessState
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function that can be called: its name, its handler and the handler's style."""
+    """A function that can be called: its name, its handler and the handler's style.
+
+    `state` is what it was seen to change of what its process shares.
+    """
 
     name: str
     style: str
     handle: Callable[..., Any]
     namespace: Namespace
+    state: ProcessState
 
 
 def load(wrap: Wrap, folder: Path) -> dict[str, Function]:
@@ -37,12 +42,14 @@ def load(wrap: Wrap, folder: Path) -> dict[str, Function]:
 
 
 def _load(name: str, style: str, folder: Path, command: list[str] | None) -> Function:
+    state = ProcessState(folder)
     if command is not None:
-        return Function(name, style, Command(name, command, folder), Namespace(name, folder))
+        return Function(name, style, Command(name, command, folder), Namespace(name, folder), state)
     if not (folder / "handler.py").is_file():
         raise ImportError(f"function {name}: {folder / 'handler.py'} is missing")
     namespace = Namespace(name, folder)
-    handle = getattr(namespace.load("handler"), "handle", None)
+    with state.importing():
+        handle = getattr(namespace.load("handler"), "handle", None)
     if not callable(handle):
         raise ImportError(f"function {name}: {folder / 'handler.py'} defines no handle()")
-    return Function(name, style, handle, namespace)
+    return Function(name, style, handle, namespace, state)

@@ -107,6 +107,11 @@ def _watched(
     before = cpu_speed.cpu_probe_s() if watch.cpu_probed else None
     kept_waiting, computed = cpu_speed.waited_s(), _cpu_s()
     try:
+        if watch.observed:
+            with function.state.running():
+                value = _timed(function, arguments, result, task_io)
+            result.changes = function.state.told
+            return value
         if not watch.probed:
             with _marked(result.task):
                 return _timed(function, arguments, result, task_io)
