@@ -132,6 +132,7 @@ def assess(
             "predicted": prediction,
             "meets_slo": meets_slo,
             "attempts": job.attempts,
+            "apart": job.conflicts.told,
         }
     )
     why = explain(assessed, job, strategy, fewer_ms if assessed.meets_slo else None)

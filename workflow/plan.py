@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from workflow.apart import Apart
 from workflow.documents import Document
 from workflow.errors import ChironError
 from workflow.model import Workflow
@@ -120,7 +121,8 @@ class Plan(Document):
     says so.
     `planner` is a label that says how the plan came about, `trigger` what every task waits for,
     `path` how objects get to other wraps. A task whose process or wrap is lost is started up to
-    `attempts` times in all.
+    `attempts` times in all. `apart` is what the scheduler went by: which functions share no process
+    or no wrap.
     """
 
     format: Literal[2]
@@ -136,6 +138,7 @@ class Plan(Document):
     cpus: Annotated[int, Field(ge=1)]
     meets_slo: bool | None = None
     why: tuple[str, ...] = ()
+    apart: tuple[Apart, ...] = ()
 
     @model_validator(mode="after")
     def _wraps_are_sound(self) -> Plan:
