@@ -53,6 +53,7 @@ from openfaas.stack import (
     write_stack,
 )
 from templates import TEMPLATES
+from workflow.apart import broken
 from workflow.documents import writing
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder, check_links
@@ -120,6 +121,11 @@ class Sources:
     def warnings(self) -> list[str]:
         """What of stack.yaml has no effect, and why: each line names function and field."""
         return list(warnings_of(self.stack, self.folder.workflow))
+
+    def warnings_for(self, plan: Plan) -> list[str]:
+        """The same, and which functions share in `plan` what its rules keep them from sharing."""
+        found = broken(plan, self.folder.workflow, plan.apart)
+        return [*self.warnings, *(each.line for each in found)]
 
     @property
     def untriggered(self) -> Sources:

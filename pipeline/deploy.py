@@ -22,6 +22,7 @@ from scheduler.choices import Choices
 from scheduler.folder_settings import read_settings
 from scheduler.planners import PLANNERS
 from scheduler.schedule import schedule
+from workflow.apart import broken
 from workflow.documents import Document, dump, write_atomically
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan
@@ -152,6 +153,8 @@ def find_plan(
         platform = platform.model_copy(update={"request_ms": way_ms})
     plan = schedule(folder.workflow, profile, platform, request.slo_ms, choices, settings)
     write_atomically(out / "plan.json", dump(plan))
+    for each in broken(plan, folder.workflow, plan.apart):  # fixed layouts go by no rules
+        progress(f"warning: {each.line}")
     return plan, profile
 
 
