@@ -55,8 +55,9 @@ def function_profile(samples: Samples, runtime: str, handler: Handler) -> Functi
         # What a command does to its process concerns no other.
         unshareable=()
         if handler.command
-        else _each_once([samples.changes[0], unshareable(handler.folder)]),
-        unshareable_wrap=samples.changes[1],
+        else _each_once([samples.changes.in_runs, unshareable(handler.folder)]),
+        set_at_import=samples.changes.at_import,
+        patched_at_import=samples.changes.everywhere,
         input_bytes=samples.input_bytes,
         output_bytes=samples.output_bytes,
         emits=dict(samples.emits),
@@ -171,7 +172,8 @@ def mixed(profiles: Sequence[FunctionProfile], weights: Sequence[float]) -> Func
             "files_written": _each_once(each.files_written for each in profiles),
             "ports": _each_once(each.ports for each in profiles),
             "unshareable": _each_once(each.unshareable for each in profiles),
-            "unshareable_wrap": _each_once(each.unshareable_wrap for each in profiles),
+            "set_at_import": _each_once(each.set_at_import for each in profiles),
+            "patched_at_import": _each_once(each.patched_at_import for each in profiles),
         }
     )
 

@@ -22,8 +22,20 @@ from workflow.tracing import trace_header
 _SHOWN = 300
 _NO_SPEED = CpuSpeed(0.0, 0.0)
 _UNTOLD = Told()
-#: Names of process-wide state: changed in runs, and at the import.
-Changes = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+class Changes(NamedTuple):
+    """Names of what a function changes of the state that its process shares.
+
+    What its import changes is taken back in a wrap where that is possible, or is `everywhere`.
+    """
+
+    in_runs: tuple[str, ...] = ()
+    at_import: tuple[str, ...] = ()
+    everywhere: tuple[str, ...] = ()
+
+
+UNCHANGED = Changes()
 
 
 class Emitted(NamedTuple):
@@ -67,8 +79,7 @@ class Invocation:
         By what the CPU-speed probe took in the same thread right before and after; zeros where
         it was not asked for.
     changes
-        What the function has changed so far of what its process shares, in runs and at its import,
-        if it was observed.
+        What the function has changed so far of what its process shares, if it was observed.
     """
 
     output: str
@@ -81,7 +92,7 @@ class Invocation:
     emitted: Mapping[str, Emitted] = field(default_factory=dict)
     writes_from: float | None = None
     reads: tuple[float, float] | None = None
-    changes: Changes = ((), ())
+    changes: Changes = UNCHANGED
 
 
 @dataclass(frozen=True)
@@ -158,7 +169,7 @@ class Solo:
                 None
                 if run.reads_ms is None
                 else (_after(run.reads_ms[0], run), _after(run.reads_ms[1], run)),
-                run.changes or ((), ()),
+                Changes(*run.changes or ()),
             )
         except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 from profiler.cpu_speed import CpuSpeed, steady
 from profiler.drift import run_at
 from profiler.handler_run import HandlerRun
-from profiler.invocation import Changes, Emitted, Invocation, Solo
+from profiler.invocation import UNCHANGED, Changes, Emitted, Invocation, Solo
 from profiler.probe_run import ProbeRun
 from profiler.sandbox import Sandbox
 from profiler.tracer import Tracer
@@ -85,7 +85,7 @@ class Samples:
     writes_from, reads
         As `profiler.invocation.Invocation` has them, typically.
     changes
-        What it changes of what its process shares, in runs and at its import.
+        What it changes of what its process shares.
     """
 
     untraced: tuple[Untraced, ...]
@@ -98,7 +98,7 @@ class Samples:
     emits: Mapping[str, Emission] = field(default_factory=dict)
     writes_from: float | None = None
     reads: tuple[float, float] | None = None
-    changes: Changes = ((), ())
+    changes: Changes = UNCHANGED
 
     @property
     def cpu_probe_ms(self) -> float:

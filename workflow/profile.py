@@ -97,7 +97,10 @@ class FunctionProfile(Document):
     unshareable
         What its runs change of what the whole process shares, such as ``sys.stdout``: what was seen
         when it ran, and calls in its code that do so, such as ``os.chdir``.
-    unshareable_wrap
+    set_at_import
+        What the import of its code sets of that. A wrap with other functions takes it back, and
+        sets it again in processes that run the function.
+    patched_at_import
         What the import of its code changes in every process of its wrap.
     input_bytes, output_bytes
         The size of its request and of its answer; medians where it had several.
@@ -124,7 +127,8 @@ class FunctionProfile(Document):
     files_written: tuple[str, ...] = ()
     ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = ()
     unshareable: tuple[str, ...] = ()
-    unshareable_wrap: tuple[str, ...] = ()
+    set_at_import: tuple[str, ...] = ()
+    patched_at_import: tuple[str, ...] = ()
     input_bytes: Annotated[int, Field(ge=0)] | None = None
     output_bytes: Annotated[int, Field(ge=0)] = 0
     emits: dict[str, Emission] = Field(default_factory=dict)

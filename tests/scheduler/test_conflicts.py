@@ -137,7 +137,7 @@ def test_the_main_process_has_no_tasks_that_conflict_in_whatever_stage(facts, pl
 
 def test_a_plan_carries_what_it_keeps_apart(workflow, facts, platform):
     functions = facts(
-        a={"unshareable": ("random.seed",)}, b={}, c={"unshareable_wrap": ("ssl.create",)}
+        a={"unshareable": ("random.seed",)}, b={}, c={"patched_at_import": ("ssl.create",)}
     )
     plan = schedule(workflow("a b c"), functions, platform(), 1000.0)
     assert [(each.level, each.function, each.others) for each in plan.apart] == [
@@ -270,6 +270,7 @@ def worlds(draw: st.DrawFn):
             "requirements": draw(pins),
             "runtime": draw(st.sampled_from(["", "", "python3.11", "python3.12"])),
             "unshareable": draw(st.sampled_from([(), (), (), ("random.seed",)])),
+            "set_at_import": draw(st.sampled_from([(), (), (), ("os.chdir",)])),
         }
         for name in "abcde"
     }

@@ -34,7 +34,7 @@ RUNS = """
                 with ThreadPoolExecutor(1) as thread:
                     for _ in range(3):
                         assert thread.submit(run).result() == "in"
-                told = function.state.told
+                told = function.state.changes
             except BaseException:
                 told = traceback.format_exc()
             finally:
@@ -199,30 +199,43 @@ HARMLESS = {
     "template": "import jinja2\njinja2.Template('{{ x }}').render(x=1)",
 }
 
-#: Statements at the top of a handler's module, and what they are found to change.
+#: Statements at the top of a handler's module, what they set that can be taken back, and what they
+#: change everywhere.
 AT_IMPORT = {
     "ssl": (
         "import ssl\nssl._create_default_https_context = ssl._create_unverified_context",
+        [],
         ["ssl._create_default_https_context"],
     ),
-    "late-patch": ("from wave import Wave_read\nimport wave\nwave.open = print", ["wave.open"]),
-    "signal": ("import signal\nsignal.signal(signal.SIGUSR1, print)", ["signal.signal"]),
-    "limit": ("import csv, sys\ncsv.field_size_limit(sys.maxsize)", ["csv.field_size_limit"]),
+    "late-patch": ("from wave import Wave_read\nimport wave\nwave.open = print", [], ["wave.open"]),
+    "signal": ("import signal\nsignal.signal(signal.SIGUSR1, print)", [], ["signal.signal"]),
+    "limit": ("import csv, sys\ncsv.field_size_limit(sys.maxsize)", [], ["csv.field_size_limit"]),
     "method": (
         "import json\njson.JSONEncoder.default = lambda self, it: str(it)",
+        [],
         ["json.encoder.JSONEncoder.default"],
     ),
-    "libraries": ("import numpy, matplotlib.pyplot, sqlite3", []),
+    "error": ("import warnings\nwarnings.simplefilter('error')", [], ["warnings.filterwarnings"]),
+    "environ": ("import os\nos.environ['REGION'] = 'x'", ["os.environ['REGION']"], []),
+    "environ-in-a-module": ("import sets", ["os.environ['REGION']"], []),
+    "chdir": ("import os\nos.chdir(os.path.dirname(__file__))", ["os.chdir"], []),
+    "path": ("import sys\nsys.path.append('/opt/more')", ["sys.path"], []),
+    "timeout": ("import socket\nsocket.setdefaulttimeout(5)", ["socket.setdefaulttimeout"], []),
+    "recursion": ("import sys\nsys.setrecursionlimit(9000)", ["sys.setrecursionlimit"], []),
+    "logging": ("import logging\nlogging.disable()", ["logging.disable"], []),
+    "seed": ("import random, numpy\nrandom.seed(1)\nnumpy.random.seed(1)", [], []),
+    "libraries": ("import numpy, matplotlib.pyplot, sqlite3", [], []),
     "basic-config": (
         "import logging\nlogging.basicConfig(level=logging.INFO)\n"
         "logging.getLogger().setLevel(logging.DEBUG)",
         [],
+        [],
     ),
-    "warnings": ("import warnings\nwarnings.filterwarnings('ignore')", []),
-    "threads-of-blas": ("import os\nos.environ['OMP_NUM_THREADS'] = '1'\nimport numpy", []),
-    "log-level": ("import os\nos.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'", []),
-    "own-folder": ("import os, sys\nsys.path.insert(0, os.path.dirname(__file__))", []),
-    "own-module": ("import util", []),
+    "warnings": ("import warnings\nwarnings.filterwarnings('ignore')", [], []),
+    "threads-of-blas": ("import os\nos.environ['OMP_NUM_THREADS'] = '1'\nimport numpy", [], []),
+    "log-level": ("import os\nos.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'", [], []),
+    "own-folder": ("import os, sys\nsys.path.insert(0, os.path.dirname(__file__))", [], []),
+    "own-module": ("import util", [], []),
 }
 
 IMPORTS = """
@@ -249,12 +262,13 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[str]] 
     handlers |= {name: _handler(body) for name, body in HARMLESS.items()}
     handlers |= {
         f"import-{name}": f"{code}\ndef handle(req): return req\n"
-        for name, (code, _) in AT_IMPORT.items()
+        for name, (code, *_) in AT_IMPORT.items()
     }
     for name, code in handlers.items():
         (place / name).mkdir()
         (place / name / "handler.py").write_text(code)
         (place / name / "util.py").write_text("import wave\n")
+        (place / name / "sets.py").write_text("import os\nos.environ['REGION'] = 'x'\n")
     results = tmp_path_factory.mktemp("results") / "told"
     folders = (str(place / name) for name in handlers)
     command = [sys.executable, "-c", dedent(RUNS), str(results), *folders]
@@ -264,14 +278,62 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[str]] 
 
 @pytest.mark.parametrize("name", IN_RUNS)
 def test_what_a_run_changes_is_found(name, told):
-    assert told[name] == [IN_RUNS[name][1], []]
+    assert told[name] == [IN_RUNS[name][1], [], []]
 
 
 @pytest.mark.parametrize("name", HARMLESS)
 def test_what_concerns_no_other_function_is_not_found(name, told):
-    assert told[name] == [[], []]
+    assert told[name] == [[], [], []]
 
 
 @pytest.mark.parametrize("name", AT_IMPORT)
 def test_what_an_import_changes_is_found(name, told):
-    assert told[f"import-{name}"] == [[], AT_IMPORT[name][1]]
+    assert told[f"import-{name}"] == [[], *AT_IMPORT[name][1:]]
+
+
+SETS = """
+import logging, os, random, socket, sys
+os.environ["REGION"] = "x"
+os.environ["HOME"] = "/elsewhere"
+sys.path.append("/opt/more")
+socket.setdefaulttimeout(5)
+logging.disable(logging.WARNING)
+random.seed(1)
+
+def handle(req):
+    return json.dumps(seen())
+"""
+SEES = """
+import json, logging, os, socket, sys
+
+def seen():
+    warns = logging.getLogger("any").isEnabledFor(logging.WARNING)
+    variables = [os.environ.get(name) for name in ("REGION", "HOME")]
+    return [*variables, "/opt/more" in sys.path, socket.getdefaulttimeout(), warns]
+"""
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+@pytest.mark.parametrize("processes", [[[0], [1]], [[1], [0]], [[], [0], [1]]])
+def test_what_an_import_sets_is_there_in_processes_that_run_its_function(
+    processes, mechanism, start, wrap_image
+):
+    reads = "def handle(req):\n    return json.dumps(seen())\n"
+    handlers = {"sets": {"handler.py": SEES + SETS}, "reads": {"handler.py": SEES + reads}}
+    image = wrap_image(handlers, processes, entry={"output": [0, 1]}, mechanism=mechanism)
+    server = start(image, HOME="/here")
+    for _ in range(2):
+        assert server.request().json == [
+            ["x", "/elsewhere", True, 5.0, False],
+            [None, "/here", False, None, True],
+        ]
+
+
+def test_a_seed_at_import_is_not_that_of_other_functions(start, wrap_image):
+    """Nor of every request, where the process is forked for it."""
+    draws = "def handle(req):\n    return str(random.random())\n"
+    seeds = f"import random\nrandom.seed(1)\n{draws}"
+    handlers = {"seeds": {"handler.py": seeds}, "draws": {"handler.py": f"import random\n{draws}"}}
+    image = wrap_image(handlers, [[0, 1]], entry={"output": [0, 1]})
+    answers = [start(image).request().json for _ in range(2)]
+    assert len({number for answer in answers for number in answer}) == 4

@@ -35,10 +35,13 @@ def load(wrap: Wrap, folder: Path) -> dict[str, Function]:
     ImportError
         A handler is missing, or has no ``handle``; a command's program is missing.
     """
-    return {
-        name: _load(name, style, folder / name, wrap.commands.get(name))
-        for name, style in wrap.functions.items()
-    }
+    functions = {}
+    for name, style in wrap.functions.items():
+        function = _load(name, style, folder / name, wrap.commands.get(name))
+        if len(wrap.functions) > 1:
+            function.state.take_back()
+        functions[name] = function
+    return functions
 
 
 def _load(name: str, style: str, folder: Path, command: list[str] | None) -> Function:

@@ -6,12 +6,16 @@ back before the run ends (``contextlib.redirect_stdout``). While the function's 
 imported, the same is done. What an imported library changes while it is imported is no change of
 the function's: the library would do so for any function.
 
+Some of what an import sets can be taken back, and is where a wrap has other functions: it is set
+again in those processes that run the function.
+
 Reads of this state are not observed, and neither is what only the function's own thread or
 context has.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import contextvars
 import gc
@@ -19,7 +23,6 @@ import importlib
 import locale
 import logging
 import os
-import random
 import re
 import resource
 import signal
@@ -32,13 +35,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from wrap.public import PACKAGE
 
 _BOOTSTRAP: Any = importlib.import_module("_frozen_importlib")
-#: What the names in ``sys.modules`` of functions' own modules, and of the wrap's, begin with.
-_OURS = ("_function_", PACKAGE, "wrap", "chiron_io", "__main__")
+#: What the names in ``sys.modules`` of functions' packages begin with.
+_FUNCTION = "_function_"
+#: Packages and modules that are functions' own, or the wrap's.
+_OURS = frozenset({PACKAGE, "wrap", "chiron_io", "__main__"})
 #: Variables that change how fast libraries compute, and what they write to the log: a function
 #: that shares the process answers the same.
 _TUNING = re.compile(
@@ -46,8 +51,30 @@ _TUNING = re.compile(
     r"|TOKENIZERS_PARALLELISM|MPLCONFIGDIR|MPLBACKEND|PYTHONWARNINGS|NLTK_DATA|\w+_LOG_LEVEL"
 )
 _STANDARD = ("stdin", "stdout", "stderr")
+_UMASK = re.compile(r"^Umask:\s*([0-7]+)$", re.MULTILINE)
+_ENVIRONMENT = "os.environ"
+_VARIABLE = f"{_ENVIRONMENT}["
 #: So many environment variables are not named any more.
 _MANY = 6
+
+
+class Changes(NamedTuple):
+    """What a function changes of what its process shares, each sorted.
+
+    Attributes
+    ----------
+    in_runs
+        When it runs.
+    at_import
+        When its own code is imported: where other functions are in the wrap this is taken back, and
+        set again in processes that run the function.
+    everywhere
+        When its own code is imported, in all processes of its wrap: this cannot be taken back.
+    """
+
+    in_runs: list[str]
+    at_import: list[str]
+    everywhere: list[str]
 
 
 class ProcessState:
@@ -55,16 +82,17 @@ class ProcessState:
 
     Attributes
     ----------
-    at_import
-        What its own code changed while it was imported: each process of its wrap has that.
-    in_runs
-        What it changed when it ran.
+    waits
+        Whether what its import set is still to be set again in this process.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.at_import = set[str]()
-        self.in_runs = set[str]()
+        self.waits = False
         self._folder = folder
+        self._in_runs, self._at_import = set[str](), set[str]()
+        #: What its import set: the values before and after.
+        self._set: dict[str, tuple[Any, Any]] = {}
+        self._setting = threading.Lock()
         #: The states of generators of random numbers that runs left, with those that they found.
         self._left: dict[tuple[str, int], int] = {}
 
@@ -73,27 +101,69 @@ class ProcessState:
         """A block that imports the function's modules."""
         with Observer(self._folder) as seen:
             yield
-        self.at_import |= seen.found | _replaced(_named())
+        self._set = seen.settings
+        self._at_import |= seen.found | _replaced(_named())
+
+    def take_back(self) -> None:
+        """Set what the function's import has set as it was, until `set_again`.
+
+        Generators of random numbers that the process shares begin anew: a seed would be that of
+        every function, and in forked processes of every request.
+        """
+        for name, (before, _) in self._set.items():
+            _assign(name, before)
+        for module, _, reseed in _GENERATORS.values():
+            if loaded := sys.modules.get(module):
+                reseed(loaded)
+        self.waits = bool(self._set)
+
+    def set_again(self) -> None:
+        """Set what the function's import had set: this process runs the function."""
+        with self._setting:
+            if self.waits:
+                for name, (_, after) in self._set.items():
+                    _assign(name, after)
+                self.waits = False
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """A block that runs the function."""
-        for draw in _drawing():  # as if another function had used it: so a seed is recognized
-            draw()
-        found, replaced = _generators(), _replaced(_modules())
+        found, replaced = _generators(draw=True), _replaced(_modules())
         with Observer(self._folder) as seen:
             yield
-        self.in_runs |= seen.found | (_replaced(_modules()) - replaced)
+        self._in_runs |= seen.found | (_replaced(_modules()) - replaced)
         for name, state in _generators().items():
             before = found.get(name)
             same = before is None or state == before
             if not same and self._left.setdefault((name, state), before or 0) != before:
-                self.in_runs.add(name)
+                self._in_runs.add(name)
 
     @property
-    def told(self) -> tuple[list[str], list[str]]:
-        """What it changes when it runs, and what when it is imported, sorted."""
-        return _sorted(self.in_runs), _sorted(self.at_import)
+    def changes(self) -> Changes:
+        """What it was seen to change so far."""
+        at_import = self._at_import - _SEEDS
+        taken_back = {each for each in at_import if each in _SET or each.startswith(_VARIABLE)}
+        everywhere = at_import - taken_back
+        return Changes(*map(_sorted, (self._in_runs, taken_back, everywhere)))
+
+
+def _sorted(found: set[str]) -> list[str]:
+    """Many environment variables are the environment."""
+    variables = {name for name in found if name.startswith(_VARIABLE)}
+    return sorted(found if len(variables) < _MANY else found - variables | {_ENVIRONMENT})
+
+
+def _assign(name: str, value: Any) -> None:
+    """Set a part of the state, or leave it where that is impossible, as the log then says."""
+    try:
+        if name in _SET:
+            _SET[name](value)
+        elif value is None:
+            os.environ.pop(_variable_of(name), None)
+        else:
+            os.environ[_variable_of(name)] = value
+    except Exception as error:
+        print(f"{name} cannot be set to {value!r}: {type(error).__name__}: {error}")
 
 
 class Observer:
@@ -103,10 +173,13 @@ class Observer:
     ----------
     found
         The names of what was changed, as `module.name`, where the block has ended.
+    settings
+        The values before and after of those parts that can be set again.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.found = set[str]()
+        self.settings: dict[str, tuple[Any, Any]] = {}
         self._folder = folder
         self._before: dict[str, Any] = {}
         self._importing = threading.local()
@@ -142,13 +215,17 @@ class Observer:
     def _compare(self) -> None:
         """Add what has changed since the last snapshot."""
         try:
-            self.found |= changed(self._before, snapshot(), self._folder)
+            after = snapshot()
+            self.found |= changed(self._before, after, self._folder)
+            for name, (before, now) in _settings(self._before, after).items():
+                first, _ = self.settings.get(name, (before, now))
+                self.settings[name] = (first, now)
         except Exception as error:  # objects of libraries may do anything when they are looked at
             print(f"not all changes of the process can be found: {type(error).__name__}: {error}")
 
     def _loading(self, original: Callable[..., Any], name: str, *more: Any) -> Any:
         """Leave out what a library changes in the course of its import."""
-        if self.is_importing or name.startswith(_OURS) or _observer is not self:
+        if self.is_importing or _is_ours(name) or _observer is not self:
             return original(name, *more)
         self._compare()
         self._importing.now = True
@@ -162,7 +239,7 @@ class Observer:
     def _watch_modules(self) -> None:
         """Watch what is set in modules, those imported since the last time too."""
         for name, module in list(sys.modules.items()):
-            if name in self._watched or name.startswith(_OURS):
+            if name in self._watched or _is_ours(name):
                 continue
             self._watched.add(name)
             if type(module) is not ModuleType:
@@ -218,8 +295,8 @@ class Observer:
 
     def variable(self, name: str, value: str | None) -> None:
         """Note that an environment variable gets a value, or None for no longer any."""
-        if not self.is_importing and os.environ.get(name) != value:
-            self.found.update(_variable(name))
+        if not self.is_importing and os.environ.get(name) != value and _is_told(name):
+            self.found.add(_named_variable(name))
 
 
 _observer: Observer | None = None
@@ -268,14 +345,16 @@ def _audit_once() -> None:
         _audited = True
 
 
-def _sorted(found: set[str]) -> list[str]:
-    """Many environment variables are the environment."""
-    variables = {name for name in found if name.startswith("os.environ[")}
-    return sorted(found if len(variables) < _MANY else found - variables | {"os.environ"})
+def _named_variable(name: str) -> str:
+    return f"{_VARIABLE}{name!r}]"
 
 
-def _variable(name: str) -> list[str]:
-    return [] if _TUNING.fullmatch(name) else [f"os.environ[{name!r}]"]
+def _variable_of(named: str) -> str:
+    return str(ast.literal_eval(named.removeprefix(_VARIABLE).removesuffix("]")))
+
+
+def _is_told(variable: str) -> bool:
+    return _TUNING.fullmatch(variable) is None
 
 
 def _always(*_arguments: Any, **_options: Any) -> bool:
@@ -342,11 +421,24 @@ def changed(
     That `folder`, the function's own, is searched for modules changes nothing for another function.
     """
     found = {name for name in before.keys() & after.keys() if before[name] != after[name]}
+    if _ENVIRONMENT in found:
+        names = map(_variable_of, _settings(before, after).keys() - _SET.keys())
+        found = found - {_ENVIRONMENT} | {_named_variable(name) for name in names if _is_told(name)}
     if "sys.path" in found and folder is not None:
         here = str(folder.resolve())
         added = [each for each in after["sys.path"] if not _is_below(each, here)]
         if added == [each for each in before["sys.path"] if not _is_below(each, here)]:
             found.discard("sys.path")
+    return found
+
+
+def _settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """What can be set again, each environment variable by itself, before and after."""
+    found = {name: (before[name], after[name]) for name in _SET if before[name] != after[name]}
+    old, new = before[_ENVIRONMENT], after[_ENVIRONMENT]
+    for name in old.keys() | new.keys() if old != new else ():
+        if old.get(name) != new.get(name):
+            found[_named_variable(name)] = (old.get(name), new.get(name))
     return found
 
 
@@ -362,10 +454,10 @@ def _folder() -> str | None:
         return None
 
 
-def _umask() -> str:
+def _umask() -> int:
     """The mask, without setting it, which other threads would see."""
     status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    return next((line for line in status.splitlines() if line.startswith("Umask:")), "")
+    return int(_UMASK.findall(status)[0], 8)
 
 
 def _file(number: int) -> tuple[int, int] | None:
@@ -376,8 +468,8 @@ def _file(number: int) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _is_ours(finder: object) -> bool:
-    return type(finder).__module__.startswith(_OURS)
+def _is_ours(module: str) -> bool:
+    return module.startswith(_FUNCTION) or module.partition(".")[0] in _OURS
 
 
 def _attributes(stream: object) -> list[tuple[str, int]]:
@@ -422,43 +514,35 @@ def _parameters(matplotlib: Any) -> list[tuple[str, str]]:
     return [(name, repr(value)) for name, value in parameters if not name.startswith("backend")]
 
 
-def _generators() -> dict[str, int]:
-    """The states of the generators of random numbers that the process shares."""
-    found = {"random.seed": hash(random.getstate())}
-    if numpy := _loaded("numpy.random", "get_state"):
-        _, keys, *more = numpy.get_state()
-        found["numpy.random.seed"] = hash((keys.tobytes(), *more))
-    if torch := _loaded("torch", "get_rng_state"):
-        found["torch.manual_seed"] = hash(bytes(torch.get_rng_state().tolist()))
+def _generators(*, draw: bool = False) -> dict[str, int]:
+    """The states of the generators of random numbers that the process shares.
+
+    With `draw`, after a number was drawn, as another function may: the states of two runs differ
+    then, unless the function seeds the generator.
+    """
+    found = {}
+    for name, (module, state, _) in _GENERATORS.items():
+        if loaded := sys.modules.get(module):
+            with contextlib.suppress(AttributeError):  # still being imported
+                if draw:
+                    _DRAWS[name](loaded)
+                found[name] = state(loaded)
     return found
-
-
-def _drawing() -> Iterable[Callable[[], Any]]:
-    yield random.random
-    if numpy := _loaded("numpy.random", "random_sample"):
-        yield numpy.random_sample
-    if torch := _loaded("torch", "rand"):
-        yield partial(torch.rand, 1)
-
-
-def _loaded(name: str, attribute: str) -> Any:
-    module = sys.modules.get(name)
-    return module if hasattr(module, attribute) else None
 
 
 def _modules() -> Iterator[ModuleType]:
     """Those that are no function's and not the wrap's."""
     for name, module in list(sys.modules.items()):
-        if isinstance(module, ModuleType) and not name.startswith(_OURS):
+        if isinstance(module, ModuleType) and not _is_ours(name):
             yield module
 
 
 def _named() -> Iterator[ModuleType]:
     """The modules of functions, what these have imported by a name, and the modules below it."""
-    for own in [module for name, module in list(sys.modules.items()) if name.startswith(_OURS[0])]:
+    for own in [module for name, module in list(sys.modules.items()) if name.startswith(_FUNCTION)]:
         yield own
         for imported in _modules_in(own):
-            if not imported.__name__.startswith(_OURS):
+            if not _is_ours(imported.__name__):
                 yield imported
                 for below in _modules_in(imported):
                     if below.__name__.startswith(f"{imported.__name__}."):
@@ -485,12 +569,38 @@ def _replaced(modules: Iterable[ModuleType]) -> set[str]:
 def _classes_of(module: ModuleType) -> list[type]:
     values = list(vars(module).values())
     classes = [value for value in values if isinstance(value, type)]
-    return [each for each in classes if not str(each.__module__).startswith(_OURS)]
+    return [each for each in classes if not _is_ours(str(each.__module__))]
 
 
+#: For each generator its module, and what returns its state and seeds it with fresh entropy.
+_GENERATORS: Mapping[str, tuple[str, Callable[[Any], int], Callable[[Any], Any]]] = {
+    "random.seed": (
+        "random",
+        lambda random: hash(random.getstate()),
+        lambda random: random.seed(),
+    ),
+    "numpy.random.seed": (
+        "numpy.random",
+        lambda random: hash(tuple(map(bytes, random.get_state()[1:2])) + random.get_state()[2:]),
+        lambda random: random.seed(),
+    ),
+    "torch.manual_seed": (
+        "torch",
+        lambda torch: hash(bytes(torch.get_rng_state().tolist())),
+        lambda torch: torch.seed(),
+    ),
+}
+_DRAWS: Mapping[str, Callable[[Any], Any]] = {
+    "random.seed": lambda random: random.random(),
+    "numpy.random.seed": lambda random: random.random_sample(),
+    "torch.manual_seed": lambda torch: torch.rand(1),
+}
+#: A seed at the import is replaced: see `ProcessState.take_back`.
+_SEEDS = frozenset({*_GENERATORS, "random.setstate", "numpy.random.set_state"})
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 #: The state that is always there, by what changes it.
 _ALWAYS: Mapping[str, Callable[[], Any]] = {
+    _ENVIRONMENT: lambda: dict(os.environ),
     "os.chdir": _folder,
     "os.umask": _umask,
     "os.nice": lambda: os.getpriority(os.PRIO_PROCESS, 0),
@@ -499,7 +609,7 @@ _ALWAYS: Mapping[str, Callable[[], Any]] = {
     "os.dup2": lambda: [_file(number) for number in range(3)],
     "sys.path": lambda: tuple(sys.path),
     "sys.argv": lambda: tuple(sys.argv),
-    "sys.meta_path": lambda: len([f for f in sys.meta_path if not _is_ours(f)]),
+    "sys.meta_path": lambda: len([f for f in sys.meta_path if not _is_ours(type(f).__module__)]),
     "sys.settrace": sys.gettrace,
     "sys.setprofile": sys.getprofile,
     "sys.setrecursionlimit": sys.getrecursionlimit,
@@ -530,4 +640,19 @@ _WHERE_IMPORTED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "xml.etree.ElementTree": {
         "xml.etree.ElementTree.register_namespace": lambda tree: repr(tree._namespace_map)
     },
+}
+#: What sets a part of the state to a value that it had.
+_SET: Mapping[str, Callable[[Any], Any]] = {
+    "os.chdir": os.chdir,
+    "os.umask": os.umask,
+    "sys.path": lambda places: sys.path.__setitem__(slice(None), places),
+    "sys.argv": lambda arguments: sys.argv.__setitem__(slice(None), arguments),
+    "sys.setrecursionlimit": sys.setrecursionlimit,
+    "sys.setswitchinterval": sys.setswitchinterval,
+    "sys.set_int_max_str_digits": sys.set_int_max_str_digits,
+    "gc.disable": lambda enabled: gc.enable() if enabled else gc.disable(),
+    "gc.set_threshold": lambda thresholds: gc.set_threshold(*thresholds),
+    "locale.setlocale": lambda value: locale.setlocale(locale.LC_ALL, value),
+    "logging.disable": logging.disable,
+    "socket.setdefaulttimeout": socket.setdefaulttimeout,
 }

@@ -47,6 +47,8 @@ def run(
     `Cancelled`: that the task was given up is no answer to anybody.
     """
     function = functions[wrap.function_of(task)]
+    if function.state.waits:
+        function.state.set_again()
     log.mark(ident.mark)
     begun = time.monotonic()
     result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)
@@ -110,7 +112,7 @@ def _watched(
         if watch.observed:
             with function.state.running():
                 value = _timed(function, arguments, result, task_io)
-            result.changes = function.state.told
+            result.changes = function.state.changes
             return value
         if not watch.probed:
             with _marked(result.task):
