@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 
 from cli import options
-from cli.artefacts import read_plan
+from cli.artefacts import read_plan, read_profile
 from cli.output import next_step, progress, warn
 from generator.generate import Sources, generate
 from generator.stores import StorePlace
-from predictor.forked import wrongly_forked
+from scheduler.conflict_rules import find_conflicts
+from scheduler.folder_settings import read_settings
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
 from workflow.forms import workflow_folders
@@ -21,6 +22,7 @@ from workflow.plan import Plan
 
 #: Where a plan's workflow folder is looked for, below the plan's own folder and the current one.
 _NEARBY = ("", "*/", "*/*/")
+_PROFILE = "profile.json"
 
 
 @click.command("generate")
@@ -56,7 +58,7 @@ def command(
     place = StorePlace.read(store, os.environ)
     sources = Sources.read(opened, gateway_url=gateway_url_inside, store=place.url)
     stack_file = generate(plan, sources, output, options.seconds(timeout))
-    warn([*sources.warnings, *wrongly_forked(plan, opened.workflow)])
+    warn(sources.warnings_for(_with_rules(plan, opened, plan_file)))
     count = len(plan.wraps)
     progress(f"wrote {output}: {count} wrap{'s' * (count > 1)}")
     if sources.prefix:  # faas-cli looks for templates in the folder that it runs in
@@ -65,6 +67,18 @@ def command(
     else:
         file = shlex.quote(str(stack_file))
         next_step(f"chiron build -f {file} && faas-cli deploy -f {file}")
+
+
+def _with_rules(plan: Plan, folder: WorkflowFolder, plan_file: Path) -> Plan:
+    """`plan` with the rules of a profile beside it or in `folder`: one by hand may have none."""
+    for file in (plan_file.with_name(_PROFILE), folder.path / _PROFILE):
+        if file.is_file():
+            profile, settings = read_profile(file), read_settings(folder, os.environ)
+            names = folder.workflow.functions
+            if profile.workflow == plan.workflow and profile.functions.keys() >= set(names):
+                found = find_conflicts(names, profile, settings.constraints, settings.environments)
+                return plan.model_copy(update={"apart": found.told})
+    return plan
 
 
 def _find(plan: Plan, plan_file: Path) -> WorkflowFolder:

@@ -52,7 +52,9 @@ from openfaas.stack import (
     read_stack,
     write_stack,
 )
+from predictor.forked import wrongly_forked
 from templates import TEMPLATES
+from workflow.apart import broken
 from workflow.documents import writing
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder, check_links
@@ -120,6 +122,12 @@ class Sources:
     def warnings(self) -> list[str]:
         """What of stack.yaml has no effect, and why: each line names function and field."""
         return list(warnings_of(self.stack, self.folder.workflow))
+
+    def warnings_for(self, plan: Plan) -> list[str]:
+        """The same, and where `plan` breaks its rules: what functions share, and what is forked."""
+        workflow = self.folder.workflow
+        shared = (each.line for each in broken(plan, workflow, plan.apart))
+        return [*self.warnings, *shared, *wrongly_forked(plan, workflow)]
 
     @property
     def untriggered(self) -> Sources:

@@ -10,6 +10,7 @@ from pathlib import Path
 from deployment.deploy import remove_outdated, removed_on_failure
 from deployment.launcher import Launcher, invoker_for
 from deployment.measure import Checked, Measurement, checked_payloads, measure
+from deployment.verify import Known, verify
 from generator.annotations import ASKED, SOURCE
 from generator.fingerprint import digest, source_of
 from generator.generate import Sources, generate
@@ -22,6 +23,7 @@ from scheduler.choices import Choices
 from scheduler.folder_settings import read_settings
 from scheduler.planners import PLANNERS
 from scheduler.schedule import schedule
+from workflow.apart import broken
 from workflow.documents import Document, dump, write_atomically
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan
@@ -78,6 +80,12 @@ class DeploymentRequest:
         """
         return checked_payloads(self.folder, profile, check=self.check, progress=progress)
 
+    def known(self, profile: Profile) -> list[Known]:
+        """The payloads of which `profile` knows the answer, unless nothing is to be checked."""
+        payloads = self.folder.payloads() if self.check else ()
+        pairs = ((each, self.folder.expected(profile, each.content)) for each in payloads)
+        return [(payload, expected) for payload, expected in pairs if expected is not None]
+
 
 def deploy(
     request: DeploymentRequest, launcher: Launcher, out: Path, progress: Progress
@@ -109,6 +117,7 @@ def deploy(
         invoker_for(plan, workflow, url, request.timeout_s) as invoker,
     ):
         progress(f"invoking {request.samples} times")
+        verify(invoker, workflow, plan, request.known(profile))
         measured = measure(invoker, checked, request.samples)
     remove_outdated(launcher.gateway, stack_file)
     return DeploymentReport(
@@ -152,6 +161,8 @@ def find_plan(
         platform = platform.model_copy(update={"request_ms": way_ms})
     plan = schedule(folder.workflow, profile, platform, request.slo_ms, choices, settings)
     write_atomically(out / "plan.json", dump(plan))
+    for each in broken(plan, folder.workflow, plan.apart):  # fixed layouts go by no rules
+        progress(f"warning: {each.line}")
     return plan, profile
 
 

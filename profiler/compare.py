@@ -11,7 +11,8 @@ from workflow.documents import Document
 from workflow.profile import FunctionProfile, PeriodKind, Profile
 
 _FACTS = (
-    "files_read", "files_written", "ports", "unshareable", "runtime", "requirements", "sources"
+    "files_read", "files_written", "ports", "unshareable", "set_at_import", "patched_at_import",
+    "runtime", "requirements", "sources",
 )  # fmt: skip
 
 

@@ -57,7 +57,11 @@ def function_profile(samples: Samples, runtime: str, handler: Handler) -> Functi
         files_written=opened.written,
         ports=ports(samples.traced),
         # What a command does to its process concerns no other.
-        unshareable=() if handler.command else unshareable(handler.folder),
+        unshareable=()
+        if handler.command
+        else _each_once([samples.changes.in_runs, unshareable(handler.folder)]),
+        set_at_import=samples.changes.at_import,
+        patched_at_import=samples.changes.everywhere,
         input_bytes=samples.input_bytes,
         output_bytes=samples.output_bytes,
         emits=dict(samples.emits),
@@ -160,7 +164,8 @@ def mixed(profiles: Sequence[FunctionProfile], weights: Sequence[float]) -> Func
     """The mean of `profiles` by `weights`.
 
     It does each kind of thing for the mean of how long they do, in the order of the slowest.
-    Memory, files, ports and the spread are those of all; any other fact is of the slowest.
+    Memory, files, ports, what it changes and the spread are those of all; any other fact is of the
+    slowest.
     """
     if len(profiles) == 1:
         return profiles[0]
@@ -185,6 +190,9 @@ def mixed(profiles: Sequence[FunctionProfile], weights: Sequence[float]) -> Func
             "files_read": _each_once(each.files_read for each in profiles),
             "files_written": _each_once(each.files_written for each in profiles),
             "ports": _each_once(each.ports for each in profiles),
+            "unshareable": _each_once(each.unshareable for each in profiles),
+            "set_at_import": _each_once(each.set_at_import for each in profiles),
+            "patched_at_import": _each_once(each.patched_at_import for each in profiles),
         }
     )
 

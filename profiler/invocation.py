@@ -26,6 +26,20 @@ _NO_SPEED = CpuSpeed(0.0, 0.0)
 _UNTOLD = Told()
 
 
+class Changes(NamedTuple):
+    """Names of what a function changes of the state that its process shares.
+
+    What its import changes is taken back in a wrap where that is possible, or is `everywhere`.
+    """
+
+    in_runs: tuple[str, ...] = ()
+    at_import: tuple[str, ...] = ()
+    everywhere: tuple[str, ...] = ()
+
+
+UNCHANGED = Changes()
+
+
 class Emitted(NamedTuple):
     """An output that a function emitted when the part `after` of its latency had passed.
 
@@ -66,6 +80,8 @@ class Invocation:
     speed
         By what the CPU-speed probe took in the same thread right before and after; zeros where
         it was not asked for.
+    changes
+        What the function has changed so far of what its process shares, if it was observed.
     """
 
     output: str
@@ -78,6 +94,7 @@ class Invocation:
     emitted: Mapping[str, Emitted] = field(default_factory=dict)
     writes_from: float | None = None
     reads: tuple[float, float] | None = None
+    changes: Changes = UNCHANGED
 
 
 @dataclass(frozen=True)
@@ -100,6 +117,7 @@ class Solo:
         *,
         probed: bool = False,
         cpu_probed: bool = False,
+        observed: bool = False,
         limit_s: float | None = None,
     ) -> Invocation:
         """Run it once, on its input `number` of those that it has in turn.
@@ -110,6 +128,8 @@ class Solo:
             Whether beside the probe of the GIL.
         cpu_probed
             Whether between two runs of the CPU-speed probe.
+        observed
+            Whether the wrap looks for what it changes of what its process shares.
         limit_s
             For how long it may run, in seconds, if not as long as any request.
 
@@ -117,9 +137,8 @@ class Solo:
         """
         try:
             request = self.requests[number % len(self.requests)]
-            headers = trace_header(
-                self.trace_key, "probe" if probed else "cpu-speed" if cpu_probed else ""
-            )
+            more = {"probe": probed, "cpu-speed": cpu_probed, "state": observed}
+            headers = trace_header(self.trace_key, next((name for name in more if more[name]), ""))
             if limit_s is not None:
                 headers = {**headers, _TIMEOUT: f"{limit_s:.3f}"}
             response = self.gateway.invoke(self.wrap, request, headers=headers)
@@ -157,6 +176,7 @@ class Solo:
                 None
                 if run.reads_ms is None
                 else (_after(run.reads_ms[0], run), _after(run.reads_ms[1], run)),
+                Changes(*run.changes or ()),
             )
         except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None

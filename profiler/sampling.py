@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 from profiler.cpu_speed import CpuSpeed, steady
 from profiler.drift import run_at
 from profiler.handler_run import HandlerRun
-from profiler.invocation import Emitted, Invocation, Solo
+from profiler.invocation import UNCHANGED, Changes, Emitted, Invocation, Solo
 from profiler.probe_run import ProbeRun
 from profiler.sandbox import Sandbox
 from profiler.tracer import Tracer
@@ -86,6 +86,8 @@ class Samples:
         Whether its answers to the same request differ.
     writes_from, reads
         As `profiler.invocation.Invocation` has them, typically.
+    changes
+        What it changes of what its process shares.
     """
 
     untraced: tuple[Untraced, ...]
@@ -99,6 +101,7 @@ class Samples:
     varies: bool = False
     writes_from: float | None = None
     reads: tuple[float, float] | None = None
+    changes: Changes = UNCHANGED
 
     @property
     def cpu_probe_ms(self) -> float:
@@ -175,7 +178,8 @@ def sample(
     """
     idle_mib = sandbox.resident_mib()
     sandbox.forget_peak()
-    warm = [solo.invoke(number) for number in range(_WARM_UP)]
+    # In the same process ran before, observed, what gave the function its input.
+    warm = [solo.invoke(number, observed=True) for number in range(_WARM_UP)]
     memory_mib = max(0.0, sandbox.peak_mib() - idle_mib) + max(run.processes_mib for run in warm)
     kept_mib = _kept_mib(idle_mib, fresh_mib)
     if tracer:
@@ -232,6 +236,7 @@ def sample(
         varies=any(len(each) > 1 for each in answers.values()),
         writes_from=_median(writes_from) if writes_from else None,
         reads=(_median(r[0] for r in reads), _median(r[1] for r in reads)) if reads else None,
+        changes=warm[-1].changes,
     )
 
 

@@ -49,7 +49,7 @@ class Alone:
 
     def run(self, function: str, text: str) -> tuple[dict[str, str], float]:
         """The outputs of one of them for `text`, and how long that took, in milliseconds."""
-        ran = self.solo(function, [bytes_of(text)]).invoke()
+        ran = self.solo(function, [bytes_of(text)]).invoke(observed=True)
         emitted = {name: each.text for name, each in ran.emitted.items()}
         return {ANSWER: ran.output} | emitted, ran.latency_ms
 

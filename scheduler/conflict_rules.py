@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -39,12 +39,14 @@ def find_conflicts(
         **_isolated(names, constraints, "wrap"),
         **_files(names, profile),
         **_ports(names, profile),
+        **_patched_at_import(names, profile),
         **variable_conflicts({name: environments[name] for name in names if name in environments}),
         **_requirements(names, profile),
         **_runtimes(names, profile),
     }
     process = {
         **_isolated(names, constraints, "process"),
+        **_set_at_import(names, profile),
         **_unshareable(names, profile),
         **wrap,
     }
@@ -62,13 +64,35 @@ def _isolated(names: Sequence[str], constraints: Constraints, level: str) -> dic
 
 
 def _unshareable(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """A call that concerns its process meets whatever else runs there, its own function too."""
-    calls = {name: ", ".join(profile.functions[name].unshareable) for name in names}
+    """What changes a process concerns all that runs there, further tasks of its function too."""
+    changes = {name: profile.functions[name].unshareable for name in names}
+    pairs = combinations_with_replacement(names, 2)
+    return _changing(pairs, changes, "{} changes what its whole process shares ({})")
+
+
+def _set_at_import(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
+    """What a function's import sets is there in processes that run it, for all that runs there."""
+    changes = {name: profile.functions[name].set_at_import for name in names}
+    reason = "the import of {} sets what its whole process shares ({})"
+    return _changing(combinations(names, 2), changes, reason)
+
+
+def _patched_at_import(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
+    """All processes of a wrap have imported all its functions."""
+    changes = {name: profile.functions[name].patched_at_import for name in names}
+    reason = "the import of {} changes what all processes of its wrap share ({})"
+    return _changing(combinations(names, 2), changes, reason)
+
+
+def _changing(
+    pairs: Iterable[Pair], changes: Mapping[str, Sequence[str]], reason: str
+) -> dict[Pair, str]:
+    """Those of `pairs` of which one changes something; `reason` has places for it and for what."""
     return {
-        (a, b): f"{one} uses {calls[one]}, which concerns its whole process"
-        for a, b in combinations_with_replacement(names, 2)
-        for one in [a if calls[a] else b]
-        if calls[one]
+        (a, b): reason.format(one, ", ".join(changes[one]))
+        for a, b in pairs
+        for one in [a if changes[a] else b]
+        if changes[one]
     }
 
 

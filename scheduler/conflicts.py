@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Literal
 
+from workflow.apart import Apart
 from workflow.errors import ChironError
 
 #: Two functions in the order of their names, or one twice: what holds between its own tasks.
@@ -35,6 +37,19 @@ class Conflicts:
         return not self.process or not any(
             (min(pair), max(pair)) in self.process for pair in product(functions, others)
         )
+
+    @property
+    def told(self) -> tuple[Apart, ...]:
+        """A rule for every reason: one function may have the same to be apart from many."""
+        pairs: dict[tuple[Literal["wrap", "process"], str], list[Pair]] = {}
+        for pair, reason in self.process.items():
+            pairs.setdefault(("wrap" if pair in self.wrap else "process", reason), []).append(pair)
+        rules = []
+        for (level, reason), alike in pairs.items():
+            one = min(frozenset.intersection(*map(frozenset, alike)))
+            others = tuple(b if a == one else a for a, b in alike)
+            rules.append(Apart(level=level, function=one, others=others, reason=reason))
+        return tuple(rules)
 
     def groups(self) -> dict[str, int]:
         """A group for every function so that those of one group can share a wrap.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from predictor.emissions import expanded, known_with
 from predictor.forked import wrongly_forked
@@ -12,11 +11,10 @@ from predictor.paths import Crossing, crossings, way_of
 from predictor.unrolling import run_of
 from predictor.waits import waits_of
 from scheduler.choices import Strategy
-from scheduler.conflicts import Conflicts, Pair
-from scheduler.layout import at_odds
 from scheduler.limits import Limits, exceeded
 from scheduler.options import Job
 from scheduler.planners import PLANNERS, respects_conflicts, searched
+from workflow.apart import Apart, broken
 from workflow.model import Workflow
 from workflow.plan import Plan, Wrap
 from workflow.platform import Path
@@ -57,7 +55,6 @@ def explain(
     lines += _some(list(_processes(plan, job)), "processes")
     lines += _some(_conflicts(plan, job), "conflicts")
     lines += wrongly_forked(plan, job.workflow)
-    lines += _barriers(plan, job)
     lines += (each.line for each in waits_of(job.workflow))
     lines += _widened_secrets(plan, job)
     return (*lines, *exceeded(plan, job.limits))
@@ -91,15 +88,6 @@ def _payloads(plan: Plan) -> Iterator[str]:
         if slow:
             line += f"; {_names(slow)} over the SLO (--percentile 100 keeps it for every payload)"
         yield line
-
-
-def _barriers(plan: Plan, job: Job) -> Iterator[str]:
-    """Why stages wait for each other although tasks were to wait for their data alone."""
-    if respects_conflicts(plan.planner) and plan.trigger != job.trigger:
-        mains = (at_odds(wrap.processes[0], job.workflow, job.conflicts) for wrap in plan.wraps)
-        names = next(filter(None, mains), ())
-        share = f"tasks of {_names(list(dict.fromkeys(names)))} share the main process"
-        yield f"stages wait for each other, as {share} and could run in it at once"
 
 
 def _wraps(plan: Plan, job: Job) -> list[str]:
@@ -174,27 +162,10 @@ def _shared(process: Sequence[str], number: int, wrap: Wrap, job: Job) -> str:
 
 def _conflicts(plan: Plan, job: Job) -> list[str]:
     """What keeps functions apart, or what a fixed layout does all the same."""
-    conflicts = job.conflicts
     if respects_conflicts(plan.planner):
-        return list(_apart(conflicts))
-    broken = list[str]()
-    for wrap in plan.wraps:
-        broken += _broken(conflicts.wrap, wrap.tasks, job.workflow)
-        main, *further = wrap.processes
-        for process in (*_by_stage(main, job.workflow), *further):
-            broken += _broken(conflicts.process, process, job.workflow)
-    lines = (f"conflict that {plan.planner} does not respect: {reason}" for reason in broken)
-    return list(dict.fromkeys(lines))
-
-
-def _broken(
-    conflicts: Mapping[Pair, str], tasks: Sequence[str], workflow: Workflow
-) -> Iterator[str]:
-    """The reasons of the conflicts between `tasks`."""
-    uses = Counter(map(workflow.function_of, tasks))
-    for (a, b), reason in conflicts.items():
-        if a in uses and b in uses and (a != b or uses[a] > 1):
-            yield reason
+        return list(map(_kept_apart, job.conflicts.told))
+    reasons = dict.fromkeys(each.reason for each in broken(plan, job.workflow, job.conflicts.told))
+    return [f"conflict that {plan.planner} does not respect: {reason}" for reason in reasons]
 
 
 def _by_stage(tasks: Iterable[str], workflow: Workflow) -> list[list[str]]:
@@ -204,17 +175,10 @@ def _by_stage(tasks: Iterable[str], workflow: Workflow) -> list[list[str]]:
     return list(filter(None, stages))
 
 
-def _apart(conflicts: Conflicts) -> Iterator[str]:
-    """A line for every reason: one function may have the same to be apart from many."""
-    pairs: dict[tuple[str, str], list[Pair]] = {}
-    for pair, reason in conflicts.process.items():
-        level = "wrap" if pair in conflicts.wrap else "process"
-        pairs.setdefault((level, reason), []).append(pair)
-    for (level, reason), alike in pairs.items():
-        one = min(frozenset.intersection(*map(frozenset, alike)))
-        others = [b if a == one else a for a, b in alike]
-        names = _names(["its own other tasks" if other == one else other for other in others])
-        yield f"{one} shares no {level} with {names}: {reason}"
+def _kept_apart(rule: Apart) -> str:
+    own = rule.function
+    names = _names(["its own other tasks" if each == own else each for each in rule.others])
+    return f"{own} shares no {rule.level} with {names}: {rule.reason}"
 
 
 def _widened_secrets(plan: Plan, job: Job) -> Iterator[str]:

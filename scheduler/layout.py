@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, combinations
+from itertools import chain
 
 from scheduler.conflicts import NO_CONFLICTS, Conflicts
 from scheduler.memory import BASE_MEMORY_MIB, PROCESS_MEMORY_MIB, at_once_mib, imports_mib
@@ -20,7 +20,6 @@ from workflow.plan import (
     Wrap,
 )
 from workflow.profile import Profile
-from workflow.streaming import as_begun, live_streams
 from workflow.triggers import TriggerKind
 
 #: The wraps of one stage, each with its processes.
@@ -51,9 +50,8 @@ def plan_from_layout(
     Every wrap gets as many CPUs as it runs processes in a stage (Chiron §6: a whole CPU is the unit
     of allocation) but no more than a node has, where that is known, and memory for all functions
     that it may run at once: a process is there from its first task to its last. Wraps are called
-    by `names`, or else by the workflow, `prefix` and number. No further process has tasks of
-    different stages that `conflicts` forbid it; those of one stage are as `layout` has them. Where
-    tasks that conflict share a main process, stages wait for each other, whatever `trigger` is.
+    by `names`, or else by the workflow, `prefix` and number. No process has tasks of different
+    stages that `conflicts` forbid it; those of one stage are as `layout` has them.
     """
     count = max(len(stage) for stage in layout)
     wraps = [
@@ -68,8 +66,6 @@ def plan_from_layout(
         )
         for index in range(count)
     ]
-    if any(at_odds(wrap.processes[0], workflow, conflicts) for wrap in wraps):
-        trigger = "stage"
     return Plan(
         format=2,
         workflow=workflow.name,
@@ -82,21 +78,6 @@ def plan_from_layout(
     )
 
 
-def at_odds(process: Sequence[str], workflow: Workflow, conflicts: Conflicts) -> tuple[str, ...]:
-    """The functions of two tasks of a process that conflict and could run at once, if any could.
-
-    They could where neither begins after the other has ended, unless one stage waits for the other.
-    """
-    of = workflow.function_of
-    ended = (as_begun(workflow) if live_streams(workflow) else workflow).ended_before
-    known = set(chain.from_iterable(conflicts.process))
-    for a, b in combinations([task for task in process if of(task) in known], 2):
-        ordered = a in ended[b] or b in ended[a]
-        if not ordered and not conflicts.get_on([of(a)], [of(b)]):
-            return of(a), of(b)
-    return ()
-
-
 def wrap_name(workflow: str, suffix: str) -> str:
     """A name for OpenFaaS: the workflow's, shortened where the whole passes 63, and `suffix`."""
     name = f"{workflow[: max(0, 62 - len(suffix))]}-{suffix}"
@@ -106,21 +87,25 @@ def wrap_name(workflow: str, suffix: str) -> str:
 def over_stages(stages: Sequence[Processes], get_on: GetOn = lambda _, __: True) -> Processes:
     """The processes of a wrap that runs those of `stages` one stage after another.
 
-    Its main process is that of all stages. Each of a stage's further ones is the first of earlier
-    stages with which it may `get_on`, by their tasks, and that no other one of its stage is; or,
-    where there is none, a process more.
+    Its main process is that of all stages with which it may `get_on`, by their tasks. Each of a
+    stage's further ones is the first of earlier stages with which it may, and that no other one of
+    its stage is; or, where there is none, a process more.
     """
+    main: tuple[str, ...] = ()
     further: list[tuple[str, ...]] = []
-    for processes in stages:
+    for first, *others in stages:
+        if get_on(main, first):
+            main += first
+        else:
+            others.insert(0, first)
         unused = list(range(len(further)))
-        for process in processes[1:]:
+        for process in others:
             place = next((p for p in unused if get_on(further[p], process)), None)
             if place is None:
                 further.append(process)
             else:
                 unused.remove(place)
                 further[place] += process
-    main = tuple(chain.from_iterable(processes[0] for processes in stages))
     return (main, *further)
 
 

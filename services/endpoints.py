@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tarfile
 from collections.abc import Callable, Collection, Mapping
@@ -243,6 +244,12 @@ _GZIP = "application/gzip"
     responses={
         200: {
             "description": "build/ as a .tar.gz, in which faas-cli up runs",
+            "headers": {
+                "Warning": {
+                    "description": "For each warning 199, chiron and the text in quotes",
+                    "schema": {"type": "string"},
+                }
+            },
             "content": {_GZIP: {"schema": {"type": "string", "format": "binary"}}},
         }
     },
@@ -252,17 +259,23 @@ def post_generate(body: GenerateRequest) -> Response:
     folder = host().open_folder(body.directory)
     out = host().workspace() / "build"
     limit_s = parse_timeout_s(body.timeout)
-    archive = host().compute(write_archive, body.plan, folder.path, out, limit_s)
-    return send_file(archive, mimetype=_GZIP, as_attachment=True, download_name="build.tar.gz")
+    archive, warnings = host().compute(write_archive, body.plan, folder.path, out, limit_s)
+    response = send_file(archive, mimetype=_GZIP, as_attachment=True, download_name="build.tar.gz")
+    for warning in warnings:
+        response.headers.add("Warning", f"199 chiron {json.dumps(warning)}")
+    return response
 
 
-def write_archive(plan: Plan, folder: Path, out: Path, timeout_s: float | None) -> str:
-    """Generate `plan` of the workflow in `folder` into `out`; returns the path of its archive."""
-    generate(plan, Sources.read(WorkflowFolder.open(folder)), out, timeout_s)
+def write_archive(
+    plan: Plan, folder: Path, out: Path, timeout_s: float | None
+) -> tuple[str, list[str]]:
+    """Generate `plan` of the workflow in `folder` into `out`; its archive's path, and warnings."""
+    sources = Sources.read(WorkflowFolder.open(folder))
+    generate(plan, sources, out, timeout_s)
     archive = out.with_name("build.tar.gz")
     with tarfile.open(archive, mode="w:gz") as tar:
         tar.add(out, arcname=out.name, filter=_anonymous)
-    return str(archive)
+    return str(archive), sources.warnings_for(plan)
 
 
 def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:

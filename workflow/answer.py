@@ -12,8 +12,9 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from workflow.data import bytes_of, is_json, is_utf8
@@ -27,6 +28,9 @@ LONGEST = 1 << 16
 #: Sums of floats that are added up in another order differ by less.
 _TOLERANCE = 1e-9
 _INDEX = re.compile(r"\[\d+\]")
+_STEP = re.compile(r'\.(\w+)|\[(?:("(?:[^"\\]|\\.)*")|(\d+|\*))\]')
+#: Runs that tell what varies always.
+_FEWEST = 3
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -55,6 +59,9 @@ class ExpectedAnswer(Document):
         JSON paths at which runs differed; ``[*]`` stands for any index, ``$`` for all of it.
     any_order
         JSON paths of lists that had the same items in another order, or have no order.
+    always_varies
+        JSON paths at which each of three runs or more differed from each other one: such as random
+        numbers. That it varied in some of them may be a cache that was filled.
     """
 
     request_sha256: str
@@ -62,6 +69,7 @@ class ExpectedAnswer(Document):
     output_sha256: str
     varies: tuple[str, ...] = ()
     any_order: tuple[str, ...] = ()
+    always_varies: tuple[str, ...] = ()
 
     @classmethod
     def learned(
@@ -79,6 +87,7 @@ class ExpectedAnswer(Document):
             output=first if len(first) <= LONGEST and is_utf8(first) else None,
             output_sha256=_digest(_in_order(first, any_order)),
             any_order=any_order,
+            always_varies=_always_differing(outputs),
         )
         return known.joined(outputs[1:])
 
@@ -96,7 +105,9 @@ class ExpectedAnswer(Document):
 
     def without(self, paths: Sequence[str]) -> ExpectedAnswer:
         """The same, with what is at the JSON `paths` left open."""
-        return self.model_copy(update={"varies": (*self.varies, *paths)})
+        left = (each for each in self.always_varies if not any(_is_in(each, p) for p in paths))
+        update = {"varies": (*self.varies, *paths), "always_varies": tuple(left)}
+        return self.model_copy(update=update)
 
     def answers(self, request: bytes) -> bool:
         """Whether it is the answer to `request`."""
@@ -132,6 +143,44 @@ class ExpectedAnswer(Document):
                 status=500,
             )
 
+    def constant(self, outputs: Sequence[str]) -> list[tuple[str, Any]]:
+        """The paths of `always_varies` at which `outputs` are all the same, with their value."""
+        moved = {_INDEX.sub("[*]", path) for path in _differing(outputs[0], outputs[1:])}
+        return [
+            (path, _value_at(outputs[0], path))
+            for path in self.always_varies
+            if not any(
+                _is_in(_INDEX.sub("[*]", path), each) or _is_in(each, _INDEX.sub("[*]", path))
+                for each in moved
+            )
+        ]
+
+    def check_varying(
+        self,
+        outputs: Sequence[str],
+        workflow: Workflow,
+        suspects: Callable[[str], Sequence[str]],
+        payload: str,
+    ) -> None:
+        """Raise ``constant-output`` where all `outputs` have what differed in each run alone.
+
+        `suspects` returns the functions that run where what leads to a task runs.
+        """
+        for path, value in self.constant(outputs):
+            task = _task_at(workflow, path)
+            raise ChironError(
+                "constant-output",
+                f"task {shown(task)} answered {_brief(value)} in all {len(outputs)} answers to "
+                f"{payload}, and something else in each run of the functions alone: one of the "
+                f"functions {', '.join(suspects(task))} may seed random numbers, or be forked with "
+                "a state that each of its processes then has (isolate in constraints.json keeps "
+                f"functions apart), or it may be the same (no_check there takes {json.dumps(path)},"
+                " or --no-check)",
+                path=path,
+                functions=[task],
+                status=500,
+            )
+
     def _compared(self, one: Any, other: Any, path: str) -> Iterator[Difference]:
         if _listed(path, self.varies) or _equal(one, other):
             return
@@ -147,6 +196,40 @@ class ExpectedAnswer(Document):
                 yield from self._compared(value, its, f"{path}[{index}]")
         else:
             yield Difference(path, one, other)
+
+
+def _always_differing(outputs: Sequence[str]) -> tuple[str, ...]:
+    """The paths at which each of `outputs` differs from each other; nothing of fewer than three."""
+    if len(outputs) < _FEWEST:
+        return ()
+    pairs = combinations(outputs, 2)
+    common = set[str].intersection(*(_differing(one, [other]) for one, other in pairs))
+    return tuple(sorted(set(_general(common))))
+
+
+def _differing(one: str, others: Sequence[str]) -> set[str]:
+    """The paths at which some of `others` differ from `one` in more than an order."""
+    known = ExpectedAnswer.learned(b"", [one])
+    found = (each for other in others for each in known.differences(other))
+    return {each.path for each in found if not each.reordered}
+
+
+def _is_in(path: str, other: str) -> bool:
+    """Whether `path` is `other`, or leads to a part of what is there."""
+    return path == other or path.startswith((f"{other}.", f"{other}["))
+
+
+def _value_at(output: str, path: str) -> Any:
+    """What is there at `path`, of any index the first."""
+    if path == "$":
+        return output
+    value = json.loads(output)
+    for name, quoted, index in _STEP.findall(path[1:]):
+        if index:
+            value = value[0 if index == "*" else int(index)]
+        else:
+            value = value[json.loads(quoted) if quoted else name]
+    return value
 
 
 def _step(key: str) -> str:

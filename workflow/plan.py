@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from workflow.apart import Apart
 from workflow.documents import Document
 from workflow.errors import ChironError
 from workflow.model import Workflow
@@ -128,7 +129,7 @@ class Plan(Document):
     `planner` is a label that says how the plan came about, `trigger` what every task waits for,
     `path` how objects get to other wraps. A task whose process or wrap is lost is started up to
     `attempts` times in all. `unforkable` is what the scheduler has kept out of processes that are
-    forked for each request.
+    forked for each request, `apart` which functions it has kept out of one process, or one wrap.
     """
 
     format: Literal[2]
@@ -145,6 +146,7 @@ class Plan(Document):
     meets_slo: bool | None = None
     why: tuple[str, ...] = ()
     unforkable: tuple[Unforkable, ...] = ()
+    apart: tuple[Apart, ...] = ()
 
     @model_validator(mode="after")
     def _wraps_are_sound(self) -> Plan:

@@ -102,7 +102,13 @@ class FunctionProfile(Document):
     files_read, files_written, ports
         Files as the function names them; ports that it takes for itself.
     unshareable
-        Calls in its code that concern the whole process, such as ``os.chdir``.
+        What its runs change of what the whole process shares, such as ``sys.stdout``: what was seen
+        when it ran, and calls in its code that do so, such as ``os.chdir``.
+    set_at_import
+        What the import of its code sets of that. A wrap with other functions takes it back, and
+        sets it again in processes that run the function.
+    patched_at_import
+        What the import of its code changes in every process of its wrap.
     input_bytes, output_bytes
         The size of its request and of its answer; medians where it had several.
     emits
@@ -130,6 +136,8 @@ class FunctionProfile(Document):
     files_written: tuple[str, ...] = ()
     ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = ()
     unshareable: tuple[str, ...] = ()
+    set_at_import: tuple[str, ...] = ()
+    patched_at_import: tuple[str, ...] = ()
     input_bytes: Annotated[int, Field(ge=0)] | None = None
     output_bytes: Annotated[int, Field(ge=0)] = 0
     emits: dict[str, Emission] = Field(default_factory=dict)

@@ -60,6 +60,9 @@ class Span(Document):
     ticks, cpu_probe_ms
         What the probe of the GIL and the CPU-speed probe saw, where a client asked for them: see
         `profiler.probe_run.read_ticks` and `profiler.cpu_speed`.
+    changes
+        What a task's function changes of what its process shares, where a client asked for that: in
+        runs; at its import, where that can be taken back; and at its import in all processes.
     """
 
     kind: Kind
@@ -78,6 +81,7 @@ class Span(Document):
     reads_ms: tuple[float, float] | None = None
     ticks: tuple[tuple[Any, ...], ...] | None = None
     cpu_probe_ms: tuple[float, ...] | None = None
+    changes: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]] | None = None
 
     @property
     def duration_ms(self) -> float:

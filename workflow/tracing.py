@@ -18,5 +18,5 @@ def new_key() -> str:
 
 
 def trace_header(key: str, more: str = "") -> dict[str, str]:
-    """The header of a traced request; `more` may be ``probe`` or ``cpu-speed``."""
+    """The header of a traced request; `more` may be ``probe``, ``cpu-speed`` or ``state``."""
     return {_HEADER: f"{key} {more}".rstrip()}

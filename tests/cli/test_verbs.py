@@ -135,6 +135,32 @@ def test_a_plan_finds_its_workflow_nearby_and_becomes_a_folder(chiron, artefacts
     assert last == "next: chiron build -f build/stack.yaml && faas-cli deploy -f build/stack.yaml"
 
 
+@pytest.mark.parametrize("knows", ["plan", "profile"])
+def test_a_plan_by_hand_that_lets_functions_disturb_each_other_is_a_warning(
+    chiron, artefacts, tmp_path, knows
+):
+    file, seeds = tmp_path / "profile.json", ["random.seed"]
+    profile = json.loads(file.read_text())
+    first, second = list(profile["functions"])[:2]
+    profile["functions"][first]["unshareable"] = seeds
+    file.write_text(json.dumps(profile))
+    assert chiron("schedule", artefacts, "--slo=200ms").status == 0
+    assert " shares a " not in chiron("generate", "plan.json").stderr
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    wrap = plan["wraps"][0]
+    wrap["processes"] = [[task for process in wrap["processes"] for task in process]]
+    if knows == "plan":
+        file.unlink()
+    else:
+        del plan["apart"]
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    result = chiron("generate", "plan.json")
+    assert result.status == 0
+    reason = f"{first} changes what its whole process shares (random.seed)"
+    warning = f"wrap {wrap['name']}: {first} shares a process with {second}, although {reason}"
+    assert f"* warning: {warning}" in result.stderr
+
+
 def test_a_timeout_that_is_given_is_in_every_setting(chiron, artefacts, tmp_path):
     assert chiron("schedule", artefacts, "--slo=200ms").status == 0
     assert chiron("generate", "plan.json", "--timeout=2m").status == 0

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from scheduler.choices import Choices
 from scheduler.conflict_rules import find_conflicts
 from scheduler.folder_settings import FolderSettings
-from scheduler.layout import at_odds
 from scheduler.schedule import schedule
+from workflow.apart import broken
 from workflow.constraints import NO_CONSTRAINTS, Constraints, read_constraints
 from workflow.dag import parse_dag
 from workflow.documents import validate
 from workflow.errors import ChironError
+from workflow.plan import Plan
 
 
 @pytest.fixture(scope="session")
@@ -107,7 +108,7 @@ def test_calls_that_concern_a_process_keep_their_function_alone_in_it(workflow, 
     assert processes == {frozenset({"s0t0"}), frozenset({"s0t1"}), frozenset({"s0t2", "s0t3"})}
     assert (
         "a shares no process with its own other tasks, b and c: "
-        "a uses os.chdir, os.umask, which concerns its whole process"
+        "a changes what its whole process shares (os.chdir, os.umask)"
     ) in plan.why
 
 
@@ -117,32 +118,57 @@ def test_a_further_process_has_no_tasks_that_conflict_in_whatever_stage(workflow
     plan = schedule(known, functions, platform(), 9.0)
     (wrap,) = plan.wraps
     assert wrap.cpus == 2
-    uses = [list(map(known.function_of, process)) for process in wrap.processes[1:]]
-    assert uses == [["a"], ["b", "b"], ["a"]]
+    uses = [list(map(known.function_of, process)) for process in wrap.processes]
+    assert uses == [["a"], ["a"], ["b"] * 2, ["b"] * 2, ["a"], ["a"]]
 
 
-def test_stages_wait_for_each_other_where_conflicting_tasks_share_the_main_process(facts, platform):
-    """Tasks b and c are of different stages and branches: by their data both could run at once."""
-    tasks = {"a": "plain", "b": "moves", "x": "plain", "c": "moves"}
-    known = parse_dag({"tasks": tasks, "edges": [["a", "b"], ["a", "x"], ["x", "c"]]}, "branches")
-    plan = schedule(known, facts(plain={}, moves={"unshareable": ("os.chdir",)}), platform(), 1e3)
-    shared = [set("bc") <= set(wrap.processes[0]) for wrap in plan.wraps]
-    assert (plan.trigger, any(shared)) == ("stage", True)
-    assert any(
-        line.startswith("stages wait for each other, as tasks of moves") for line in plan.why
+def test_the_main_process_has_no_tasks_that_conflict_in_whatever_stage(facts, platform):
+    """What one leaves behind, the other finds: in this request, or in the next one."""
+    tasks = {"a": "plain", "b": "seeds", "x": "plain", "c": "seeds", "d": "plain"}
+    edges = [["a", "b"], ["a", "x"], ["x", "c"], ["c", "d"]]
+    known = parse_dag({"tasks": tasks, "edges": edges}, "branches")
+    plan = schedule(
+        known, facts(plain={}, seeds={"unshareable": ("random.seed",)}), platform(), 1e3
     )
-    assert schedule(known, facts(plain={}, moves={}), platform(), 1e3).trigger == "data"
+    processes = [process for wrap in plan.wraps for process in wrap.processes]
+    assert {frozenset(process) for process in processes} == set(map(frozenset, ["axd", "b", "c"]))
+    assert plan.trigger == "data"
+
+
+def test_a_plan_carries_what_it_keeps_apart(workflow, facts, platform):
+    functions = facts(
+        a={"unshareable": ("random.seed",)}, b={}, c={"patched_at_import": ("ssl.create",)}
+    )
+    plan = schedule(workflow("a b c"), functions, platform(), 1000.0)
+    assert [(each.level, each.function, each.others) for each in plan.apart] == [
+        ("process", "a", ("a", "b")),
+        ("wrap", "c", ("a", "b")),
+    ]
+    assert plan.apart[1].reason == (
+        "the import of c changes what all processes of its wrap share (ssl.create)"
+    )
+    assert list(broken(plan, workflow("a b c"), plan.apart)) == []
 
 
 @pytest.mark.parametrize(
-    ("edge", "at_once"),
-    [(["a", "b"], False), (["a#early", "b"], True), (["a", "b", "stream"], True)],
+    ("processes", "found"),
+    [
+        ([["s0t0", "s0t1"], ["s0t2"]], [("process", "a", "b")]),
+        ([["s0t0"], ["s0t1"], ["s0t2"]], []),
+        ([["s0t0", "s0t2"], ["s0t1"]], [("process", "a", "a")]),
+        ([["s0t0"], ["s0t1", "s0t3"], ["s0t2"]], [("wrap", "a", "c")]),
+    ],
 )
-def test_what_begins_before_its_producer_ends_could_run_at_once(facts, edge, at_once):
-    known = parse_dag({"tasks": {"a": "one", "b": "two"}, "edges": [edge]}, "pair")
-    moves = {"unshareable": ("os.chdir",)}
-    conflicts = find_conflicts(["one", "two"], facts(one=moves, two=moves), NO_CONSTRAINTS, {})
-    assert at_odds(["a", "b"], known, conflicts) == (("one", "two") if at_once else ())
+def test_a_plan_by_hand_that_breaks_a_rule_is_found(workflow, facts, processes, found):
+    functions = facts(a={"unshareable": ("random.seed",), "ports": (1,)}, b={}, c={"ports": (1,)})
+    rules = find_conflicts("abc", functions, NO_CONSTRAINTS, {}).told
+    wrap = {"name": "w", "cpus": 1, "memory_mib": 64, "mechanism": "fork", "processes": processes}
+    document = {"format": 2, "workflow": "w", "planner": "by-hand", "wraps": [wrap], "cpus": 1}
+    lines = list(broken(validate(Plan, document, "plan"), workflow("a b a c"), rules))
+    assert [(each.level, each.function, each.other) for each in lines] == found
+    for each in lines:
+        assert each.line.startswith(f"wrap w: a shares a {each.level} with ")
+        assert each.reason in each.line
 
 
 def test_variables_of_two_values_keep_functions_in_different_wraps(workflow, facts, platform):
@@ -243,6 +269,8 @@ def worlds(draw: st.DrawFn):
             "files_read": draw(paths),
             "requirements": draw(pins),
             "runtime": draw(st.sampled_from(["", "", "python3.11", "python3.12"])),
+            "unshareable": draw(st.sampled_from([(), (), (), ("random.seed",)])),
+            "set_at_import": draw(st.sampled_from([(), (), (), ("os.chdir",)])),
         }
         for name in "abcde"
     }
@@ -291,11 +319,10 @@ def test_plans_break_no_conflict_and_no_constraint(
         used = sorted({known.function_of(task) for task in wrap.tasks})
         assert len({groups[function] for function in used}) == 1
         assert not [pair for pair in combinations(used, 2) if pair in conflicts.wrap]
-        main, *further = wrap.processes
-        of_a_stage = [[task for task in main if task in stage] for stage in known.stages]
-        for process in (*of_a_stage, *further):
-            shared = sorted({known.function_of(task) for task in process})
+        for process in wrap.processes:
+            shared = sorted(map(known.function_of, process))
             assert not [pair for pair in combinations(shared, 2) if pair in conflicts.process]
+    assert not list(broken(plan, known, plan.apart))
 
 
 def test_functions_with_conflicts_go_to_further_wraps_and_the_rest_stays(workflow, facts, platform):

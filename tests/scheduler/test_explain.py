@@ -97,10 +97,11 @@ def test_a_fixed_planner_owns_up_to_conflicts_of_a_process_in_whatever_stage(
         plan = schedule(workflow(*stages), functions, platform(), 50.0, Choices(planner=planner))
         return [line.partition(" does not respect: ")[2] for line in plan.why if "respect" in line]
 
-    reason = "a uses os.chdir, which concerns its whole process"
+    reason = "a changes what its whole process shares (os.chdir)"
     assert said("sand", "a", "b") == [reason]  # of one process, one after the other
     assert said("sand", "a b") == []
-    assert said("faastlane", "b a", "b") == []  # the main process goes on anyhow
+    assert said("faastlane", "b a", "b") == []
+    assert said("faastlane", "b", "b a", "a") == [reason]  # of the main process
     assert said("faastlane", "b a", "b b") == [reason]
     assert said("faastlane-t", "a a") == [reason]
     assert said("one-to-one", "a a", "b") == []

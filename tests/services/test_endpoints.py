@@ -139,6 +139,23 @@ def test_generate_answers_with_a_folder_for_faas_cli(client, plan, tmp_path):
     assert list(stack.functions) == [wrap["name"] for wrap in plan["wraps"]]
 
 
+def test_generate_warns_of_functions_that_disturb_each_other(client, plan):
+    assert (
+        "Warning"
+        not in client.post("/generator/generate", json={"plan": plan, "directory": "demo"}).headers
+    )
+    tasks = [task for process in plan["wraps"][0]["processes"] for task in process]
+    plan["wraps"][0]["processes"] = [tasks]
+    rule = {"level": "process", "function": "first", "others": ["second"], "reason": 'it says "no"'}
+    body = {"plan": {**plan, "apart": [rule]}, "directory": "demo"}
+    answer = client.post("/generator/generate", json=body)
+    assert answer.status_code == 200
+    (warning,) = answer.headers.getlist("Warning")
+    name = plan["wraps"][0]["name"]
+    said = f'wrap {name}: first shares a process with second, although it says \\"no\\": '
+    assert warning.startswith(f'199 chiron "{said}')
+
+
 def test_generate_takes_a_timeout_with_its_unit(client, plan, tmp_path):
     body = {"plan": plan, "directory": "demo", "timeout": "2m"}
     answer = client.post("/generator/generate", json=body)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow.answer import LONGEST, ExpectedAnswer
+from workflow.errors import ChironError
 from workflow.folder import parse_workflow
 
 WORKFLOW = parse_workflow({"tasks": {"first": "f", "second": "g"}})
@@ -106,3 +107,40 @@ def test_what_was_the_same_in_all_runs_has_to_stay(one, other):
 def test_where_no_run_tells_any_answer_may_come():
     known = ExpectedAnswer.learned(b"{}", [])
     assert known.answers(b"{}") and not known.differences("anything")
+
+
+def test_what_differs_in_each_of_three_runs_always_varies():
+    """A cache that is filled differs once, and then no more."""
+    runs = [{"id": n, "cached": n > 0, "took": {"ms": [n, n + 1]}, "same": 1} for n in range(3)]
+    assert learned(*runs).always_varies == ("$.id", "$.took.ms[*]")
+    assert learned(*runs[:2]).always_varies == ()
+    assert ExpectedAnswer.learned(b"", ["a", "b", "c"]).always_varies == ("$",)
+
+
+def test_what_always_varies_and_does_not_in_many_answers_is_told_with_its_value():
+    expected = learned(*({"id": n, "draws": [n, -n], "x y": n} for n in range(1, 4)))
+    alike = json.dumps({"id": 7, "draws": [5, 6], "x y": 1})
+    other = json.dumps({"id": 7, "draws": [5, 7], "x y": 2})
+    assert expected.constant([alike, alike]) == [("$.draws[*]", 5), ("$.id", 7), ('$["x y"]', 1)]
+    assert expected.constant([alike, alike, other]) == [("$.id", 7)]
+    assert expected.without(["$.id"]).constant([alike, alike, other]) == []
+    assert expected.constant([alike, json.dumps({"other": 1})]) == []
+
+
+def test_a_part_of_what_need_not_be_checked_need_not_vary():
+    expected = learned(*({"a": {"id": n}, "ab": n} for n in range(3)))
+    assert expected.without(["$.a"]).always_varies == ("$.ab",)
+
+
+def test_random_numbers_that_are_the_same_in_all_answers_are_an_error_with_those_to_look_at():
+    known = parse_workflow(
+        {"tasks": {"first": "sample", "last": "ticket"}, "edges": [["first", "last"]]}
+    )
+    expected = learned(*({"ticket": n} for n in range(3)))
+    with pytest.raises(ChironError) as caught:
+        expected.check_varying(
+            ['{"ticket": 9}'] * 5, known, lambda _: ["sample", "ticket"], "payload.json"
+        )
+    assert (caught.value.code, caught.value.path) == ("constant-output", "$.ticket")
+    assert "task 'last' answered '9' in all 5 answers to payload.json" in caught.value.message
+    assert "one of the functions sample, ticket may seed" in caught.value.message

@@ -16,6 +16,7 @@ from wrap import leftovers
 from wrap.command import Command
 from wrap.declaration import Wrap
 from wrap.namespace import Namespace
+from wrap.process_state import ProcessState
 
 
 class Function:
@@ -29,6 +30,8 @@ class Function:
         Where its modules are.
     command
         What it runs where it has no handler.
+    alone
+        Whether its wrap has no other function.
 
     Attributes
     ----------
@@ -38,14 +41,20 @@ class Function:
         Whether it can be called without an import.
     loaded
         Called when the handler has been imported.
+    state
+        What it was seen to change of what its process shares.
     """
 
-    def __init__(self, name: str, style: str, folder: Path, command: list[str] | None) -> None:
+    def __init__(
+        self, name: str, style: str, folder: Path, command: list[str] | None, *, alone: bool
+    ) -> None:
         self.name = name
         self.style = style
+        self.state = ProcessState(folder)
         self.namespace = Namespace(name, folder)
         self.loaded: Callable[[], object] = lambda: None
         self._folder = folder
+        self._alone = alone
         self._loading = threading.Lock()
         self.is_loaded = command is not None
         self.handle: Callable[..., Any] = Command(name, command, folder) if command else self._first
@@ -62,19 +71,24 @@ class Function:
             if not self.is_loaded:
                 self.handle = self._imported()
                 self.is_loaded = True
+                if not self._alone:
+                    self.state.take_back()
                 self.loaded()
 
     def _imported(self) -> Callable[..., Any]:
         handler = self._folder / "handler.py"
         if not handler.is_file():
             raise ImportError(f"function {self.name}: {handler} is missing")
-        handle: Callable[..., Any] | None = getattr(self.namespace.load("handler"), "handle", None)
+        with self.state.importing():
+            module = self.namespace.load("handler")
+        handle: Callable[..., Any] | None = getattr(module, "handle", None)
         if not callable(handle):
             raise ImportError(f"function {self.name}: {handler} defines no handle()")
         return handle
 
     def _first(self, *arguments: Any) -> Any:
         self.load()
+        self.state.set_again()
         return self.handle(*arguments)
 
 
@@ -86,8 +100,9 @@ def functions_of(wrap: Wrap, folder: Path) -> dict[str, Function]:
     ImportError
         A command's program is missing.
     """
+    alone = len(wrap.functions) == 1
     return {
-        name: Function(name, style, folder / name, wrap.commands.get(name))
+        name: Function(name, style, folder / name, wrap.commands.get(name), alone=alone)
         for name, style in wrap.functions.items()
     }
 

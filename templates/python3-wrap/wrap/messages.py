@@ -19,6 +19,7 @@ from wrap.engine import Key
 from wrap.frames import Frame, Unsent
 from wrap.objects import Object, received
 from wrap.probe import Tick
+from wrap.process_state import Changes
 from wrap.shared import Shared
 from wrap.trace_context import TraceContext
 
@@ -34,11 +35,14 @@ class Watch(NamedTuple):
         Also the ticks of the probe.
     cpu_probed
         Also how fast their core was: what the CPU-speed probe took right before and after.
+    observed
+        Also what they change of what their process shares.
     """
 
     traced: bool = False
     probed: bool = False
     cpu_probed: bool = False
+    observed: bool = False
 
 
 #: As usual.
@@ -166,7 +170,8 @@ class Result:
     seconds the handler's thread had no core, `cpu` the CPU time of its process and of those that it
     started and that ended, `processes_mib` the most memory that one of these ever had, `ticks` are
     those of the probe, and `cpu_probe` is what the CPU-speed probe took right before and right
-    after it; where these were asked for. `writes` is when it began to write what it answers, and
+    after it, `changes` are what the function changes of what its process
+    shares; where these were asked for. `writes` is when it began to write what it answers, and
     `reads` is from when to when it read its streams, where these were there before. `emitted` is
     the name of an output that the task gave before its end, and wrote from `started` on. One that
     goes into buckets has a `place`, which is how many the task gave there before, and the `group`
@@ -194,6 +199,7 @@ class Result:
     reads: tuple[float, float] | None = None
     place: int | None = None
     group: str | None = None
+    changes: Changes | None = None
 
     def frames(self) -> list[Unsent]:
         """A header and the output, empty where there is none, as another wrap gets them."""

@@ -47,7 +47,7 @@ from wrap.transport import GRACE_S
 
 #: What the header of a trace may ask for behind the key: a probe beside each handler, whose ticks
 #: are in the timeline; the CPU-speed probe before and after each, whose times are.
-_PROBE, _CPU_SPEED = "probe", "cpu-speed"
+_PROBE, _CPU_SPEED, _STATE_CHANGES = "probe", "cpu-speed", "state"
 #: What tells whether the wrap serves, which one it is, and what it has to do; also a busy one.
 PROBES = ("/_/health", "/_/wrap", ADDRESS, "/metrics")
 #: Where dead letters are.
@@ -410,7 +410,7 @@ def _watch(trace_key: str) -> Watch:
     key, _, more = request.environ.get(_TRACE, "").partition(" ")
     if not key or not hmac.compare_digest(key.encode(), trace_key.encode()):
         return UNWATCHED
-    return Watch(traced=True, probed=more == _PROBE, cpu_probed=more == _CPU_SPEED)
+    return Watch(True, more == _PROBE, more == _CPU_SPEED, more == _STATE_CHANGES)
 
 
 def _trace(runtime: Runtime) -> TraceContext | None:

@@ -66,6 +66,8 @@ def _run(
     functions: dict[str, Function],
 ) -> Result:
     function = functions[wrap.function_of(task)]
+    if function.state.waits:
+        function.state.set_again()
     log.mark(ident.mark)
     begun = time.monotonic()
     result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)
@@ -126,6 +128,11 @@ def _watched(
     before = cpu_speed.cpu_probe_s() if watch.cpu_probed else None
     kept_waiting, computed = cpu_speed.waited_s(), _cpu_s()
     try:
+        if watch.observed:
+            with function.state.running():
+                value = _timed(function, arguments, result, task_io)
+            result.changes = function.state.changes
+            return value
         if not watch.probed:
             with _marked(result.task):
                 return _timed(function, arguments, result, task_io)

@@ -83,6 +83,7 @@ def _tasks(
             "reads_ms": result.reads,
             "ticks": result.ticks,
             "cpu_probe_ms": result.cpu_probe and [*map(_ms, result.cpu_probe)],
+            "changes": result.changes,
             "error": result.error and f"{result.error['code']}: {result.error['message']}",
             "span_id": trace and trace.span_id(result.number, result.task),
         }

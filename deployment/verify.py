@@ -1,0 +1,60 @@
+"""Asks a finished deployment for what shows that its functions disturb each other.
+
+One request after another shows little of it: state that functions share, as threads of a process
+do, is mixed up by requests that run at once; and random numbers that are the same in every request
+are no wrong answer, each by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from deployment.measure import Invokable
+from workflow.answer import ExpectedAnswer
+from workflow.model import Workflow
+from workflow.payloads import Payload
+from workflow.plan import Plan
+
+#: A payload, and what the functions alone answered to it.
+Known = tuple[Payload, ExpectedAnswer]
+#: Answers are looked at for what has to vary once a clock of seconds has gone on.
+_PAUSE_S = 1.1
+
+
+def verify(target: Invokable, workflow: Workflow, plan: Plan, known: Sequence[Known]) -> None:
+    """Send each payload with itself and with the next one at once, and hold the answers together.
+
+    Raises ``wrong-output`` where an answer is not that of the functions alone, ``constant-output``
+    where something that varied there in each run is the same in all answers.
+    """
+    outputs: dict[str, list[str]] = {payload.name: [] for payload, _ in known}
+
+    def invoke(each: Known) -> None:
+        payload, expected = each
+        output = target.invoke(payload.content).output
+        expected.check(output, workflow, payload.name)
+        outputs[payload.name].append(output)
+
+    following = [*known[1:], *known[:1]]
+    with ThreadPoolExecutor(2) as threads:
+        for one, other in zip(known, following, strict=True):
+            for pair in ((one, one), (one, other)) if one is not other else ((one, one),):
+                list(threads.map(invoke, pair))
+    if any(expected.constant(outputs[payload.name]) for payload, expected in known):
+        time.sleep(_PAUSE_S)
+        for each in known:
+            invoke(each)
+    for payload, expected in known:
+        suspects = partial(_suspects, workflow=workflow, plan=plan)
+        expected.check_varying(outputs[payload.name], workflow, suspects, payload.name)
+
+
+def _suspects(task: str, *, workflow: Workflow, plan: Plan) -> list[str]:
+    """The functions that run in the processes of `task` and of those before it."""
+    before = {task, *workflow.ancestors.get(task, ())}
+    processes = [each for wrap in plan.wraps for each in wrap.processes if before & {*each}]
+    tasks = [each for process in processes for each in process] or list(workflow.by_name)
+    return list(dict.fromkeys(map(workflow.function_of, tasks)))

@@ -1,0 +1,339 @@
+"""What a function changes of what its process shares is found, whatever it calls for that."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+TEMPLATE = Path(__file__).resolve().parents[2] / "templates" / "python3-wrap"
+
+#: Runs each handler folder of the arguments in a process of its own, three times, as the profiler.
+RUNS = """
+    import json, os, sys, traceback
+    from concurrent.futures import ThreadPoolExecutor
+    from pathlib import Path
+    import asyncio, csv, decimal, numpy, urllib.request, xml.etree.ElementTree
+    from wrap import loader, log
+    log.install()
+    results = open(sys.argv[1], 'w')
+    for folder in map(Path, sys.argv[2:]):
+        read, write = os.pipe()
+        if os.fork() == 0:
+            os.close(read)
+            told = None
+            try:
+                function = loader._load(folder.name, "flask", folder, None)
+                def run():
+                    with function.state.running():
+                        return function.handle("in")
+                with ThreadPoolExecutor(1) as thread:
+                    for _ in range(3):
+                        assert thread.submit(run).result() == "in"
+                told = function.state.changes
+            except BaseException:
+                told = traceback.format_exc()
+            finally:
+                with os.fdopen(write, "w") as file:
+                    json.dump([folder.name, told], file)
+                os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as file:
+            results.write(file.read() + chr(10))
+"""
+
+#: Behaviour -> the body of a handler, and what it is found to change.
+IN_RUNS = {
+    "environ-set": ("os.environ['MODE'] = 'x'", ["os.environ['MODE']"]),
+    "environ-setdefault": ("os.environ.setdefault('MODE', 'x')", ["os.environ['MODE']"]),
+    "environ-update": ("os.environ.update(A='1', B='2')", ["os.environ['A']", "os.environ['B']"]),
+    "environ-for-a-while": (
+        "os.environ['TOKEN'] = req; os.environ.pop('TOKEN')",
+        ["os.environ['TOKEN']"],
+    ),
+    "environ-patched": (
+        "from unittest import mock\nwith mock.patch.dict(os.environ, {'A': '1'}): pass",
+        ["os.environ"],
+    ),
+    "putenv": ("os.putenv('LANG', 'xx')", ["os.environ['LANG']"]),
+    "environ-in-a-thread": (
+        "t = threading.Thread(target=os.environ.__setitem__, args=('A', '1')); t.start(); t.join()",
+        ["os.environ['A']"],
+    ),
+    "chdir": ("os.chdir('/')", ["os.chdir"]),
+    "chdir-for-a-while": ("here = os.getcwd()\nos.chdir('/')\nos.chdir(here)", ["os.chdir"]),
+    "umask": ("os.umask(0o27)", ["os.umask"]),
+    "umask-for-a-while": ("os.umask(os.umask(0o27))", ["os.umask"]),
+    "nice": ("os.nice(1)", ["os.nice"]),
+    "dup2": ("os.dup2(os.open('/dev/null', os.O_WRONLY), 1)", ["os.dup2"]),
+    "sys-path": ("sys.path.insert(0, '/nowhere')", ["sys.path"]),
+    "argv": ("sys.argv[:] = ['x']", ["sys.argv"]),
+    "stdout-replaced": ("sys.stdout = io.StringIO()", ["sys.stdout"]),
+    "stdout-redirected": (
+        "with contextlib.redirect_stdout(io.StringIO()): print('x')",
+        ["sys.stdout"],
+    ),
+    "stderr-redirected": ("with contextlib.redirect_stderr(io.StringIO()): pass", ["sys.stderr"]),
+    "stdin-replaced": ("sys.stdin = io.StringIO('x')", ["sys.stdin"]),
+    "stdout-method": ("sys.stdout.write = lambda text: len(text)", ["sys.stdout"]),
+    "excepthook": ("sys.excepthook = lambda *_: None", ["sys.excepthook"]),
+    "threading-excepthook": ("threading.excepthook = print", ["threading.excepthook"]),
+    "displayhook": ("sys.displayhook = print", ["sys.displayhook"]),
+    "settrace": ("sys.settrace(lambda *_: None)", ["sys.settrace"]),
+    "recursion": ("sys.setrecursionlimit(5000)", ["sys.setrecursionlimit"]),
+    "recursion-for-a-while": (
+        "old = sys.getrecursionlimit()\nsys.setrecursionlimit(5000)\nsys.setrecursionlimit(old)",
+        ["sys.setrecursionlimit"],
+    ),
+    "switch-interval": ("sys.setswitchinterval(0.5)", ["sys.setswitchinterval"]),
+    "gc": ("gc.disable()", ["gc.disable"]),
+    "gc-thresholds": ("gc.set_threshold(1, 1, 1)", ["gc.set_threshold"]),
+    "locale": ("locale.setlocale(locale.LC_ALL, 'C.UTF-8')", ["locale.setlocale"]),
+    "locale-for-a-while": (
+        "old = setlocale(locale.LC_NUMERIC)\nsetlocale(locale.LC_NUMERIC, 'C.UTF-8')\n"
+        "setlocale(locale.LC_NUMERIC, old)",
+        ["locale.setlocale"],
+    ),
+    "time-zone": (
+        "os.environ['TZ'] = 'Asia/Tokyo'\ntime.tzset()",
+        ["os.environ['TZ']", "time.tzset"],
+    ),
+    "logging-disable": ("logging.disable(logging.WARNING)", ["logging.disable"]),
+    "root-level": ("logging.getLogger().setLevel(logging.ERROR)", ["logging.root"]),
+    "root-handler": (
+        "logging.getLogger().addHandler(logging.StreamHandler(io.StringIO()))",
+        ["logging.root"],
+    ),
+    "logger-class": (
+        "logging.setLoggerClass(type('L', (logging.Logger,), {}))",
+        ["logging.setLoggerClass"],
+    ),
+    "warnings-error": ("warnings.simplefilter('error')", ["warnings.filterwarnings"]),
+    "warnings-error-for-a-while": (
+        "with warnings.catch_warnings():\n    warnings.simplefilter('error')",
+        ["warnings.filterwarnings"],
+    ),
+    "warnings-recorded": (
+        "with warnings.catch_warnings(record=True): pass",
+        ["warnings.catch_warnings"],
+    ),
+    "showwarning": ("warnings.showwarning = lambda *_: None", ["warnings.showwarning"]),
+    "default-context": ("decimal.DefaultContext.prec = 5", ["decimal.DefaultContext"]),
+    "socket-timeout": ("socket.setdefaulttimeout(2)", ["socket.setdefaulttimeout"]),
+    "socket-replaced": ("socket.getaddrinfo = print", ["socket.getaddrinfo"]),
+    "mock-patch": (
+        "from unittest import mock\nwith mock.patch('time.time', return_value=1): pass",
+        ["time.time"],
+    ),
+    "method-replaced": (
+        "json.JSONEncoder.default = lambda self, it: str(it)",
+        ["json.encoder.JSONEncoder.default"],
+    ),
+    "builtin-replaced": ("import builtins\nbuiltins.print = len", ["builtins.print"]),
+    "resource-limit": ("resource.setrlimit(resource.RLIMIT_CORE, (0, 0))", ["resource.setrlimit"]),
+    "seed": ("random.seed(42)", ["random.seed"]),
+    "seed-by-another-name": ("seed(42)", ["random.seed"]),
+    "seed-for-a-while": (
+        "state = random.getstate()\nrandom.seed(1)\nrandom.setstate(state)",
+        ["random.seed", "random.setstate"],
+    ),
+    "numpy-seed": ("numpy.random.seed(42)", ["numpy.random.seed"]),
+    "numpy-seed-by-another-name": ("numpy_seed(42)\nnumpy.random.rand()", ["numpy.random.seed"]),
+    "csv-limit": ("csv.field_size_limit(1 << 30)", ["csv.field_size_limit"]),
+    "xml-namespace": (
+        "ElementTree.register_namespace('x', 'urn:x')",
+        ["xml.etree.ElementTree.register_namespace"],
+    ),
+    "opener": (
+        "urllib.request.install_opener(urllib.request.build_opener())",
+        ["urllib.request.install_opener"],
+    ),
+    "loop-policy": (
+        "asyncio.set_event_loop_policy(type('P', (asyncio.DefaultEventLoopPolicy,), {})())",
+        ["asyncio.set_event_loop_policy"],
+    ),
+    "figure": (
+        "from matplotlib import pyplot\npyplot.plot([1, 2])\npyplot.close()",
+        ["matplotlib.pyplot.figure"],
+    ),
+    "plot-parameters": (
+        "import matplotlib\nmatplotlib.rcParams['font.size'] = 20 + time.monotonic()",
+        ["matplotlib.rcParams"],
+    ),
+}
+
+HARMLESS = {
+    "random-numbers": "random.random(); random.shuffle([1, 2, 3]); numpy.random.rand(3)",
+    "own-generators": "random.Random(1).random(); numpy.random.default_rng(1).random()",
+    "fresh-entropy": "random.seed()",
+    "environ-read": "dict(os.environ); os.environ.get('HOME'); os.environ.setdefault('PATH', '')",
+    "environ-tuning": "os.environ['OMP_NUM_THREADS'] = '1'",
+    "own-folder": "sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))",
+    "logs": "logging.basicConfig(level=logging.INFO)\nlogging.getLogger('x').info('said')",
+    "own-logger": "logging.getLogger(__name__).setLevel(logging.DEBUG)",
+    "prints": "print('x')\nsys.stdout.write('y')\nsys.stdout.flush()",
+    "warns": "warnings.warn('careful')",
+    "warnings-ignored": "with warnings.catch_warnings():\n    warnings.simplefilter('ignore')",
+    "local-context": "with decimal.localcontext() as c:\n    c.prec = 5",
+    "context": "decimal.getcontext().prec = 5",
+    "numpy": "numpy.linalg.inv(numpy.eye(3)); str(numpy.arange(3))",
+    "numpy-options-for-a-while": "with numpy.printoptions(precision=2): str(numpy.ones(3))",
+    "late-imports": "import wave, sqlite3, concurrent.futures, unittest.mock",
+    "late-library": "import scipy.stats\nscipy.stats.norm.rvs(size=3)",
+    "threads": "t = threading.Thread(target=print)\nt.start()\nt.join()",
+    "pool-of-threads": "from concurrent.futures import ThreadPoolExecutor as P\n"
+    "with P(2) as p: list(p.map(len, ['a']))",
+    "subprocess": "import subprocess\nsubprocess.run(['true'], env={'A': '1'})",
+    "asyncio": "async def main(): await asyncio.sleep(0)\nasyncio.run(main())",
+    "files": "import tempfile\nwith tempfile.TemporaryFile() as f: f.write(b'x')",
+    "plots-without-pyplot": "from matplotlib.figure import Figure\nFigure().subplots().plot([1])",
+    "own-globals": "global COUNT\nCOUNT = 1",
+    "parses": "json.dumps({'a': json.loads('[1]')}); csv.reader(['a,b']);"
+    "ElementTree.fromstring('<a/>'); locale.setlocale(locale.LC_ALL)",
+    "pickles": "import pickle, copy\npickle.loads(pickle.dumps(copy.deepcopy([1])))",
+    "dates": "import datetime\ndatetime.datetime.strptime('2020', '%Y').strftime('%c')",
+    "template": "import jinja2\njinja2.Template('{{ x }}').render(x=1)",
+}
+
+#: Statements at the top of a handler's module, what they set that can be taken back, and what they
+#: change everywhere.
+AT_IMPORT = {
+    "ssl": (
+        "import ssl\nssl._create_default_https_context = ssl._create_unverified_context",
+        [],
+        ["ssl._create_default_https_context"],
+    ),
+    "late-patch": ("from wave import Wave_read\nimport wave\nwave.open = print", [], ["wave.open"]),
+    "signal": ("import signal\nsignal.signal(signal.SIGUSR1, print)", [], ["signal.signal"]),
+    "limit": ("import csv, sys\ncsv.field_size_limit(sys.maxsize)", [], ["csv.field_size_limit"]),
+    "method": (
+        "import json\njson.JSONEncoder.default = lambda self, it: str(it)",
+        [],
+        ["json.encoder.JSONEncoder.default"],
+    ),
+    "error": ("import warnings\nwarnings.simplefilter('error')", [], ["warnings.filterwarnings"]),
+    "environ": ("import os\nos.environ['REGION'] = 'x'", ["os.environ['REGION']"], []),
+    "environ-in-a-module": ("import sets", ["os.environ['REGION']"], []),
+    "chdir": ("import os\nos.chdir(os.path.dirname(__file__))", ["os.chdir"], []),
+    "path": ("import sys\nsys.path.append('/opt/more')", ["sys.path"], []),
+    "timeout": ("import socket\nsocket.setdefaulttimeout(5)", ["socket.setdefaulttimeout"], []),
+    "recursion": ("import sys\nsys.setrecursionlimit(9000)", ["sys.setrecursionlimit"], []),
+    "logging": ("import logging\nlogging.disable()", ["logging.disable"], []),
+    "seed": ("import random, numpy\nrandom.seed(1)\nnumpy.random.seed(1)", [], []),
+    "libraries": ("import numpy, matplotlib.pyplot, sqlite3", [], []),
+    "basic-config": (
+        "import logging\nlogging.basicConfig(level=logging.INFO)\n"
+        "logging.getLogger().setLevel(logging.DEBUG)",
+        [],
+        [],
+    ),
+    "warnings": ("import warnings\nwarnings.filterwarnings('ignore')", [], []),
+    "threads-of-blas": ("import os\nos.environ['OMP_NUM_THREADS'] = '1'\nimport numpy", [], []),
+    "log-level": ("import os\nos.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'", [], []),
+    "own-folder": ("import os, sys\nsys.path.insert(0, os.path.dirname(__file__))", [], []),
+    "own-module": ("import util", [], []),
+}
+
+IMPORTS = """
+import asyncio, contextlib, csv, decimal, gc, io, json, locale, logging, os, random, resource
+import socket, sys, threading, time, urllib.request, warnings
+from locale import setlocale
+from random import seed
+from xml.etree import ElementTree
+import numpy
+numpy_seed = numpy.random.seed
+"""
+
+
+def _handler(body: str) -> str:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    return f"{IMPORTS}\n\ndef handle(req):\n{lines}    return req\n"
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[str]] | str]:
+    """What each of the handlers changes, in runs and at its import; or how it failed."""
+    place = tmp_path_factory.mktemp("functions")
+    handlers = {name: _handler(body) for name, (body, _) in IN_RUNS.items()}
+    handlers |= {name: _handler(body) for name, body in HARMLESS.items()}
+    handlers |= {
+        f"import-{name}": f"{code}\ndef handle(req): return req\n"
+        for name, (code, *_) in AT_IMPORT.items()
+    }
+    for name, code in handlers.items():
+        (place / name).mkdir()
+        (place / name / "handler.py").write_text(code)
+        (place / name / "util.py").write_text("import wave\n")
+        (place / name / "sets.py").write_text("import os\nos.environ['REGION'] = 'x'\n")
+    results = tmp_path_factory.mktemp("results") / "told"
+    folders = (str(place / name) for name in handlers)
+    command = [sys.executable, "-c", dedent(RUNS), str(results), *folders]
+    subprocess.run(command, cwd=TEMPLATE, check=True)
+    return dict(map(json.loads, results.read_text().splitlines()))
+
+
+@pytest.mark.parametrize("name", IN_RUNS)
+def test_what_a_run_changes_is_found(name, told):
+    assert told[name] == [IN_RUNS[name][1], [], []]
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_concerns_no_other_function_is_not_found(name, told):
+    assert told[name] == [[], [], []]
+
+
+@pytest.mark.parametrize("name", AT_IMPORT)
+def test_what_an_import_changes_is_found(name, told):
+    assert told[f"import-{name}"] == [[], *AT_IMPORT[name][1:]]
+
+
+SETS = """
+import logging, os, random, socket, sys
+os.environ["REGION"] = "x"
+os.environ["HOME"] = "/elsewhere"
+sys.path.append("/opt/more")
+socket.setdefaulttimeout(5)
+logging.disable(logging.WARNING)
+random.seed(1)
+
+def handle(req):
+    return json.dumps(seen())
+"""
+SEES = """
+import json, logging, os, socket, sys
+
+def seen():
+    warns = logging.getLogger("any").isEnabledFor(logging.WARNING)
+    variables = [os.environ.get(name) for name in ("REGION", "HOME")]
+    return [*variables, "/opt/more" in sys.path, socket.getdefaulttimeout(), warns]
+"""
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+@pytest.mark.parametrize("processes", [[[0], [1]], [[1], [0]], [[], [0], [1]]])
+def test_what_an_import_sets_is_there_in_processes_that_run_its_function(
+    processes, mechanism, start, wrap_image
+):
+    reads = "def handle(req):\n    return json.dumps(seen())\n"
+    handlers = {"sets": {"handler.py": SEES + SETS}, "reads": {"handler.py": SEES + reads}}
+    image = wrap_image(handlers, processes, entry={"output": [0, 1]}, mechanism=mechanism)
+    server = start(image, HOME="/here")
+    for _ in range(2):
+        assert server.request().json == [
+            ["x", "/elsewhere", True, 5.0, False],
+            [None, "/here", False, None, True],
+        ]
+
+
+def test_a_seed_at_import_is_not_that_of_other_functions(start, wrap_image):
+    """Nor of every request, where the process is forked for it."""
+    draws = "def handle(req):\n    return str(random.random())\n"
+    seeds = f"import random\nrandom.seed(1)\n{draws}"
+    handlers = {"seeds": {"handler.py": seeds}, "draws": {"handler.py": f"import random\n{draws}"}}
+    image = wrap_image(handlers, [[0, 1]], entry={"output": [0, 1]})
+    answers = [start(image).request().json for _ in range(2)]
+    assert len({number for answer in answers for number in answer}) == 4
