@@ -98,6 +98,8 @@ def keeps_alive() -> Iterator[int]:
 
 
 CONNECTED = """
+    import sys
+    FORKED = "requests" in sys.modules
     import json, os, requests
 
     BASE = f"http://127.0.0.1:{os.environ['PORT']}"
@@ -106,7 +108,7 @@ CONNECTED = """
 
     def handle(req):
         wanted = f"{os.getpid()}-{os.urandom(8).hex()}"
-        return json.dumps([wanted, SESSION.get(f"{BASE}/{wanted}", timeout=30).text])
+        return json.dumps([FORKED, wanted, SESSION.get(f"{BASE}/{wanted}", timeout=30).text])
 """
 FAR = {"fork": [[], [0], [1], [2]], "pool": [[], [0], [1], [2]], "all": [[0], [1], [2]]}
 
@@ -124,8 +126,9 @@ def test_no_process_gets_the_answer_to_anothers_request(
     )
     server = start(image, PORT=str(keeps_alive))
     answers = [in_background(server.request) for _ in range(8)]
-    found = [pair for answer in answers for pair in answer.result(BOUND_S).json]
-    assert all(wanted == answered for wanted, answered in found)
+    found = [each for answer in answers for each in answer.result(BOUND_S).json]
+    assert all(wanted == answered for _, wanted, answered in found)
+    assert all(forked for forked, *_ in found)  # libraries are imported once for all processes
     said = server.log.read_text()
     assert said.count(f"function fetch opens socket 127.0.0.1:{keeps_alive} when") == 1
 

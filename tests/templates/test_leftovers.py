@@ -104,13 +104,26 @@ def test_each_function_is_late_for_what_its_own_import_has_opened() -> None:
     opened: list[int] = []
     functions: Any = [_Function(name, opened) for name in ("first", "pipes", "last", "pipes-too")]
     try:
-        late = loader.load_shared(functions)
+        late = loader.load_shared(functions, [])
         assert list(late) == ["pipes", "pipes-too"]
-        assert [len(each) for each in late.values()] == [2, 2]
-        assert all(name.startswith("pipe:[") for each in late.values() for name in each)
+        assert all(name.startswith("pipe:[") for each in late.values() for name in each.opens)
     finally:
         for number in opened:
             os.close(number)
+
+
+def test_the_libraries_of_late_functions_are_late_too_where_they_open_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    (tmp_path / "opens_own.py").write_text("import os\nENDS = os.pipe()\n")
+    (tmp_path / "opens_not.py").write_text("")
+    assert loader.load_shared([], ["opens_not", "not_there"]) == {}
+    late = loader.load_shared([], ["opens_own"])
+    assert list(late) == [loader.LIBRARIES]
+    for number in sys.modules.pop("opens_own").ENDS:
+        os.close(number)
 
 
 def test_generators_of_torch_are_seeded_though_the_collector_does_not_track_them(

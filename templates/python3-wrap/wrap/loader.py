@@ -2,21 +2,37 @@
 
 Further processes are forked from a process that has imported their functions, and share its memory.
 A function is imported late where its import leaves open what processes cannot share: by each
-process that runs it, and by no process from which others are forked.
+process that runs it, and by no process from which others are forked. That one imports the libraries
+of late functions, which takes most of the time.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from wrap import leftovers
 from wrap.command import Command
 from wrap.declaration import Wrap
 from wrap.namespace import Namespace
 from wrap.process_state import ProcessState
+from wrap.public import is_public
+
+#: What `load_shared` calls the libraries of late functions, as no function is called.
+LIBRARIES = ""
+
+
+class Late(NamedTuple):
+    """What an import has left open that processes cannot share, and the libraries it imported."""
+
+    opens: list[str]
+    libraries: list[str]
 
 
 class Function:
@@ -107,22 +123,38 @@ def functions_of(wrap: Wrap, folder: Path) -> dict[str, Function]:
     }
 
 
-def load_shared(functions: Iterable[Function]) -> dict[str, list[str]]:
-    """Import `functions` in a process from which others are forked.
+def load_shared(functions: Iterable[Function], libraries: Iterable[str]) -> dict[str, Late]:
+    """Import `libraries` and `functions` in a process from which others are forked.
 
-    Returns what those have left open, by their names, that have to be imported late. Raises
-    ImportError as `Function.load` does.
+    Returns those that leave open what processes cannot share, by their names: such functions have
+    to be imported late. Raises ImportError as `Function.load` does.
     """
-    left = dict[str, leftovers.Open]()
+    left, imported = dict[str, leftovers.Open](), dict[str, list[str]]()
     before = leftovers.look()
-    for function in functions:
-        function.load()
+    for name, load in _imports(functions, libraries):
+        known = set(sys.modules)
+        load()
         after = leftovers.look()
-        left[function.name], before = after.since(before), after
+        left[name], before = after.since(before), after
+        imported[name] = [each for each in sys.modules if each not in known and is_public(each)]
     outlasting = leftovers.outlasting([number for each in left.values() for number in each.threads])
     found = {name: each.unshareable(outlasting) for name, each in left.items()}
     return {
-        name: list(dict.fromkeys(leftovers.named(each)))
+        name: Late(list(dict.fromkeys(leftovers.named(each))), imported[name])
         for name, each in found.items()
         if any(each)
     }
+
+
+def _imports(
+    functions: Iterable[Function], libraries: Iterable[str]
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    yield LIBRARIES, partial(_import, libraries)
+    for function in functions:
+        yield function.name, function.load
+
+
+def _import(libraries: Iterable[str]) -> None:
+    for name in libraries:
+        with contextlib.suppress(Exception):  # the function that needs it raises what this raises
+            importlib.import_module(name)

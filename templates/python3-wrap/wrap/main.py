@@ -33,7 +33,7 @@ from wrap.keeper import Keeper
 from wrap.lender import Lender
 from wrap.listener import Listener, own_host
 from wrap.liveness import Pulse, end_at_signal
-from wrap.loader import Function, functions_of, load_shared
+from wrap.loader import LIBRARIES, Function, functions_of, load_shared
 from wrap.loop import Loop
 from wrap.mechanisms import Mechanism, mechanism_of
 from wrap.member import Member
@@ -56,8 +56,9 @@ from wrap.threads import ThreadPool, keep_idle
 from wrap.transport import GRACE_S, Transport
 from wrap.zygote import Zygote
 
-#: The options: the descriptor by which a zygote is told what to do; functions to import late.
-_ZYGOTE, _LATE = "--zygote", "--late"
+#: The options: the descriptor by which a zygote is told what to do; functions to import late; the
+#: libraries of these to import at once, which is empty where that leaves open what it must not.
+_ZYGOTE, _LATE, _LIBRARIES = "--zygote", "--late", "--libraries"
 #: A process may answer with no more than this share of what the wrap may take.
 _SHARE = 4
 #: Of what is free, one request that is larger than any the wrap was sized for may have this share:
@@ -78,8 +79,7 @@ _LOST = 64
 def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) -> NoReturn:
     """Serve the wrap in the folder `image`, or be its zygote (``--zygote DESCRIPTOR``).
 
-    `sockets` are what `serving.listen` gave. ``--late NAME,NAME`` are functions that an earlier
-    start has found to be imported late.
+    `sockets` are what `serving.listen` gave. The other options are what an earlier start has found.
     """
     contain()  # before a function can keep the names as they were
     faulthandler.enable()  # the log then says where C code crashed
@@ -113,26 +113,22 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
             raise ValueError("durable buckets are kept in Redis: chiron_store has to name one")
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    _serve(settings, wrap, functions, be_zygote, mechanism, store, sockets, image)
+    found = [word for option in options.items() for word in option]
+    command = [sys.executable, str(image / "index.py"), *found, _ZYGOTE]
+    start = partial(_spawner, be_zygote, sockets, command, settings.memory_bytes // _SHARE)
+    _serve(settings, wrap, functions, start, mechanism, store, sockets, image)
 
 
 def _serve(
     settings: Settings,
     wrap: Wrap,
     functions: dict[str, Function],
-    be_zygote: Callable[[socket.socket], None],
+    start: Callable[[], Spawner],
     mechanism: Mechanism,
     store: Store | None,
     sockets: Sequence[socket.socket],
     image: Path,
 ) -> NoReturn:
-    def be_first_zygote(control: socket.socket) -> None:
-        for each in sockets:
-            each.close()
-        be_zygote(control)
-
-    late = [name for name in wrap.forked if not functions[name].is_loaded]
-    command = [sys.executable, str(image / "index.py"), _LATE, ",".join(late), _ZYGOTE]
     longest = settings.memory_bytes // _SHARE
     keeper = None
     if wrap.is_durable and isinstance(store, Redis):
@@ -141,7 +137,7 @@ def _serve(
         announce()
     if wrap.commands:
         reaper.announce()
-    spawner = Spawner(be_first_zygote, command, longest)
+    spawner = start()
     end_at_signal()
     reaper.revive_by(spawner.revive)
     mechanism.start(spawner)
@@ -240,6 +236,20 @@ def _serve(
     )
 
 
+def _spawner(
+    be_zygote: Callable[[socket.socket], None],
+    sockets: Sequence[socket.socket],
+    command: Sequence[str],
+    longest: int,
+) -> Spawner:
+    def be_first_zygote(control: socket.socket) -> None:
+        for each in sockets:
+            each.close()
+        be_zygote(control)
+
+    return Spawner(be_first_zygote, command, longest)
+
+
 def _listener(
     settings: Settings, wrap: Wrap, longest: int, loop: Loop, sink: Sink
 ) -> Listener | None:
@@ -288,18 +298,27 @@ def _load_shared(
     wrap: Wrap = importlib.import_module("function.handler").WRAP
     functions = functions_of(wrap, image / "function" / "functions")
     before = leftovers.look()
-    late = list(filter(None, options.get(_LATE, "").split(",")))
-    left = load_shared(functions[name] for name in wrap.forked if name not in late)
+    late, libraries = (
+        list(filter(None, options.get(option, "").split(","))) for option in (_LATE, _LIBRARIES)
+    )
+    left = load_shared((functions[name] for name in wrap.forked if name not in late), libraries)
     if left:
-        for name, what in left.items():
+        for name, found in left.items():
+            who = f"function {name}" if name else f"a library of {', '.join(late)}"
             print(
-                f"function {name} opens {', '.join(what)} when it is imported, which processes "
+                f"{who} opens {', '.join(found.opens)} when it is imported, which processes "
                 "cannot share: each process that runs it imports it"
             )
         leftovers.end_children()
         leftovers.look().since(before).close_at_exec()
-        anew = options | {_LATE: ",".join([*late, *left])}
-        serving.begin_anew(sockets, [word for each in anew.items() for word in each])
+        libraries += [module for found in left.values() for module in found.libraries]
+        once_more = LIBRARIES not in left and options.get(_LIBRARIES) != ""
+        found_out = {
+            _LATE: ",".join([*late, *filter(None, left)]),
+            _LIBRARIES: ",".join(libraries) if once_more else "",
+        }
+        words = [word for option in (options | found_out).items() for word in option]
+        serving.begin_anew(sockets, words)
     return wrap, functions
 
 

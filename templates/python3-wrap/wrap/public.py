@@ -55,6 +55,11 @@ def share(name: str) -> None:
         sys.modules[name] = _Shared(name, found)
 
 
+def is_public(module: str) -> bool:
+    """Whether what is at `module` in ``sys.modules`` is not of a function's own."""
+    return module.partition(".")[0] not in (PACKAGE, *_folders)
+
+
 def package_of(names: Mapping[str, Any]) -> str | None:
     """The package of the function whose module has these globals; None of other modules."""
     name = getattr(names.get("__spec__"), "name", None)
