@@ -336,6 +336,7 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
     """Composes the image of a wrap from the fields of its declaration and handlers' sources.
 
     Without `inputs` every task gets the request; without `buckets` each waits for what it needs.
+    Without `answers` the task whose output the entry answers with is the one that answers.
     An entry may have the wrap's `remotes` with it.
     """
 
@@ -362,6 +363,9 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
         if entry is not None and "remotes" in entry:
             entry = dict(entry)
             others["remotes"] = entry.pop("remotes")
+        output = entry.get("output") if entry is not None else None
+        if isinstance(output, int) and not instances and output not in others.get("emits", ()):
+            others.setdefault("answers", output)
         remotes = others.get("remotes", {}).values()
         inputs = dict.fromkeys([*tasks, *chain(*remotes)]) if inputs is None else inputs
         buckets = _buckets(inputs) if buckets is None else buckets

@@ -106,10 +106,10 @@ class Request:
 
     def frames_within(self) -> list[Unsent | Shared]:
         """The same for another process of this wrap."""
-        objects = [(key, each.content_type) for key, each in self.objects.items()]
+        objects = [(key, *each.said()) for key, each in self.objects.items()]
         return [self._header(objects), *(each.unsent_within() for each in self.objects.values())]
 
-    def _header(self, objects: Sequence[tuple[Key | str, ...]]) -> str:
+    def _header(self, objects: Sequence[tuple[Any, ...]]) -> str:
         return _encode(
             (
                 *(self.ident.watch, self.ident.mark, self.ident.number, self.ident.trace),
@@ -206,9 +206,9 @@ class Result:
         """The same for another process of this wrap."""
         if self.output is None:
             return [self._header(None), ""]
-        return [self._header([self.output.content_type]), self.output.unsent_within()]
+        return [self._header(self.output.said()), self.output.unsent_within()]
 
-    def _header(self, output: list[str] | None) -> str:
+    def _header(self, output: list[Any] | None) -> str:
         fields = vars(self) | {"output": output}
         return _encode(list(fields.values()))
 
@@ -219,7 +219,7 @@ class Result:
         for header, content in zip(frames[::2], frames[1::2], strict=True):
             result = cls(*_decoded(header))
             if result.output is not None:
-                result.output = received(content, cast(list[str], result.output))
+                result.output = received(content, cast(list[Any], result.output))
             results.append(result)
         return results
 

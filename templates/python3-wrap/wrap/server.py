@@ -16,6 +16,7 @@ from uuid import uuid4
 from flask import Flask, Response, request
 
 from wrap import frames, log, storing, trace_context
+from wrap.answers import METHODS
 from wrap.declaration import Entry, Wrap
 from wrap.engine import Engine, Key, Part, keys
 from wrap.errors import TaskError
@@ -32,6 +33,7 @@ from wrap.metrics import PROMETHEUS, page, process_metrics, replica_metrics
 from wrap.objects import JSON, Object
 from wrap.remote import (
     ADDRESS,
+    ANSWERED_HEADER,
     CALL_HEADER,
     CONTENT_TYPE,
     TIMEOUT_HEADER,
@@ -41,9 +43,10 @@ from wrap.remote import (
 from wrap.runtime import Runtime
 from wrap.serving import ARRIVED, LATER, TURNS, LargeBody
 from wrap.stores import Store
+from wrap.styles import OF_SERVER
 from wrap.timeline import timeline
 from wrap.trace_context import TraceContext
-from wrap.transport import GRACE_S
+from wrap.transport import GRACE_S, Forwarded
 
 #: What the header of a trace may ask for behind the key: a probe beside each handler, whose ticks
 #: are in the timeline; the CPU-speed probe before and after each, whose times are.
@@ -65,12 +68,16 @@ _CALL, _TIMEOUT, _TRACE, _CALL_ID, _PARENT, _STATE = (
 )
 #: The header of events that are handled by themselves, and answered when they have been.
 _ALONE = "HTTP_X_CHIRON_ALONE"
+#: What the headers begin with by which wraps and our clients tell each other something.
+_OURS = "HTTP_X_CHIRON_"
+#: From here on the status is one of failure.
+_FAILED = "400"
 #: After how many seconds a request may be sent again for which there was no memory.
 _RETRY_S = "1"
-#: The headers of a request that another wrap answers in this one's place.
-_PASSED_ON = (
-    *("Content-Type", TRACE_HEADER, _ID_HEADER, "X-Chiron-Alone"),
-    *(_PARENT_HEADER, _STATE_HEADER),
+#: The headers that a request loses which another wrap answers in this one's place.
+_NOT_PASSED_ON = (
+    *("Connection", "Content-Length", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding"),
+    *("Upgrade", "Expect", CALL_HEADER, TIMEOUT_HEADER),
 )
 #: Characters of an id that log lines have: of random ones, enough to tell those of a log apart.
 _SHOWN_OF_ID = 8
@@ -108,7 +115,9 @@ def create_app(
     @app.route("/", methods=["OPTIONS"])
     def build() -> Response:
         """Who has deployed a build asks for that one: the one before may answer meanwhile."""
-        if _TRACE in request.environ and not _watch(runtime.trace_key).traced:
+        if _TRACE not in request.environ:
+            return app.make_default_options_response()
+        if not _watch(runtime.trace_key).traced:
             return Response("another build of it answers\n", 503)
         return Response(status=204)
 
@@ -160,8 +169,10 @@ def create_app(
             return Response(told(runtime, error, time.monotonic()), error.status, content_type=JSON)
         return Response(json.dumps(found), content_type=JSON)
 
-    @app.post("/", defaults={"path": ""})
-    @app.post("/<path:path>")
+    methods = _methods(entry)
+
+    @app.route("/", defaults={"path": ""}, methods=methods)
+    @app.route("/<path:path>", methods=methods)
     def run(path: str) -> Response:
         arrived = request.environ.get(ARRIVED) or time.monotonic()
         try:
@@ -178,6 +189,14 @@ def create_app(
             return _not_begun(runtime, _lack(error), arrived)
 
     return app
+
+
+def _methods(entry: Entry | None) -> list[str]:
+    """The methods that the templates of all functions serve that get the request."""
+    if entry is None or entry.buckets is not None:  # no function gets it
+        return ["POST"]
+    served = [METHODS.get(style, METHODS["http"]) for style in entry.styles]
+    return [each for each in METHODS["http"] if all(each in its for its in served)]
 
 
 def _not_begun(runtime: Runtime, error: TaskError, arrived: float) -> Response:
@@ -231,6 +250,8 @@ def _execute(
             failure = _lack(error)
             response = _failed(runtime, failure, arrived, ident.mark)
         answered = time.monotonic()
+        if forwarded:
+            response.headers[ANSWERED_HEADER] = runtime.wrap.name
         later(response)
         runtime.transport.release(ident)
         if runtime.store is not None and crossing:
@@ -242,6 +263,7 @@ def _execute(
         elif runtime.spans is not None and failure is not None:
             runtime.spans.part(ident, results)
 
+    forwarded = runtime.wrap.entry is not None and _TIMEOUT in request.environ
     crossing = list[str]()
     if home is not None and runtime.store is not None:
         crossing = [storing.name_of(ident.number, key) for key in runtime.wrap.crossing]
@@ -282,7 +304,7 @@ def _workflow(
     if target := runtime.route.target:
         return _forwarded(runtime, target, deadline)
     body = _bounded(_body(), runtime.most_request)
-    given = Object(body, request.headers.get("Content-Type", ""))
+    given = Object(body, request.environ.get("CONTENT_TYPE", ""), head=_head())
     if events is not None:
         return _events(runtime, events, given, arrived, deadline)
     called = request.environ.get(_CALL_ID, "")
@@ -303,6 +325,15 @@ def _workflow(
     later = request.environ[LATER]()
     _execute(runtime, engine, objects, ident, arrived, deadline, respond, later, home)
     return Response()
+
+
+def _head() -> dict[str, str]:
+    """What handlers may see of the request beside its body: no keys of ours."""
+    return {
+        name: value
+        for name, value in request.environ.items()
+        if type(value) is str and not name.startswith(_OURS)
+    }
 
 
 def _given(wrap: Wrap, request: Object) -> dict[Key, Object]:
@@ -381,8 +412,18 @@ def _answer(
         emitted = {name: execution.data[number].in_json() for name, number in entry.emits.items()}
         output = Object(json.dumps({"output": output.in_json(), "emitted": emitted}), JSON)
     if execution.ident.watch.traced:
-        return _traced(runtime, output, results, arrived)
-    return _uncopied([output.view()], output.answer_type())
+        response = _traced(runtime, output, results, arrived)
+        if isinstance(output.head, tuple):
+            status, _ = output.head
+            response.status = status if status >= _FAILED else response.status
+        return response
+    response = _uncopied([output.view()], output.answer_type())
+    if isinstance(output.head, tuple):
+        response.status, headers = output.head
+        response.headers.extend(headers)
+        if not output.content_type:
+            del response.headers["Content-Type"]
+    return response
 
 
 def _traced(runtime: Runtime, output: Object, results: list[Result], arrived: float) -> Response:
@@ -400,9 +441,16 @@ def _uncopied(pieces: list[bytes | memoryview], content_type: str) -> Response:
 
 
 def _forwarded(runtime: Runtime, target: str, deadline: float) -> Response:
-    headers = {name: value for name, value in request.headers if name in _PASSED_ON}
-    status, answered, kind = runtime.transport.forward(target, _body(), headers, deadline)
-    return Response(answered, status, content_type=kind)
+    headers = {name: value for name, value in request.headers if name not in _NOT_PASSED_ON}
+    place = request.environ["REQUEST_URI"].removeprefix("/")
+    asked = Forwarded(request.method, f"/{place}" if place else "", headers, _body())
+    status, headers_of, body = runtime.transport.forward(target, asked, deadline)
+    response = Response(body, status)
+    del response.headers["Content-Type"]
+    left_out = OF_SERVER | {ANSWERED_HEADER.lower()}
+    sent = (each for each in headers_of if each[0].lower() not in left_out)
+    response.headers.extend(sent)
+    return response
 
 
 def _watch(trace_key: str) -> Watch:

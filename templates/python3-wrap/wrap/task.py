@@ -14,7 +14,7 @@ from chiron_io import attached_to
 from werkzeug.exceptions import HTTPException
 
 from wrap import cpu_speed, log, styles
-from wrap.declaration import Wrap
+from wrap.declaration import Seen, Wrap
 from wrap.ends import Flusher
 from wrap.errors import TaskError
 from wrap.exits import Ended
@@ -56,7 +56,7 @@ def run(
         task_io = TaskIO(wrap, result, emitted, access, watched)
     try:
         with attached_to(task_io) if task_io else nullcontext():
-            output = _call(function, given(), ident, result, task_io)
+            output = _call(function, given(), ident, result, task_io, wrap.seen(task))
         if task_io:
             output = task_io.ended(output)
             result.ended = time.monotonic()
@@ -79,7 +79,12 @@ def run(
 
 
 def _call(
-    function: Function, given: Object, ident: Ident, result: Result, task_io: TaskIO | None
+    function: Function,
+    given: Object,
+    ident: Ident,
+    result: Result,
+    task_io: TaskIO | None,
+    seen: Seen,
 ) -> Object:
     trace = ident.trace.headers(ident.number, result.task) if ident.trace is not None else {}
     arguments = styles.arguments(function, given, task_io, trace)
@@ -90,7 +95,7 @@ def _call(
             value = _timed(function, arguments, result, task_io)
         if task_io is not None and task_io.has_written:
             return Object("")
-        return value if isinstance(value, Object) else styles.output(function.style, value)
+        return value if isinstance(value, Object) else styles.output(function.style, value, seen)
 
 
 def _watched(
