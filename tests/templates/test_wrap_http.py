@@ -320,3 +320,136 @@ def test_a_state_machine_answers_as_its_last_task_where_nothing_changes_that(
     assert (answer.status, answer.text, answer.headers["Location"]) == (201, "made", "/orders/7")
     answer = server.request(body="broken")  # both fail with it, and nothing catches the second
     assert (answer.status, answer.json["code"]) == (500, "status")
+
+
+STREAMS = """
+    import time
+    from pathlib import Path
+
+    from flask import Response, request, stream_with_context
+
+    def wait_for(name):
+        while not Path(name).exists():
+            time.sleep(0.01)
+
+    def pieces(req):
+        yield "begin\\n"
+        wait_for("go-on")
+        if req == "fails":
+            raise ValueError("in the middle")
+        if req == "dies":
+            import os
+            os.kill(os.getpid(), 9)
+        yield "end\\n"
+
+    def handle(req):
+        if req == "yields":
+            return pieces(req)
+        if req == "fails-first":
+            def none():
+                raise ValueError("before all")
+                yield ""
+            return Response(none())
+        if req == "many":
+            return Response(("x" * 1000 for _ in range(20_000)), 201)
+        if req == "context":
+            return Response(stream_with_context(request.path for _ in "ab"))
+        return Response(pieces(req), 203, {"X-A": "1"}, mimetype="text/event-stream")
+"""
+
+
+class Streaming:
+    """A request to a wrap, whose answer is read as it comes."""
+
+    def __init__(self, server: Any, body: str, method: str = "POST") -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        self._connection.request(method, "/", body)
+        self.response = self._connection.getresponse()
+
+    def __enter__(self) -> http.client.HTTPResponse:
+        return self.response
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+
+#: Where an answer comes piece by piece.
+STREAMING = ("thread", "fork", "pool", "direct")
+
+
+@pytest.fixture
+def streams(serve: Any, tmp_path: Path) -> Callable[[str], Any]:
+    """Starts wraps whose one task streams at a place; what it waits for is the file `go_on`."""
+
+    def streams(place: str) -> Any:
+        server = serve(place, STREAMS)
+        name = OTHER if place in ("direct", "gateway") else "test-wrap1"
+        server.go_on = tmp_path / name / "go-on"
+        return server
+
+    return streams
+
+
+@pytest.mark.parametrize("place", STREAMING)
+def test_what_the_last_task_streams_comes_piece_by_piece(place: str, streams: Any) -> None:
+    server = streams(place)
+    with Streaming(server, "anything") as answer:
+        assert (answer.status, answer.getheader("X-A")) == (203, "1")
+        assert answer.getheader("Content-Type") == "text/event-stream; charset=utf-8"
+        assert answer.getheader("Transfer-Encoding") == "chunked"
+        assert answer.readline() == b"begin\n"  # although the task waits for us now
+        server.go_on.touch()
+        assert answer.read() == b"end\n"
+    with Streaming(server, "yields") as answer:
+        assert (answer.status, answer.read()) == (200, b"begin\nend\n")
+        assert answer.getheader("Content-Type") == "text/html; charset=utf-8"
+    with Streaming(server, "many") as answer:
+        assert (answer.status, len(answer.read())) == (201, 20_000_000)
+    with Streaming(server, "context") as answer:
+        assert (answer.status, answer.read()) == (200, b"//")
+
+
+@pytest.mark.parametrize("place", STREAMING)
+def test_a_stream_that_fails_cuts_the_connection(place: str, streams: Any) -> None:
+    server = streams(place)
+    with Streaming(server, "fails") as answer:
+        assert (answer.status, answer.readline()) == (203, b"begin\n")
+        server.go_on.touch()
+        with pytest.raises(http.client.IncompleteRead):
+            answer.read()
+    with Streaming(server, "fails-first") as answer:
+        assert (answer.status, json.loads(answer.read())["code"]) == (500, "raised")
+    assert server.request(body="yields").text == "begin\nend\n"  # and others go on
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_a_task_that_has_begun_to_answer_does_not_begin_again(
+    mechanism: str, wrap_image: Any, start: Any
+) -> None:
+    processes = {"processes": [[], [0]], "mechanism": mechanism, "attempts": 2}
+    image = wrap_image({"f": STREAMS}, entry={"output": 0}, **processes)
+    server = start(image)
+    with Streaming(server, "dies") as answer:
+        assert answer.readline() == b"begin\n"
+        (image / "go-on").touch()
+        with pytest.raises(http.client.IncompleteRead):
+            answer.read()
+
+
+@pytest.mark.parametrize("place", ["thread", "fork"])
+def test_a_task_ends_whose_client_has_gone(place: str, streams: Any, eventually: Any) -> None:
+    server = streams(place)
+    with Streaming(server, "anything") as answer:
+        assert answer.readline() == b"begin\n"
+    server.go_on.touch()
+    assert eventually(lambda: "chiron_requests_in_hand 0" in server.request("GET", "/metrics").text)
+    assert server.request(body="yields").text == "begin\nend\n"
+
+
+def test_a_traced_stream_and_one_without_body_come_whole(streams: Any) -> None:
+    server = streams("fork")
+    server.go_on.touch()
+    traced = server.request(body="anything", X_Chiron_Trace=KEY).json
+    assert traced["output"] == "begin\nend\n"
+    with Streaming(server, "anything", "HEAD") as answer:
+        assert (answer.status, answer.read()) == (203, b"")

@@ -87,6 +87,8 @@ class Request:
         The number of the process.
     live
         Whether streams are read while they are written.
+    piecewise
+        Whether the client gets what the task that answers gives piece by piece.
     """
 
     ident: Ident
@@ -97,6 +99,7 @@ class Request:
     alone: bool = False
     process: int = 0
     live: bool = False
+    piecewise: bool = False
 
     def frames(self) -> list[Unsent]:
         """A header, then every distinct object once, as another wrap gets them."""
@@ -121,6 +124,7 @@ class Request:
                     self.alone,
                     self.process,
                     self.live,
+                    self.piecewise,
                 ),
             )
         )
@@ -130,7 +134,7 @@ class Request:
         """The next one of a stream of frames; None at its end, or where it breaks off."""
         try:
             watch, mark, number, trace, tasks, named, *more = _decoded(next(frames))
-            gives, rest, alone, process, live = more
+            gives, rest, alone, process, live, piecewise = more
             objects = {
                 None if key is None else int(key): received(next(frames), described)
                 for key, *described in named
@@ -146,6 +150,7 @@ class Request:
             bool(alone),
             int(process),
             bool(live),
+            bool(piecewise),
         )
 
 

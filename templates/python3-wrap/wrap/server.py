@@ -5,12 +5,13 @@ from __future__ import annotations
 import hmac
 import json
 import math
+import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 from uuid import uuid4
 
 from flask import Flask, Response, request
@@ -31,6 +32,7 @@ from wrap.member import SERVER_FAULT, Member, engine_of, told
 from wrap.messages import UNWATCHED, Ident, Request, Result, Watch
 from wrap.metrics import PROMETHEUS, page, process_metrics, replica_metrics
 from wrap.objects import JSON, Object
+from wrap.piecewise import Near, Pieces
 from wrap.remote import (
     ADDRESS,
     ANSWERED_HEADER,
@@ -250,9 +252,11 @@ def _execute(
             failure = _lack(error)
             response = _failed(runtime, failure, arrived, ident.mark)
         answered = time.monotonic()
-        if forwarded:
-            response.headers[ANSWERED_HEADER] = runtime.wrap.name
-        later(response)
+        if pieces:
+            pieces[0].end(failure is not None)
+        # What has come piece by piece is answered, unless it failed before the first of them.
+        if (not pieces or failure is not None) and unanswered.acquire(blocking=False):
+            later(marked(response))
         runtime.transport.release(ident)
         if runtime.store is not None and crossing:
             storing.delete(runtime.store, crossing)
@@ -264,10 +268,35 @@ def _execute(
             runtime.spans.part(ident, results)
 
     forwarded = runtime.wrap.entry is not None and _TIMEOUT in request.environ
+    unanswered, pieces = threading.Lock(), list[Pieces]()
+
+    def marked(response: Response) -> Response:
+        if forwarded:
+            response.headers[ANSWERED_HEADER] = runtime.wrap.name
+        return response
+
+    def begin(body: Pieces) -> None:
+        pieces.append(body)
+        runtime.threads.start(partial(send, body))
+
+    def send(body: Pieces) -> None:
+        try:
+            status, kind, headers = body.begin()
+        except TaskError:  # the outcome is answered
+            body.close()
+            return
+        if unanswered.acquire(blocking=False):
+            later(marked(_with_head(Response(cast(Any, body)), status, kind, headers)))
+        else:
+            body.close()
+
+    client = None
+    if runtime.wrap.answers is not None and request.method != "HEAD":
+        client = Near(begin) if runtime.wrap.entry is not None and not ident.watch.traced else None
     crossing = list[str]()
     if home is not None and runtime.store is not None:
         crossing = [storing.name_of(ident.number, key) for key in runtime.wrap.crossing]
-    execution = Execution(runtime, engine, objects, ident, deadline, reply, home)
+    execution = Execution(runtime, engine, objects, ident, deadline, reply, home, client=client)
     if home is not None:
         home.exchange.add(execution)
     execution.start()
@@ -419,10 +448,19 @@ def _answer(
         return response
     response = _uncopied([output.view()], output.answer_type())
     if isinstance(output.head, tuple):
-        response.status, headers = output.head
-        response.headers.extend(headers)
-        if not output.content_type:
-            del response.headers["Content-Type"]
+        status, headers = output.head
+        return _with_head(response, status, output.content_type, headers)
+    return response
+
+
+def _with_head(
+    response: Response, status: str, kind: str, headers: Iterable[tuple[str, str]]
+) -> Response:
+    response.status = status
+    response.headers["Content-Type"] = kind
+    if not kind:
+        del response.headers["Content-Type"]
+    response.headers.extend(headers)
     return response
 
 

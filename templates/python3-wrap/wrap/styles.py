@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _FLASK = Flask("function")
 _HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
 _SHOWN = 200
+#: Lower ones are no answers yet.
+_OK = 200
 #: No server sends the body of an answer with such a status.
 _WITHOUT_BODY = (204, 304)
 #: What Flask says where a handler does not.
@@ -161,17 +163,24 @@ def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
         ``bad-output``: not something that its template could send; ``status``: the handler
         answered 400 or above, and this is not what the client gets.
     """
-    try:
+    with _sendable():
         status, found = _answer(style, value, seen)
-    except Exception as error:
-        message = f"{type(error).__name__}: {error}"
-        raise TaskError("bad-output", f"the handler's answer cannot be sent: {message}") from error
     if status >= 400 and seen is not Seen.BY_CLIENT:
         said = f"the handler answered {status}: "
         text = found.text()
         shown = said + redacted(text)[:_SHOWN]
         raise TaskError("status", shown, caught=("status", said + text))
     return found
+
+
+@contextmanager
+def _sendable() -> Iterator[None]:
+    """What the block raises is that an answer cannot be sent."""
+    try:
+        yield
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        raise TaskError("bad-output", f"the handler's answer cannot be sent: {message}") from error
 
 
 def complete(value: Any) -> Any:
@@ -207,16 +216,11 @@ def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
             return 200, Object(text, kind, head=head)
         if isinstance(value, bytes | bytearray):
             return 200, Object(bytes(value), kind, head=head)
-    response = complete(response_of(value))
-    status, kind = response.status_code, response.headers.get("Content-Type", "")
-    if seen is not Seen.BY_NOBODY:
-        head = head_of(response)
-    if seen is not Seen.BY_CLIENT and kind == _UNSAID:
-        kind = ""
-    return status, Object(b"" if status in _WITHOUT_BODY else response.get_data(), kind, head=head)
+    response = _made(value)
+    return response.status_code, whole(response, seen)
 
 
-def response_of(value: Any) -> BaseResponse:
+def _made(value: Any) -> BaseResponse:
     """What Flask makes of a value, which looks at the request for some."""
     if has_request_context():
         return _FLASK.finalize_request(value)
@@ -224,12 +228,39 @@ def response_of(value: Any) -> BaseResponse:
         return _FLASK.finalize_request(value)
 
 
-def head_of(response: BaseResponse) -> Head:
-    """Status and headers of an answer; None where they are 200 and a content type."""
-    headers = _sent(response.headers)
-    if response.status_code == 200 and not headers and "Content-Type" in response.headers:
-        return None
-    return response.status, headers
+def whole(response: BaseResponse, seen: Seen) -> Object:
+    """An answer as an object."""
+    complete(response)
+    status, kind, headers = begin_of(response)
+    body = b"" if response.status_code in _WITHOUT_BODY else response.get_data()
+    plain = response.status_code == 200 and not headers and "Content-Type" in response.headers
+    if seen is not Seen.BY_CLIENT and kind == _UNSAID:
+        kind = ""
+    head = None if plain or seen is Seen.BY_NOBODY else (status, headers)
+    return Object(body, kind, head=head)
+
+
+def may_be_streamed(value: Any) -> bool:
+    """Whether Flask may make an answer of a value whose body comes piece by piece."""
+    body = value[0] if isinstance(value, tuple) and value else value
+    return isinstance(body, Iterator | BaseResponse) or callable(body)
+
+
+def response_of(style: str, value: Any) -> BaseResponse:
+    """What a handler of that style answers. Raises TaskError, ``bad-output``."""
+    with _sendable():
+        return _made(flask_value(style, value))
+
+
+def is_streamed(response: BaseResponse) -> bool:
+    """Whether an answer is to be sent piece by piece: its length is not known."""
+    has_body = response.status_code >= _OK and response.status_code not in _WITHOUT_BODY
+    return has_body and response.is_streamed and "Content-Length" not in response.headers
+
+
+def begin_of(response: BaseResponse) -> tuple[str, str, list[tuple[str, str]]]:
+    """Status, content type and the other headers of an answer."""
+    return response.status, response.headers.get("Content-Type", ""), _sent(response.headers)
 
 
 def _sent(headers: Headers) -> list[tuple[str, str]]:
