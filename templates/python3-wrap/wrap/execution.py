@@ -167,7 +167,8 @@ class Execution:
         self._attempts = Attempts(engine.part.components)
         self._client = client
         self._opened = Opened(ident.number, self._attempt_of, client)
-        self._board = runtime.switchboard if client or engine.part.live else None
+        elsewhere = client is not None and (engine.part.processes or peers is not None)
+        self._board = runtime.switchboard if elsewhere or engine.part.live else None
         self._lock = threading.RLock()
         self._results: list[Result] = []
         #: Tasks that have ended and need not run again, once there are large objects.
@@ -1044,7 +1045,7 @@ class Execution:
         given = partial(self.data.resolve, wrap.graph.source_of(number))
         emitted = partial(self.event, self._emitted)
         opens = None if self._switchboard is None else self._switchboard.open
-        client = self._board.open if self._client and self._board else None
+        client = None if self._client is None else self._client.open
         access = Access(self.ident.number, opens, self.data.resolve, client)
         result = tasks.run(number, given, self.ident, MAIN, emitted, access, wrap, functions)
         turn.following = None

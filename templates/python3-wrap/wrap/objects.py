@@ -38,8 +38,10 @@ _ASCII = "ascii"
 _STORED = (Shared, Spilled)
 #: The place of the head in what a message has of an object.
 _HEAD = 3
-#: Of a request the texts of its WSGI environment, of an answer its status and its headers.
-Head = dict[str, str] | tuple[str, list[tuple[str, str]]] | None
+#: What the headers begin with by which wraps and our clients tell each other something.
+_OURS = "HTTP_X_CHIRON_"
+#: Of a request its WSGI environment, of an answer its status and its headers.
+Head = dict[str, Any] | tuple[str, list[tuple[str, str]]] | None
 
 
 class Object:
@@ -157,6 +159,8 @@ class Object:
 
     def said(self, stored: str = "", coding: str = "") -> list[Any]:
         """What a message has of it beside its frame, up to the last field that says something."""
+        if isinstance(self.head, dict):
+            return [self.content_type, stored, coding, shown(self.head)]
         if self.head is not None:
             return [self.content_type, stored, coding, self.head]
         if coding:
@@ -231,6 +235,15 @@ def _checked(head: Any) -> Head:
         return {str(name): str(value) for name, value in head.items()}
     status, headers = head
     return str(status), [(str(name), str(value)) for name, value in headers]
+
+
+def shown(environ: dict[str, Any]) -> dict[str, str]:
+    """What handlers may see of a request beside its body: texts, and no keys of ours."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if type(value) is str and not name.startswith(_OURS)
+    }
 
 
 def is_json(text: str) -> bool:

@@ -5,6 +5,7 @@ It goes over a stream of `wrap.ends`. A line of JSON comes first: status, conten
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -44,6 +45,7 @@ class Pieces:
     """
 
     def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
         self._reader = Reader(channel, "the task that answers")
         self._first = b""
         self._over = threading.Event()
@@ -63,9 +65,12 @@ class Pieces:
         return str(status), str(kind), [(str(name), str(value)) for name, value in headers]
 
     def end(self, failed: bool) -> None:
-        """The execution has ended."""
+        """The execution has ended: where it has failed, nothing more is read."""
         self._failed = failed
         self._over.set()
+        if failed:
+            with contextlib.suppress(OSError):  # it is closed already
+                self._channel.shutdown(socket.SHUT_RDWR)
 
     def __iter__(self) -> Iterator[bytes]:
         """The pieces. Raises CutError where there is no more of them, though that is not all."""

@@ -70,8 +70,6 @@ _CALL, _TIMEOUT, _TRACE, _CALL_ID, _PARENT, _STATE = (
 )
 #: The header of events that are handled by themselves, and answered when they have been.
 _ALONE = "HTTP_X_CHIRON_ALONE"
-#: What the headers begin with by which wraps and our clients tell each other something.
-_OURS = "HTTP_X_CHIRON_"
 #: From here on the status is one of failure.
 _FAILED = "400"
 #: After how many seconds a request may be sent again for which there was no memory.
@@ -333,7 +331,7 @@ def _workflow(
     if target := runtime.route.target:
         return _forwarded(runtime, target, deadline)
     body = _bounded(_body(), runtime.most_request)
-    given = Object(body, request.environ.get("CONTENT_TYPE", ""), head=_head())
+    given = Object(body, request.environ.get("CONTENT_TYPE", ""), head=dict(request.environ))
     if events is not None:
         return _events(runtime, events, given, arrived, deadline)
     called = request.environ.get(_CALL_ID, "")
@@ -354,15 +352,6 @@ def _workflow(
     later = request.environ[LATER]()
     _execute(runtime, engine, objects, ident, arrived, deadline, respond, later, home)
     return Response()
-
-
-def _head() -> dict[str, str]:
-    """What handlers may see of the request beside its body: no keys of ours."""
-    return {
-        name: value
-        for name, value in request.environ.items()
-        if type(value) is str and not name.startswith(_OURS)
-    }
 
 
 def _given(wrap: Wrap, request: Object) -> dict[Key, Object]:
@@ -440,12 +429,9 @@ def _answer(
     if entry.emits:
         emitted = {name: execution.data[number].in_json() for name, number in entry.emits.items()}
         output = Object(json.dumps({"output": output.in_json(), "emitted": emitted}), JSON)
-    if execution.ident.watch.traced:
-        response = _traced(runtime, output, results, arrived)
-        if isinstance(output.head, tuple):
-            status, _ = output.head
-            response.status = status if status >= _FAILED else response.status
-        return response
+    failed = isinstance(output.head, tuple) and output.head[0] >= _FAILED
+    if execution.ident.watch.traced and not failed:
+        return _traced(runtime, output, results, arrived)
     response = _uncopied([output.view()], output.answer_type())
     if isinstance(output.head, tuple):
         status, headers = output.head

@@ -25,7 +25,7 @@ from wrap.answers import flask_value
 from wrap.declaration import COMMAND, Seen
 from wrap.errors import TaskError
 from wrap.loader import Function
-from wrap.objects import Head, Object
+from wrap.objects import Head, Object, shown
 from wrap.redaction import redacted
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _environ(given: Object, trace: Mapping[str, str]) -> dict[str, Any]:
     body = given.data()
     environ: dict[str, Any]
     if isinstance(given.head, dict):
-        environ = dict(given.head)
+        environ = {**shown(given.head)}
     else:
         environ = dict(_INNER, CONTENT_LENGTH=str(len(body)))
         if given.content_type:
@@ -141,7 +141,7 @@ def _variables(given: Object, trace: Mapping[str, str]) -> dict[str, str]:
     """
     variables = {name.upper(): value for name, value in trace.items()}
     if isinstance(given.head, dict):
-        for name, value in given.head.items():
+        for name, value in shown(given.head).items():
             if name in _VARIABLES:
                 variables[_VARIABLES[name]] = value
             elif name.startswith("HTTP_"):
@@ -204,8 +204,7 @@ def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
     if not (has_request_context() and request_ctx._after_request_functions):
         match value:
             case tuple((str(body), 200, pairs)):
-                headers = Headers()
-                headers.update(pairs or ())
+                headers = Headers(pairs or ())
                 value, kind = body, headers.pop("Content-Type", "") or kind
                 if headers and seen is not Seen.BY_NOBODY:
                     head = ("200 OK", _sent(headers))
@@ -240,9 +239,11 @@ def whole(response: BaseResponse, seen: Seen) -> Object:
     return Object(body, kind, head=head)
 
 
-def may_be_streamed(value: Any) -> bool:
+def may_be_streamed(style: str, value: Any) -> bool:
     """Whether Flask may make an answer of a value whose body comes piece by piece."""
     body = value[0] if isinstance(value, tuple) and value else value
+    if style == "http-debian" and type(value) is dict:
+        body = value.get("body")
     return isinstance(body, Iterator | BaseResponse) or callable(body)
 
 

@@ -63,7 +63,7 @@ def run(
         with attached_to(task_io) if task_io else nullcontext():
             seen, client = wrap.seen(task), None
             if seen is Seen.BY_CLIENT and access.client is not None and not watched:
-                client = partial(access.client, Which(ident.number, task, CLIENT), True)
+                client = partial(access.client, Which(ident.number, task, CLIENT))
             output = _call(function, given(), ident, result, task_io, seen, client)
         if task_io:
             output = task_io.ended(output)
@@ -168,7 +168,7 @@ def _timed(
             value = error
         if type(value) is str:  # as most are: what follows takes a microsecond
             return value
-        if client is not None and styles.may_be_streamed(value):
+        if client is not None and styles.may_be_streamed(function.style, value):
             return _answered(styles.response_of(function.style, value), result, client)
         if isinstance(value, Iterator):
             return _written(value, result, task_io)

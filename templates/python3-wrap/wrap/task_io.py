@@ -48,7 +48,7 @@ class Access(NamedTuple):
     execution: int
     open: Open | None
     given: Callable[[int], Object]
-    client: Open | None = None
+    client: Callable[[Which], socket.socket] | None = None
 
 
 class TaskIO:
