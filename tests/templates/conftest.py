@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -436,6 +436,9 @@ def gateway() -> Iterator[FakeGateway]:
             fake.calls += 1
             self._pass_on(self.rfile.read(int(self.headers["Content-Length"])))
 
+        def do_PUT(self) -> None:
+            self.do_POST()
+
         def do_GET(self) -> None:
             self._pass_on(b"")
 
@@ -451,7 +454,9 @@ def gateway() -> Iterator[FakeGateway]:
             try:
                 connection.request(self.command, f"/{path}", body, dict(self.headers))
                 response = connection.getresponse()
-                self._send(response.status, response.read(), response.headers["Content-Type"])
+                kind = response.headers["Content-Type"]
+                del response.headers["Content-Type"]
+                self._send(response.status, response.read(), kind, response.headers.items())
                 self.close_connection = fake.hangs_up
             except ConnectionError as error:
                 if body:
@@ -460,9 +465,14 @@ def gateway() -> Iterator[FakeGateway]:
             finally:
                 connection.close()
 
-        def _send(self, status: int, body: bytes, kind: str) -> None:
+        def _send(
+            self, status: int, body: bytes, kind: str, others: Iterable[tuple[str, str]] = ()
+        ) -> None:
             self.send_response(status)
             self.send_header("Content-Type", kind)
+            for name, value in others:
+                if name not in ("Content-Length", "Date", "Server", "Connection"):
+                    self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
