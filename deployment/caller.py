@@ -62,7 +62,7 @@ class Caller:
         start = time.perf_counter()
         try:
             response = self._pool.request(
-                "POST", url, body=body, headers=content, timeout=patience_s
+                "POST", url, body=body, headers=content, timeout=patience_s, redirect=False
             )
         except urllib3.exceptions.ReadTimeoutError:
             raise late(name, patience_s) from None

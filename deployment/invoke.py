@@ -35,6 +35,8 @@ from workflow.timeline import Span, Timeline, Traced, in_order
 from workflow.tracing import KEY_ANNOTATION, trace_header
 from workflow.units import LONGEST_S
 
+#: From here on a status is one of failure.
+_FAILED = 400
 #: The roles of functions that clients call.
 _CALLED = ("entry", "task")
 
@@ -175,7 +177,7 @@ class _Calls:
         begun_ms = 0.0 if self._is_one_call else self.now_ms
         reply = self._caller.call(asked.function, asked.body, self._headers, asked.timeout_s)
         self.last_ms = reply.latency_ms
-        if reply.status != 200:
+        if reply.status >= _FAILED:
             raise function_error(asked.function, reply.status, reply.body)
         output = text_of(reply.body)
         if self._traced:

@@ -21,7 +21,6 @@ from workflow.plan import Plan
 from workflow.running import Running
 from workflow.states.errors import StatesError
 from workflow.states.machine import Begin
-from workflow.states.values import dump
 from workflow.triggers import MOST_AT_ONCE
 
 
@@ -118,7 +117,7 @@ class Deciding(Route):
         while not running.over:
             while running.ready and len(begun) < self.most_at_once:
                 task = running.begin()
-                body = bytes_of(dump(task.given))
+                body = bytes_of(running.given(task))
                 function = self.workflow.function_of(task.task)
                 begun[begin(Asked(function, body, task.timeout_s))] = task
             left_s = None if running.due == math.inf else max(0.0, running.due - time.time())

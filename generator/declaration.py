@@ -32,6 +32,7 @@ class EntryDeclaration:
     in_stages: bool = False
     emits: dict[str, int] = field(default_factory=dict)
     buckets: dict[str, Any] | None = None
+    styles: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class WrapDeclaration:
     passing: list[int] = field(default_factory=list)
     live_buckets: list[tuple[list[int], list[int]]] = field(default_factory=list)
     task_names: dict[int, str] = field(default_factory=dict)
+    answers: int | None = None
 
 
 def task_numbers(workflow: Workflow) -> dict[str, int]:
@@ -118,10 +120,15 @@ def declare(
         sources = dict.fromkeys(numbers)  # each runs by itself, on what has fired
     if by_client:
         outputs = {name: number for number, (_, name) in emits.items()}
-        entry = EntryDeclaration(output=numbers[wrap.tasks[0]], fail=None, emits=outputs)
+        entry = EntryDeclaration(
+            output=numbers[wrap.tasks[0]],
+            fail=None,
+            emits=outputs,
+            styles=[styles[workflow.function_of(wrap.tasks[0])]],
+        )
         sources = dict.fromkeys(tasks)
     elif index == 0:
-        entry = _entry(plan, workflow, numbers)
+        entry = _entry(plan, workflow, numbers, styles)
     if not by_client and (entry or not deciding):
         remotes = {
             each.name: {
@@ -174,6 +181,7 @@ def declare(
             for task in workflow.tasks
             if entry and task.name in known and task.name != task.function
         },
+        answers=numbers[workflow.answers] if workflow.answers else None,
     )
 
 
@@ -220,7 +228,12 @@ def functions_in(wrap: Wrap, workflow: Workflow) -> list[str]:
     return sorted({workflow.function_of(task) for task in wrap.tasks})
 
 
-def _entry(plan: Plan, workflow: Workflow, numbers: Mapping[str, int]) -> EntryDeclaration:
+def _entry(
+    plan: Plan,
+    workflow: Workflow,
+    numbers: Mapping[str, int],
+    styles: Mapping[str, HandlerStyle],
+) -> EntryDeclaration:
     failure = workflow.failure
     deciding = workflow.machine is not None
     return EntryDeclaration(
@@ -230,4 +243,5 @@ def _entry(plan: Plan, workflow: Workflow, numbers: Mapping[str, int]) -> EntryD
         states=dict(numbers) if deciding or workflow.buckets is not None else {},
         in_stages=deciding and plan.trigger == "stage",
         buckets=workflow.buckets,
+        styles=sorted({styles[task.function] for task in workflow.first}),
     )

@@ -40,6 +40,9 @@ def as_plain(workflow: Workflow) -> dict[str, Any]:
         ],
     }
     again = parse_dag(document, workflow.name, AsWritten())
+    if workflow.output in names_in(again.output) and workflow.output != again.output:
+        document["http"] = {"answer": workflow.output}
+        again = parse_dag(document, workflow.name, AsWritten())
     for name in workflow.by_name:
         if again.by_name[name].source != workflow.by_name[name].source:
             raise _list_of_one(f"task {shown(name)} takes", name)
@@ -92,6 +95,12 @@ def as_states(workflow: Workflow) -> dict[str, Any]:
             path="edges",
             functions=[*workflow.emitted],
         )
+    needed = {task for each in workflow.tasks for task in each.predecessors}
+    last = [name for name in workflow.by_name if name not in needed]
+    if isinstance(workflow.output, str) and len(last) > 1:
+        what = f"{shown(workflow.output)} answers alone, beside the other last tasks, and no state "
+        message = f"{what}machine ends so: keep it as a plain DAG"
+        raise ChironError("unsupported-field", message, path="http", functions=last)
     for task in workflow.tasks:
         check_task_name(task.name, f"tasks.{task.name}", STATE_NAME_LIMIT)
     names = _Names(set(workflow.by_name))

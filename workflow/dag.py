@@ -19,7 +19,7 @@ from workflow.names import (
     workflow_name,
 )
 
-_FIELDS = {"name", "comment", "tasks", "edges"}
+_FIELDS = {"name", "comment", "tasks", "edges", "http"}
 #: The third of an edge whose output is read as a stream.
 STREAM = "stream"
 
@@ -33,7 +33,8 @@ def parse_dag(
     order of the edges. An edge from ``a#left`` has what a emits as ``left``, in place of what it
     answers. An edge ``["a", "b", "stream"]`` is none of these: b opens it by its name, ``a`` or
     ``a#left``. The workflow answers what its last task answers, or the list of all tasks
-    with no edge out of them in the order of ``tasks``.
+    with no edge out of them in the order of ``tasks``; ``"http": {"answer": "a"}`` names one of
+    these to answer alone.
 
     Raises all faults, each with its path: ``unknown-field``, ``bad-field``, ``unknown-task``,
     ``duplicate-edge``, ``cycle``, ``bad-name``, ``alike-names``.
@@ -62,6 +63,9 @@ def parse_dag(
         else:
             sources[after].append(before)
     starts = {giver_of(before) for before, _ in edges}
+    last = [name for name in functions if name not in starts]
+    with faults.noting():
+        last = _answering(document.get("http", {}), functions, last)
     name = document.get("name", default_name)
     with faults.noting():
         name = workflow_name(name, "name")
@@ -77,8 +81,24 @@ def parse_dag(
             )
             for name in functions
         ),
-        output=_source([name for name in functions if name not in starts]),
+        output=_source(last),
     )
+
+
+def _answering(http: Any, functions: dict[str, str], last: list[str]) -> list[str]:
+    """Those of the last tasks that the workflow answers with: all, or the one that `http` names."""
+    if not isinstance(http, dict) or not http.keys() <= {"answer"}:
+        what = 'http has to be an object with "answer", which names a task'
+        raise ChironError("bad-field", what, path="http")
+    if "answer" not in http:
+        return last
+    name = http["answer"]
+    if not isinstance(name, str) or name not in functions:
+        raise ChironError("unknown-task", f"{shown(str(name))} is no task", path="http.answer")
+    if name not in last:
+        what = f"{shown(name)} has edges out of it: name one of {', '.join(map(shown, last))}"
+        raise ChironError("bad-field", what, path="http.answer", functions=[name])
+    return [name]
 
 
 def _functions(tasks: Any, names: FunctionNames, faults: Faults) -> dict[str, str]:

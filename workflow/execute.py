@@ -15,7 +15,6 @@ from workflow.model import Workflow
 from workflow.running import Running
 from workflow.states.errors import StatesError
 from workflow.states.machine import Begin, Delay
-from workflow.states.values import dump
 from workflow.trace import Instance
 
 #: Runs a function on an input; its output. Raises StatesError where it fails.
@@ -79,7 +78,7 @@ class _Executing:
         name = f"{begin.task}#{self._counts[begin.task]}"
         started = time.monotonic()
         try:
-            text = done.inputs[name] = dump(begin.given)
+            text = done.inputs[name] = running.given(begin)
             output = self._run(self._workflow.function_of(begin.task), text)
             if begin.timeout_s is not None and time.monotonic() - started > begin.timeout_s:
                 raise StatesError("States.Timeout", f"{begin.task} did not answer in time")

@@ -142,6 +142,24 @@ class Workflow:
                 found.setdefault(task, {})[name] = None
         return {task: tuple(names) for task, names in found.items()}
 
+    @property
+    def first(self) -> tuple[Task, ...]:
+        """The tasks whose input is the request; of a machine, those that may get it unchanged."""
+        if self.machine is not None or self.buckets is not None:
+            return ()
+        return tuple(task for task in self.tasks if task.source is None)
+
+    @property
+    def answers(self) -> str | None:
+        """The task whose HTTP answer is the workflow's, where that is one task for every request.
+
+        Its status may be one of failure then, which is an answer as any other.
+        """
+        output = self.output
+        if self.machine is not None or self.buckets is not None or self.failure is not None:
+            return None
+        return output if isinstance(output, str) and output in self.by_name else None
+
     @cached_property
     def streaming(self) -> frozenset[str]:
         """The functions that read streams."""

@@ -44,10 +44,11 @@ class Running:
         context = partial(execution_context, workflow.name, str(uuid4()))
         self._machine = Machine(workflow.machine or {}, context)
         self._now = now
+        self._request = text_of(request)
         self._delays: list[tuple[float, int, Delay]] = []
         self._count = 0
         self.ready = deque[Begin]()
-        self._follow(self._machine.start(text_of(request), now()))
+        self._follow(self._machine.start(self._request, now()))
 
     @property
     def over(self) -> bool:
@@ -72,6 +73,14 @@ class Running:
         """The next task that is ready: it begins now."""
         self._counted()
         return self.ready.popleft()
+
+    def given(self, begin: Begin) -> str:
+        """What a task gets: the request as it came, where that is its input.
+
+        Raises StatesError as `dump` does.
+        """
+        text = dump(begin.given)
+        return self._request if begin.given is self._machine.given else text
 
     def ended(self, begin: Begin, output: str) -> None:
         """A task has answered."""

@@ -74,7 +74,7 @@ class Client(NamedTuple):
                 answer = await response.read()
         except TimeoutError:
             raise late(asked.function, timeout_s) from None
-        if response.status != 200:
+        if not response.ok:
             raise function_error(asked.function, response.status, answer)
         return text_of(answer)
 

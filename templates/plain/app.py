@@ -8,14 +8,10 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from answers import flask_value
+from answers import METHODS, flask_value
 from flask import Flask, request
 from flask.typing import ResponseReturnValue
 from serving import OneProcess
-
-_HTTP = ["GET", "PUT", "POST", "PATCH", "DELETE"]
-#: The methods that the template of each style serves; else it is 405.
-METHODS = {"flask": ["GET", "POST"], "http": _HTTP, "http-debian": _HTTP}
 
 Handle = Callable[..., Any]
 

@@ -57,6 +57,7 @@ def test_the_entry_knows_every_task_and_where_it_runs(workflow, plan_by_hand):
     assert declared.buckets == [([], [0]), ([0], [1, 3]), ([1, 3], [2, 4]), ([2, 4], [5])]
     assert entry.output == 5
     assert declared.remotes == {"small-b": {3: "mirror", 2: "mirror", 4: "mirror"}}
+    assert (declared.answers, entry.styles) == (5, ["flask"])
     assert entry.fail is None
 
 

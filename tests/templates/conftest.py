@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -336,6 +336,7 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
     """Composes the image of a wrap from the fields of its declaration and handlers' sources.
 
     Without `inputs` every task gets the request; without `buckets` each waits for what it needs.
+    Without `answers` the task whose output the entry answers with is the one that answers.
     An entry may have the wrap's `remotes` with it.
     """
 
@@ -362,6 +363,9 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
         if entry is not None and "remotes" in entry:
             entry = dict(entry)
             others["remotes"] = entry.pop("remotes")
+        output = entry.get("output") if entry is not None else None
+        if isinstance(output, int) and not instances and output not in others.get("emits", ()):
+            others.setdefault("answers", output)
         remotes = others.get("remotes", {}).values()
         inputs = dict.fromkeys([*tasks, *chain(*remotes)]) if inputs is None else inputs
         buckets = _buckets(inputs) if buckets is None else buckets
@@ -432,6 +436,9 @@ def gateway() -> Iterator[FakeGateway]:
             fake.calls += 1
             self._pass_on(self.rfile.read(int(self.headers["Content-Length"])))
 
+        def do_PUT(self) -> None:
+            self.do_POST()
+
         def do_GET(self) -> None:
             self._pass_on(b"")
 
@@ -447,7 +454,9 @@ def gateway() -> Iterator[FakeGateway]:
             try:
                 connection.request(self.command, f"/{path}", body, dict(self.headers))
                 response = connection.getresponse()
-                self._send(response.status, response.read(), response.headers["Content-Type"])
+                kind = response.headers["Content-Type"]
+                del response.headers["Content-Type"]
+                self._send(response.status, response.read(), kind, response.headers.items())
                 self.close_connection = fake.hangs_up
             except ConnectionError as error:
                 if body:
@@ -456,9 +465,14 @@ def gateway() -> Iterator[FakeGateway]:
             finally:
                 connection.close()
 
-        def _send(self, status: int, body: bytes, kind: str) -> None:
+        def _send(
+            self, status: int, body: bytes, kind: str, others: Iterable[tuple[str, str]] = ()
+        ) -> None:
             self.send_response(status)
             self.send_header("Content-Type", kind)
+            for name, value in others:
+                if name not in ("Content-Length", "Date", "Server", "Connection"):
+                    self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

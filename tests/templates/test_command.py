@@ -255,6 +255,17 @@ def test_a_program_that_is_not_there_is_named_with_the_mend(
         assert f"function run: no program {word} " in log and "ADDITIONAL_PACKAGE" in log
 
 
+@pytest.mark.parametrize("place", ["main", "fork"])
+def test_a_command_has_classic_watchdogs_variables(serve: Any, place: str) -> None:
+    server = serve("env", place=place)
+    said = dict(
+        line.partition("=")[::2]
+        for line in server.request("PUT", "/a/b?x=1", "body", X_Api_Key="k").text.splitlines()
+    )
+    assert (said["Http_Method"], said["Http_Path"], said["Http_Query"]) == ("PUT", "/a/b", "x=1")
+    assert (said["Http_X_Api_Key"], said["Http_ContentLength"]) == ("k", "4")
+
+
 def test_commands_and_handlers_hand_on_to_each_other(start: Any, wrap_image: Any) -> None:
     image = wrap_image(
         {"zip": {"x": ""}, "unzip": {"x": ""}, "echo": ECHO},

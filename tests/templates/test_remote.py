@@ -48,15 +48,19 @@ def url() -> Iterator[str]:
 @pytest.mark.parametrize("name", ["whole", "whole-unsaid"])
 def test_an_answer_within_the_bound_is_whole(name: str, url: str) -> None:
     from wrap.remote import Gateway
+    from wrap.transport import Forwarded
 
-    status, body, _ = Gateway(url, "", LONGEST).forward(name, b"x", {}, time.monotonic() + 60)
-    assert (status, body) == (200, bytes(LONGEST))
+    request = Forwarded("POST", "", {}, b"x")
+    answer = Gateway(url, "", LONGEST).forward(name, request, time.monotonic() + 60)
+    assert (answer.status, answer.body) == (200, bytes(LONGEST))
 
 
 @pytest.mark.parametrize("name", ["too-long", "too-long-unsaid", "endless"])
 def test_an_answer_above_the_bound_is_an_error_that_names_the_wrap(name: str, url: str) -> None:
     from wrap.errors import TaskError
     from wrap.remote import Gateway
+    from wrap.transport import Forwarded
 
+    request = Forwarded("POST", "", {}, b"x")
     with pytest.raises(TaskError, match=f"wrap {name} answered more than {LONGEST} bytes"):
-        Gateway(url, "", LONGEST).forward(name, b"x", {}, time.monotonic() + 60)
+        Gateway(url, "", LONGEST).forward(name, request, time.monotonic() + 60)

@@ -55,6 +55,31 @@ def test_requests_are_handed_on_with_their_answers_and_taken_back(servers: Any) 
     assert (called.request(body="x").text, behind(called)) == ("old x", "test-wrap1")
 
 
+def test_a_request_is_handed_on_whole_and_so_is_its_answer(
+    start: Any, wrap_image: Any, gateway: Any
+) -> None:
+    handler = """
+        from flask import make_response, request
+
+        def handle(req):
+            response = make_response([request.method, request.full_path, req], 404)
+            response.set_cookie("a", request.headers["X-Key"])
+            response.set_cookie("b", "2")
+            return response
+    """
+    entry = {**ONE, "styles": ["http"]}
+    new = start(wrap_image({"one": handler}, entry=entry, name="test-wrap1-b"))
+    gateway.ports["test-wrap1-b"] = new.port
+    settings = {"chiron_trace_key": KEY, "gateway_url": gateway.url}
+    called = start(wrap_image({"one": OLD}, entry=entry), **settings)
+    assert hand(called, "test-wrap1-b") == 204
+    answer = called.request("PUT", "/orders/a%20b?x=1&x=2", "body", X_Key="k")
+    assert (answer.status, answer.json) == (404, ["PUT", "/orders/a b?x=1&x=2", "body"])
+    assert answer.headers["Set-Cookie"] == "b=2; Path=/"  # the last one of both
+    assert answer.headers["Content-Type"] == "application/json"
+    assert "X-Chiron-Answered" not in answer.headers
+
+
 def test_what_waits_for_the_other_one_keeps_nobody_waiting(servers: Any) -> None:
     """Of its own it would run one request at a time; four that wait half a second take no two."""
     called, _ = servers

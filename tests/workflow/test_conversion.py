@@ -46,6 +46,15 @@ def test_what_is_emitted_stays_so_and_is_no_state_machine():
     assert (refused.value.code, refused.value.functions) == ("unsupported-field", ("a",))
 
 
+def test_what_answers_alone_goes_on_doing_so_and_is_no_state_machine():
+    document = {"tasks": dict.fromkeys("abc", "f"), "edges": [["a", "b"], ["a", "c"]]}
+    workflow = parse_dag(document | {"http": {"answer": "c"}}, "demo")
+    assert parse_dag(as_plain(workflow), "demo") == workflow
+    with pytest.raises(ChironError) as refused:
+        as_states(workflow)
+    assert (refused.value.code, refused.value.path) == ("unsupported-field", "http")
+
+
 def test_a_stream_stays_one_and_is_no_state_machine():
     edges = [["a", "b", "stream"], ["a#left", "c", "stream"], ["a", "c"], ["b", "d"], ["c", "d"]]
     workflow = parse_dag({"tasks": dict.fromkeys("abcd", "f"), "edges": edges}, "demo")

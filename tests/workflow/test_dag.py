@@ -63,6 +63,13 @@ def test_tasks_without_edges_are_one_stage():
     assert workflow.output == ("a", "b")
 
 
+def test_one_of_several_last_tasks_may_answer_alone():
+    document = dag("abc", "ab", "ac") | {"http": {"answer": "c"}}
+    assert (parse_dag(document, "demo").output, parse_dag(document, "demo").answers) == ("c", "c")
+    assert parse_dag(dag("abc", "ab", "ac") | {"http": {}}, "demo").answers is None
+    assert parse_dag(dag("ab", "ab"), "demo").answers == "b"
+
+
 def test_its_own_name_wins_over_the_default():
     assert parse_dag({"name": "Mine", "comment": "x", "tasks": {"a": "f"}}, "d").name == "mine"
 
@@ -105,6 +112,22 @@ def test_its_own_name_wins_over_the_default():
         pytest.param(dag("ab", "aba"), "bad-field", "edges[0]", (), id="edge of three"),
         pytest.param(dag("a") | {"edges": ["aa"]}, "bad-field", "edges[0]", (), id="string edge"),
         pytest.param(dag("a") | {"edges": [["a", 1]]}, "bad-field", "edges[0]", (), id="number"),
+        pytest.param(dag("a") | {"http": []}, "bad-field", "http", (), id="http is a list"),
+        pytest.param(
+            dag("a") | {"http": {"answers": "a"}},
+            *("bad-field", "http", ()),
+            id="another field of http",
+        ),
+        pytest.param(
+            dag("a") | {"http": {"answer": "b"}},
+            *("unknown-task", "http.answer", ()),
+            id="an answer of no task",
+        ),
+        pytest.param(
+            dag("ab", "ab") | {"http": {"answer": "a"}},
+            *("bad-field", "http.answer", ("a",)),
+            id="an answer of a task that is not last",
+        ),
         pytest.param(dag("a") | {"Edges": []}, "unknown-field", "Edges", (), id="unknown field"),
         pytest.param(dag("a") | {"name": 3}, "bad-field", "name", (), id="name is a number"),
         pytest.param(dag("a") | {"name": "ä"}, "bad-name", "name", (), id="workflow name"),

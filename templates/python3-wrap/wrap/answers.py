@@ -6,6 +6,9 @@ from typing import Any
 
 #: With this content type, python3-http-debian sends a body as it is.
 _OCTETS = "application/octet-stream"
+_HTTP = ["GET", "PUT", "POST", "PATCH", "DELETE"]
+#: The methods that the template of each style serves; else it is 405.
+METHODS = {"flask": ["GET", "POST"], "http": _HTTP, "http-debian": _HTTP}
 
 
 def flask_value(style: str, value: Any) -> Any:

@@ -159,7 +159,9 @@ class _Child:
                 self._threads.start(partial(self._work, group, other))
             given = partial(data.resolve, self._graph.source_of(task))
             emitted = partial(self._emitted, group)
-            access = Access(request.ident.number, ask if request.live else None, data.resolve)
+            client = partial(ask, writes=True) if request.piecewise else None
+            opens = ask if request.live else None
+            access = Access(request.ident.number, opens, data.resolve, client)
             result = self._run_task(task, given, request.ident, request.process, emitted, access)
             following = self._answer(group, result)
 

@@ -83,12 +83,10 @@ class Command:
         self._places = dict.fromkeys(places)
         self._takes_file, self._gives_file = (("in", None) in places, ("out", None) in places)
 
-    def __call__(self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]) -> bytes:
-        """What it answers to `given`. Raises TaskError, ``exited``, where it fails.
-
-        The headers of the `trace` are variables, in capitals, as programs look for them.
-        """
-        variables = {name.upper(): value for name, value in trace.items()}
+    def __call__(
+        self, given: Object, task_io: TaskIO | None, variables: Mapping[str, str]
+    ) -> bytes:
+        """What it answers to `given`. Raises TaskError, ``exited``, where it fails."""
         with _Files(task_io) as files:
             paths = {place: files.path(*place) for place in self._places if place[1]}
             source, target = files.source(self._on_stdin(given, task_io)), files.target(OUTPUT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -47,6 +48,8 @@ class Entry:
     buckets
         What `wrap.streams.flow` goes by, of a workflow whose requests are events; each task is
         then run by itself, on what has fired.
+    styles
+        Those of the functions whose tasks get the request: their templates serve its method.
     """
 
     output: Source
@@ -56,6 +59,16 @@ class Entry:
     in_stages: bool = False
     emits: dict[str, int] = field(default_factory=dict)
     buckets: dict[str, Any] | None = None
+    styles: list[str] = field(default_factory=list)
+
+
+class Seen(Enum):
+    """Who gets the status and the headers of what a task answers.
+
+    Of a state machine that decides while it runs, any task may turn out to be the last one.
+    """
+
+    BY_NOBODY, PERHAPS, BY_CLIENT = range(3)
 
 
 class InBuckets(NamedTuple):
@@ -116,6 +129,8 @@ class Wrap:
         What tasks wait for then.
     task_names
         How tasks are called, also of other wraps, where not like their functions.
+    answers
+        The task whose HTTP answer is the workflow's, if there is exactly one such task.
 
     Raises
     ------
@@ -145,6 +160,7 @@ class Wrap:
     passing: list[int] = field(default_factory=list)
     live_buckets: list[tuple[list[int], list[int]]] = field(default_factory=list)
     task_names: dict[int, str] = field(default_factory=dict)
+    answers: int | None = None
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
@@ -168,6 +184,12 @@ class Wrap:
         """How the task of that number is called, or of the instance of that number."""
         task = self.task_of(number)
         return self.task_names.get(task) or self.tasks.get(task) or self._remote_tasks[task]
+
+    def seen(self, number: int) -> Seen:
+        """Who gets the status and the headers of what a task answers."""
+        if self.instances:
+            return Seen.PERHAPS
+        return Seen.BY_CLIENT if number == self.answers else Seen.BY_NOBODY
 
     def runs(self, number: int) -> bool:
         """Whether it is one of its tasks, or an instance of one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
 
@@ -17,7 +17,7 @@ from wrap.remote import OK, Gateway, failure, results_of
 from wrap.replicas import Replicas
 from wrap.shared import Shared
 from wrap.threads import ThreadPool
-from wrap.transport import GRACE_S
+from wrap.transport import GRACE_S, Answered, Forwarded
 
 #: What asks a wrap to run tasks and to give back what comes of them.
 CALL = "call"
@@ -80,11 +80,9 @@ class Direct:
             print(f"wrap {wrap} at {address} broke off")
         return self._gateway.call(wrap, request, deadline, sent)
 
-    def forward(
-        self, wrap: str, body: bytes | bytearray, headers: Mapping[str, str], deadline: float
-    ) -> tuple[int, bytes, str]:
+    def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
         """As `wrap.transport.Transport.forward` says: a whole request goes through the gateway."""
-        return self._gateway.forward(wrap, body, headers, deadline)
+        return self._gateway.forward(wrap, request, deadline)
 
     def release(self, execution: Ident) -> None:
         """As `wrap.transport.Transport.release` says: there is nothing."""

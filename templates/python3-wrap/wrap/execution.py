@@ -32,6 +32,7 @@ from wrap.instances import Instances
 from wrap.loop import Timer
 from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
+from wrap.piecewise import Client
 from wrap.process import Process, ProcessDiedError
 from wrap.recovery import Attempts
 from wrap.runtime import Runtime
@@ -129,6 +130,8 @@ class Execution:
         to wait until there are processes for it.
     into_buckets
         Takes what its tasks emit that goes into buckets.
+    client
+        Whom the task that answers may answer piece by piece; None where its answer goes whole.
 
     Attributes
     ----------
@@ -147,6 +150,7 @@ class Execution:
         peers: Peers | None = None,
         prepare: Callable[[], Mapping[Key, Object]] | None = None,
         into_buckets: Callable[[Result], None] | None = None,
+        client: Client | None = None,
     ) -> None:
         self.data = Data(objects, runtime.sink)
         self.here: set[int] = set()
@@ -161,7 +165,10 @@ class Execution:
         self._part = engine.part
         self._switchboard = runtime.switchboard if engine.part.live else None
         self._attempts = Attempts(engine.part.components)
-        self._opened = Opened(ident.number, self._attempt_of)
+        self._client = client
+        self._opened = Opened(ident.number, self._attempt_of, client)
+        elsewhere = client is not None and (engine.part.processes or peers is not None)
+        self._board = runtime.switchboard if elsewhere or engine.part.live else None
         self._lock = threading.RLock()
         self._results: list[Result] = []
         #: Tasks that have ended and need not run again, once there are large objects.
@@ -200,8 +207,8 @@ class Execution:
 
     def _start(self, turn: Run | None = None) -> None:
         self.event(self._wake_at, self._deadline)
-        if self._switchboard is not None:
-            self._switchboard.begin(self._opened)
+        if self._board is not None:
+            self._board.begin(self._opened)
         if self._part.processes:
             self._runtime.mechanism.admit(self)
             self._lend_later()
@@ -212,6 +219,11 @@ class Execution:
             own = _Turn(turn)
             self.event(lambda: self._go_on(own, self._first()))
             self._run_in_turn(own)
+
+    @property
+    def is_piecewise(self) -> bool:
+        """Whether the client may get the answer piece by piece."""
+        return self._client is not None
 
     @property
     def live(self) -> bool:
@@ -525,8 +537,8 @@ class Execution:
                 run.cancel()
             else:
                 self._runtime.loop.call_at(self._limits[number], run.cancel)
-        if self._switchboard is not None:
-            self._switchboard.end(self._opened)
+        if self._board is not None:
+            self._board.end(self._opened)
         if self._admitted:
             self._runtime.mechanism.leave(self)
 
@@ -733,6 +745,8 @@ class Execution:
         self.event(handle)
 
     def _may_begin_again(self, number: int) -> bool:
+        if self._client and self._client.begun and number == self._runtime.wrap.answers:
+            return False
         attempt = self._attempts.ran_in(number)
         if attempt is not None:
             return attempt + 1 < self._runtime.wrap.attempts
@@ -917,6 +931,7 @@ class Execution:
             Request(
                 *(self.ident, call.tasks, objects, call.gives, taken.rest, alone, number),
                 live=self.live,
+                piecewise=self.is_piecewise,
             )
         )
         if taken.watched:
@@ -1030,7 +1045,8 @@ class Execution:
         given = partial(self.data.resolve, wrap.graph.source_of(number))
         emitted = partial(self.event, self._emitted)
         opens = None if self._switchboard is None else self._switchboard.open
-        access = Access(self.ident.number, opens, self.data.resolve)
+        client = None if self._client is None else self._client.open
+        access = Access(self.ident.number, opens, self.data.resolve, client)
         result = tasks.run(number, given, self.ident, MAIN, emitted, access, wrap, functions)
         turn.following = None
         self.event(partial(self._ended_here, turn, result))

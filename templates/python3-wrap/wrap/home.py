@@ -106,7 +106,9 @@ class Home(Peers):
         objects: dict[Key, Object] = {}
         if any(None in keys(self._wrap.inputs[task]) for task in needed):
             objects[None] = execution.data[None]
-        request = Request(execution.ident, needed, objects, self.wanted.intersection(needed))
+        wanted = self.wanted.intersection(needed)
+        piecewise = execution.is_piecewise
+        request = Request(execution.ident, needed, objects, wanted, piecewise=piecewise)
         now = time.monotonic()
         attempts = list[tuple[int, int]]()
         for component, attempt in self._tally.now.items():

@@ -210,6 +210,8 @@ class Deciding(Instances):
         self._held: list[int] = []
         self._open = 0
         self._data: Data
+        #: The request, and the answer of the task that ended last.
+        self._request = self._last = Object("")
 
     @property
     def left(self) -> bool:
@@ -217,12 +219,14 @@ class Deciding(Instances):
 
     def start(self, data: Data) -> Step:
         """Begin with the request, which `data` has; the answer will be in its place."""
-        self._data = data
+        self._data, self._request = data, data[None]
         return self._follow(self._machine.start(_text(data[None]), time.time()))
 
     def ended(self, number: int, output: Object | None) -> Step:
-        text = _text(output or Object(""))
-        return self._follow(self._machine.ended(self._own(number), text, time.time()), number)
+        output = output or Object("")
+        step = self._machine.ended(self._own(number), _text(output), time.time())
+        self._last = output
+        return self._follow(step, number)
 
     def failed(self, number: int, error: TaskError) -> Step:
         failure = failure_of(error.code, error.message, error.caught)
@@ -245,9 +249,13 @@ class Deciding(Instances):
             raise _workflow_failed(outcome.name, outcome.cause)
         if self._machine.over:
             try:
-                self._data.add({None: self._object(outcome)})
+                answer = self._object(outcome)
             except StatesError as error:
                 raise _workflow_failed(error.name, f"the output: {error.cause}") from None
+            if outcome is self._machine.result:  # the last task's answer, with nothing changed
+                answer.content_type = self._last.content_type or answer.content_type
+                answer.head = self._last.head
+            self._data.add({None: answer})
             return Step([], [])
         if ended is not None:
             self._open -= 1
@@ -277,11 +285,15 @@ class Deciding(Instances):
             raise TaskError("timeout", message, status=504)
 
     def _is_ready(self, number: int) -> bool:
+        given = self._given.pop(number)
         try:
-            self._data.add({given_to(number): self._object(self._given.pop(number))})
+            given_object = self._object(given)
         except StatesError as error:
             self._unfit[number] = error
             return False
+        if given is self._machine.given:  # the request, as it came
+            given_object = self._request
+        self._data.add({given_to(number): given_object})
         return True
 
     def _object(self, value: Any) -> Object:

@@ -133,7 +133,8 @@ def _serve(
     keeper = None
     if wrap.is_durable and isinstance(store, Redis):
         keeper, store = Keeper(store, wrap.workflow), None
-    if wrap.live:
+    streams = wrap.live or wrap.answers in wrap.tasks or (wrap.entry and wrap.answers is not None)
+    if streams:
         announce()
     if wrap.commands:
         reaper.announce()
@@ -157,7 +158,7 @@ def _serve(
             if wrap.path == "auto":
                 after_s = settings.lend_after_s
                 lender = Lender(direct, wrap.name, listener.address, after_s, threads)
-    if wrap.live:
+    if streams:
         connect = None if exchange is None else exchange.connect
         switchboard = Switchboard(wrap, threads, loop, connect)
         switchboard.serve()

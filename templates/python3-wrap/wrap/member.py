@@ -21,6 +21,7 @@ from wrap.instances import Asked, Instances
 from wrap.lender import ROOM
 from wrap.line import Line, Message, Received
 from wrap.messages import Request
+from wrap.piecewise import Far
 from wrap.remote import OK, answer
 from wrap.runtime import Runtime
 from wrap.storing import outputs
@@ -187,8 +188,13 @@ class Member:
 
         deadline = arrived + min(self._runtime.wrap.timeout_s, float(seconds))
         peers = Peers(exchange, str(home), dict(routes), request.gives)
+        client = None
+        if request.piecewise and self._runtime.switchboard is not None:
+            wanted = lambda: exchange.get(number) is not None  # noqa: E731
+            client = Far(lambda which: exchange.connect(str(home), which, wanted))
         execution = Execution(
-            self._runtime, Engine(part), request.objects, request.ident, deadline, ended, peers
+            *(self._runtime, Engine(part), request.objects, request.ident, deadline, ended, peers),
+            client=client,
         )
         for task, attempt in attempts:
             execution.again(int(task), int(attempt))

@@ -91,6 +91,8 @@ class Request:
         The number of the process.
     live
         Whether streams are read while they are written.
+    piecewise
+        Whether the client gets what the task that answers gives piece by piece.
     """
 
     ident: Ident
@@ -101,6 +103,7 @@ class Request:
     alone: bool = False
     process: int = 0
     live: bool = False
+    piecewise: bool = False
 
     def frames(self) -> list[Unsent]:
         """A header, then every distinct object once, as another wrap gets them."""
@@ -110,10 +113,10 @@ class Request:
 
     def frames_within(self) -> list[Unsent | Shared]:
         """The same for another process of this wrap."""
-        objects = [(key, each.content_type) for key, each in self.objects.items()]
+        objects = [(key, *each.said()) for key, each in self.objects.items()]
         return [self._header(objects), *(each.unsent_within() for each in self.objects.values())]
 
-    def _header(self, objects: Sequence[tuple[Key | str, ...]]) -> str:
+    def _header(self, objects: Sequence[tuple[Any, ...]]) -> str:
         return _encode(
             (
                 *(self.ident.watch, self.ident.mark, self.ident.number, self.ident.trace),
@@ -125,6 +128,7 @@ class Request:
                     self.alone,
                     self.process,
                     self.live,
+                    self.piecewise,
                 ),
             )
         )
@@ -134,7 +138,7 @@ class Request:
         """The next one of a stream of frames; None at its end, or where it breaks off."""
         try:
             watch, mark, number, trace, tasks, named, *more = _decoded(next(frames))
-            gives, rest, alone, process, live = more
+            gives, rest, alone, process, live, piecewise = more
             objects = {
                 None if key is None else int(key): received(next(frames), described)
                 for key, *described in named
@@ -150,6 +154,7 @@ class Request:
             bool(alone),
             int(process),
             bool(live),
+            bool(piecewise),
         )
 
 
@@ -212,9 +217,9 @@ class Result:
         """The same for another process of this wrap."""
         if self.output is None:
             return [self._header(None), ""]
-        return [self._header([self.output.content_type]), self.output.unsent_within()]
+        return [self._header(self.output.said()), self.output.unsent_within()]
 
-    def _header(self, output: list[str] | None) -> str:
+    def _header(self, output: list[Any] | None) -> str:
         fields = vars(self) | {"output": output}
         return _encode(list(fields.values()))
 
@@ -225,7 +230,7 @@ class Result:
         for header, content in zip(frames[::2], frames[1::2], strict=True):
             result = cls(*_decoded(header))
             if result.output is not None:
-                result.output = received(content, cast(list[str], result.output))
+                result.output = received(content, cast(list[Any], result.output))
             results.append(result)
         return results
 

@@ -36,6 +36,12 @@ _ESCAPED = ("\n", '"', "\\", *map(chr, range(32)))
 _ASCII = "ascii"
 #: What knows itself how it is read.
 _STORED = (Shared, Spilled)
+#: The place of the head in what a message has of an object.
+_HEAD = 3
+#: What the headers begin with by which wraps and our clients tell each other something.
+_OURS = "HTTP_X_CHIRON_"
+#: Of a request its WSGI environment, of an answer its status and its headers.
+Head = dict[str, Any] | tuple[str, list[tuple[str, str]]] | None
 
 
 class Object:
@@ -49,19 +55,23 @@ class Object:
         Empty where nobody has said it.
     stored
         The name under which a store has it, by which it goes to other wraps; empty where none has.
+    head
+        What its HTTP message has beside body and content type; None where there is no more.
     """
 
-    __slots__ = ("_value", "content_type", "stored")
+    __slots__ = ("_value", "content_type", "head", "stored")
 
     def __init__(
         self,
         value: str | bytes | bytearray | memoryview | Shared,
         content_type: str = "",
         stored: str = "",
+        head: Head = None,
     ) -> None:
         self._value: str | bytes | bytearray | memoryview | Shared | Spilled = value
         self.content_type = content_type
         self.stored = stored
+        self.head = head
 
     @property
     def missing(self) -> bool:
@@ -130,22 +140,32 @@ class Object:
             return value.view()
         return value.encode() if isinstance(value, str) else memoryview(value)
 
-    def described(self) -> tuple[list[str], Unsent]:
+    def described(self) -> tuple[list[Any], Unsent]:
         """It for another wrap: what the message says of it, and its frame.
 
         Where a store has it, its name goes there, and the frame is empty. Of a large text it is
         said whether it is ASCII: to see that takes 7 ms of 100 MB.
         """
         if stored := self.stored:  # which another thread may set just now
-            return [self.content_type, stored], ""
+            return self.said(stored), ""
         value = self._value
         if len(value) >= SHARED_FROM and (
             value.is_ascii
             if isinstance(value, Shared)
             else isinstance(value, str) and value.isascii()
         ):
-            return [self.content_type, "", _ASCII], self.unsent()
-        return [self.content_type], self.unsent()
+            return self.said("", _ASCII), self.unsent()
+        return self.said(), self.unsent()
+
+    def said(self, stored: str = "", coding: str = "") -> list[Any]:
+        """What a message has of it beside its frame, up to the last field that says something."""
+        if isinstance(self.head, dict):
+            return [self.content_type, stored, coding, shown(self.head)]
+        if self.head is not None:
+            return [self.content_type, stored, coding, self.head]
+        if coding:
+            return [self.content_type, stored, coding]
+        return [self.content_type, stored] if stored else [self.content_type]
 
     def unsent(self) -> Unsent:
         """It as a frame."""
@@ -200,12 +220,30 @@ class Object:
 
 def received(frame: bytes | bytearray | memoryview | Shared, described: Sequence[Any]) -> Object:
     """The object of a message from another wrap: see `Object.described`."""
-    content_type, stored, coding, *_ = (*map(str, described), "", "")
+    content_type, stored, coding, *_ = (*map(str, described[:3]), "", "")
+    head = _checked(described[3]) if len(described) > _HEAD else None
     if stored:
-        return Object(_MISSING, content_type, stored)
+        return Object(_MISSING, content_type, stored, head)
     if isinstance(frame, Shared) and coding == _ASCII:
         frame.is_ascii = True
-    return Object(frame, content_type)
+    return Object(frame, content_type, head=head)
+
+
+def _checked(head: Any) -> Head:
+    """A head of a message, which anybody may have made up. Raises ValueError or TypeError."""
+    if isinstance(head, dict):
+        return {str(name): str(value) for name, value in head.items()}
+    status, headers = head
+    return str(status), [(str(name), str(value)) for name, value in headers]
+
+
+def shown(environ: dict[str, Any]) -> dict[str, str]:
+    """What handlers may see of a request beside its body: texts, and no keys of ours."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if type(value) is str and not name.startswith(_OURS)
+    }
 
 
 def is_json(text: str) -> bool:

@@ -14,12 +14,14 @@ from wrap.errors import TaskError
 from wrap.messages import Ident, Request, Result
 from wrap.redaction import redacted
 from wrap.shared import Shared
-from wrap.transport import GRACE_S
+from wrap.transport import GRACE_S, Answered, Forwarded
 
 CONTENT_TYPE = "application/x-chiron-frames"
 #: Says that the body is a request of another wrap's.
 CALL_HEADER = "X-Chiron-Call"
 TIMEOUT_HEADER = "X-Chiron-Timeout"
+#: Tells another entry that a wrap answers, and no gateway in its place.
+ANSWERED_HEADER = "X-Chiron-Answered"
 #: The path that tells where a replica takes calls directly.
 ADDRESS = "/_/address"
 #: Its value is the key of the build, perhaps with what else is to be told behind it.
@@ -105,38 +107,45 @@ class Gateway:
         }
         if request.ident.watch.traced:
             headers[TRACE_HEADER] = self._trace_key
-        status, data, _ = self._request(wrap, _Body(unsent, sent), headers, seconds)
-        return status, data
+        answer = self._request(wrap, "POST", "", _Body(unsent, sent), headers, seconds)
+        return answer.status, answer.body
 
-    def forward(
-        self, wrap: str, body: bytes | bytearray, headers: Mapping[str, str], deadline: float
-    ) -> tuple[int, bytes, str]:
+    def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
         """As `wrap.transport.Transport.forward` says."""
         remaining = max(0.001, deadline - time.monotonic())
-        status, data, kind = self._request(wrap, cast(bytes, body), headers, remaining)
-        if status != OK and _told(data) is None:
-            raise failure(wrap, status, data)
-        return status, data, kind
+        method, target, headers, body = request
+        answer = self._request(wrap, method, target, cast(bytes, body), headers, remaining)
+        is_its_own = any(name.lower() == ANSWERED_HEADER.lower() for name, _ in answer.headers)
+        if answer.status != OK and not is_its_own and _told(answer.body) is None:
+            raise failure(wrap, answer.status, answer.body)
+        return answer
 
     def release(self, execution: Ident) -> None:
         """As `wrap.transport.Transport.release` says: there is nothing."""
 
     def _request(
-        self, wrap: str, body: _Body | bytes, headers: Mapping[str, str], seconds: float
-    ) -> tuple[int, bytes, str]:
-        """The status, the body and the content type of the answer."""
+        self,
+        wrap: str,
+        method: str,
+        target: str,
+        body: _Body | bytes,
+        headers: Mapping[str, str],
+        seconds: float,
+    ) -> Answered:
         headers = {**headers, TIMEOUT_HEADER: f"{seconds:.3f}"}
         try:
             response = self._connections.request(
-                "POST",
-                f"{self._url}/function/{wrap}",
+                method,
+                f"{self._url}/function/{wrap}{target}",
                 body=cast(bytes, body),
                 headers=headers,
                 timeout=urllib3.Timeout(connect=min(_CONNECT_S, seconds), read=seconds + GRACE_S),
                 preload_content=False,
+                decode_content=False,
+                redirect=False,
             )
             data = _bounded(wrap, response, self._longest)
-            return response.status, data, response.headers.get("Content-Type", "")
+            return Answered(response.status, list(response.headers.items()), data)
         except (urllib3.exceptions.TimeoutError, urllib3.exceptions.HTTPError) as error:
             late = isinstance(error, urllib3.exceptions.ReadTimeoutError)
             if late:

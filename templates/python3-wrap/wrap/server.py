@@ -5,17 +5,19 @@ from __future__ import annotations
 import hmac
 import json
 import math
+import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 from uuid import uuid4
 
 from flask import Flask, Response, request
 
 from wrap import frames, log, storing, trace_context
+from wrap.answers import METHODS
 from wrap.declaration import Entry, Wrap
 from wrap.engine import Engine, Key, Part, keys
 from wrap.errors import TaskError
@@ -30,8 +32,10 @@ from wrap.member import SERVER_FAULT, Member, engine_of, told
 from wrap.messages import UNWATCHED, Ident, Request, Result, Watch
 from wrap.metrics import PROMETHEUS, page, process_metrics, replica_metrics
 from wrap.objects import JSON, Object
+from wrap.piecewise import Near, Pieces
 from wrap.remote import (
     ADDRESS,
+    ANSWERED_HEADER,
     CALL_HEADER,
     CONTENT_TYPE,
     TIMEOUT_HEADER,
@@ -41,9 +45,10 @@ from wrap.remote import (
 from wrap.runtime import Runtime
 from wrap.serving import ARRIVED, LATER, TURNS, LargeBody
 from wrap.stores import Store
+from wrap.styles import OF_SERVER
 from wrap.timeline import timeline
 from wrap.trace_context import TraceContext
-from wrap.transport import GRACE_S
+from wrap.transport import GRACE_S, Forwarded
 
 #: What the header of a trace may ask for behind the key: a probe beside each handler, whose ticks
 #: are in the timeline; the CPU-speed probe before and after each, whose times are.
@@ -65,12 +70,14 @@ _CALL, _TIMEOUT, _TRACE, _CALL_ID, _PARENT, _STATE = (
 )
 #: The header of events that are handled by themselves, and answered when they have been.
 _ALONE = "HTTP_X_CHIRON_ALONE"
+#: From here on the status is one of failure.
+_FAILED = "400"
 #: After how many seconds a request may be sent again for which there was no memory.
 _RETRY_S = "1"
-#: The headers of a request that another wrap answers in this one's place.
-_PASSED_ON = (
-    *("Content-Type", TRACE_HEADER, _ID_HEADER, "X-Chiron-Alone"),
-    *(_PARENT_HEADER, _STATE_HEADER),
+#: The headers that a request loses which another wrap answers in this one's place.
+_NOT_PASSED_ON = (
+    *("Connection", "Content-Length", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding"),
+    *("Upgrade", "Expect", CALL_HEADER, TIMEOUT_HEADER),
 )
 #: Characters of an id that log lines have: of random ones, enough to tell those of a log apart.
 _SHOWN_OF_ID = 8
@@ -108,7 +115,9 @@ def create_app(
     @app.route("/", methods=["OPTIONS"])
     def build() -> Response:
         """Who has deployed a build asks for that one: the one before may answer meanwhile."""
-        if _TRACE in request.environ and not _watch(runtime.trace_key).traced:
+        if _TRACE not in request.environ:
+            return app.make_default_options_response()
+        if not _watch(runtime.trace_key).traced:
             return Response("another build of it answers\n", 503)
         return Response(status=204)
 
@@ -160,8 +169,10 @@ def create_app(
             return Response(told(runtime, error, time.monotonic()), error.status, content_type=JSON)
         return Response(json.dumps(found), content_type=JSON)
 
-    @app.post("/", defaults={"path": ""})
-    @app.post("/<path:path>")
+    methods = _methods(entry)
+
+    @app.route("/", defaults={"path": ""}, methods=methods)
+    @app.route("/<path:path>", methods=methods)
     def run(path: str) -> Response:
         arrived = request.environ.get(ARRIVED) or time.monotonic()
         try:
@@ -178,6 +189,14 @@ def create_app(
             return _not_begun(runtime, _lack(error), arrived)
 
     return app
+
+
+def _methods(entry: Entry | None) -> list[str]:
+    """The methods that the templates of all functions serve that get the request."""
+    if entry is None or entry.buckets is not None:  # no function gets it
+        return ["POST"]
+    served = [METHODS.get(style, METHODS["http"]) for style in entry.styles]
+    return [each for each in METHODS["http"] if all(each in its for its in served)]
 
 
 def _not_begun(runtime: Runtime, error: TaskError, arrived: float) -> Response:
@@ -231,7 +250,11 @@ def _execute(
             failure = _lack(error)
             response = _failed(runtime, failure, arrived, ident.mark)
         answered = time.monotonic()
-        later(response)
+        if pieces:
+            pieces[0].end(failure is not None)
+        # What has come piece by piece is answered, unless it failed before the first of them.
+        if (not pieces or failure is not None) and unanswered.acquire(blocking=False):
+            later(marked(response))
         runtime.transport.release(ident)
         if runtime.store is not None and crossing:
             storing.delete(runtime.store, crossing)
@@ -242,10 +265,36 @@ def _execute(
         elif runtime.spans is not None and failure is not None:
             runtime.spans.part(ident, results)
 
+    forwarded = runtime.wrap.entry is not None and _TIMEOUT in request.environ
+    unanswered, pieces = threading.Lock(), list[Pieces]()
+
+    def marked(response: Response) -> Response:
+        if forwarded:
+            response.headers[ANSWERED_HEADER] = runtime.wrap.name
+        return response
+
+    def begin(body: Pieces) -> None:
+        pieces.append(body)
+        runtime.threads.start(partial(send, body))
+
+    def send(body: Pieces) -> None:
+        try:
+            status, kind, headers = body.begin()
+        except TaskError:  # the outcome is answered
+            body.close()
+            return
+        if unanswered.acquire(blocking=False):
+            later(marked(_with_head(Response(cast(Any, body)), status, kind, headers)))
+        else:
+            body.close()
+
+    client = None
+    if runtime.wrap.answers is not None and request.method != "HEAD":
+        client = Near(begin) if runtime.wrap.entry is not None and not ident.watch.traced else None
     crossing = list[str]()
     if home is not None and runtime.store is not None:
         crossing = [storing.name_of(ident.number, key) for key in runtime.wrap.crossing]
-    execution = Execution(runtime, engine, objects, ident, deadline, reply, home)
+    execution = Execution(runtime, engine, objects, ident, deadline, reply, home, client=client)
     if home is not None:
         home.exchange.add(execution)
     execution.start()
@@ -282,7 +331,7 @@ def _workflow(
     if target := runtime.route.target:
         return _forwarded(runtime, target, deadline)
     body = _bounded(_body(), runtime.most_request)
-    given = Object(body, request.headers.get("Content-Type", ""))
+    given = Object(body, request.environ.get("CONTENT_TYPE", ""), head=dict(request.environ))
     if events is not None:
         return _events(runtime, events, given, arrived, deadline)
     called = request.environ.get(_CALL_ID, "")
@@ -380,9 +429,25 @@ def _answer(
     if entry.emits:
         emitted = {name: execution.data[number].in_json() for name, number in entry.emits.items()}
         output = Object(json.dumps({"output": output.in_json(), "emitted": emitted}), JSON)
-    if execution.ident.watch.traced:
+    failed = isinstance(output.head, tuple) and output.head[0] >= _FAILED
+    if execution.ident.watch.traced and not failed:
         return _traced(runtime, output, results, arrived)
-    return _uncopied([output.view()], output.answer_type())
+    response = _uncopied([output.view()], output.answer_type())
+    if isinstance(output.head, tuple):
+        status, headers = output.head
+        return _with_head(response, status, output.content_type, headers)
+    return response
+
+
+def _with_head(
+    response: Response, status: str, kind: str, headers: Iterable[tuple[str, str]]
+) -> Response:
+    response.status = status
+    response.headers["Content-Type"] = kind
+    if not kind:
+        del response.headers["Content-Type"]
+    response.headers.extend(headers)
+    return response
 
 
 def _traced(runtime: Runtime, output: Object, results: list[Result], arrived: float) -> Response:
@@ -400,9 +465,16 @@ def _uncopied(pieces: list[bytes | memoryview], content_type: str) -> Response:
 
 
 def _forwarded(runtime: Runtime, target: str, deadline: float) -> Response:
-    headers = {name: value for name, value in request.headers if name in _PASSED_ON}
-    status, answered, kind = runtime.transport.forward(target, _body(), headers, deadline)
-    return Response(answered, status, content_type=kind)
+    headers = {name: value for name, value in request.headers if name not in _NOT_PASSED_ON}
+    place = request.environ["REQUEST_URI"].removeprefix("/")
+    asked = Forwarded(request.method, f"/{place}" if place else "", headers, _body())
+    status, headers_of, body = runtime.transport.forward(target, asked, deadline)
+    response = Response(body, status)
+    del response.headers["Content-Type"]
+    left_out = OF_SERVER | {ANSWERED_HEADER.lower()}
+    sent = (each for each in headers_of if each[0].lower() not in left_out)
+    response.headers.extend(sent)
+    return response
 
 
 def _watch(trace_key: str) -> Watch:

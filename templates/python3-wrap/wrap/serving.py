@@ -32,7 +32,7 @@ from typing import Any, NoReturn
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
 from waitress.buffers import ReadOnlyFileBasedBuffer
-from waitress.channel import HTTPChannel
+from waitress.channel import ClientDisconnected, HTTPChannel
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.receiver import FixedStreamReceiver
 from waitress.server import TcpWSGIServer
@@ -529,6 +529,10 @@ def end(error: BaseException | None) -> NoReturn:
         sys.stderr.flush()
     finally:  # a handler may have put anything there
         _leave(code & 0xFF if isinstance(code, int) else int(code is not None))
+
+
+class CutError(ClientDisconnected):  # type: ignore[misc]
+    """The rest of an answer cannot be had: raised by its body, it has the connection closed."""
 
 
 class _LaterError(BaseException):

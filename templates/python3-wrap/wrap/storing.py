@@ -19,7 +19,7 @@ from wrap.errors import TaskError
 from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
 from wrap.stores import Store
-from wrap.transport import Transport
+from wrap.transport import Answered, Forwarded, Transport
 
 #: How long a store may take to delete what an execution has left, in seconds.
 _DELETING_S = 5.0
@@ -118,11 +118,9 @@ class ByStore:
             if kept.over:  # it was given up meanwhile
                 delete(self._store, sorted(kept.names))
 
-    def forward(
-        self, wrap: str, body: bytes | bytearray, headers: Mapping[str, str], deadline: float
-    ) -> tuple[int, bytes, str]:
+    def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
         """As `wrap.transport.Transport.forward` says."""
-        return self._transport.forward(wrap, body, headers, deadline)
+        return self._transport.forward(wrap, request, deadline)
 
     def release(self, execution: Ident) -> None:
         """As `wrap.transport.Transport.release` says."""

@@ -6,21 +6,26 @@ so it is there for functions that import flask and for no other.
 
 from __future__ import annotations
 
+import io
 import os
 import socket
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flask import Flask
+from flask import Flask, has_request_context
+from flask.globals import request_ctx
 from werkzeug.datastructures import Headers, MultiDict
+from werkzeug.wrappers import Request
 from werkzeug.wrappers import Response as BaseResponse
 
 from wrap.answers import flask_value
+from wrap.declaration import COMMAND, Seen
 from wrap.errors import TaskError
 from wrap.loader import Function
-from wrap.objects import Object
+from wrap.objects import Head, Object, shown
 from wrap.redaction import redacted
 
 if TYPE_CHECKING:
@@ -29,21 +34,52 @@ if TYPE_CHECKING:
 _FLASK = Flask("function")
 _HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
 _SHOWN = 200
+#: Lower ones are no answers yet.
+_OK = 200
 #: No server sends the body of an answer with such a status.
 _WITHOUT_BODY = (204, 304)
 #: What Flask says where a handler does not.
 _UNSAID = "text/html; charset=utf-8"
+#: The environment of a task that gets no request, but what other tasks have given.
+_INNER = {
+    "REQUEST_METHOD": "POST",
+    "SCRIPT_NAME": "",
+    "PATH_INFO": "/",
+    "QUERY_STRING": "",
+    "SERVER_NAME": "localhost",
+    "SERVER_PORT": "80",
+    "SERVER_PROTOCOL": "HTTP/1.1",
+    "HTTP_HOST": "localhost",
+    "wsgi.url_scheme": "http",
+}
+#: The input of what Flask makes of an answer where the handler has no request.
+_NONE = Object("")
+#: The headers of an answer that its server sets, in lower case.
+OF_SERVER = frozenset(
+    (
+        *("connection", "content-length", "keep-alive", "proxy-authenticate"),
+        *("proxy-authorization", "te", "trailers", "transfer-encoding", "upgrade"),
+    )
+)
+#: Of a WSGI environment, what classic watchdog's variables have; its headers are more.
+_VARIABLES = {
+    "REQUEST_METHOD": "Http_Method",
+    "QUERY_STRING": "Http_Query",
+    "PATH_INFO": "Http_Path",
+    "CONTENT_TYPE": "Http_Content_Type",
+}
 
 
-@dataclass
 class Event:
-    """What ``handle(event, context)`` gets of a request within a workflow."""
+    """What ``handle(event, context)`` gets of a request."""
 
-    body: bytes
-    headers: Headers
-    method: str = "POST"
-    query: MultiDict[str, str] = field(default_factory=MultiDict)
-    path: str = "/"
+    def __init__(self, body: bytes, environ: dict[str, Any]) -> None:
+        request = Request(environ)
+        self.body = body
+        self.headers: Headers = request.headers
+        self.method: str = request.method
+        self.query: MultiDict[str, str] = request.args
+        self.path: str = request.path
 
 
 @dataclass
@@ -60,10 +96,10 @@ def arguments(
 
     `trace` are the headers of the trace that it is part of.
     """
-    if function.style == "command":
-        return given, task_io, trace
+    if function.style == COMMAND:
+        return given, task_io, _variables(given, trace)
     if function.style != "flask":
-        return Event(given.data(), Headers(_headers(given, trace))), Context()
+        return Event(given.data(), _environ(given, trace)), Context()
     raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
     return (given.data() if raw else given.text(),)
 
@@ -73,36 +109,78 @@ def surroundings(
 ) -> AbstractContextManager[Any]:
     """The Flask request that the handler may look at, if it can."""
     if function.namespace.uses_flask:
-        headers = _headers(given, trace)
-        return _FLASK.test_request_context(method="POST", data=given.data(), headers=headers)
+        return _FLASK.request_context(_environ(given, trace))
     return nullcontext()
 
 
-def _headers(given: Object, trace: Mapping[str, str]) -> list[tuple[str, str]]:
-    kind = [("Content-Type", given.content_type)] if given.content_type else []
-    return [*kind, *trace.items()]
+def _environ(given: Object, trace: Mapping[str, str]) -> dict[str, Any]:
+    """The WSGI environment of a task: the request's where its input is the request."""
+    body = given.data()
+    environ: dict[str, Any]
+    if isinstance(given.head, dict):
+        environ = {**shown(given.head)}
+    else:
+        environ = dict(_INNER, CONTENT_LENGTH=str(len(body)))
+        if given.content_type:
+            environ["CONTENT_TYPE"] = given.content_type
+    for name, value in trace.items():
+        environ["HTTP_" + name.upper()] = value
+    environ["wsgi.version"] = (1, 0)
+    environ["wsgi.input"] = io.BytesIO(body)
+    environ["wsgi.input_terminated"] = True
+    environ["wsgi.errors"] = sys.stderr
+    environ["wsgi.multithread"], environ["wsgi.multiprocess"] = True, False
+    environ["wsgi.run_once"] = False
+    return environ
 
 
-def output(style: str, value: Any) -> Object:
+def _variables(given: Object, trace: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a command: those of classic watchdog where its input is the request.
+
+    The headers of the trace are there in capitals, as programs look for them.
+    """
+    variables = {name.upper(): value for name, value in trace.items()}
+    if isinstance(given.head, dict):
+        for name, value in shown(given.head).items():
+            if name in _VARIABLES:
+                variables[_VARIABLES[name]] = value
+            elif name.startswith("HTTP_"):
+                header = "_".join(map(str.capitalize, name[len("HTTP_") :].split("_")))
+                variables["Http_" + header] = value
+        size = str(len(given.view()))
+        variables["Http_ContentLength"] = variables["Http_Content_Length"] = size
+    return {name: value for name, value in variables.items() if value and "\0" not in value}
+
+
+def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
     """The body that a handler of that style answered, with the content type if it has said that.
+
+    Where the client may see them, status and headers are its head.
 
     Raises
     ------
     TaskError
         ``bad-output``: not something that its template could send; ``status``: the handler
-        answered 400 or above.
+        answered 400 or above, and this is not what the client gets.
     """
-    try:
-        status, found = _answer(style, value)
-    except Exception as error:
-        message = f"{type(error).__name__}: {error}"
-        raise TaskError("bad-output", f"the handler's answer cannot be sent: {message}") from error
-    if status >= 400:
+    with _sendable():
+        status, found = _answer(style, value, seen)
+    if status >= 400 and seen is not Seen.BY_CLIENT:
         said = f"the handler answered {status}: "
         text = found.text()
         shown = said + redacted(text)[:_SHOWN]
         raise TaskError("status", shown, caught=("status", said + text))
     return found
+
+
+@contextmanager
+def _sendable() -> Iterator[None]:
+    """What the block raises is that an answer cannot be sent."""
+    try:
+        yield
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        raise TaskError("bad-output", f"the handler's answer cannot be sent: {message}") from error
 
 
 def complete(value: Any) -> Any:
@@ -118,21 +196,75 @@ def complete(value: Any) -> Any:
     return value
 
 
-def _answer(style: str, value: Any) -> tuple[int, Object]:
-    kind = ""
+def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
+    kind = _UNSAID if seen is Seen.BY_CLIENT and style != COMMAND else ""
+    head: Head = None
     value = flask_value(style, value)
-    match value:
-        case tuple((str(body), 200, headers)):
-            value, kind = body, Headers(headers).get("Content-Type", "")
-    if isinstance(value, str):
-        if not value.isascii():
-            value.encode()  # a lone surrogate is no text
-        return 200, Object(value if type(value) is str else str.__str__(value), kind)
-    if isinstance(value, bytes | bytearray):
-        return 200, Object(bytes(value), kind)
-    with _FLASK.test_request_context(method="POST"):  # Flask looks at the request for some
-        value = complete(_FLASK.make_response(value))
-    if value.status_code in _WITHOUT_BODY:
-        return value.status_code, Object("")
-    said = value.content_type if value.content_type != _UNSAID else ""
-    return value.status_code, Object(value.get_data(), said or "")
+    # Flask makes the answer where the handler has left it something to do with that.
+    if not (has_request_context() and request_ctx._after_request_functions):
+        match value:
+            case tuple((str(body), 200, pairs)):
+                headers = Headers(pairs or ())
+                value, kind = body, headers.pop("Content-Type", "") or kind
+                if headers and seen is not Seen.BY_NOBODY:
+                    head = ("200 OK", _sent(headers))
+        if isinstance(value, str):
+            if not value.isascii():
+                value.encode()  # a lone surrogate is no text
+            text = value if type(value) is str else str.__str__(value)
+            return 200, Object(text, kind, head=head)
+        if isinstance(value, bytes | bytearray):
+            return 200, Object(bytes(value), kind, head=head)
+    response = _made(value)
+    return response.status_code, whole(response, seen)
+
+
+def _made(value: Any) -> BaseResponse:
+    """What Flask makes of a value, which looks at the request for some."""
+    if has_request_context():
+        return _FLASK.finalize_request(value)
+    with _FLASK.request_context(_environ(_NONE, {})):
+        return _FLASK.finalize_request(value)
+
+
+def whole(response: BaseResponse, seen: Seen) -> Object:
+    """An answer as an object."""
+    complete(response)
+    status, kind, headers = begin_of(response)
+    body = b"" if response.status_code in _WITHOUT_BODY else response.get_data()
+    plain = response.status_code == 200 and not headers and "Content-Type" in response.headers
+    if seen is not Seen.BY_CLIENT and kind == _UNSAID:
+        kind = ""
+    head = None if plain or seen is Seen.BY_NOBODY else (status, headers)
+    return Object(body, kind, head=head)
+
+
+def may_be_streamed(style: str, value: Any) -> bool:
+    """Whether Flask may make an answer of a value whose body comes piece by piece."""
+    body = value[0] if isinstance(value, tuple) and value else value
+    if style == "http-debian" and type(value) is dict:
+        body = value.get("body")
+    return isinstance(body, Iterator | BaseResponse) or callable(body)
+
+
+def response_of(style: str, value: Any) -> BaseResponse:
+    """What a handler of that style answers. Raises TaskError, ``bad-output``."""
+    with _sendable():
+        return _made(flask_value(style, value))
+
+
+def is_streamed(response: BaseResponse) -> bool:
+    """Whether an answer is to be sent piece by piece: its length is not known."""
+    has_body = response.status_code >= _OK and response.status_code not in _WITHOUT_BODY
+    return has_body and response.is_streamed and "Content-Length" not in response.headers
+
+
+def begin_of(response: BaseResponse) -> tuple[str, str, list[tuple[str, str]]]:
+    """Status, content type and the other headers of an answer."""
+    return response.status, response.headers.get("Content-Type", ""), _sent(response.headers)
+
+
+def _sent(headers: Headers) -> list[tuple[str, str]]:
+    """The headers of an answer that its server does not set, but for the content type."""
+    left_out = OF_SERVER | {"content-type"}
+    return [(name, value) for name, value in headers if name.lower() not in left_out]

@@ -17,7 +17,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from wrap.declaration import Wrap
 from wrap.ends import lost
@@ -26,6 +26,11 @@ from wrap.liveness import essential
 from wrap.loop import Loop
 from wrap.threads import ThreadPool
 
+if TYPE_CHECKING:
+    from wrap.piecewise import Client
+
+#: The reader of what the task that answers writes.
+CLIENT = -1
 #: The kind of the message after which a connection is a stream.
 STREAM = "stream"
 #: Where further processes ask, and how long what they say may be.
@@ -62,6 +67,8 @@ class Opened:
     ----------
     attempt_of
         A method that gives the attempt of a task that opens a stream, None where that is over.
+    client
+        Whom the task that answers may write to; None where its answer goes as a whole.
 
     Attributes
     ----------
@@ -71,8 +78,14 @@ class Opened:
         Reader -> its attempt, of those that are not in their first one: earlier ones are over.
     """
 
-    def __init__(self, execution: int, attempt_of: Callable[[int], int | None]) -> None:
+    def __init__(
+        self,
+        execution: int,
+        attempt_of: Callable[[int], int | None],
+        client: Client | None = None,
+    ) -> None:
         self.execution = execution
+        self.client = client
         # Else what an execution has would stay until cycles are looked for.
         self._attempt_of = weakref.WeakMethod(attempt_of)
         self.held: dict[Which, weakref.WeakSet[socket.socket]] = {}
@@ -165,6 +178,9 @@ class Switchboard:
 
     def arrived(self, which: Which, channel: socket.socket) -> None:
         """Another wrap is about to write a stream that is read here."""
+        if which.reader == CLIENT:
+            self._write_to_client(which, channel)
+            return
         with self._changed:
             opened = self._opened.get(which.execution)
             if opened is not None and opened.is_over(which):
@@ -183,6 +199,8 @@ class Switchboard:
             channel.close()
 
     def _end(self, which: Which, writes: bool) -> tuple[Which, socket.socket]:
+        if which.reader == CLIENT:
+            return which, self._client_of(which).open(which)
         reader, writer = which.reader, self._wrap.giver_of(which.output)
         opened = self._opened.get(which.execution)
         attempt = None if opened is None else opened.attempt_of(writer if writes else reader)
@@ -197,6 +215,18 @@ class Switchboard:
         if self._connect is None:
             raise _over()
         return which, self._connect(there, which, partial(self._is_wanted, which))
+
+    def _write_to_client(self, which: Which, channel: socket.socket) -> None:
+        try:
+            self._client_of(which).take(channel)
+        except TaskError:  # the execution is over, or the client has got an answer
+            channel.close()
+
+    def _client_of(self, which: Which) -> Client:
+        opened = self._opened.get(which.execution)
+        if opened is None or opened.client is None:
+            raise _over()
+        return opened.client
 
     def _is_wanted(self, which: Which) -> bool:
         opened = self._opened.get(which.execution)

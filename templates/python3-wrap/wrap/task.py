@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from contextvars import Context
+from functools import partial
+from itertools import chain
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
 from chiron_io import attached_to
 from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response as BaseResponse
 
-from wrap import cpu_speed, log, styles
-from wrap.declaration import Wrap
+from wrap import cpu_speed, log, piecewise, styles
+from wrap.declaration import Seen, Wrap
 from wrap.ends import Flusher
 from wrap.errors import TaskError
 from wrap.exits import Ended
@@ -25,6 +29,7 @@ from wrap.objects import Object
 from wrap.probe import Probe
 from wrap.redaction import redacted
 from wrap.serving import OneProcess
+from wrap.switchboard import CLIENT, Which
 from wrap.task_io import Access, Emitted, TaskIO
 from wrap.threads import Cancelled
 
@@ -77,7 +82,10 @@ def _run(
         task_io = TaskIO(wrap, result, emitted, access, watched)
     try:
         with attached_to(task_io) if task_io else nullcontext():
-            output = _call(function, given(), ident, result, task_io)
+            seen, client = wrap.seen(task), None
+            if seen is Seen.BY_CLIENT and access.client is not None and not watched:
+                client = partial(access.client, Which(ident.number, task, CLIENT))
+            output = _call(function, given(), ident, result, task_io, seen, client)
         if task_io:
             output = task_io.ended(output)
             result.ended = time.monotonic()
@@ -100,7 +108,13 @@ def _run(
 
 
 def _call(
-    function: Function, given: Object, ident: Ident, result: Result, task_io: TaskIO | None
+    function: Function,
+    given: Object,
+    ident: Ident,
+    result: Result,
+    task_io: TaskIO | None,
+    seen: Seen,
+    client: Callable[[], socket.socket] | None,
 ) -> Object:
     trace = ident.trace.headers(ident.number, result.task) if ident.trace is not None else {}
     arguments = styles.arguments(function, given, task_io, trace)
@@ -108,10 +122,10 @@ def _call(
         if ident.watch.traced:
             value = _watched(function, arguments, ident.watch, result, task_io)
         else:
-            value = _timed(function, arguments, result, task_io)
+            value = _timed(function, arguments, result, task_io, client)
         if task_io is not None and task_io.has_written:
             return Object("")
-        return value if isinstance(value, Object) else styles.output(function.style, value)
+        return value if isinstance(value, Object) else styles.output(function.style, value, seen)
 
 
 def _watched(
@@ -165,7 +179,11 @@ def _marked(task: int) -> Iterator[None]:
 
 
 def _timed(
-    function: Function, arguments: tuple[Any, ...], result: Result, task_io: TaskIO | None
+    function: Function,
+    arguments: tuple[Any, ...],
+    result: Result,
+    task_io: TaskIO | None,
+    client: Callable[[], socket.socket] | None = None,
 ) -> Any:
     """What the handler answers; `result` has the times of its begin and end."""
     result.started = time.monotonic()
@@ -176,6 +194,8 @@ def _timed(
             value = error
         if type(value) is str:  # as most are: what follows takes a microsecond
             return value
+        if client is not None and styles.may_be_streamed(function.style, value):
+            return _answered(styles.response_of(function.style, value), result, client)
         if isinstance(value, Iterator):
             return _written(value, result, task_io)
         return styles.complete(value)
@@ -192,6 +212,22 @@ def _written(chunks: Iterator[Any], result: Result, task_io: TaskIO | None) -> O
         for chunk in encoded:
             file.write(chunk)
             flusher.wrote()
+    return Object("")
+
+
+def _answered(
+    response: BaseResponse, result: Result, client: Callable[[], socket.socket]
+) -> Object:
+    """Send the client what a handler answers piece by piece, once there is the first piece.
+
+    Any other answer is returned.
+    """
+    if not styles.is_streamed(response):
+        return styles.whole(response, Seen.BY_CLIENT)
+    with closing(response):
+        pieces = _encoded(response.iter_encoded(), result)
+        first = next(pieces, b"")
+        piecewise.send(styles.begin_of(response), chain([first], pieces), client())
     return Object("")
 
 

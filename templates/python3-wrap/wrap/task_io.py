@@ -41,11 +41,14 @@ class Access(NamedTuple):
         Gives their ends; None where none is read while it is written.
     given
         The object of that number: of a stream that has been written before.
+    client
+        Gives the way to the client to the task that answers; None where its answer goes whole.
     """
 
     execution: int
     open: Open | None
     given: Callable[[int], Object]
+    client: Callable[[Which], socket.socket] | None = None
 
 
 class TaskIO:

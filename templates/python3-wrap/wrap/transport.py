@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from wrap.messages import Ident, Request, Result
 
 #: How long after the deadline the answer of another wrap is waited for: it knows at the deadline
 #: which function hangs.
 GRACE_S = 0.5
+
+
+class Forwarded(NamedTuple):
+    """A request of the workflow that another entry is to answer; `target` is path and query."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes | bytearray
+
+
+class Answered(NamedTuple):
+    """An HTTP answer."""
+
+    status: int
+    headers: Sequence[tuple[str, str]]
+    body: bytes
 
 
 class Transport(Protocol):
@@ -41,10 +58,8 @@ class Transport(Protocol):
             The wrap's own error; ``timeout``; ``remote`` where it cannot be reached.
         """
 
-    def forward(
-        self, wrap: str, body: bytes | bytearray, headers: Mapping[str, str], deadline: float
-    ) -> tuple[int, bytes, str]:
-        """Status, body and type of the answer of the entry `wrap` to a whole request.
+    def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
+        """The answer of the entry `wrap` to a whole request.
 
         Raises
         ------

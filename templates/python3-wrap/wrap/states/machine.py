@@ -147,6 +147,10 @@ class Machine:
         Whether it has ended.
     outcome
         What it then answers, or the `StatesError` that it failed with.
+    given
+        The value of its input.
+    result
+        What the task has answered that ended last.
     """
 
     def __init__(
@@ -157,6 +161,8 @@ class Machine:
     ) -> None:
         self.over = False
         self.outcome: Any = None
+        self.given: Any = None
+        self.result: Any = None
         self._definition = definition
         self._make_context = context
         self._check = check
@@ -174,7 +180,7 @@ class Machine:
         def begin() -> None:
             self._whole = scope = _Scope(self._definition, None, 0, None)
             try:
-                given = parse(text)
+                given = self.given = parse(text)
             except StatesError as error:
                 self._over(StatesError(error.name, f"the input: {error.cause}"))
                 return
@@ -198,6 +204,7 @@ class Machine:
                 return
             if "Invoke" in visit.state:
                 result = {"ExecutedVersion": "$LATEST", "Payload": result, "StatusCode": 200}
+            self.result = result
             self._finish(visit, result, after)
 
         return self._resume(number, now, end)
