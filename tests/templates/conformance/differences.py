@@ -1,0 +1,2 @@
+UNMENDED: dict = {}
+EXPECTED: dict = {}

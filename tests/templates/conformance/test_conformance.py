@@ -1,0 +1,129 @@
+"""Handlers behave in wraps, wherever they run, and in the plain runner as on their template."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from alone import ALONE, answers, items
+from behaviour import Behaviour, Family
+from differences import EXPECTED, UNMENDED
+from families import FAMILIES
+
+RECORDED: dict[str, dict[str, Any]] = json.loads(ALONE.read_text())["answers"]
+#: Where a wrap runs the handler.
+WRAPS: dict[str, dict[str, Any]] = {
+    "thread": {},
+    "fork": {"processes": [[], [0]]},
+    "pool": {"processes": [[], [0]], "mechanism": "pool"},
+    "two wraps": {},
+}
+#: What a failed request of a wrap may have as its code where the template answers 500 or nothing.
+CODES = {"raised", "exited", "bad-output", "status", "process-died"}
+
+
+def _chosen() -> Iterator[Any]:
+    """Each behaviour in each place; one wrap of each family is for every day."""
+    for number, (name, family) in enumerate(FAMILIES.items()):
+        daily = list(WRAPS)[number % len(WRAPS)]
+        for place in ("plain", *WRAPS):
+            for behaviour in family.behaviours:
+                marks = [] if place in ("plain", daily) else [pytest.mark.slow]
+                reason = UNMENDED.get((name, behaviour, place))
+                if reason is not None:
+                    marks.append(pytest.mark.xfail(strict=True, reason=reason))
+                yield pytest.param(
+                    (name, place), behaviour, marks=marks, id=f"{name}-{place}-{behaviour}"
+                )
+
+
+@pytest.fixture(scope="module")
+def setting() -> Iterator[Any]:
+    """The settings that name the server which handlers ask."""
+    with items() as settings:
+        yield settings
+
+
+@pytest.fixture(scope="module")
+def placed(request: pytest.FixtureRequest, sharing: Any, setting: Any) -> Iterator[Any]:
+    """A family's server in a place."""
+    name, place = request.param
+    family = FAMILIES[name]
+    settings = {**setting, **family.settings}
+    files = {"handler.py": family.handler, **family.files}
+    with sharing() as shared:
+        if place == "plain":
+            image = shared.plain_image(family.handler)
+            for path, text in family.files.items():
+                file = image / "function" / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+            yield shared.start(image, handler_style=family.style, **settings)
+            return
+        fields = {"styles": {"one": family.style}, "timeout_s": 20.0}
+        settings |= {"pool_concurrency": "4", "gateway_url": shared.gateway.url}
+        if place == "two wraps":
+            near = {"output": 0, "remotes": {"test-wrap2": {0: "one"}}}
+            server = shared.start(shared.wrap_image({}, entry=near), **settings)
+            far = shared.wrap_image({"one": files}, name="test-wrap2", **fields)
+            shared.gateway.ports["test-wrap2"] = shared.start(far, **settings).port
+            yield server
+            return
+        layout = WRAPS[place]
+        image = shared.wrap_image({"one": files}, entry={"output": 0}, **fields, **layout)
+        yield shared.start(image, **settings)
+
+
+@pytest.mark.parametrize(("placed", "behaviour"), _chosen(), indirect=["placed"])
+def test_a_handler_behaves_as_on_its_template(
+    placed: Any, behaviour: str, request: pytest.FixtureRequest
+) -> None:
+    name, place = request.node.callspec.params["placed"]
+    family = FAMILIES[name]
+    found = answers(placed.port, family.behaviours[behaviour])
+    expected = EXPECTED.get((name, behaviour, place), RECORDED[name][behaviour])
+    assert compared(found, expected, family.headers) == compared(expected, expected, family.headers)
+
+
+def compared(found: Any, alone: Any, headers: bool) -> Any:
+    """What of the answers `found` has to be as in `alone`.
+
+    Of a failed request of a wrap that is only that it failed: each has its own words for that.
+    """
+    if isinstance(found, dict):
+        return found
+    pairs = zip(found, alone, strict=True)
+    return [
+        "failed" if _failed(each, known) else each if headers else [each[0], each[2]]
+        for each, known in pairs
+    ]
+
+
+def _failed(found: list[Any], alone: list[Any]) -> bool:
+    if alone[0] not in (500, "no answer"):
+        return False
+    if found == alone:
+        return True
+    try:
+        return found[0] == 500 and json.loads(found[2])["code"] in CODES
+    except ValueError:
+        return False
+
+
+def test_every_behaviour_has_a_recorded_answer() -> None:
+    known: dict[str, Family] = FAMILIES
+    assert {name: list(each) for name, each in RECORDED.items()} == {
+        name: list(family.behaviours) for name, family in known.items()
+    }
+
+
+def test_what_differs_names_behaviours() -> None:
+    all_of_them = {
+        (name, behaviour, place)
+        for name, family in FAMILIES.items()
+        for behaviour in family.behaviours
+        for place in ("plain", *WRAPS)
+    }
+    assert {*UNMENDED, *EXPECTED} <= all_of_them
