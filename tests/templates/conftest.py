@@ -381,7 +381,7 @@ def _wrap_images(tmp_path: Path) -> Callable[..., Path]:
         )
         for function, source in handlers.items():
             files = {"handler.py": source} if isinstance(source, str) else source
-            _write(image / "function" / "functions" / function, files)
+            _write(image / "function" / "functions" / function / "function", files)
         return image
 
     return compose

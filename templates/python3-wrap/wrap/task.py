@@ -22,11 +22,14 @@ from wrap.loader import Function
 from wrap.messages import Ident, Result, Watch
 from wrap.objects import Object
 from wrap.probe import Probe
+from wrap.public import PACKAGE
 from wrap.redaction import redacted
 from wrap.serving import OneProcess
 from wrap.task_io import Access, Emitted, TaskIO
 from wrap.threads import Cancelled
 
+#: The function whose working directory this process has taken.
+_settled: list[str] = []
 #: Characters of the line that tells of an error; its cause, and the log, have more.
 _SHOWN = 1000
 
@@ -47,6 +50,9 @@ def run(
     `Cancelled`: that the task was given up is no answer to anybody.
     """
     function = functions[wrap.function_of(task)]
+    if not _settled and function.name in wrap.apart:
+        os.chdir(function.directory)
+        _settled.append(function.name)
     log.mark(ident.mark)
     begun = time.monotonic()
     result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)
@@ -204,7 +210,7 @@ def _said(error: BaseException) -> str:
 
 def _place(error: BaseException, function: str) -> str:
     """The last line of the function's own files that the error passed through."""
-    own = f"{os.sep}functions{os.sep}{function}{os.sep}"
+    own = os.path.join("", "functions", function, PACKAGE, "")
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         _, ours, file = frame.f_code.co_filename.rpartition(own)

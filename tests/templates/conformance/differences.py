@@ -1,2 +1,3 @@
 UNMENDED: dict = {}
 EXPECTED: dict = {}
+UNMENDED_NEIGHBOURS: dict = {}
