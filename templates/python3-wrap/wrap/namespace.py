@@ -182,6 +182,8 @@ class Namespace(MetaPathFinder):
         """importlib, but its import_module finds the function's own modules too."""
 
         def import_module(name: str, package: str | None = None) -> ModuleType:
+            if name.startswith(".") and package is not None:
+                name = resolve_name(name, package)
             return importlib.import_module(self._own(name) or name, package)
 
         private = ModuleType("importlib", importlib.__doc__)

@@ -59,7 +59,11 @@ def _answer(port: int, bound_s: float, request: Request) -> list[Any]:
         return ["no answer", [], type(error).__name__]
     finally:
         connection.close()
-    headers = sorted(list(pair) for pair in pairs if pair[0] not in _OF_THE_SERVER)
+    headers = sorted(
+        [name, ", ".join(sorted(value.split(", "))) if name == "Allow" else value]
+        for name, value in pairs
+        if name not in _OF_THE_SERVER
+    )
     return [response.status, headers, text]
 
 

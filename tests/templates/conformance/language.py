@@ -21,6 +21,11 @@ from function.pack import inner
 from . import model as relative
 from .pack.sub import deep
 from .first import FIRST
+from function import once
+from function.once import LOADS
+from . import once as once_again
+import function.once_more
+from function import once_more
 
 HERE = pathlib.Path(__file__).parent
 
@@ -140,6 +145,9 @@ _FILES = {
     "late.py": "NAME = 'late'\n",
     "first.py": "from function import second\nFIRST = 'first'\n",
     "second.py": "from function import first\nSECOND = 'second'\n",
+    "once.py": "import sys\nLOADS = sys.once = getattr(sys, 'once', 0) + 1\n",
+    "once_more.py": "import sys\nLOADS = sys.more = getattr(sys, 'more', 0) + 1\n",
+    "later.py": "import sys\nLOADS = sys.later = getattr(sys, 'later', 0) + 1\n",
     "script.py": "import json\nRESULT = (__name__, json.dumps([1]))\n",
     "data.txt": "data",
     "table.csv": "1,2\n3,4\n",
@@ -200,6 +208,9 @@ NAMES = Family(
         in_thread(imported_late)
         asyncio.run(asyncio.to_thread(imported_late))
         star()
+        [once.LOADS, LOADS, once_again.LOADS, once_more.LOADS, sys.once, sys.more]
+        [__import__('function.later').later.LOADS, importlib.import_module('function.later').LOADS]
+        [pickle.loads(b'cfunction.later\\nLOADS\\n.'), sys.later]
         importlib.import_module('function.model') is model
         importlib.import_module('function.pack.inner').INNER
         importlib.import_module('.model', 'function') is model
