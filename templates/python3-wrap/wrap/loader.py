@@ -34,7 +34,7 @@ class Function:
 
 
 def load(wrap: Wrap, folder: Path) -> dict[str, Function]:
-    """Function -> its handler, from ``folder/NAME/function/handler.py``, or what runs its command there.
+    """Function -> its handler, from ``folder/NAME/function``, or what runs its command there.
 
     Raises
     ------

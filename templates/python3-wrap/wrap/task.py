@@ -210,7 +210,7 @@ def _said(error: BaseException) -> str:
 
 def _place(error: BaseException, function: str) -> str:
     """The last line of the function's own files that the error passed through."""
-    own = os.path.join("", "functions", function, PACKAGE, "")
+    own = f"/functions/{function}/{PACKAGE}/"
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         _, ours, file = frame.f_code.co_filename.rpartition(own)

@@ -105,7 +105,9 @@ def _recorded(template: Path, family: Family, settings: Mapping[str, str]) -> di
 
     files = {"handler.py": family.handler, **family.files}
     with serving(template, files, {**settings, **family.settings}) as port:
-        return {name: answers(port, each, RECORDED_BOUND_S) for name, each in family.behaviours.items()}
+        return {
+            name: answers(port, each, RECORDED_BOUND_S) for name, each in family.behaviours.items()
+        }
 
 
 def main() -> None:

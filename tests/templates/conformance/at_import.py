@@ -35,9 +35,7 @@ AT_IMPORT = {
     ),
     "urllib3": _family(
         "import urllib3\nPOOL = urllib3.PoolManager()\nPOOL.request('GET', URL + '/item/hello')\n",
-        at_once=_each(
-            "POOL.request('GET', URL + '/item/{}', timeout=5, retries=0).data.decode()"
-        ),
+        at_once=_each("POOL.request('GET', URL + '/item/{}', timeout=5, retries=0).data.decode()"),
     ),
     "connection": _family(
         "LOCK = threading.Lock()\nCONNECTION = http.client.HTTPConnection(URL[7:], timeout=5)\n"
@@ -88,8 +86,7 @@ AT_IMPORT = {
         "POOL = cf.ThreadPoolExecutor(4)\n", at_once=_each("POOL.submit(str, {}).result(2)")
     ),
     "process executor": _family(
-        "def square(x):\n    return x * x\n"
-        "POOL = cf.ProcessPoolExecutor(2)\n",
+        "def square(x):\n    return x * x\nPOOL = cf.ProcessPoolExecutor(2)\n",
         in_turn=_each("POOL.submit(square, {}).result(10)", at_once=False),
     ),
     "worker thread": _family(
@@ -191,7 +188,9 @@ AT_IMPORT = {
         "        FILE.seek(at)\n"
         "        time.sleep(0.002)\n"
         "        return FILE.read(3).decode()\n",
-        at_once=Behaviour(tuple(Request(f"[read({n}) for _ in range(20)]") for n in range(8)), True),
+        at_once=Behaviour(
+            tuple(Request(f"[read({n}) for _ in range(20)]") for n in range(8)), True
+        ),
     ),
     "descriptor": _family(
         "READER, WRITER = os.pipe()\nLOCK = threading.Lock()\n"
@@ -238,7 +237,9 @@ AT_IMPORT = {
         "        PAGES[:4] = b'%04d' % n\n"
         "        time.sleep(0.002)\n"
         "        return int(PAGES[:4])\n",
-        at_once=Behaviour(tuple(Request(f"[kept({n}) for _ in range(20)]") for n in range(8)), True),
+        at_once=Behaviour(
+            tuple(Request(f"[kept({n}) for _ in range(20)]") for n in range(8)), True
+        ),
     ),
     "file lock": _family(
         "FILE = open(os.path.join(tempfile.mkdtemp(), 'lock'), 'w')\nLOCK = threading.Lock()\n"
@@ -255,15 +256,16 @@ AT_IMPORT = {
         "            return False\n"
         "        finally:\n"
         "            fcntl.flock(FILE, fcntl.LOCK_UN)\n",
-        at_once=Behaviour(tuple(Request(f"[alone() for _ in range(20)][{n}]") for n in range(8)), True),
+        at_once=Behaviour(
+            tuple(Request(f"[alone() for _ in range(20)][{n}]") for n in range(8)), True
+        ),
     ),
     "temporary folder": _family(
         "FOLDER = tempfile.TemporaryDirectory()\nFILE = tempfile.NamedTemporaryFile()\n",
         in_turn=_same("[os.path.isdir(FOLDER.name), os.path.exists(FILE.name)]", 4),
     ),
     "at exit": _family(
-        "FOLDER = tempfile.mkdtemp()\n"
-        "atexit.register(os.rmdir, FOLDER)\n",
+        "FOLDER = tempfile.mkdtemp()\natexit.register(os.rmdir, FOLDER)\n",
         in_turn=_same("os.path.isdir(FOLDER)", 4),
     ),
     "process id": _family(
@@ -412,7 +414,8 @@ KEPT = Family(
     "def environment(value):\n"
     "    before = os.environ.get('KEPT')\n    os.environ['KEPT'] = value\n    return before\n"
     "def default(x=[]):\n    x.append(1)\n    return len(x)\n"
-    "def attribute():\n    handle.calls = getattr(handle, 'calls', 0) + 1\n    return handle.calls\n"
+    "def attribute():\n    handle.calls = getattr(handle, 'calls', 0) + 1\n"
+    "    return handle.calls\n"
     "def module():\n    sys.kept = getattr(sys, 'kept', 0) + 1\n    return sys.kept\n"
     "def background():\n"
     "    threading.Thread(target=CALLS.append, args=('late',)).start()\n    return len(CALLS)\n"

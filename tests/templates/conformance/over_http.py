@@ -47,8 +47,9 @@ def handle(event, context):
 )
 
 
-def _ask(asked: str, method: str = "POST", path: str = "/", body: str | bytes = "",
-         **headers: str) -> Behaviour:
+def _ask(
+    asked: str, method: str = "POST", path: str = "/", body: str | bytes = "", **headers: str
+) -> Behaviour:
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     return one(Request(body, method, path, {"X-Ask": asked, **names}))
 
@@ -84,8 +85,9 @@ REQUEST = Family(
         "accept": _ask("request.accept_mimetypes.best", Accept="text/csv, */*;q=0.1"),
         "host": _ask("request.host", Host="shop.example"),
         "url": _ask("request.url", "GET", "/a?b=1", Host="shop.example"),
-        "base url": _ask("request.base_url + ' ' + request.root_url", "GET", "/a",
-                         Host="shop.example"),
+        "base url": _ask(
+            "request.base_url + ' ' + request.root_url", "GET", "/a", Host="shop.example"
+        ),
         "scheme": _ask("request.scheme"),
         "remote address": _ask("str(request.remote_addr)"),
         "forwarded for": _ask("request.headers['X-Forwarded-For']", X_Forwarded_For="1.2.3.4"),

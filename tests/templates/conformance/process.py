@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from behaviour import Behaviour, Family, Request, asked, one, varying
 
-_IMPORTS = """
+_HANDLER = """
 import array, ast, asyncio, atexit, base64, bisect, builtins, calendar, codecs, collections
 import concurrent.futures as cf, contextlib, contextvars, copy, csv, ctypes, datetime, decimal
 import difflib, email.message, faulthandler, fcntl, fractions, functools, gc, getpass, gzip, hashlib
@@ -14,10 +14,7 @@ import sched, secrets, select, selectors, shlex, shutil, signal, site, socket, s
 import statistics, string, struct, subprocess, sys, sysconfig, tempfile, textwrap, threading, time
 import traceback, tracemalloc, unicodedata, urllib.parse, urllib.request, uuid, warnings, weakref
 import xml.etree.ElementTree, zipfile, zlib, zoneinfo
-"""
-_HANDLER = (
-    _IMPORTS
-    + """
+
 VAR = contextvars.ContextVar("VAR", default="unset")
 LOCAL = threading.local()
 
@@ -174,7 +171,6 @@ def selected():
 def handle(req):
     return json.dumps(eval(req), default=repr)
 """
-)
 
 PROCESS = Family(
     "flask",

@@ -79,7 +79,8 @@ def test_what_changes_its_process_while_it_is_imported_has_a_wrap_of_its_own(
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "plan", [pytest.param(n, marks=[pytest.mark.slow] if n else []) for n in range(_PARTS)],
+    "plan",
+    [pytest.param(n, marks=[pytest.mark.slow] if n else []) for n in range(_PARTS)],
     indirect=True,
 )
 def test_what_changes_nothing_stays_together(plan: Plan) -> None:
