@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alone import ALONE, answers, items
+from alone import ALONE, BOUND_S, answers, items
 from behaviour import Family
 from differences import DOCUMENTED, UNMENDED, Places, listed
 from families import FAMILIES
@@ -26,6 +26,8 @@ WRAPS: dict[str, dict[str, Any]] = {
     "pool": {"processes": [[], [0]], "mechanism": "pool"},
     "two wraps": {},
 }
+#: After so many seconds the plain runner has not answered what the template never answers.
+NO_ANSWER_S = 2.0
 #: What a failed request of a wrap may have as its code where the template answers 500 or nothing.
 CODES = {"raised", "exited", "bad-output", "status", "process-died"}
 
@@ -36,13 +38,22 @@ def _chosen() -> Iterator[Any]:
         daily = list(WRAPS)[number % len(WRAPS)]
         for place in ("plain", *WRAPS):
             for behaviour in family.behaviours:
-                marks = [] if place in ("plain", daily) else [pytest.mark.slow]
+                waits = place == "plain" and _never_answered(name, behaviour)
+                is_daily = place in ("plain", daily) and not waits
+                marks = [] if is_daily else [pytest.mark.slow]
                 if (name, behaviour, place) in FAULTS:
                     reason = FAULTS[name, behaviour, place]
-                    marks.append(pytest.mark.xfail(strict=True, reason=reason))
+                    # Whether one of several requests at once is disturbed is a matter of chance.
+                    strict = not family.behaviours[behaviour].at_once
+                    marks.append(pytest.mark.xfail(strict=strict, reason=reason))
                 yield pytest.param(
                     (name, place), behaviour, marks=marks, id=f"{name}-{place}-{behaviour}"
                 )
+
+
+def _never_answered(name: str, behaviour: str) -> bool:
+    recorded = RECORDED[name][behaviour]
+    return isinstance(recorded, list) and any(each[0] == "no answer" for each in recorded)
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +99,13 @@ def test_a_handler_behaves_as_on_its_template(
 ) -> None:
     name, place = request.node.callspec.params["placed"]
     family = FAMILIES[name]
-    found = answers(placed.port, family.behaviours[behaviour])
+    waits = place == "plain" and _never_answered(name, behaviour)
+    bound_s = NO_ANSWER_S if waits else BOUND_S
+    found = answers(placed.port, family.behaviours[behaviour], bound_s)
     alone = RECORDED[name][behaviour]
     as_alone = compared(found, alone, family.headers) == compared(alone, alone, family.headers)
     if (name, behaviour, place) in STAYING:
-        assert not as_alone, "it is as alone: the table of differences is out of date"
+        assert found != alone, "it is as alone: the table of differences is out of date"
     else:
         assert as_alone, (found, alone)
 
