@@ -67,6 +67,8 @@ from workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE, new_key
 WRAP = "python3-wrap"
 #: The folder beside stack.yaml in which faas-cli looks for templates.
 _TEMPLATES = "template"
+#: What a handler finds its folder by, below its working directory.
+_FUNCTION = "function"
 _STACK = "stack.yaml"
 #: faas-cli deploys without the template at hand only where stack.yaml says what runs.
 _FPROCESS = "python index.py"
@@ -317,7 +319,7 @@ def _write_wrap(
     )
     handlers = [sources.handlers[name] for name in names]
     for handler in handlers:
-        lay_out(handler.folder, handler.extra, target / "functions" / handler.function)
+        lay_out(handler.folder, handler.extra, target / "functions" / handler.function / _FUNCTION)
     for file in sources.folder.trigger_files:
         (target / "triggers").mkdir(exist_ok=True)
         shutil.copyfile(file, target / "triggers" / file.name)

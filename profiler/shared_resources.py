@@ -30,6 +30,11 @@ _NAMES = {
 CALLS = frozenset(f"{module}.{name}" for module, names in _NAMES.items() for name in names.split())
 #: Modules whose import is enough: they start processes from one that runs threads.
 MODULES = frozenset({"multiprocessing"})
+#: What a function uses that finds its folder by a path from its working directory.
+RELATIVE = "a path relative to its working directory"
+_OWN_PATH = re.compile(r"\./function(/|$)|function/")
+#: Calls whose first argument is a path, also where that is the folder's name.
+_OF_FOLDERS = frozenset({"Path", "PurePath", "join", "listdir", "scandir", "walk"})
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _OPENING = frozenset({"open", "openat", "openat2", "creat"})
 _CHANGING = frozenset(
@@ -52,7 +57,7 @@ def ports(runs: Sequence[HandlerRun]) -> tuple[int, ...]:
 
 
 def unshareable(folder: Path) -> tuple[str, ...]:
-    """Those of the Python files in a handler folder, as ``module.name``, sorted.
+    """Those of the Python files in a handler folder, as ``module.name``, sorted; and `RELATIVE`.
 
     Names are followed through imports and their aliases, not through other assignments. A file
     that is no Python has none.
@@ -60,7 +65,10 @@ def unshareable(folder: Path) -> tuple[str, ...]:
     found: set[str] = set()
     for file in sorted(folder.rglob("*.py")):
         try:
-            found.update(_in(ast.parse(file.read_bytes())))
+            tree = ast.parse(file.read_bytes())
+            found.update(_in(tree))
+            if any(_own_paths(tree)):
+                found.add(RELATIVE)
         except (SyntaxError, ValueError, RecursionError):
             continue
     return tuple(sorted(found))
@@ -78,6 +86,33 @@ def _in(tree: ast.Module) -> Iterator[str]:
             continue
         if whole in CALLS:
             yield whole
+
+
+def _own_paths(node: ast.AST, *, runs: bool = False) -> Iterator[str]:
+    """Paths in its code for which its process needs the function's working directory.
+
+    That is no path which ``open`` gets, as a function's own ``open`` finds it everywhere; and no
+    argument of a call at the top of a module: modules are imported in that directory. `runs` is
+    whether `node` is within a function.
+    """
+    runs = runs or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    if isinstance(node, ast.Call):
+        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        literal = [each.value for each in node.args[:1] if isinstance(each, ast.Constant)]
+        if literal == ["function"] and called in _OF_FOLDERS and runs:
+            yield "function"
+        opens = isinstance(node.func, ast.Name) and called == "open"
+        if opens or not runs:
+            kept = (each for each in node.args if not isinstance(each, ast.Constant))
+            for child in (node.func, *kept, *node.keywords):
+                yield from _own_paths(child, runs=runs)
+            return
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if _OWN_PATH.match(node.value):
+            yield node.value
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _own_paths(child, runs=runs)
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:

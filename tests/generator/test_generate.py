@@ -60,7 +60,8 @@ def test_every_wrap_has_a_declaration_and_the_code_of_its_functions(small, plan_
     out = generate(plan_of(small.workflow), Sources.read(small), tmp_path / "build").parent
     (wrap,) = (entry for entry in out.iterdir() if entry.name.startswith("small-"))
     for name in ("split", "wave", "mirror", "join"):
-        compared = filecmp.dircmp(small.path / "functions" / name, wrap / "functions" / name)
+        generated = wrap / "functions" / name / "function"
+        compared = filecmp.dircmp(small.path / "functions" / name, generated)
         assert (compared.left_only, compared.right_only, compared.diff_files) == ([], [], [])
     declaration = (wrap / "handler.py").read_text()
     compile(declaration, "handler.py", "exec")

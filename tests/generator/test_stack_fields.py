@@ -447,7 +447,8 @@ def with_common(write_folder, tmp_path):
 def test_copied_paths_are_beside_every_handler(with_common, plan_of, tmp_path):
     plan = plan_of(with_common.workflow)
     out = generate(plan, Sources.read(with_common, {}), tmp_path / "build").parent
-    for place in (out / plan.wraps[0].name / "functions" / "wave", out / "side"):
+    wave = out / plan.wraps[0].name / "functions" / "wave" / "function"
+    for place in (wave, out / "side"):
         assert (place / "shared" / "common" / "words.py").is_file()
         assert (place / "text.txt").read_text() == "too"
     assert read_stack(out / "stack.yaml", {}).configuration is None
@@ -516,7 +517,7 @@ def test_faas_cli_copies_the_same_from_both_files(faas_cli, with_common, plan_of
     assert {*theirs} == {"handler.py", "text.txt", "shared/common/words.py"}
     assert shrinkwrapped(faas_cli, out, "side") == theirs
     wrap = shrinkwrapped(faas_cli, out, plan.wraps[0].name)
-    assert {f"functions/wave/{path}" for path in theirs} <= wrap.keys()
+    assert {f"functions/wave/function/{path}" for path in theirs} <= wrap.keys()
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc", ".", "", "a/../..", "nowhere", "a\0b"])

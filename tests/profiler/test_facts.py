@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profiler.handler_run import HandlerRun
-from profiler.shared_resources import ports, unshareable
+from profiler.shared_resources import RELATIVE, ports, unshareable
 
 
 def test_ports_are_those_that_are_bound_and_not_left_to_the_kernel(
@@ -46,3 +46,29 @@ def test_calls_that_cannot_share_a_process_are_found(
     (tmp_path / "lib" / "deep.py").write_text(code)
     (tmp_path / "handler.py").write_text("def handle(req):\n    return req\n")
     assert unshareable(tmp_path) == found
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("def handle(req):\n    return np.load('function/a.npy')", True),
+        ("def handle(req):\n    return Path('./function/a').read_text()", True),
+        ("def handle(req):\n    return Path('function') / 'a'", True),
+        ("def handle(req):\n    return os.path.join('function', 'a')", True),
+        ("def handle(req):\n    return run(['cat', 'function/a'])", True),
+        ("def handle(req):\n    return f'function/{req}'", True),
+        ("MODEL = 'function/a'", True),
+        ("handle = lambda req: np.load('function/a')", True),
+        ("MODEL = np.load('function/a')", False),
+        ("def handle(req):\n    return open('function/a').read()", False),
+        ("def handle(req):\n    return json.load(open('function/a'))", False),
+        ("def handle(req):\n    return files('function') / 'a'", False),
+        ("def handle(req):\n    return import_module('function.a')", False),
+        ("def handle(req):\n    return 'the function', 'functions/a'", False),
+    ],
+)
+def test_a_path_from_its_working_directory_wants_a_process_of_its_own(
+    code: str, found: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "handler.py").write_text(code)
+    assert unshareable(tmp_path) == ((RELATIVE,) if found else ())

@@ -110,8 +110,7 @@ def _eventually() -> Callable[..., bool]:
     return eventually
 
 
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def _starts(tmp_path: Path) -> Iterator[Start]:
     """Starts index.py of an image folder, and waits until it is healthy.
 
     It listens on a LISTEN_FD socket, or where its setting `port` says.
@@ -130,6 +129,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
         if server.process.poll() is None:
             server.process.kill()
             server.process.wait(BOUND_S)
+
+
+start = pytest.fixture(name="start")(_starts)
 
 
 @pytest.fixture
@@ -318,8 +320,7 @@ def stalling(emptied: Any) -> Iterator[Stalls]:
     stalls.close()
 
 
-@pytest.fixture
-def plain_image(tmp_path: Path) -> Callable[..., Path]:
+def _plain_images(tmp_path: Path) -> Callable[..., Path]:
     """Composes the image of a plain handler from its source."""
 
     def compose(handler: str, **files: str) -> Path:
@@ -331,8 +332,10 @@ def plain_image(tmp_path: Path) -> Callable[..., Path]:
     return compose
 
 
-@pytest.fixture
-def wrap_image(tmp_path: Path) -> Callable[..., Path]:
+plain_image = pytest.fixture(name="plain_image")(_plain_images)
+
+
+def _wrap_images(tmp_path: Path) -> Callable[..., Path]:
     """Composes the image of a wrap from the fields of its declaration and handlers' sources.
 
     Without `inputs` every task gets the request; without `buckets` each waits for what it needs.
@@ -382,10 +385,13 @@ def wrap_image(tmp_path: Path) -> Callable[..., Path]:
         )
         for function, source in handlers.items():
             files = {"handler.py": source} if isinstance(source, str) else source
-            _write(image / "function" / "functions" / function, files)
+            _write(image / "function" / "functions" / function / "function", files)
         return image
 
     return compose
+
+
+wrap_image = pytest.fixture(name="wrap_image")(_wrap_images)
 
 
 def _buckets(inputs: dict[int, Any]) -> list[tuple[list[int], list[int]]]:
@@ -424,8 +430,7 @@ class FakeGateway:
     calls: int = 0
 
 
-@pytest.fixture
-def gateway() -> Iterator[FakeGateway]:
+def _gateways() -> Iterator[FakeGateway]:
     """A gateway for wraps that call each other."""
     fake = FakeGateway("")
 
@@ -496,3 +501,32 @@ def gateway() -> Iterator[FakeGateway]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+gateway = pytest.fixture(name="gateway")(_gateways)
+
+
+@dataclass
+class Shared:
+    """What several tests ask the same servers by: fixtures, as they are for one test."""
+
+    start: Start
+    plain_image: Callable[..., Path]
+    wrap_image: Callable[..., Path]
+    gateway: FakeGateway
+
+
+@pytest.fixture(scope="session")
+def sharing(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[], contextlib.AbstractContextManager[Shared]]:
+    """The block within which servers run that several tests share."""
+
+    @contextlib.contextmanager
+    def sharing() -> Iterator[Shared]:
+        folder = tmp_path_factory.mktemp("shared")
+        starts, gateways = map(contextlib.contextmanager, (_starts, _gateways))
+        with starts(folder) as start, gateways() as gateway:
+            yield Shared(start, _plain_images(folder), _wrap_images(folder), gateway)
+
+    return sharing

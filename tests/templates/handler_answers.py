@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -156,44 +160,65 @@ def told(port: int, expression: str) -> list[Any]:
     return [response.status, headers, text]
 
 
+#: Runs index.py as a program, but on a socket that is there.
 _SERVE = """
-import sys, waitress
-sys.path.insert(0, {folder!r})
-import index
-server = waitress.create_server(index.app, host="127.0.0.1", port=0)
-print(server.effective_port, flush=True)
-server.run()
+import runpy, socket, sys, waitress
+waitress.serve = lambda app, **_: waitress.create_server(
+    app, sockets=[socket.socket(fileno={listener})]
+).run()
+sys.path[0] = {folder!r}
+sys.argv[:] = ["index.py"]
+runpy.run_path("index.py", run_name="__main__")
 """
 
 
-def _recorded(template: Path, style: str) -> Iterator[tuple[str, list[Any]]]:
-    with tempfile.TemporaryDirectory() as folder:
+@contextmanager
+def serving(
+    template: Path, files: Mapping[str, str], settings: Mapping[str, str] | None = None
+) -> Iterator[int]:
+    """The port of the template's own index.py, which serves the function that has `files`."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    with tempfile.TemporaryDirectory() as folder, listener:
         (Path(folder) / "index.py").write_bytes((template / "index.py").read_bytes())
-        (Path(folder) / "function").mkdir()
-        (Path(folder) / "function" / "handler.py").write_text(handler(style))
-        command = [sys.executable, "-c", _SERVE.format(folder=folder)]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as server:
-            assert server.stdout is not None
-            try:
-                port = int(server.stdout.readline())
-                for expression in returned(style):
-                    yield expression, told(port, expression)
-            finally:
-                server.kill()
+        for name, text in files.items():
+            file = Path(folder) / "function" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        known = {"PATH": os.environ["PATH"], "HOME": folder, "PYTHONUNBUFFERED": "1"}
+        server = subprocess.Popen(
+            [sys.executable, "-c", _SERVE.format(folder=folder, listener=listener.fileno())],
+            cwd=folder,
+            env={**known, **(settings or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[listener.fileno()],
+            start_new_session=True,
+        )
+        port: int = listener.getsockname()[1]
+        listener.close()
+        try:
+            yield port
+        finally:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+
+
+def revision(clone: Path) -> dict[str, str]:
+    """Which commit of the templates a clone has."""
+    git = ["git", "-C", str(clone), "rev-parse", "HEAD"]
+    found = subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
+    return {"template": "openfaas/python-flask-template", "revision": found}
 
 
 def main() -> None:
     """Record the answers of the templates in the clone that the command line names."""
     clone = Path(sys.argv[1])
-    git = ["git", "-C", str(clone), "rev-parse", "HEAD"]
-    revision = subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
-    answers = {
-        style: dict(_recorded(clone / "template" / name, style)) for style, name in STYLES.items()
-    }
-    found = {"template": "openfaas/python-flask-template", "revision": revision}
-    json.dump(found | {"answers": answers}, sys.stdout, separators=(",", ":"))
+    answers = {}
+    for style, name in STYLES.items():
+        with serving(clone / "template" / name, {"handler.py": handler(style)}) as port:
+            answers[style] = {each: told(port, each) for each in returned(style)}
+    json.dump(revision(clone) | {"answers": answers}, sys.stdout, separators=(",", ":"))
     print()
 
 

@@ -31,7 +31,7 @@ def serve(start: Any, wrap_image: Any) -> Any:
             entry={"output": 0},
         )
         for file in files or {}:
-            (image / "function" / "functions" / "run" / file).chmod(0o755)
+            (image / "function" / "functions" / "run" / "function" / file).chmod(0o755)
         return start(image)
 
     return serve

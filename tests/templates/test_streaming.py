@@ -555,7 +555,7 @@ def test_of_a_command_alone_the_timeline_says_when_it_reads_and_writes(
         commands={"reader": ["./run.sh"]},
         entry={"output": READER},
     )
-    (image / "function" / "functions" / "reader" / "run.sh").chmod(0o755)
+    (image / "function" / "functions" / "reader" / "function" / "run.sh").chmod(0o755)
     stream = "x" * 300_000
     answer = start(image, chiron_trace_key="key").request(
         body=json.dumps({"input": "", "streams": {"writer": stream}}), X_Chiron_Trace="key"

@@ -114,7 +114,7 @@ def serve(tmp_path: Path, start: Any, gateway: Any) -> Callable[[Workflow, Plan]
             shutil.copytree(TEMPLATES / "python3-wrap", image)
             functions = {workflow.function_of(task) for task in wrap.tasks}
             for function in functions:
-                folder = image / "function" / "functions" / function
+                folder = image / "function" / "functions" / function / "function"
                 folder.mkdir(parents=True)
                 (folder / "handler.py").write_text(HANDLERS[function])
             declared = declare(plan, index, workflow, dict.fromkeys(functions, "flask"), 60.0)

@@ -169,7 +169,7 @@ def end_the_wrap(deployment: Deployment, fault: str) -> None:
     victim = deployment.servers[-1]
     assert victim.process.wait(60) < 0
     if fault == "SIGSEGV":  # nobody can be told but the log
-        assert "functions/bad/handler.py" in victim.log.read_text(errors="replace")
+        assert "functions/bad/function/handler.py" in victim.log.read_text(errors="replace")
     for server in deployment.servers[:-1]:
         assert server.terminate() == 0
     deployment.servers = deployment.start()

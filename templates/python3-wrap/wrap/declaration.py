@@ -87,7 +87,7 @@ class Wrap:
     mechanism
         How further processes come to be: see `wrap.mechanisms`.
     functions
-        Function -> handler style; its code is in ``function/functions/NAME``.
+        Function -> handler style; its code is in ``function/functions/NAME/function``.
     tasks
         Task number -> function.
     processes
@@ -208,6 +208,16 @@ class Wrap:
         for number, (task, name) in self.emits.items():
             found.setdefault(task, {})[name] = number
         return found
+
+    @cached_property
+    def apart(self) -> frozenset[str]:
+        """The functions that share no process with another function."""
+        shared = set[str]()
+        for process in self.processes:
+            names = {self.tasks[task] for task in process}
+            if len(names) > 1:
+                shared |= names
+        return frozenset(self.functions) - shared
 
     def giver_of(self, output: int) -> int:
         """The task that gives the output of that number."""

@@ -4,12 +4,17 @@ Further processes are forked from a process that has imported their functions, a
 A function is imported late where its import leaves open what processes cannot share: by each
 process that runs it, and by no process from which others are forked. That one imports the libraries
 of late functions, which takes most of the time.
+
+The files of a function are in ``functions/NAME/function``, as alone they are in ``function`` below
+the working directory. ``functions/NAME`` is the working directory while the function is imported,
+and of each process that runs this function only.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +27,7 @@ from wrap.command import Command
 from wrap.declaration import Wrap
 from wrap.namespace import Namespace
 from wrap.process_state import ProcessState
-from wrap.public import is_public
+from wrap.public import PACKAGE, is_public
 
 #: What `load_shared` calls the libraries of late functions, as no function is called.
 LIBRARIES = ""
@@ -43,7 +48,7 @@ class Function:
     name, style
         Its name, and the style of its handler.
     folder
-        Where its modules are.
+        Where its folder ``function`` is, with its modules.
     command
         What it runs where it has no handler.
     alone
@@ -57,6 +62,8 @@ class Function:
         Whether it can be called without an import.
     loaded
         Called when the handler has been imported.
+    directory
+        The working directory that it has where its processes run no other function.
     state
         What it was seen to change of what its process shares.
     """
@@ -66,6 +73,7 @@ class Function:
     ) -> None:
         self.name = name
         self.style = style
+        self.directory, folder = str(folder), folder / PACKAGE
         self.state = ProcessState(folder)
         self.namespace = Namespace(name, folder)
         self.loaded: Callable[[], object] = lambda: None
@@ -87,16 +95,22 @@ class Function:
             if not self.is_loaded:
                 self.handle = self._imported()
                 self.is_loaded = True
-                if not self._alone:
-                    self.state.take_back()
                 self.loaded()
 
     def _imported(self) -> Callable[..., Any]:
         handler = self._folder / "handler.py"
         if not handler.is_file():
             raise ImportError(f"function {self.name}: {handler} is missing")
-        with self.state.importing():
-            module = self.namespace.load("handler")
+        before = Path.cwd()
+        os.chdir(self.directory)
+        try:
+            with self.state.importing():
+                module = self.namespace.load("handler")
+            self.directory = str(Path.cwd())  # a module may choose another
+            if not self._alone:
+                self.state.take_back()
+        finally:
+            os.chdir(before)
         handle: Callable[..., Any] | None = getattr(module, "handle", None)
         if not callable(handle):
             raise ImportError(f"function {self.name}: {handler} defines no handle()")

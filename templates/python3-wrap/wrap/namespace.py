@@ -37,6 +37,8 @@ from wrap.public import PACKAGE
 
 #: What the names of the functions' packages in ``sys.modules`` begin with.
 _PREFIX = "_function_"
+#: The builtins that each function has of its own.
+_OWN = ("__import__", "open")
 #: A line with an import statement.
 _IMPORT = re.compile(r"^.*\bimport\b.*$", re.MULTILINE)
 
@@ -78,9 +80,9 @@ class Namespace(MetaPathFinder):
         self.uses_flask, self.uses_io = _imports(folder, "flask", "chiron_io")
         self._folder = folder
         self._open_file: Callable[..., IO[Any]] = builtins.open
-        own = {"__import__": self._import, "open": self._open}
+        own = dict(zip(_OWN, (self._import, self._open), strict=True))
         self._builtins = vars(builtins) | own
-        source = partial(_Loader, builtins=self._builtins)
+        source = partial(_Loader, own=self._builtins)
         self._loaders: list[Any] = [
             (ExtensionFileLoader, EXTENSION_SUFFIXES),
             (source, SOURCE_SUFFIXES),
@@ -114,7 +116,7 @@ class Namespace(MetaPathFinder):
             spec = ModuleSpec(self.package, None, is_package=True)
             spec.submodule_search_locations = places
             return spec
-        loader = _Loader(self.package, str(init), builtins=self._builtins)
+        loader = _Loader(self.package, str(init), own=self._builtins)
         found = spec_from_file_location(
             self.package, init, loader=loader, submodule_search_locations=places
         )
@@ -182,6 +184,8 @@ class Namespace(MetaPathFinder):
         """importlib, but its import_module finds the function's own modules too."""
 
         def import_module(name: str, package: str | None = None) -> ModuleType:
+            if name.startswith(".") and package is not None:
+                name = resolve_name(name, package)
             return importlib.import_module(self._own(name) or name, package)
 
         private = ModuleType("importlib", importlib.__doc__)
@@ -194,9 +198,9 @@ class Namespace(MetaPathFinder):
 class _Loader(SourceFileLoader):
     """Loads a module whose code sees the builtins of its function's namespace."""
 
-    def __init__(self, fullname: str, path: str, *, builtins: dict[str, Any]) -> None:
+    def __init__(self, fullname: str, path: str, *, own: dict[str, Any]) -> None:
         super().__init__(fullname, path)
-        self._builtins = builtins
+        self._builtins = own
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Part of the import protocol; `fullname` may be the public name."""
@@ -209,4 +213,8 @@ class _Loader(SourceFileLoader):
         module.__name__ = name
         module.__package__ = name if self.is_package(self.name) else name.rpartition(".")[0]
         public.share(name)
-        super().exec_module(module)
+        try:
+            super().exec_module(module)
+        finally:  # what it has added to builtins, as gettext.install() does, or replaced there
+            changed = {name: each for name, each in vars(builtins).items() if name not in _OWN}
+            self._builtins.update(changed)

@@ -9,6 +9,7 @@ A process that a handler spawns has the function's folder as ``function``, as it
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
 import sys
 import threading
@@ -36,7 +37,15 @@ def add(package: str, folder: Path) -> None:
         manager = logging.Logger.manager
         usual = manager.getLogger
         # A logger of a function's module is the function's own, as are its handlers.
-        manager.getLogger = lambda name: usual(_own(name) or name)  # type: ignore[method-assign]
+
+        def logger(name: str) -> logging.Logger:
+            own = _own(name)
+            found = usual(own or name)
+            if own is not None:
+                found.name = name
+            return found
+
+        manager.getLogger = logger  # type: ignore[method-assign]
         start = threading.Thread.start
 
         def start_of(thread: threading.Thread) -> None:
@@ -138,23 +147,28 @@ class _Finder(MetaPathFinder):
                 spec.loader = _SpawnLoader(spec.loader)
             return spec
         own = _own(fullname)
-        if own is None:
+        found = None if own is None else importlib.util.find_spec(own)
+        if found is None:
             return None
-        try:
-            importlib.import_module(own)
-        except ModuleNotFoundError as error:
-            if error.name == own:
-                return None
-            raise
-        return ModuleSpec(fullname, _SharedLoader())
+        spec = ModuleSpec(fullname, _SharedLoader(found), origin=found.origin)
+        spec.submodule_search_locations = found.submodule_search_locations
+        return spec
 
 
 class _SharedLoader(Loader):
+    """Imports the function's own module; what else there is to a loader, the own one has."""
+
+    def __init__(self, own: ModuleSpec) -> None:
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own.loader, name)
+
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _Shared(spec.name, None)
 
     def exec_module(self, module: ModuleType) -> None:
-        pass
+        importlib.import_module(self._own.name)
 
 
 class _SpawnLoader(Loader):

@@ -27,12 +27,15 @@ from wrap.loader import Function
 from wrap.messages import Ident, Result, Watch
 from wrap.objects import Object
 from wrap.probe import Probe
+from wrap.public import PACKAGE
 from wrap.redaction import redacted
 from wrap.serving import OneProcess
 from wrap.switchboard import CLIENT, Which
 from wrap.task_io import Access, Emitted, TaskIO
 from wrap.threads import Cancelled
 
+#: The function whose working directory this process has taken.
+_settled: list[str] = []
 #: Characters of the line that tells of an error; its cause, and the log, have more.
 _SHOWN = 1000
 
@@ -71,6 +74,9 @@ def _run(
     functions: dict[str, Function],
 ) -> Result:
     function = functions[wrap.function_of(task)]
+    if not _settled and function.name in wrap.apart:
+        os.chdir(function.directory)
+        _settled.append(function.name)
     if function.state.waits:
         function.state.set_again()
     log.mark(ident.mark)
@@ -266,7 +272,7 @@ def _said(error: BaseException) -> str:
 
 def _place(error: BaseException, function: str) -> str:
     """The last line of the function's own files that the error passed through."""
-    own = f"{os.sep}functions{os.sep}{function}{os.sep}"
+    own = f"/functions/{function}/{PACKAGE}/"
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         _, ours, file = frame.f_code.co_filename.rpartition(own)

@@ -1,0 +1,162 @@
+"""Handlers behave in wraps, wherever they run, and in the plain runner as on their template."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alone import ALONE, BOUND_S, answers, items
+from behaviour import Family
+from differences import DOCUMENTED, UNMENDED, Places, listed
+from families import FAMILIES
+
+RECORDED: dict[str, dict[str, Any]] = json.loads(ALONE.read_text())["answers"]
+#: Row of the table in templates/README.md -> what differs for that reason.
+STAYING = {each: row for row, places in DOCUMENTED.items() for each in listed(places)}
+#: What differs and has to be mended -> why it differs.
+FAULTS = {each: reason for reason, places in UNMENDED.items() for each in listed(places)}
+README = Path(__file__).parents[3] / "templates" / "README.md"
+#: Where a wrap runs the handler.
+WRAPS: dict[str, dict[str, Any]] = {
+    "thread": {},
+    "fork": {"processes": [[], [0]]},
+    "pool": {"processes": [[], [0]], "mechanism": "pool"},
+    "two wraps": {},
+}
+#: After so many seconds the plain runner has not answered what the template never answers.
+NO_ANSWER_S = 2.0
+#: What a failed request of a wrap may have as its code where the template answers 500 or nothing.
+CODES = {"raised", "exited", "bad-output", "status", "process-died"}
+
+
+def _chosen() -> Iterator[Any]:
+    """Each behaviour in each place; one wrap of each family is for every day."""
+    for number, (name, family) in enumerate(FAMILIES.items()):
+        daily = list(WRAPS)[number % len(WRAPS)]
+        for place in ("plain", *WRAPS):
+            for behaviour in family.behaviours:
+                waits = place == "plain" and _never_answered(name, behaviour)
+                is_daily = place in ("plain", daily) and not waits
+                marks = [] if is_daily else [pytest.mark.slow]
+                if (name, behaviour, place) in FAULTS:
+                    reason = FAULTS[name, behaviour, place]
+                    # Whether one of several requests at once is disturbed is a matter of chance.
+                    strict = not family.behaviours[behaviour].at_once
+                    marks.append(pytest.mark.xfail(strict=strict, reason=reason))
+                yield pytest.param(
+                    (name, place), behaviour, marks=marks, id=f"{name}-{place}-{behaviour}"
+                )
+
+
+def _never_answered(name: str, behaviour: str) -> bool:
+    recorded = RECORDED[name][behaviour]
+    return isinstance(recorded, list) and any(each[0] == "no answer" for each in recorded)
+
+
+@pytest.fixture(scope="module")
+def setting() -> Iterator[Any]:
+    """The settings that name the server which handlers ask."""
+    with items() as settings:
+        yield settings
+
+
+@pytest.fixture(scope="module")
+def placed(request: pytest.FixtureRequest, sharing: Any, setting: Any) -> Iterator[Any]:
+    """A family's server in a place."""
+    name, place = request.param
+    family = FAMILIES[name]
+    settings = {**setting, **family.settings}
+    files = {"handler.py": family.handler, **family.files}
+    with sharing() as shared:
+        if place == "plain":
+            image = shared.plain_image(family.handler)
+            for path, text in family.files.items():
+                file = image / "function" / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+            yield shared.start(image, handler_style=family.style, **settings)
+            return
+        fields = {"styles": {"one": family.style}, "timeout_s": 20.0}
+        settings |= {"pool_concurrency": "4", "gateway_url": shared.gateway.url}
+        if place == "two wraps":
+            near = {"output": 0, "remotes": {"test-wrap2": {0: "one"}}}
+            server = shared.start(shared.wrap_image({}, entry=near), **settings)
+            far = shared.wrap_image({"one": files}, name="test-wrap2", **fields)
+            shared.gateway.ports["test-wrap2"] = shared.start(far, **settings).port
+            yield server
+            return
+        layout = WRAPS[place]
+        image = shared.wrap_image({"one": files}, entry={"output": 0}, **fields, **layout)
+        yield shared.start(image, **settings)
+
+
+@pytest.mark.parametrize(("placed", "behaviour"), _chosen(), indirect=["placed"])
+def test_a_handler_behaves_as_on_its_template(
+    placed: Any, behaviour: str, request: pytest.FixtureRequest
+) -> None:
+    name, place = request.node.callspec.params["placed"]
+    family = FAMILIES[name]
+    waits = place == "plain" and _never_answered(name, behaviour)
+    bound_s = NO_ANSWER_S if waits else BOUND_S
+    found = answers(placed.port, family.behaviours[behaviour], bound_s)
+    alone = RECORDED[name][behaviour]
+    as_alone = compared(found, alone, family.headers) == compared(alone, alone, family.headers)
+    if (name, behaviour, place) in STAYING:
+        assert found != alone, "it is as alone: the table of differences is out of date"
+    else:
+        assert as_alone, (found, alone)
+
+
+def compared(found: Any, alone: Any, headers: bool) -> Any:
+    """What of the answers `found` has to be as in `alone`.
+
+    Of a failed request of a wrap that is only that it failed: each has its own words for that.
+    """
+    if isinstance(found, dict):
+        return found
+    pairs = zip(found, alone, strict=True)
+    return [
+        "failed" if _failed(each, known) else each if headers else [each[0], each[2]]
+        for each, known in pairs
+    ]
+
+
+def _failed(found: list[Any], alone: list[Any]) -> bool:
+    if alone[0] not in (500, "no answer"):
+        return False
+    if found == alone:
+        return True
+    try:
+        return found[0] == 500 and json.loads(found[2])["code"] in CODES
+    except ValueError:
+        return False
+
+
+def test_every_behaviour_has_a_recorded_answer() -> None:
+    known: dict[str, Family] = FAMILIES
+    assert {name: list(each) for name, each in RECORDED.items()} == {
+        name: list(family.behaviours) for name, family in known.items()
+    }
+
+
+def test_what_differs_names_behaviours() -> None:
+    all_of_them = {
+        (name, behaviour, place)
+        for name, family in FAMILIES.items()
+        for behaviour in family.behaviours
+        for place in ("plain", *WRAPS)
+    }
+    tables: list[Places] = [*DOCUMENTED.values(), *UNMENDED.values()]
+    of_tables = [each for places in tables for each in listed(places)]
+    assert set(of_tables) <= all_of_them
+    assert len(of_tables) == len(set(of_tables))
+
+
+def test_every_documented_difference_has_a_behaviour() -> None:
+    _, _, text = README.read_text().partition("## What differs from a function alone\n")
+    rows = [line for line in text.partition("\n## ")[0].split("\n") if line.startswith("| ")]
+    assert [row.split("|")[1].strip() for row in rows[1:]] == list(DOCUMENTED)
+    assert len(DOCUMENTED) <= 8
