@@ -191,6 +191,9 @@ HARMLESS = {
     "asyncio": "async def main(): await asyncio.sleep(0)\nasyncio.run(main())",
     "files": "import tempfile\nwith tempfile.TemporaryFile() as f: f.write(b'x')",
     "plots-without-pyplot": "from matplotlib.figure import Figure\nFigure().subplots().plot([1])",
+    "warnings-error-in-a-library": "library = type(sys)('library')\n"
+    "exec('import warnings\\ndef check():\\n with warnings.catch_warnings(record=True):\\n'"
+    "     \"  warnings.simplefilter('error')\", vars(library))\nlibrary.check()",
     "own-globals": "global COUNT\nCOUNT = 1",
     "parses": "json.dumps({'a': json.loads('[1]')}); csv.reader(['a,b']);"
     "ElementTree.fromstring('<a/>'); locale.setlocale(locale.LC_ALL)",

@@ -34,7 +34,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from wrap.public import PACKAGE
@@ -276,22 +276,24 @@ class Observer:
             self.found.add(label)
         return value
 
-    def assigned(self, module: ModuleType, name: str, setter: str, *value: Any) -> None:
-        """Note that code of the module `setter` sets ``module.name``, or deletes it."""
+    def assigned(self, module: ModuleType, name: str, frame: FrameType, *value: Any) -> None:
+        """Note that the code of `frame` sets ``module.name``, or deletes it."""
         if self.is_importing or name.startswith(("__", "last_")):
             return
         if value and vars(module).get(name) is value[0]:
             return
-        if module is warnings and name == "filters":  # as each ``catch_warnings`` does
-            if _raising() != self._before.get("warnings.filterwarnings"):
-                self.found.add("warnings.filterwarnings")
+        setter, whole = _module_of(frame), f"{module.__name__}.{name}"
+        if module is warnings and setter == "warnings":  # it is ``catch_warnings``
+            # Libraries do so for moments, in which others lose no more than a line of the log.
+            if frame.f_back is not None and _is_ours(_module_of(frame.f_back)):
+                if name == "_showwarnmsg_impl":
+                    self.found.add("warnings.catch_warnings")
+                elif name == "filters" and _raising() != self._before["warnings.filterwarnings"]:
+                    self.found.add("warnings.filterwarnings")
+        elif whole in _COMPARED or (setter == "logging" and module is warnings):
             return
-        whole = f"{module.__name__}.{name}"
-        if whole in _COMPARED or (setter == "logging" and module is warnings):
-            return
-        records = name == "_showwarnmsg_impl"
-        if records or setter.partition(".")[0] != module.__name__.partition(".")[0]:
-            self.found.add("warnings.catch_warnings" if records else whole)
+        elif setter.partition(".")[0] != module.__name__.partition(".")[0]:
+            self.found.add(whole)
 
     def variable(self, name: str, value: str | None) -> None:
         """Note that an environment variable gets a value, or None for no longer any."""
@@ -312,15 +314,17 @@ class _Watched(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if _observer is not None:
-            setter = sys._getframe(1).f_globals.get("__name__", "")
-            _observer.assigned(self, name, str(setter), value)
+            _observer.assigned(self, name, sys._getframe(1), value)
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
         if _observer is not None:
-            setter = sys._getframe(1).f_globals.get("__name__", "")
-            _observer.assigned(self, name, str(setter))
+            _observer.assigned(self, name, sys._getframe(1))
         super().__delattr__(name)
+
+
+def _module_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
@@ -397,7 +401,7 @@ _SETTERS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
 
 
 #: What assignments to modules need not be watched for.
-_COMPARED = frozenset({"sys.path", "sys.argv", "sys.meta_path"})
+_COMPARED = frozenset({"sys.path", "sys.argv", "sys.meta_path", "warnings.filters"})
 
 
 def snapshot() -> dict[str, Any]:
