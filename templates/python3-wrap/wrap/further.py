@@ -1,8 +1,8 @@
 """What a further process does, between the fork and its end.
 
 It shares nothing with other processes that its functions have opened or seeded when they were
-imported: generators of random numbers are seeded anew, and functions that had to be late are
-imported now.
+imported: generators of random numbers have been seeded for it alone, and functions that had to be
+late are imported now.
 """
 
 from __future__ import annotations
@@ -33,16 +33,27 @@ class Further:
         self._files = leftovers.writers() if wrap.slots else []
         leftovers.flush(self._files)  # else each process writes out what was held back by now
 
+    def renew(self) -> None:
+        """Seed what the next process is to have, in the one that it is forked from.
+
+        In the new process this would take twenty times as long, as all pages that it needs are
+        mapped there first.
+        """
+        for seed in self._seeds:
+            seed()
+
     def serve(self, channel: socket.socket, process: int) -> None:
         """Be the process of that number in the plan, or one whose calls tell it, with 0."""
         for function in self._late.values():
             function.loaded = _seed_made
-        for seed in self._seeds:
-            seed()
         if self._late and process:
             self._load(self._wrap.processes[process])
+        known = leftovers.count()
         child.serve(channel, self._wrap, self._run_task, self._load if self._late else None)
-        leftovers.flush([*self._files, *leftovers.writers()])  # it does not end as programs do
+        # It does not end as programs do, which write out what files hold back.
+        leftovers.flush(self._files)
+        if self._late or not known or leftovers.count() != known:
+            leftovers.flush(leftovers.writers())
 
     def _load(self, tasks: Iterable[int]) -> None:
         """Import the late functions of `tasks`. Where one fails, its call tries again and tells."""

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _OWN = Path("/proc/self")
+_DESCRIPTORS = _OWN / "fd"
 #: A thread that has ended may be listed for a moment, in seconds.
 _LISTED_S, _AGAIN_S = 0.1, 0.005
 
@@ -94,7 +95,7 @@ class Open(NamedTuple):
 def look() -> Open:
     """What this process has open now."""
     descriptors = {}
-    for number in _numbers(_OWN / "fd"):
+    for number in _numbers(_DESCRIPTORS):
         with contextlib.suppress(OSError):  # the one by which they are listed is closed again
             descriptors[number] = _descriptor(number)
     threads = {}
@@ -102,6 +103,14 @@ def look() -> Open:
         with contextlib.suppress(OSError):
             threads[number] = (_OWN / "task" / str(number) / "comm").read_text().strip()
     return Open(descriptors, threads)
+
+
+def count() -> int:
+    """How many descriptors this process has; 0 before Linux 6.2, which does not tell at once."""
+    try:
+        return _DESCRIPTORS.stat().st_size
+    except OSError:
+        return 0
 
 
 def outlasting(threads: Collection[int]) -> set[int]:
@@ -139,7 +148,7 @@ def alive(*kinds: type) -> list[Any]:
 
 def writers() -> list[_Writer]:
     """The file objects of this process that may hold back what is to be written."""
-    return alive(io.BufferedWriter, io.TextIOWrapper)
+    return list(filter(_can_write, alive(io.BufferedWriter, io.TextIOWrapper)))
 
 
 def flush(files: Iterable[_Writer]) -> None:
@@ -147,6 +156,13 @@ def flush(files: Iterable[_Writer]) -> None:
     for file in files:
         with contextlib.suppress(OSError, ValueError):
             file.flush()
+
+
+def _can_write(file: _Writer) -> bool:
+    try:
+        return not file.closed and file.writable()
+    except ValueError:  # its buffer has been detached
+        return False
 
 
 def end_children() -> None:
@@ -163,7 +179,7 @@ def _numbers(folder: Path) -> list[int]:
 
 
 def _descriptor(number: int) -> Descriptor:
-    name = str((_OWN / "fd" / str(number)).readlink())
+    name = str((_DESCRIPTORS / str(number)).readlink())
     kind, flags = os.fstat(number).st_mode, fcntl.fcntl(number, fcntl.F_GETFL)
     only_read = stat.S_ISREG(kind) and flags & os.O_ACCMODE == os.O_RDONLY
     return Descriptor(name, kind, flags, only_read and _is_only_mapped(number, name))

@@ -337,4 +337,4 @@ def _load_own(wrap: Wrap, functions: dict[str, Function]) -> None:
 
 
 def _be_zygote(further: Further, contained: bool, commands: bool, control: socket.socket) -> None:
-    Zygote(control, further.serve, contained=contained, commands=commands).run()
+    Zygote(control, further.serve, further.renew, contained=contained, commands=commands).run()

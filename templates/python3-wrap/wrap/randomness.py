@@ -1,4 +1,4 @@
-"""Seeds anew the random numbers of a process that was forked.
+"""Seeds random numbers anew, so that each process which is forked has its own.
 
 A fork copies the state of each random generator that exists. The rule: no two processes draw the
 same numbers from a generator that a module made or seeded when it was imported. This holds for
@@ -25,6 +25,8 @@ from wrap.leftovers import alive
 Seed = Callable[[], object]
 
 _LIBC = ctypes.CDLL(None)
+#: The generator behind the functions of `random`.
+_PYTHONS = getattr(random, "_inst", None)
 #: Bytes of entropy for what takes as many as it is given, and for the C library.
 _ENTROPY, _C_ENTROPY = 32, 4
 
@@ -49,7 +51,7 @@ def _numpy_kinds(numpy: Any) -> tuple[type, ...]:
 
 
 def _seeds(generator: Any, numpy: Any) -> Iterator[Seed]:
-    if isinstance(generator, random.SystemRandom):
+    if isinstance(generator, random.SystemRandom) or generator is _PYTHONS:
         return
     if isinstance(generator, random.Random):  # a subclass may want other arguments
         yield partial(random.Random.seed, generator)

@@ -52,6 +52,8 @@ class Zygote:
         Its end of the socket to the server.
     serve
         What a further process does, with its channel and its number in the plan or 0.
+    renew
+        Called in this process before the first further process is forked, and after each.
     contained
         Whether what a further process has started, and what that has started, ends with it. It then
         adopts orphans, whose ends it does not wait for: only one that ends soon may do so.
@@ -60,10 +62,17 @@ class Zygote:
     """
 
     def __init__(
-        self, control: socket.socket, serve: Serve, *, contained: bool, commands: bool
+        self,
+        control: socket.socket,
+        serve: Serve,
+        renew: Callable[[], None],
+        *,
+        contained: bool,
+        commands: bool,
     ) -> None:
         self._control = control
         self._serve = serve
+        self._renew = renew
         self._contained = contained
         self._spared = set(reaper.children())  # started while functions were imported
         self._listening = reaper.listener() if commands else None
@@ -94,6 +103,7 @@ class Zygote:
         selector.register(self._control, selectors.EVENT_READ, self._obey)
         selector.register(self._alarm, selectors.EVENT_READ, self._reap)
         self._supply()
+        self._renew()
         goes_on = True
         while goes_on:
             found = selector.select(self._patience_s())
@@ -174,6 +184,7 @@ class Zygote:
             if pid == 0:
                 self._become(partial(self._be_further, channel, process))
             self._pids[number] = pid
+            self._renew()
         channel.close()
 
     def _be_further(self, channel: socket.socket, process: int) -> None:
