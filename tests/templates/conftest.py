@@ -373,6 +373,9 @@ def _wrap_images(tmp_path: Path) -> Callable[..., Path]:
         inputs = dict.fromkeys([*tasks, *chain(*remotes)]) if inputs is None else inputs
         buckets = _buckets(inputs) if buckets is None else buckets
         styles = dict.fromkeys(handlers, "flask") | (styles or {})
+        if entry is not None and entry.get("machine") is None and entry.get("buckets") is None:
+            first = {styles.get(tasks[each]) for each in tasks if inputs.get(each, 0) is None}
+            entry = {"styles": sorted(filter(None, first)), **entry}
         fields = (
             f"workflow='test', name={name!r}, mechanism={mechanism!r}, functions={styles!r}, "
             f"tasks={tasks!r}, processes={processes!r}, inputs={inputs!r}, buckets={buckets!r}, "

@@ -115,8 +115,10 @@ def test_class_and_whole_message_are_in_the_answer(
 
 def test_an_error_status_is_caught_with_all_of_its_body(start: Any, wrap_image: Any) -> None:
     handler = "def handle(req):\n    return 'no ' * 1000, 404\n"
-    server = start(wrap_image({"one": handler}, entry={"output": 0}))
-    error = server.request().json
+    second = "def handle(req):\n    return req\n"
+    inputs = {0: None, 1: 0}
+    image = wrap_image({"one": handler, "two": second}, inputs=inputs, entry={"output": 1})
+    error = start(image).request().json
     assert (error["error"], error["cause"]) == (
         "status",
         "the handler answered 404: " + "no " * 1000,

@@ -104,7 +104,8 @@ def test_remote_wraps_answer_as_local_processes_do(
 
 
 def test_an_output_is_json_if_it_parses_as_strict_json(start: Any, wrap_image: Any) -> None:
-    server = start(wrap_image({"echo": ECHO}, entry=ONE))
+    """But where a task answers, whose template says what it is."""
+    server = start(wrap_image({"echo": ECHO}, entry=ONE, answers=None))
     kinds = dict.fromkeys(('{"a": 1}\n', "1e400"), "application/json")
     kinds |= dict.fromkeys(("NaN", "", "plain grüße"), "text/plain")
     for text, kind in kinds.items():
@@ -464,7 +465,8 @@ def test_what_is_told_of_an_error_has_no_secret_in_it(
                 return f"no such key: {secret}", 401
             return secret
     """
-    server = start(wrap_image({"one": handler}, place, entry=ONE), secrets_dir=str(folder))
+    image = wrap_image({"one": handler}, place, entry=ONE, answers=None)
+    server = start(image, secrets_dir=str(folder))
     for how in ("raises", "far", "exits", "answers"):
         for name, parts in {"key": ["hun"], "lines": ["quotes", "line"]}.items():
             answer = server.request(body=f"{name} {how}")

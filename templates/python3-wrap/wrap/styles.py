@@ -74,7 +74,7 @@ class Event:
     """What ``handle(event, context)`` gets of a request."""
 
     def __init__(self, body: bytes, environ: dict[str, Any]) -> None:
-        request = Request(environ)
+        request = Request(environ, populate_request=False)  # which would be a cycle
         self.body = body
         self.headers: Headers = request.headers
         self.method: str = request.method
@@ -109,24 +109,28 @@ def surroundings(
 ) -> AbstractContextManager[Any]:
     """The Flask request that the handler may look at, if it can."""
     if function.namespace.uses_flask:
-        return _FLASK.request_context(_environ(given, trace))
+        return _FLASK.request_context(_with_body(_environ(given, trace), given))
     return nullcontext()
 
 
 def _environ(given: Object, trace: Mapping[str, str]) -> dict[str, Any]:
     """The WSGI environment of a task: the request's where its input is the request."""
-    body = given.data()
     environ: dict[str, Any]
     if isinstance(given.head, dict):
         environ = {**shown(given.head)}
     else:
-        environ = dict(_INNER, CONTENT_LENGTH=str(len(body)))
+        environ = dict(_INNER, CONTENT_LENGTH=str(len(given.view())))
         if given.content_type:
             environ["CONTENT_TYPE"] = given.content_type
     for name, value in trace.items():
         environ["HTTP_" + name.upper()] = value
+    return environ
+
+
+def _with_body(environ: dict[str, Any], given: Object) -> dict[str, Any]:
+    """`environ` with what a WSGI application finds in one beside texts."""
     environ["wsgi.version"] = (1, 0)
-    environ["wsgi.input"] = io.BytesIO(body)
+    environ["wsgi.input"] = io.BytesIO(given.data())
     environ["wsgi.input_terminated"] = True
     environ["wsgi.errors"] = sys.stderr
     environ["wsgi.multithread"], environ["wsgi.multiprocess"] = True, False
@@ -223,7 +227,7 @@ def _made(value: Any) -> BaseResponse:
     """What Flask makes of a value, which looks at the request for some."""
     if has_request_context():
         return _FLASK.finalize_request(value)
-    with _FLASK.request_context(_environ(_NONE, {})):
+    with _FLASK.request_context(_with_body(_environ(_NONE, {}), _NONE)):
         return _FLASK.finalize_request(value)
 
 
