@@ -26,6 +26,7 @@ WRAPS: dict[str, dict[str, Any]] = {
     "pool": {"processes": [[], [0]], "mechanism": "pool"},
     "two wraps": {},
 }
+PLACES = ("plain", *WRAPS)
 #: After so many seconds the plain runner has not answered what the template never answers.
 NO_ANSWER_S = 2.0
 #: What a failed request of a wrap may have as its code where the template answers 500 or nothing.
@@ -33,22 +34,21 @@ CODES = {"raised", "exited", "bad-output", "status", "process-died"}
 
 
 def _chosen() -> Iterator[Any]:
-    """Each behaviour in each place; one wrap of each family is for every day."""
+    """Each behaviour in each place; one place of each family is for every day."""
     for number, (name, family) in enumerate(FAMILIES.items()):
-        daily = list(WRAPS)[number % len(WRAPS)]
-        for place in ("plain", *WRAPS):
+        daily = PLACES[number % len(PLACES)]
+        for place in PLACES:
+            placed = (name, place)  # one object, so that the tests share the server
             for behaviour in family.behaviours:
                 waits = place == "plain" and _never_answered(name, behaviour)
-                is_daily = place in ("plain", daily) and not waits
+                is_daily = place == daily and not waits
                 marks = [] if is_daily else [pytest.mark.slow]
                 if (name, behaviour, place) in FAULTS:
                     reason = FAULTS[name, behaviour, place]
                     # Whether one of several requests at once is disturbed is a matter of chance.
                     strict = not family.behaviours[behaviour].at_once
                     marks.append(pytest.mark.xfail(strict=strict, reason=reason))
-                yield pytest.param(
-                    (name, place), behaviour, marks=marks, id=f"{name}-{place}-{behaviour}"
-                )
+                yield pytest.param(placed, behaviour, marks=marks, id=f"{name}-{place}-{behaviour}")
 
 
 def _never_answered(name: str, behaviour: str) -> bool:
@@ -93,7 +93,7 @@ def placed(request: pytest.FixtureRequest, sharing: Any, setting: Any) -> Iterat
         yield shared.start(image, **settings)
 
 
-@pytest.mark.parametrize(("placed", "behaviour"), _chosen(), indirect=["placed"])
+@pytest.mark.parametrize(("placed", "behaviour"), list(_chosen()), indirect=["placed"])
 def test_a_handler_behaves_as_on_its_template(
     placed: Any, behaviour: str, request: pytest.FixtureRequest
 ) -> None:
@@ -147,7 +147,7 @@ def test_what_differs_names_behaviours() -> None:
         (name, behaviour, place)
         for name, family in FAMILIES.items()
         for behaviour in family.behaviours
-        for place in ("plain", *WRAPS)
+        for place in PLACES
     }
     tables: list[Places] = [*DOCUMENTED.values(), *UNMENDED.values()]
     of_tables = [each for places in tables for each in listed(places)]

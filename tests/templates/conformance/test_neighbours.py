@@ -63,13 +63,13 @@ def _beside(plan: Plan, name: str) -> set[str]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("plan", "name"), _chosen(CHANGING), indirect=["plan"])
+@pytest.mark.parametrize(("plan", "name"), list(_chosen(CHANGING)), indirect=["plan"])
 def test_what_changes_its_process_has_a_process_of_its_own(plan: Plan, name: str) -> None:
     assert _beside(plan, name) == {name}
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("plan", "name"), _chosen(CHANGING_AT_IMPORT), indirect=["plan"])
+@pytest.mark.parametrize(("plan", "name"), list(_chosen(CHANGING_AT_IMPORT)), indirect=["plan"])
 def test_what_changes_its_process_while_it_is_imported_has_a_wrap_of_its_own(
     plan: Plan, name: str
 ) -> None:
