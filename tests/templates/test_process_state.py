@@ -27,7 +27,8 @@ RUNS = """
             os.close(read)
             told = None
             try:
-                function = loader._load(folder.name, "flask", folder, None)
+                function = loader.Function(folder.name, "flask", folder, None, alone=True)
+                function.load()
                 def run():
                     with function.state.running():
                         return function.handle("in")
@@ -268,10 +269,11 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[str]] 
         for name, (code, *_) in AT_IMPORT.items()
     }
     for name, code in handlers.items():
-        (place / name).mkdir()
-        (place / name / "handler.py").write_text(code)
-        (place / name / "util.py").write_text("import wave\n")
-        (place / name / "sets.py").write_text("import os\nos.environ['REGION'] = 'x'\n")
+        folder = place / name / "function"
+        folder.mkdir(parents=True)
+        (folder / "handler.py").write_text(code)
+        (folder / "util.py").write_text("import wave\n")
+        (folder / "sets.py").write_text("import os\nos.environ['REGION'] = 'x'\n")
     results = tmp_path_factory.mktemp("results") / "told"
     folders = (str(place / name) for name in handlers)
     command = [sys.executable, "-c", dedent(RUNS), str(results), *folders]
