@@ -88,7 +88,7 @@ def test_wraps_that_talk_directly_are_switched_without_a_failed_request(
 
 def build_broken(stack_file: Path, handler: str) -> None:
     """Build the new version as it must not be: with `handler` for its second function."""
-    for code in stack_file.parent.glob("pair-wrap2-*/functions/second/handler.py"):
+    for code in stack_file.parent.glob("pair-wrap2-*/functions/second/function/handler.py"):
         code.write_text(handler)
     build_local(stack_file)
 
