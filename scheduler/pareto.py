@@ -55,9 +55,9 @@ def considered(
 
 
 def _worth_it(options: Options) -> Iterator[Option]:
-    """What `every` gives, and the fastest: that may be faster by less than estimates are wrong."""
+    """What `every` gives, and the fastest, which `every` may leave out of large stages."""
     yield from every(options)
-    if (best := fastest(options)) is not None:
+    if options.search.large and (best := fastest(options)) is not None:
         yield best
 
 

@@ -26,19 +26,41 @@ def choose(options: Options, strategy: Strategy, slo_ms: float) -> Option:
     - ``balanced``: the least CPUs x latency, which is what a request holds and pays for.
     - ``latency``: the fastest.
     """
-    best = None
-    if strategy == "cost" and options.search.large:
-        best = cheapest(options, slo_ms)
-    elif strategy != "latency":
-        found = every(options, slo_ms if strategy == "cost" else -math.inf)
-        within = [option for option in found if option.judged_ms <= slo_ms]
-        best = min(within, key=_cost if strategy == "cost" else _held, default=None)
-    best = best or fastest(options)
+    if options.search.large:
+        best = _best_found(options, strategy, slo_ms)
+    else:
+        best = _best_of_all(options, strategy, slo_ms)
     if best is not None:
         return best
     if options.beyond_limits:
         raise ValueError("a workflow without a plan")
     return choose(replace(options, beyond_limits=True), strategy, slo_ms)
+
+
+def _best_found(options: Options, strategy: Strategy, slo_ms: float) -> Option | None:
+    """The best option by `strategy` that a search finds which ends before all are judged."""
+    best = None
+    if strategy == "cost":
+        best = cheapest(options, slo_ms)
+    elif strategy == "balanced":
+        within = [option for option in every(options) if option.judged_ms <= slo_ms]
+        best = min(within, key=_held, default=None)
+    return best or fastest(options)
+
+
+def _best_of_all(options: Options, strategy: Strategy, slo_ms: float) -> Option | None:
+    """The best option by `strategy`, or the fastest where none meets the SLO.
+
+    Bounds of stages are no bounds of layouts whose tasks are aligned, so all options are judged.
+    """
+    found = every(options)
+    if strategy == "cost":
+        found = (
+            option
+            for option in found
+            if all(option.judged_ms <= b.judged_ms for b in options.baselines_at(option.plan.cpus))
+        )
+    return min(found, key=better(strategy, slo_ms), default=None)
 
 
 def cheapest(options: Options, slo_ms: float) -> Option | None:
@@ -57,10 +79,8 @@ def cheapest(options: Options, slo_ms: float) -> Option | None:
 def fastest(options: Options) -> Option | None:
     """The option with the lowest latency that the search finds, of equal ones the cheapest.
 
-    Stages of few functions are searched to the end, large ones as long as it goes on to pay.
+    The search goes on as long as it finds faster ones. Of small stages `every` gives the fastest.
     """
-    if not options.search.large:
-        return min(every(options), key=_speed, default=None)
     best = min(filter(options.counts, options.baselines), key=_speed, default=None)
     since = 0
     for candidate in by_estimate(options.candidates()):
@@ -75,22 +95,15 @@ def fastest(options: Options) -> Option | None:
     return best
 
 
-def every(options: Options, enough_ms: float = -math.inf) -> Iterator[Option]:
+def every(options: Options) -> Iterator[Option]:
     """Every option that none with as few CPUs and wraps is sure to beat.
 
-    None has more CPUs than an option that takes at most `enough_ms`. Of large stages none has more
-    CPUs once several numbers of them in a row were no faster.
+    Of large stages none with more CPUs once several numbers of them in a row were no faster.
     """
-    most_cpus = math.inf
-    for option in filter(options.counts, options.baselines):
-        yield option
-        if option.judged_ms <= enough_ms:
-            most_cpus = min(most_cpus, option.plan.cpus)
+    yield from filter(options.counts, options.baselines)
     made: list[Option] = []
     fastest_ms, no_faster = math.inf, set[int]()
     for candidate in options.candidates():
-        if candidate.shape.cpus > most_cpus:
-            return
         no_faster.add(candidate.shape.cpus)
         if options.search.large and len(no_faster) > PATIENCE:
             return
@@ -99,14 +112,12 @@ def every(options: Options, enough_ms: float = -math.inf) -> Iterator[Option]:
             or candidate.may_reach(options.bound_ms(option.judged_ms))
             for option in made
         ):
-            other = options.made(candidate)
-            if other is not None and options.counts(other):
-                made.append(other)
-                yield other
-                if other.judged_ms <= enough_ms:
-                    most_cpus = min(most_cpus, other.plan.cpus)
-                if other.judged_ms < fastest_ms:
-                    fastest_ms = other.judged_ms
+            option = options.made(candidate)
+            if option is not None and options.counts(option):
+                made.append(option)
+                yield option
+                if option.judged_ms < fastest_ms:
+                    fastest_ms = option.judged_ms
                     no_faster.clear()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from predictor.predict import predict
@@ -56,6 +56,12 @@ def test_every_task_is_in_one_process_and_the_verdict_is_the_predictors(
 
 @several
 @given(stages, profiles, constants, mechanisms)
+@example(
+    stages=["a", "a a a a a"],
+    profiles=dict.fromkeys("abcd", "cpu 0"),
+    constants={"cpus": 2, "rpc_ms": 0.0, "process_startup_ms": 0.0, "process_block_ms": 0.0},
+    mechanism="pool",
+)
 def test_a_looser_slo_never_costs_more_cpus(
     workflow, profile, platform, stages, profiles, constants, mechanism
 ):
@@ -87,6 +93,12 @@ def test_no_fixed_planner_is_better_in_slo_then_cpus_then_latency(
 
 @several
 @given(stages, profiles, constants, slos)
+@example(
+    stages=["a c", "a c c c", "c c c"],
+    profiles={"a": "cpu 7 cpu 2", "b": "cpu 0", "c": "cpu 6 cpu 17 cpu 20", "d": "cpu 0"},
+    constants={"cpus": 64, "rpc_ms": 0.0, "process_startup_ms": 0.0, "process_block_ms": 0.5},
+    slo_ms=138.0,
+)
 def test_no_strategy_is_beaten_at_what_it_is_for(
     workflow, profile, platform, stages, profiles, constants, slo_ms
 ):
