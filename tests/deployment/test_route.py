@@ -252,7 +252,7 @@ def test_a_state_that_cannot_go_on_is_named(invoke):
 def test_half_a_surrogate_pair_reaches_a_function_as_it_was_written(behind, invoke):
     behind.functions["f"] = lambda body: (200, body)
     assert invoke(one(), '{"a": "\\ud800", "\u00fc": 1}') == '{"a":"\\ud800","\u00fc":1}'
-    assert behind.calls[0][1] == '{"a":"\\ud800","\u00fc":1}'.encode()
+    assert behind.calls[0][1] == '{"a": "\\ud800", "\u00fc": 1}'.encode()
 
 
 def test_what_an_entry_says_of_its_workflow_is_not_said_of_a_function(behind):

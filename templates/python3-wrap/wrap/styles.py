@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from flask import Flask, has_request_context
@@ -71,15 +72,36 @@ _VARIABLES = {
 
 
 class Event:
-    """What ``handle(event, context)`` gets of a request."""
+    """What ``handle(event, context)`` gets of a request; most handlers look at the body alone."""
 
-    def __init__(self, body: bytes, environ: dict[str, Any]) -> None:
-        request = Request(environ, populate_request=False)  # which would be a cycle
-        self.body = body
-        self.headers: Headers = request.headers
-        self.method: str = request.method
-        self.query: MultiDict[str, str] = request.args
-        self.path: str = request.path
+    def __init__(self, given: Object, trace: Mapping[str, str]) -> None:
+        self.body = given.data()
+        self._given, self._trace = given, trace
+
+    @cached_property
+    def _request(self) -> Request:
+        environ = _environ(self._given, self._trace)
+        return Request(environ, populate_request=False)  # which would be a cycle
+
+    @cached_property
+    def headers(self) -> Headers:
+        """All of them."""
+        return self._request.headers
+
+    @cached_property
+    def method(self) -> str:
+        """In capitals."""
+        return self._request.method
+
+    @cached_property
+    def query(self) -> MultiDict[str, str]:
+        """The parameters of the URL, each with all its values."""
+        return self._request.args
+
+    @cached_property
+    def path(self) -> str:
+        """Of the URL, decoded."""
+        return self._request.path
 
 
 @dataclass
@@ -99,7 +121,7 @@ def arguments(
     if function.style == COMMAND:
         return given, task_io, _variables(given, trace)
     if function.style != "flask":
-        return Event(given.data(), _environ(given, trace)), Context()
+        return Event(given, trace), Context()
     raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
     return (given.data() if raw else given.text(),)
 
