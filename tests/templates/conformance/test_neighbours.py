@@ -73,11 +73,10 @@ def test_what_changes_its_process_has_a_process_of_its_own(plan: Plan, name: str
 @pytest.mark.parametrize(
     ("plan", "name"), list(_chosen(CHANGING_AT_IMPORT)), indirect=["plan"], scope="module"
 )
-def test_what_changes_its_process_while_it_is_imported_has_a_wrap_of_its_own(
+def test_what_changes_its_process_while_it_is_imported_has_a_process_of_its_own(
     plan: Plan, name: str
 ) -> None:
-    (wrap,) = [wrap for wrap in plan.wraps if name in wrap.tasks]
-    assert set(wrap.tasks) == {name}
+    assert _beside(plan, name) == {name}
 
 
 @pytest.mark.timeout(600)
