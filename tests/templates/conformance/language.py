@@ -307,7 +307,6 @@ NAMES = Family(
         hasattr(function, 'absent')
         vars(function)['PACKAGED']
         dir(model)[-2:]
-        sorted(name for name in dir(function) if not name.startswith('_'))
         types.FunctionType(square.__code__, {'__builtins__': {}})(3)
     """),
     _FILES,

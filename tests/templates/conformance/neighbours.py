@@ -119,7 +119,7 @@ uuid.uuid4()
 locale.getlocale()
 np.linalg.inv(np.eye(3))
 """
-#: What a module does while it is imported that every process of its wrap has.
+#: What a module does while it is imported that other functions of its process notice.
 CHANGES_AT_IMPORT = """
 random.seed(42)
 os.environ["REGION"] = "eu-west-1"

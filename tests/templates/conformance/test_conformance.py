@@ -93,7 +93,9 @@ def placed(request: pytest.FixtureRequest, sharing: Any, setting: Any) -> Iterat
         yield shared.start(image, **settings)
 
 
-@pytest.mark.parametrize(("placed", "behaviour"), list(_chosen()), indirect=["placed"])
+@pytest.mark.parametrize(
+    ("placed", "behaviour"), list(_chosen()), indirect=["placed"], scope="module"
+)
 def test_a_handler_behaves_as_on_its_template(
     placed: Any, behaviour: str, request: pytest.FixtureRequest
 ) -> None:
