@@ -45,8 +45,10 @@ class Threads:
 
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> str:
+    from wrap import switchboard
+
     name = f"chiron-test-{os.urandom(8).hex()}"
-    monkeypatch.setenv("CHIRON_STREAMS", name)
+    monkeypatch.setattr(switchboard, "_address", name)
     return name
 
 

@@ -32,9 +32,9 @@ RAISES = """
                     ctypes.c_ulong(thread.ident), ctypes.py_object(ZeroDivisionError)
                 )
         if req == "streams":
-            import os
+            from wrap import switchboard
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:
-                channel.connect("\\0" + os.environ["CHIRON_STREAMS"])
+                channel.connect("\\0" + switchboard._address)
         return "x"
 """
 #: Keeps all of Python from running for so many seconds.

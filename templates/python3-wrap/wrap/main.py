@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from wrap import leftovers, log, memory, reaper, sandbox, serving
+from wrap import leftovers, log, memory, reaper, sandbox, serving, switchboard
 from wrap.declaration import Wrap
 from wrap.direct import Direct
 from wrap.engine import MAIN
@@ -51,14 +51,15 @@ from wrap.stores import Store, store_of
 from wrap.stores.redis import Redis
 from wrap.storing import ByStore
 from wrap.streams.own import TriggerError, loaded
-from wrap.switchboard import Switchboard, announce
+from wrap.switchboard import Switchboard
 from wrap.threads import ThreadPool, keep_idle
 from wrap.transport import GRACE_S, Transport
 from wrap.zygote import Zygote
 
 #: The options: the descriptor by which a zygote is told what to do; functions to import late; the
-#: libraries of these to import at once, which is empty where that leaves open what it must not.
-_ZYGOTE, _LATE, _LIBRARIES = "--zygote", "--late", "--libraries"
+#: libraries of these to import at once, which is empty where that leaves open what it must not;
+#: what the addresses begin with at which further processes ask.
+_ZYGOTE, _LATE, _LIBRARIES, _ADDRESS = "--zygote", "--late", "--libraries", "--address"
 #: A process may answer with no more than this share of what the wrap may take.
 _SHARE = 4
 #: Of what is free, one request that is larger than any the wrap was sized for may have this share:
@@ -85,6 +86,9 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
     faulthandler.enable()  # the log then says where C code crashed
     log.install()
     options = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    address = options.get(_ADDRESS) or f"chiron-{os.urandom(16).hex()}"
+    switchboard.ask_at(f"{address}-streams")
+    reaper.ask_at(f"{address}-programs")
     control = socket.socket(fileno=int(options[_ZYGOTE])) if _ZYGOTE in options else None
     try:
         settings = Settings.read(os.environ)
@@ -114,7 +118,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     found = [word for option in options.items() for word in option]
-    command = [sys.executable, str(image / "index.py"), *found, _ZYGOTE]
+    command = [sys.executable, str(image / "index.py"), *found, _ADDRESS, address, _ZYGOTE]
     start = partial(_spawner, be_zygote, sockets, command, settings.memory_bytes // _SHARE)
     _serve(settings, wrap, functions, start, mechanism, store, sockets, image)
 
@@ -133,11 +137,6 @@ def _serve(
     keeper = None
     if wrap.is_durable and isinstance(store, Redis):
         keeper, store = Keeper(store, wrap.workflow), None
-    streams = wrap.live or wrap.answers in wrap.tasks or (wrap.entry and wrap.answers is not None)
-    if streams:
-        announce()
-    if wrap.commands:
-        reaper.announce()
     spawner = start()
     end_at_signal()
     reaper.revive_by(spawner.revive)
@@ -148,7 +147,7 @@ def _serve(
     loop, threads = Loop(), ThreadPool(max(_LOST, 2 * wrap.threads))
     sink = _sink(settings, loop, threads)
     transport: Transport = gateway
-    exchange = lender = listener = switchboard = None
+    exchange = lender = listener = board = None
     if settings.direct_key and wrap.path != "gateway":
         listener = _listener(settings, wrap, longest, loop, sink)
         transport = direct = Direct(gateway, settings.direct_key, longest, loop, threads)
@@ -158,10 +157,10 @@ def _serve(
             if wrap.path == "auto":
                 after_s = settings.lend_after_s
                 lender = Lender(direct, wrap.name, listener.address, after_s, threads)
-    if streams:
+    if wrap.live or wrap.answers in wrap.tasks or (wrap.entry and wrap.answers is not None):
         connect = None if exchange is None else exchange.connect
-        switchboard = Switchboard(wrap, threads, loop, connect)
-        switchboard.serve()
+        board = Switchboard(wrap, threads, loop, connect)
+        board.serve()
     if store is not None:
         transport = ByStore(wrap, transport, store)
     spans = None
@@ -187,7 +186,7 @@ def _serve(
         lender,
         sink,
         store,
-        switchboard,
+        board,
         spans=spans,
         metrics=Metrics(settings.slo_s, functions),
     )

@@ -30,8 +30,8 @@ from wrap.errors import TaskError
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
-#: The variable with the listener's address.
-_PLACE = "CHIRON_REAPERS"
+#: The abstract address of the listener: see `ask_at`.
+_address = ""
 #: Requests that wait for a reaper.
 _BACKLOG = 1024
 #: After so long without a program a reaper ends, unless it is the first.
@@ -82,9 +82,10 @@ def _parent(pid: int) -> int:
     return int(stat[stat.rindex(")") + 2 :].split()[1])
 
 
-def announce() -> None:
-    """Choose the address of the reapers of this process and of all that it starts from now on."""
-    os.environ[_PLACE] = f"chiron-{os.urandom(16).hex()}"
+def ask_at(address: str) -> None:
+    """Set where this process, and those that it forks, ask for programs."""
+    global _address
+    _address = address
 
 
 def _lost() -> None:
@@ -164,7 +165,7 @@ class Program:
 
 
 def _connected() -> socket.socket:
-    address = f"\0{os.environ[_PLACE]}"
+    address = f"\0{_address}"
     while True:
         channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -183,7 +184,7 @@ def _connected() -> socket.socket:
 def listener() -> socket.socket:
     """Where the reapers of a zygote take requests, at the address that was announced."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listening.bind(f"\0{os.environ[_PLACE]}")
+    listening.bind(f"\0{_address}")
     listening.listen(_BACKLOG)
     # A timeout of Python's own would wake all reapers for each request.
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", _IDLE_S, 0))

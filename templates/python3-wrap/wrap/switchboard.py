@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 CLIENT = -1
 #: The kind of the message after which a connection is a stream.
 STREAM = "stream"
-#: Where further processes ask, and how long what they say may be.
-_PLACE, _SAID = "CHIRON_STREAMS", 1 << 12
+#: The most bytes of what a further process asks, and of an error that it gets.
+_SAID = 1 << 12
+#: The abstract address at which further processes ask: see `ask_at`.
+_address = ""
 #: How long who has connected may take to ask, in seconds.
 _ASK_S = 5.0
 #: socket(7), SO_PEERCRED: the process, its user and its group.
@@ -125,7 +127,7 @@ class Switchboard:
     def serve(self) -> None:
         """Answer further processes from now on."""
         server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        server.bind(f"\0{os.environ[_PLACE]}")
+        server.bind(f"\0{_address}")
         server.listen()
         os.register_at_fork(after_in_child=server.close)
         essential(partial(self._accept, server), "streams")
@@ -285,16 +287,17 @@ def _user_of(channel: socket.socket) -> int:
     return int(user)
 
 
-def announce() -> None:
-    """Say where processes that are started from now on ask."""
-    os.environ[_PLACE] = f"chiron-{os.urandom(16).hex()}"
+def ask_at(address: str) -> None:
+    """Set where this process, and those that it forks, ask for streams."""
+    global _address
+    _address = address
 
 
 def ask(which: Which, writes: bool) -> socket.socket:
     """`Switchboard.open`, for a further process."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:
-            channel.connect(f"\0{os.environ[_PLACE]}")
+            channel.connect(f"\0{_address}")
             channel.send(json.dumps([*which, writes]).encode())
             said, descriptors, _, _ = socket.recv_fds(channel, _SAID, 1)
     except OSError:
