@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -206,7 +207,7 @@ class Function:
 
     @contextmanager
     def _in_place(self) -> Iterator[None]:
-        sys.path.insert(0, self._folder)
+        sys.path.append(self._folder)  # as alone: it hides nothing that is installed
         sys.modules.update(self._modules)
         importlib.invalidate_caches()
         before = _swap_environment(self._environment)
@@ -390,16 +391,22 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
     return {"output": output, "inputs": inputs, "outputs": outputs}
 
 
+def _answer(job: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return _run(job)
+    except _FailedError as error:
+        return error.found
+    except ChironError as error:
+        return {"code": error.code, "message": error.message}
+
+
 def main() -> None:
     """Run the job on stdin; what handlers print goes to stderr, the answer alone to stdout."""
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    try:
-        found = _run(json.load(sys.stdin))
-    except _FailedError as error:
-        found = error.found
-    except ChironError as error:
-        found = {"code": error.code, "message": error.message}
+    job = json.load(sys.stdin)
+    with ThreadPoolExecutor(1) as thread:  # as alone: no handler runs in the main thread
+        found = thread.submit(_answer, job).result()
     json.dump(found, answer)
     answer.flush()
     os._exit(0)  # threads that a handler left behind have no say in when this ends

@@ -139,6 +139,21 @@ def test_a_module_of_a_function_hides_nothing_of_the_standard_library(
     assert start(wrap_image({"one": files}, entry=entry)).request(body="x").json == ["x"]
 
 
+def test_a_module_of_a_function_hides_no_installed_one(start: Any, wrap_image: Any) -> None:
+    files = {
+        "handler.py": """
+            import flask
+            from function import flask as own
+
+            def handle(req):
+                return flask.Flask.__name__ + own.NAME
+        """,
+        "flask.py": "NAME = 'own'\n",
+    }
+    server = start(wrap_image({"one": files}, entry={"output": 0}))
+    assert server.request().text == "Flaskown"
+
+
 def test_a_folder_of_data_hides_no_package(start: Any, wrap_image: Any) -> None:
     files = {
         "handler.py": "import flask\ndef handle(req): return flask.Flask.__name__\n",

@@ -135,6 +135,19 @@ def test_a_function_has_its_modules_data_and_package_to_itself(run):
     assert done.outputs == {"a": " ".join(["one"] * 6), "b": " ".join(["two"] * 6)}
 
 
+def test_a_module_of_a_function_hides_no_installed_one(run):
+    files = {
+        "handler.py": "import networkx\ndef handle(req): return networkx.Graph.__name__\n",
+        "networkx.py": "raise ImportError('not this one')\n",
+    }
+    assert run({"a": files}).output == "Graph"
+
+
+def test_no_handler_runs_in_the_main_thread(run):
+    code = "import threading\ndef handle(req): return threading.current_thread().name\n"
+    assert run({"a": code}).output != "MainThread"
+
+
 def test_the_init_of_a_function_runs(run):
     files = {
         "__init__.py": "W = 'x'",

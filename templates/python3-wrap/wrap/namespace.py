@@ -13,6 +13,7 @@ library and of installed packages mean what they mean everywhere.
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib
 import re
 import sys
@@ -25,6 +26,7 @@ from importlib.machinery import (
     ExtensionFileLoader,
     FileFinder,
     ModuleSpec,
+    PathFinder,
     SourceFileLoader,
 )
 from importlib.util import resolve_name, spec_from_file_location
@@ -50,6 +52,18 @@ def _imports(folder: Path, *packages: str) -> list[bool]:
         lines.update(_IMPORT.findall(file.read_text(errors="replace")))
     text = "\n".join(lines)
     return [re.search(rf"\b{package}\b", text) is not None for package in packages]
+
+
+@functools.cache
+def _is_installed(name: str) -> bool:
+    """Whether there is an installed module of that name, and not just a folder without code."""
+    image = str(Path(__file__).parents[1])
+    places = [place for place in sys.path if place != image]
+    try:
+        found = PathFinder.find_spec(name, places)
+    except (ImportError, ValueError):  # its entry in sys.modules has no __spec__
+        return True
+    return found is not None and found.loader is not None
 
 
 def function_of(names: Mapping[str, Any]) -> str | None:
@@ -129,7 +143,7 @@ class Namespace(MetaPathFinder):
         top, _, rest = name.partition(".")
         if top == PACKAGE:
             return f"{self.package}.{rest}" if rest else self.package
-        if top in sys.stdlib_module_names or not top:
+        if not top or top in sys.stdlib_module_names or _is_installed(top):
             return None
         own = f"{self.package}.{top}"
         if own in sys.modules or self._is_here(own):
