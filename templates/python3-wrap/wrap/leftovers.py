@@ -27,6 +27,9 @@ _DESCRIPTORS = _OWN / "fd"
 #: A thread that has ended may be listed for a moment, in seconds.
 _LISTED_S, _AGAIN_S = 0.1, 0.005
 
+#: The files of named semaphores, which processes are meant to have in common.
+_SEMAPHORE = "/dev/shm/sem."  # noqa: S108
+
 _Writer = io.BufferedWriter | io.TextIOWrapper
 
 
@@ -64,18 +67,26 @@ class Descriptor(NamedTuple):
 
 
 class Open(NamedTuple):
-    """What a process has open: its descriptors, and its threads with their names."""
+    """What a process has open.
+
+    Attributes
+    ----------
+    descriptors, threads
+        By their numbers, the threads with their names.
+    mappings
+        Memory that forked processes would have in common, by address and name.
+    """
 
     descriptors: dict[int, Descriptor]
     threads: dict[int, str]
+    mappings: frozenset[str] = frozenset()
 
     def since(self, before: Open) -> Open:
         """What of it was not open `before`."""
         known = before.descriptors.items()
         descriptors = dict(each for each in self.descriptors.items() if each not in known)
-        return Open(
-            descriptors, {n: name for n, name in self.threads.items() if n not in before.threads}
-        )
+        threads = {n: name for n, name in self.threads.items() if n not in before.threads}
+        return Open(descriptors, threads, self.mappings - before.mappings)
 
     def unshareable(self, outlasting: Collection[int]) -> Open:
         """What of it processes cannot share, where the threads `outlasting` go on after a fork.
@@ -83,7 +94,8 @@ class Open(NamedTuple):
         Libraries that look after forks, such as OpenBLAS, end their threads before each.
         """
         descriptors = {n: each for n, each in self.descriptors.items() if not each.can_be_shared}
-        return Open(descriptors, {n: name for n, name in self.threads.items() if n in outlasting})
+        threads = {n: name for n, name in self.threads.items() if n in outlasting}
+        return Open(descriptors, threads, self.mappings)
 
     def close_at_exec(self) -> None:
         """Have the program that replaces this one find none of its descriptors."""
@@ -102,7 +114,7 @@ def look() -> Open:
     for number in _numbers(_OWN / "task"):
         with contextlib.suppress(OSError):
             threads[number] = (_OWN / "task" / str(number) / "comm").read_text().strip()
-    return Open(descriptors, threads)
+    return Open(descriptors, threads, frozenset(_mappings()))
 
 
 def count() -> int:
@@ -137,6 +149,8 @@ def named(left: Open) -> Iterator[str]:
     names = {each.native_id: each.name for each in threading.enumerate()}
     for number, name in left.threads.items():
         yield f"thread {names.get(number, name)}"
+    for mapping in left.mappings:
+        yield f"shared memory {mapping}"
 
 
 def alive(*kinds: type) -> list[Any]:
@@ -183,6 +197,14 @@ def _descriptor(number: int) -> Descriptor:
     kind, flags = os.fstat(number).st_mode, fcntl.fcntl(number, fcntl.F_GETFL)
     only_read = stat.S_ISREG(kind) and flags & os.O_ACCMODE == os.O_RDONLY
     return Descriptor(name, kind, flags, only_read and _is_only_mapped(number, name))
+
+
+def _mappings() -> Iterator[str]:
+    """What of this process's memory is written for all who map it, but for semaphores."""
+    for line in (_OWN / "maps").read_text().splitlines():
+        address, rights, *_, name = line.split(maxsplit=5)
+        if rights[1] == "w" and rights[3] == "s" and not name.startswith(_SEMAPHORE):
+            yield f"{address} {name}"
 
 
 def _is_only_mapped(number: int, name: str) -> bool:

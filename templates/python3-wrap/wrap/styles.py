@@ -13,12 +13,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flask import Flask, has_request_context
 from flask.globals import request_ctx
-from werkzeug.datastructures import Headers, MultiDict
+from werkzeug.datastructures import Headers
 from werkzeug.wrappers import Request
 from werkzeug.wrappers import Response as BaseResponse
 
@@ -71,37 +71,53 @@ _VARIABLES = {
 }
 
 
-class Event:
-    """What ``handle(event, context)`` gets of a request; most handlers look at the body alone."""
+class _Given:
+    """Has a task's input and the headers of its trace, and keeps them out of ``vars()``."""
+
+    __slots__ = ("__dict__", "_given", "_trace")
 
     def __init__(self, given: Object, trace: Mapping[str, str]) -> None:
-        self.body = given.data()
         self._given, self._trace = given, trace
 
-    @cached_property
-    def _request(self) -> Request:
-        environ = _environ(self._given, self._trace)
-        return Request(environ, populate_request=False)  # which would be a cycle
 
-    @cached_property
-    def headers(self) -> Headers:
-        """All of them."""
-        return self._request.headers
+class Event(_Given):
+    """What ``handle(event, context)`` gets of a request.
 
-    @cached_property
-    def method(self) -> str:
-        """In capitals."""
-        return self._request.method
+    Most handlers look at `body` alone. The other fields, which take longer, are made when the
+    first of them, or all, are asked for.
+    """
 
-    @cached_property
-    def query(self) -> MultiDict[str, str]:
-        """The parameters of the URL, each with all its values."""
-        return self._request.args
+    __slots__ = ()
 
-    @cached_property
-    def path(self) -> str:
-        """Of the URL, decoded."""
-        return self._request.path
+    def __init__(self, given: Object, trace: Mapping[str, str]) -> None:
+        super().__init__(given, trace)
+        self.body = given.data()
+
+    def __getattr__(self, name: str) -> Any:
+        """A field that is not there yet."""
+        return self._fields()[name] if name in _FIELDS else object.__getattribute__(self, name)
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """All fields, as ``vars(event)`` shows them."""
+        return self._fields()
+
+    def _fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = _dict_of(self)
+        if "method" not in fields:
+            environ = _environ(self._given, self._trace)
+            request = Request(environ, populate_request=False)  # which would be a cycle
+            for name, value in zip(
+                _FIELDS, map(partial(getattr, request), _OF_REQUEST), strict=True
+            ):
+                fields.setdefault(name, value)  # a handler may have set it
+        return fields
+
+
+_dict_of = _Given.__dict__["__dict__"].__get__
+#: The fields of an event beside its body, and what they are of a request.
+_FIELDS = ("headers", "method", "query", "path")
+_OF_REQUEST = ("headers", "method", "args", "path")
 
 
 @dataclass
@@ -131,7 +147,10 @@ def surroundings(
 ) -> AbstractContextManager[Any]:
     """The Flask request that the handler may look at, if it can."""
     if function.namespace.uses_flask:
-        return _FLASK.request_context(_with_body(_environ(given, trace), given))
+        context = _FLASK.request_context(_with_body(_environ(given, trace), given))
+        context.request.get_data()  # the template reads the body first, so its stream is at its end
+        context.request.view_args = {"path": context.request.path.lstrip("/")}
+        return context
     return nullcontext()
 
 

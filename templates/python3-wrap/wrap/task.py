@@ -209,11 +209,11 @@ def _timed(
         result.ended = time.monotonic()
 
 
-def _written(chunks: Iterator[Any], result: Result, task_io: TaskIO | None) -> Object:
+def _written(chunks: Iterator[Any], result: Result, task_io: TaskIO | None) -> bytes | Object:
     """Write what a handler yields when it does; what it answers where nobody takes that before."""
     encoded = _encoded(chunks, result)
     if task_io is None:
-        return Object(b"".join(encoded))
+        return b"".join(encoded)
     with task_io.open_output() as file, Flusher(file) as flusher:
         for chunk in encoded:
             file.write(chunk)

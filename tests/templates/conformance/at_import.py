@@ -427,7 +427,6 @@ KEPT = Family(
         for name in (
             "counted()",
             "next(NUMBERS)",
-            "CACHE.setdefault('n', len(CACHE)) or CACHE.update(a=1) or len(CACHE)",
             "token(1) == CACHE.setdefault('token', token(1)) and token.cache_info().hits > 1",
             "environment('x')",
             "configured('second')",

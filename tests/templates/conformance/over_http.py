@@ -220,7 +220,7 @@ _RETURNED = """
     abort(401)
     send_file(io.BytesIO(bytes(range(256))), mimetype='application/octet-stream')
     send_file(io.BytesIO(b'a'), download_name='a.txt', as_attachment=True)
-    'x' * 1000000
+    'x' * 70000
     'gr\\u00fc\\u00dfe \\U0001f600'
     '\\ud800'
     7

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from alone import ALONE, BOUND_S, answers, items
 from behaviour import Family
-from differences import DOCUMENTED, UNMENDED, Places, listed
+from differences import DOCUMENTED, listed
 from families import FAMILIES
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(ALONE.read_text())["answers"]
 #: Row of the table in templates/README.md -> what differs for that reason.
 STAYING = {each: row for row, places in DOCUMENTED.items() for each in listed(places)}
-#: What differs and has to be mended -> why it differs.
-FAULTS = {each: reason for reason, places in UNMENDED.items() for each in listed(places)}
 README = Path(__file__).parents[3] / "templates" / "README.md"
 #: Where a wrap runs the handler.
 WRAPS: dict[str, dict[str, Any]] = {
@@ -38,17 +37,13 @@ def _chosen() -> Iterator[Any]:
     for number, (name, family) in enumerate(FAMILIES.items()):
         daily = PLACES[number % len(PLACES)]
         for place in PLACES:
-            placed = (name, place)  # one object, so that the tests share the server
             for behaviour in family.behaviours:
                 waits = place == "plain" and _never_answered(name, behaviour)
                 is_daily = place == daily and not waits
                 marks = [] if is_daily else [pytest.mark.slow]
-                if (name, behaviour, place) in FAULTS:
-                    reason = FAULTS[name, behaviour, place]
-                    # Whether one of several requests at once is disturbed is a matter of chance.
-                    strict = not family.behaviours[behaviour].at_once
-                    marks.append(pytest.mark.xfail(strict=strict, reason=reason))
-                yield pytest.param(placed, behaviour, marks=marks, id=f"{name}-{place}-{behaviour}")
+                yield pytest.param(
+                    name, place, behaviour, marks=marks, id=f"{name}-{place}-{behaviour}"
+                )
 
 
 def _never_answered(name: str, behaviour: str) -> bool:
@@ -64,46 +59,56 @@ def setting() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def placed(request: pytest.FixtureRequest, sharing: Any, setting: Any) -> Iterator[Any]:
-    """A family's server in a place."""
-    name, place = request.param
+def serve(sharing: Any, setting: Any) -> Iterator[Callable[[str, str], int]]:
+    """Starts a family's server in a place, unless the test before had it; returns its port."""
+    with contextlib.ExitStack() as running:
+        now: list[Any] = []
+
+        def serve(name: str, place: str) -> int:
+            if now[:2] != [name, place]:
+                running.close()
+                now[:] = [
+                    name,
+                    place,
+                    _start(running.enter_context(sharing()), name, place, setting),
+                ]
+            port: int = now[2]
+            return port
+
+        yield serve
+
+
+def _start(shared: Any, name: str, place: str, setting: dict[str, str]) -> int:
     family = FAMILIES[name]
     settings = {**setting, **family.settings}
     files = {"handler.py": family.handler, **family.files}
-    with sharing() as shared:
-        if place == "plain":
-            image = shared.plain_image(family.handler)
-            for path, text in family.files.items():
-                file = image / "function" / path
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text)
-            yield shared.start(image, handler_style=family.style, **settings)
-            return
-        fields = {"styles": {"one": family.style}, "timeout_s": 20.0}
-        settings |= {"pool_concurrency": "4", "gateway_url": shared.gateway.url}
-        if place == "two wraps":
-            near = {"output": 0, "remotes": {"test-wrap2": {0: "one"}}}
-            server = shared.start(shared.wrap_image({}, entry=near), **settings)
-            far = shared.wrap_image({"one": files}, name="test-wrap2", **fields)
-            shared.gateway.ports["test-wrap2"] = shared.start(far, **settings).port
-            yield server
-            return
-        layout = WRAPS[place]
-        image = shared.wrap_image({"one": files}, entry={"output": 0}, **fields, **layout)
-        yield shared.start(image, **settings)
+    if place == "plain":
+        image = shared.plain_image(family.handler)
+        for path, text in family.files.items():
+            file = image / "function" / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        return shared.start(image, handler_style=family.style, **settings).port
+    fields = {"styles": {"one": family.style}, "answers": 0, "timeout_s": 20.0}
+    settings |= {"pool_concurrency": "4", "gateway_url": shared.gateway.url}
+    if place == "two wraps":
+        near = {"output": 0, "styles": [family.style], "remotes": {"test-wrap2": {0: "one"}}}
+        port = shared.start(shared.wrap_image({}, entry=near), **settings).port
+        far = shared.wrap_image({"one": files}, name="test-wrap2", **fields)
+        shared.gateway.ports["test-wrap2"] = shared.start(far, **settings).port
+        return port
+    image = shared.wrap_image({"one": files}, entry={"output": 0}, **fields, **WRAPS[place])
+    return shared.start(image, **settings).port
 
 
-@pytest.mark.parametrize(
-    ("placed", "behaviour"), list(_chosen()), indirect=["placed"], scope="module"
-)
+@pytest.mark.parametrize(("name", "place", "behaviour"), list(_chosen()))
 def test_a_handler_behaves_as_on_its_template(
-    placed: Any, behaviour: str, request: pytest.FixtureRequest
+    serve: Any, name: str, place: str, behaviour: str
 ) -> None:
-    name, place = request.node.callspec.params["placed"]
     family = FAMILIES[name]
     waits = place == "plain" and _never_answered(name, behaviour)
     bound_s = NO_ANSWER_S if waits else BOUND_S
-    found = answers(placed.port, family.behaviours[behaviour], bound_s)
+    found = answers(serve(name, place), family.behaviours[behaviour], bound_s)
     alone = RECORDED[name][behaviour]
     as_alone = compared(found, alone, family.headers) == compared(alone, alone, family.headers)
     if (name, behaviour, place) in STAYING:
@@ -151,8 +156,7 @@ def test_what_differs_names_behaviours() -> None:
         for behaviour in family.behaviours
         for place in PLACES
     }
-    tables: list[Places] = [*DOCUMENTED.values(), *UNMENDED.values()]
-    of_tables = [each for places in tables for each in listed(places)]
+    of_tables = [each for places in DOCUMENTED.values() for each in listed(places)]
     assert set(of_tables) <= all_of_them
     assert len(of_tables) == len(set(of_tables))
 

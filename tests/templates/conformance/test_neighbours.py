@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from differences import UNMENDED_NEIGHBOURS
 from neighbours import CHANGING, CHANGING_AT_IMPORT, KEEPING
 
 from deployment.local_launcher import LocalLauncher
@@ -24,8 +23,6 @@ def _chosen(functions: dict[str, tuple[str, str]]) -> Iterator[Any]:
     for number, (name, (line, _)) in enumerate(functions.items()):
         part = number % _PARTS
         marks = [pytest.mark.slow] if part else []
-        if line in UNMENDED_NEIGHBOURS[name[0]]:
-            marks.append(pytest.mark.xfail(strict=True, reason="the profiler does not find it"))
         yield pytest.param(part, name, marks=marks, id=f"{name}-{line}")
 
 
