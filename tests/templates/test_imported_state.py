@@ -247,8 +247,9 @@ def test_what_modules_open_works_as_alone(
     assert late == [name for name in OPENS if name != "handles"]
     assert "opens thread holder when" in said
     expected = "imported\n" + "handled\n" * 2
+    log = image / "function" / "functions" / "handles" / "log"
     if mechanism == "fork":  # whose processes end, which writes out what they hold back
-        assert eventually(lambda: (image / "log").read_text() == expected)
+        assert eventually(lambda: log.read_text() == expected)
 
 
 PRECISE = """

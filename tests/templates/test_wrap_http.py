@@ -377,6 +377,11 @@ class Streaming:
 STREAMING = ("thread", "fork", "pool", "direct")
 
 
+def directory_of(image: Path) -> Path:
+    """The working directory of the only function of a wrap."""
+    return image / "function" / "functions" / "f"
+
+
 @pytest.fixture
 def streams(serve: Any, tmp_path: Path) -> Callable[[str], Any]:
     """Starts wraps whose one task streams at a place; what it waits for is the file `go_on`."""
@@ -384,7 +389,7 @@ def streams(serve: Any, tmp_path: Path) -> Callable[[str], Any]:
     def streams(place: str) -> Any:
         server = serve(place, STREAMS)
         name = OTHER if place in ("direct", "gateway") else "test-wrap1"
-        server.go_on = tmp_path / name / "go-on"
+        server.go_on = directory_of(tmp_path / name) / "go-on"
         return server
 
     return streams
@@ -431,7 +436,7 @@ def test_a_task_that_has_begun_to_answer_does_not_begin_again(
     server = start(image)
     with Streaming(server, "dies") as answer:
         assert answer.readline() == b"begin\n"
-        (image / "go-on").touch()
+        (directory_of(image) / "go-on").touch()
         with pytest.raises(http.client.IncompleteRead):
             answer.read()
 

@@ -60,9 +60,9 @@ def call(**changes: Any) -> bytes:
     """The body of another wrap's call, which asks for everything that can be watched."""
     from wrap.frames import pieces
 
-    ident = {"watch": [True, True, True], "mark": "", "number": 1, "trace": None}
+    ident = {"watch": [True] * 4, "mark": "", "number": 1, "trace": None}
     fields = {"tasks": [0], "objects": [[None, ""]], "gives": [0], "rest": 0, "alone": True}
-    header = ident | fields | {"process": 0, "live": False} | changes
+    header = ident | fields | {"process": 0, "live": False, "piecewise": False} | changes
     return b"".join(pieces([json.dumps(list(header.values())), "x"]))
 
 
@@ -144,7 +144,7 @@ NONSENSE: list[dict[str, Any]] = [
     {"gives": [[]]},
     {"rest": float("inf")},
     {"number": {}},
-    {"watch": [1, 2, 3, 4]},
+    {"watch": [1, 2, 3, 4, 5]},
     {"process": None},
     {"trace": 7},
     {"trace": [TRACE]},

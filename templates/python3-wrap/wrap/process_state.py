@@ -458,6 +458,16 @@ def _folder() -> str | None:
         return None
 
 
+def _made_modules() -> set[str]:
+    """The modules that no import has made."""
+    modules = list(sys.modules.items())
+    return {
+        name
+        for name, each in modules
+        if "." not in name and not _is_ours(name) and getattr(each, "__spec__", None) is None
+    }
+
+
 def _umask() -> int:
     """The mask, without setting it, which other threads would see."""
     status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
@@ -614,6 +624,7 @@ _ALWAYS: Mapping[str, Callable[[], Any]] = {
     "sys.path": lambda: tuple(sys.path),
     "sys.argv": lambda: tuple(sys.argv),
     "sys.meta_path": lambda: len([f for f in sys.meta_path if not _is_ours(type(f).__module__)]),
+    "sys.modules": lambda: _made_modules(),
     "sys.settrace": sys.gettrace,
     "sys.setprofile": sys.getprofile,
     "sys.setrecursionlimit": sys.getrecursionlimit,
@@ -637,6 +648,10 @@ _WHERE_IMPORTED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "csv": {"csv.field_size_limit": lambda csv: csv.field_size_limit()},
     "copyreg": {"copyreg.pickle": lambda copyreg: len(copyreg.dispatch_table)},
     "asyncio": {"asyncio.set_event_loop_policy": lambda asyncio: _policy(asyncio)},
+    "sqlite3": {
+        "sqlite3.register_adapter": lambda sqlite3: len(sqlite3.adapters),
+        "sqlite3.register_converter": lambda sqlite3: len(sqlite3.converters),
+    },
     "numpy": {"numpy.set_printoptions": lambda numpy: repr(_afresh(numpy.get_printoptions))},
     "pandas._config.config": {"pandas.set_option": lambda config: repr(config._global_config)},
     "matplotlib": {"matplotlib.rcParams": lambda matplotlib: _parameters(matplotlib)},

@@ -27,7 +27,7 @@ PIECES = [
 ]
 #: Row of the table in templates/README.md -> what differs for its reason.
 DOCUMENTED: dict[str, Places] = {
-    "state of further processes": {
+    "state of processes": {
         "seeded at import | fork, pool": [
             "random.random()",
             "np.random.random()",

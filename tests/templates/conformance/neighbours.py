@@ -30,14 +30,8 @@ os.umask(0o77)
 os.nice(1)
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 logging.disable(logging.WARNING)
-logging.basicConfig(level=logging.DEBUG)
-logging.getLogger().setLevel(logging.DEBUG)
 logging.getLogger().addHandler(logging.NullHandler())
-logging.getLogger("urllib3").setLevel(logging.CRITICAL)
-logging.getLogger("urllib3").disabled = True
 logging.setLoggerClass(type("Own", (logging.Logger,), {}))
-logging.addLevelName(logging.INFO, "info")
-logging.captureWarnings(True)
 sys.path.insert(0, "/nowhere")
 sys.path.append("/nowhere")
 sys.modules["invented"] = types.ModuleType("invented")
@@ -53,12 +47,10 @@ threading.settrace(lambda *_: None)
 locale.setlocale(locale.LC_ALL, "C.UTF-8")
 os.environ["TZ"] = "Asia/Tokyo"; time.tzset()
 warnings.simplefilter("error")
-warnings.filterwarnings("ignore", message="x")
 warnings.showwarning = print
 decimal.DefaultContext.prec = 5
 socket.setdefaulttimeout(7)
 socket.getaddrinfo = functools.partial(socket.getaddrinfo)
-http.client.HTTPConnection.debuglevel = 1
 ssl._create_default_https_context = ssl._create_unverified_context
 urllib.request.install_opener(urllib.request.build_opener())
 json.dumps = functools.partial(json.dumps)
@@ -73,12 +65,8 @@ mimetypes.add_type("text/x-own", ".own")
 copyreg.pickle(complex, lambda c: (complex, (c.real, c.imag)))
 codecs.register(lambda name: None)
 sqlite3.register_adapter(uuid.UUID, str)
-asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())
 gc.disable()
 gc.set_threshold(1)
-gc.callbacks.append(lambda *_: None)
-tracemalloc.start()
-faulthandler.enable()
 np.random.set_state(np.random.RandomState(1).get_state())
 np.float_like = float
 with contextlib.redirect_stdout(io.StringIO()): print("captured"); time.sleep(0.01)
@@ -88,7 +76,7 @@ with unittest.mock.patch.dict(os.environ, {"PATCHED": "1"}): time.sleep(0.01)
 with unittest.mock.patch.object(json, "loads", str): time.sleep(0.01)
 with warnings.catch_warnings(record=True): time.sleep(0.01)
 """
-#: What a function does that no other one notices.
+#: What a function does that no other one notices, but for what is in the log.
 HARMLESS = """
 random.random()
 random.Random(3).random()
@@ -118,15 +106,25 @@ warnings.warn("careful")
 uuid.uuid4()
 locale.getlocale()
 np.linalg.inv(np.eye(3))
+logging.basicConfig(level=logging.DEBUG)
+logging.getLogger().setLevel(logging.DEBUG)
+logging.getLogger("urllib3").setLevel(logging.CRITICAL)
+logging.getLogger("urllib3").disabled = True
+logging.addLevelName(logging.INFO, "info")
+logging.captureWarnings(True)
+warnings.filterwarnings("ignore", message="x")
+http.client.HTTPConnection.debuglevel = 1
+asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())
+gc.callbacks.append(lambda *_: None)
+tracemalloc.start()
+faulthandler.enable()
 """
 #: What a module does while it is imported that other functions of its process notice.
 CHANGES_AT_IMPORT = """
-random.seed(42)
 os.environ["REGION"] = "eu-west-1"
 os.environ["TZ"] = "Asia/Tokyo"; time.tzset()
 os.chdir("/tmp")
 os.umask(0o77)
-logging.basicConfig(level=logging.DEBUG)
 logging.disable(logging.WARNING)
 sys.setrecursionlimit(5000)
 sys.path.insert(0, "/nowhere")
