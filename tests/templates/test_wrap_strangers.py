@@ -60,7 +60,7 @@ def call(**changes: Any) -> bytes:
     """The body of another wrap's call, which asks for everything that can be watched."""
     from wrap.frames import pieces
 
-    ident = {"watch": [True] * 4, "mark": "", "number": 1, "trace": None}
+    ident = {"watch": [True, True, True], "mark": "", "number": 1, "trace": None}
     fields = {"tasks": [0], "objects": [[None, ""]], "gives": [0], "rest": 0, "alone": True}
     header = ident | fields | {"process": 0, "live": False, "piecewise": False} | changes
     return b"".join(pieces([json.dumps(list(header.values())), "x"]))
