@@ -43,7 +43,7 @@ Replica = Callable[..., Any]
 def replica(
     request: Any, start: Any, plain_image: Any, wrap_image: Any, limit_descriptors: Any
 ) -> Replica:
-    """Starts a replica of either kind that may take so many MiB; its image is its `image`."""
+    """Starts a replica of either kind that may take so many MiB, in its `directory`."""
 
     def begin(mib: int = 4096, descriptors: int = 0, **settings: str) -> Any:
         plain = request.param == "plain"
@@ -51,7 +51,7 @@ def replica(
         if descriptors:
             limit_descriptors(image, descriptors)
         server = start(image, MEMORY_LIMIT_BYTES=str(mib * MIB), **settings)
-        server.image = image
+        server.directory = image if plain else image / "function" / "functions" / "one"
         return server
 
     return begin
@@ -283,11 +283,11 @@ def test_health_is_told_while_all_threads_are_busy(
 ) -> None:
     server = replica(WAITRESS_THREADS="1")
     running = in_background(server.request, body="holds")
-    assert eventually((server.image / "began-holding").exists)
+    assert eventually((server.directory / "began-holding").exists)
     assert server.request("GET", "/_/health").text == "OK"
     assert server.request("HEAD", "/_/health").status == 200
     assert not running.done()
-    (server.image / "go").touch()
+    (server.directory / "go").touch()
     assert running.result(60).status == 200
 
 
@@ -296,15 +296,15 @@ def test_a_request_whose_client_has_gone_is_not_begun(
 ) -> None:
     server = replica(WAITRESS_THREADS="1")
     running = in_background(server.request, body="holds")
-    assert eventually((server.image / "began-holding").exists)
+    assert eventually((server.directory / "began-holding").exists)
     gone = [connect(server, head(len(b)) + b) for b in (b"waits 0.01", b"waits 0.02")]
     time.sleep(0.2)  # else they have gone before their requests have come
     for connection in gone:
         connection.close()
-    (server.image / "go").touch()
+    (server.directory / "go").touch()
     assert running.result(60).status == 200
     assert serves(server)
-    assert not list(server.image.glob("began-0*"))
+    assert not list(server.directory.glob("began-0*"))
 
 
 def test_what_was_begun_for_a_client_that_has_gone_goes_on_to_its_end(
@@ -312,7 +312,7 @@ def test_what_was_begun_for_a_client_that_has_gone_goes_on_to_its_end(
 ) -> None:
     server = replica(WAITRESS_THREADS="1")
     with connect(server, head(9) + b"waits 0.5"):
-        assert eventually((server.image / "began-0.5").exists)
+        assert eventually((server.directory / "began-0.5").exists)
     assert serves(server)
     assert server.terminate() == 0
 
