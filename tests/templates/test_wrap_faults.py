@@ -246,14 +246,14 @@ def test_a_process_that_dies_is_told_of_where_no_descriptor_is_left(
                 while True:
                     os.dup(0)
             except OSError:
-                os.mkdir("leaked")
+                os.mkdir("../leaked")
             return req
     """
     dies = """
         import os, time
 
         def handle(req):
-            while not os.path.exists("leaked"):
+            while not os.path.exists("../leaked"):
                 time.sleep(0.01)
             os._exit(3)
     """

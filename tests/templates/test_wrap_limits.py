@@ -62,12 +62,12 @@ def test_the_time_in_the_queue_counts(
     image = wrap_image({"one": SLEEP}, entry=ONE, timeout_s=20.0)
     server = start(image, WAITRESS_THREADS="1")
     running = in_background(server.request, body="2")
-    assert eventually((image / "began-2").exists)
+    assert eventually((image / "function/functions/one/began-2").exists)
     late = server.request(body="0.001", X_Chiron_Timeout="0.2")
     assert (late.status, late.json["code"]) == (504, "timeout")
     assert "add replicas" in late.json["message"]
     assert running.result(60).text == "slept"
-    assert not (image / "began-0.001").exists()
+    assert not (image / "function/functions/one/began-0.001").exists()
 
 
 def test_many_given_up_threads_are_ended_by_one(
@@ -146,7 +146,7 @@ def test_what_has_connected_before_sigterm_is_answered(
     connections = [http.client.HTTPConnection("127.0.0.1", server.port, 60) for _ in range(8)]
     for connection in connections:
         connection.request("POST", "/", "0.3")
-    assert eventually((image / "began-0.3").exists)
+    assert eventually((image / "function/functions/one/began-0.3").exists)
     with socket.create_connection(("127.0.0.1", server.port)) as half:
         half.sendall(b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n0")
         ending = in_background(server.terminate)

@@ -54,7 +54,7 @@ def test_lost_threads_are_bounded_and_the_wrap_begins_anew(
     assert kept.getresponse().read().decode() == first
     family = server.family()
     running = in_background(server.request, body="waits 6")  # until it ends, nothing begins anew
-    assert eventually((image / "began").exists)
+    assert eventually((image / "function/functions/one/began").exists)
     answers = []
     while not any(answer.status == 503 for answer in answers):
         assert not running.done()

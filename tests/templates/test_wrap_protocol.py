@@ -276,7 +276,7 @@ def test_sigterm_lets_the_request_in_flight_finish(
     image = wrap_image({"one": handler}, [[], [0]], entry=ONE)
     server = start(image)
     answer = in_background(server.request)
-    assert eventually((image / "began").exists)
+    assert eventually((image / "function/functions/one/began").exists)
     assert server.terminate() == 0
     assert answer.result(60).text == "done"
 
