@@ -25,6 +25,7 @@ FOLDERS = sorted(
 OF_BYTES = "streams/copies"
 
 
+@pytest.mark.timeout(900)  # beside other tests it takes minutes
 @pytest.mark.strace
 @pytest.mark.parametrize(
     "name",
