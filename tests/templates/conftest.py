@@ -126,9 +126,9 @@ def _starts(tmp_path: Path) -> Iterator[Start]:
 
     yield start
     for server in servers:
-        if server.process.poll() is None:
-            server.process.kill()
-            server.process.wait(BOUND_S)
+        with contextlib.suppress(ProcessLookupError):  # what a module has started ends with it
+            os.killpg(server.process.pid, signal.SIGKILL)
+        server.process.wait(BOUND_S)
 
 
 start = pytest.fixture(name="start")(_starts)
