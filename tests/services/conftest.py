@@ -176,7 +176,7 @@ def deployment(profile: dict[str, Any], platform: dict[str, Any]) -> dict[str, A
 CHROMIUM = shutil.which("chromium")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its event loop runs in the thread of the tests that follow
 def browser() -> Iterator[Any]:
     """Chromium, driven by Playwright."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")

@@ -63,11 +63,17 @@ def test_a_fault_is_logged_by_where_it_was_and_not_by_what_it_says(lines):
     assert "a secret" not in json.dumps(line)
 
 
-def test_a_job_is_logged_under_the_request_that_submitted_it(client, lines, running, ended):
+def test_a_job_is_logged_under_the_request_that_submitted_it(
+    client, lines, running, ended, wait_until
+):
     accepted = client.post("/profiler/calibrate", headers={"X-Request-Id": "r1"})
     ended(accepted.json["location"])
 
-    of_job = [line for line in lines() if line.get("job") == accepted.json["id"]]
+    def logged():
+        of_job = [line for line in lines() if line.get("job") == accepted.json["id"]]
+        return of_job if len(of_job) == 2 else None
+
+    of_job = wait_until(logged)
     assert [line["event"] for line in of_job] == ["job started", "job failed"]
     assert {line["request_id"] for line in of_job} == {"r1"}
     assert of_job[-1]["code"] == "no-gateway"
