@@ -209,7 +209,7 @@ class Wrap:
             found.setdefault(task, {})[name] = number
         return found
 
-    @cached_property
+    @property
     def apart(self) -> frozenset[str]:
         """The functions that share no process with another function."""
         shared = set[str]()

@@ -53,6 +53,8 @@ class Function:
         What it runs where it has no handler.
     alone
         Whether its wrap has no other function.
+    apart
+        Whether its processes run no other function.
 
     Attributes
     ----------
@@ -62,19 +64,27 @@ class Function:
         Whether it can be called without an import.
     loaded
         Called when the handler has been imported.
-    directory
-        The working directory that it has where its processes run no other function.
+    unsettled
+        Whether this process has to take the function's working directory: see `settle`.
     state
         What it was seen to change of what its process shares.
     """
 
     def __init__(
-        self, name: str, style: str, folder: Path, command: list[str] | None, *, alone: bool
+        self,
+        name: str,
+        style: str,
+        folder: Path,
+        command: list[str] | None,
+        *,
+        alone: bool,
+        apart: bool,
     ) -> None:
         self.name = name
         self.style = style
-        self.directory, folder = str(folder), folder / PACKAGE
-        self.state = ProcessState(folder)
+        self._directory, folder = str(folder), folder / PACKAGE
+        self._apart = self.unsettled = apart
+        self.state = ProcessState(folder, alone=alone)
         self.namespace = Namespace(name, folder)
         self.loaded: Callable[[], object] = lambda: None
         self._folder = folder
@@ -82,6 +92,11 @@ class Function:
         self._loading = threading.Lock()
         self.is_loaded = command is not None
         self.handle: Callable[..., Any] = Command(name, command, folder) if command else self._first
+
+    @property
+    def sees_head(self) -> bool:
+        """Whether its handler may look at more of a request than the body."""
+        return self.style != "flask" or self.namespace.uses_flask
 
     def load(self) -> None:
         """Import the handler, unless that has been done.
@@ -97,20 +112,25 @@ class Function:
                 self.is_loaded = True
                 self.loaded()
 
+    def settle(self) -> None:
+        """Take its working directory, as the only function that this process runs."""
+        os.chdir(self._directory)
+        self.unsettled = False
+
     def _imported(self) -> Callable[..., Any]:
         handler = self._folder / "handler.py"
         if not handler.is_file():
             raise ImportError(f"function {self.name}: {handler} is missing")
         before = Path.cwd()
-        os.chdir(self.directory)
+        os.chdir(self._directory)
         try:
             with self.state.importing():
                 module = self.namespace.load("handler")
-            self.directory = str(Path.cwd())  # a module may choose another
+            self._directory = str(Path.cwd())  # a module may choose another
             if not self._alone:
                 self.state.take_back()
         finally:
-            os.chdir(before)
+            os.chdir(self._directory if self._apart and not self.unsettled else before)
         handle: Callable[..., Any] | None = getattr(module, "handle", None)
         if not callable(handle):
             raise ImportError(f"function {self.name}: {handler} defines no handle()")
@@ -130,9 +150,13 @@ def functions_of(wrap: Wrap, folder: Path) -> dict[str, Function]:
     ImportError
         A command's program is missing.
     """
-    alone = len(wrap.functions) == 1
+    alone, apart = len(wrap.functions) == 1, wrap.apart
     return {
-        name: Function(name, style, folder / name, wrap.commands.get(name), alone=alone)
+        name: Function(
+            *(name, style, folder / name, wrap.commands.get(name)),
+            alone=alone,
+            apart=name in apart,
+        )
         for name, style in wrap.functions.items()
     }
 

@@ -80,15 +80,24 @@ class Changes(NamedTuple):
 class ProcessState:
     """What one function was seen to change.
 
+    Parameters
+    ----------
+    folder
+        Where its modules are.
+    alone
+        Whether its wrap has no other function. Then all that its import changes is looked for, as
+        a function is profiled so; else what can be set again, which takes a tenth of the time.
+
     Attributes
     ----------
     waits
         Whether what its import set is still to be set again in this process.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, alone: bool = True) -> None:
         self.waits = False
         self._folder = folder
+        self._alone = alone
         self._in_runs, self._at_import = set[str](), set[str]()
         #: What its import set: the values before and after.
         self._set: dict[str, tuple[Any, Any]] = {}
@@ -99,10 +108,11 @@ class ProcessState:
     @contextlib.contextmanager
     def importing(self) -> Iterator[None]:
         """A block that imports the function's modules."""
-        with Observer(self._folder) as seen:
+        with Observer(self._folder, settings_only=not self._alone) as seen:
             yield
         self._set = seen.settings
-        self._at_import |= seen.found | _replaced(_named())
+        if self._alone:
+            self._at_import |= seen.found | _replaced(_named())
 
     def take_back(self) -> None:
         """Set what the function's import has set as it was, until `set_again`.
@@ -169,6 +179,13 @@ def _assign(name: str, value: Any) -> None:
 class Observer:
     """Finds what a block changes; nothing where another observer is at work.
 
+    Parameters
+    ----------
+    folder
+        The function's own.
+    settings_only
+        Whether only `settings` are wanted.
+
     Attributes
     ----------
     found
@@ -177,8 +194,9 @@ class Observer:
         The values before and after of those parts that can be set again.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, settings_only: bool = False) -> None:
         self.found = set[str]()
+        self._settings_only = settings_only
         self.settings: dict[str, tuple[Any, Any]] = {}
         self._folder = folder
         self._before: dict[str, Any] = {}
@@ -190,10 +208,10 @@ class Observer:
         global _observer
         if not _at_work.acquire(blocking=False):
             return self
-        _audit_once()
+        if not self._settings_only:
+            _audit_once()
         self._replace(_BOOTSTRAP, "_find_and_load", self._loading)
-        self._watch_modules()
-        self._before = snapshot()
+        self._look()
         _observer = self
         return self
 
@@ -215,7 +233,7 @@ class Observer:
     def _compare(self) -> None:
         """Add what has changed since the last snapshot."""
         try:
-            after = snapshot()
+            after = self._snapshot()
             self.found |= changed(self._before, after, self._folder)
             for name, (before, now) in _settings(self._before, after).items():
                 first, _ = self.settings.get(name, (before, now))
@@ -233,8 +251,17 @@ class Observer:
             return original(name, *more)
         finally:
             self._importing.now = False
+            self._look()
+
+    def _look(self) -> None:
+        if not self._settings_only:
             self._watch_modules()
-            self._before = snapshot()
+        self._before = self._snapshot()
+
+    def _snapshot(self) -> dict[str, Any]:
+        if self._settings_only:
+            return {name: _ALWAYS[name]() for name in (*_SET, _ENVIRONMENT)}
+        return snapshot()
 
     def _watch_modules(self) -> None:
         """Watch what is set in modules, those imported since the last time too."""

@@ -331,7 +331,9 @@ def _workflow(
     if target := runtime.route.target:
         return _forwarded(runtime, target, deadline)
     body = _bounded(_body(), runtime.most_request)
-    given = Object(body, request.environ.get("CONTENT_TYPE", ""), head=dict(request.environ))
+    given = Object(body, request.environ.get("CONTENT_TYPE", ""))
+    if runtime.wrap.remotes or any(each.sees_head for each in runtime.functions.values()):
+        given.head = dict(request.environ)
     if events is not None:
         return _events(runtime, events, given, arrived, deadline)
     called = request.environ.get(_CALL_ID, "")

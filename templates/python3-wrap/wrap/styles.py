@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -208,8 +208,10 @@ def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
         ``bad-output``: not something that its template could send; ``status``: the handler
         answered 400 or above, and this is not what the client gets.
     """
-    with _sendable():
+    try:
         status, found = _answer(style, value, seen)
+    except Exception as error:
+        raise _unsendable(error) from error
     if status >= 400 and seen is not Seen.BY_CLIENT:
         said = f"the handler answered {status}: "
         text = found.text()
@@ -218,14 +220,9 @@ def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
     return found
 
 
-@contextmanager
-def _sendable() -> Iterator[None]:
-    """What the block raises is that an answer cannot be sent."""
-    try:
-        yield
-    except Exception as error:
-        message = f"{type(error).__name__}: {error}"
-        raise TaskError("bad-output", f"the handler's answer cannot be sent: {message}") from error
+def _unsendable(error: Exception) -> TaskError:
+    message = f"the handler's answer cannot be sent: {type(error).__name__}: {error}"
+    return TaskError("bad-output", message)
 
 
 def complete(value: Any) -> Any:
@@ -294,8 +291,10 @@ def may_be_streamed(style: str, value: Any) -> bool:
 
 def response_of(style: str, value: Any) -> BaseResponse:
     """What a handler of that style answers. Raises TaskError, ``bad-output``."""
-    with _sendable():
+    try:
         return _made(flask_value(style, value))
+    except Exception as error:
+        raise _unsendable(error) from error
 
 
 def is_streamed(response: BaseResponse) -> bool:

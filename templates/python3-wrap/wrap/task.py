@@ -9,10 +9,10 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from contextvars import Context
-from functools import partial
+from functools import partial, wraps
 from itertools import chain
 from resource import RUSAGE_CHILDREN, getrusage
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from chiron_io import attached_to
 from werkzeug.exceptions import HTTPException
@@ -34,12 +34,26 @@ from wrap.switchboard import CLIENT, Which
 from wrap.task_io import Access, Emitted, TaskIO
 from wrap.threads import Cancelled
 
-#: The function whose working directory this process has taken.
-_settled: list[str] = []
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 #: Characters of the line that tells of an error; its cause, and the log, have more.
 _SHOWN = 1000
 
 
+def _in_new_context(call: Callable[_P, _T]) -> Callable[_P, _T]:
+    """`call` with context variables, such as the precision of `decimal`, at their defaults.
+
+    A new thread has them so. These threads are used again.
+    """
+
+    @wraps(call)
+    def called(*arguments: _P.args, **named: _P.kwargs) -> _T:
+        return Context().run(call, *arguments, **named)
+
+    return called
+
+
+@_in_new_context
 def run(
     task: int,
     given: Callable[[], Object],
@@ -54,29 +68,10 @@ def run(
 
     What it emits is `emitted` before it ends, and `access` is to its streams. Never raises but for
     `Cancelled`: that the task was given up is no answer to anybody.
-
-    Threads are used again. Context variables, such as the precision of `decimal`, have their
-    defaults in each task, as in a new thread.
     """
-    return Context().run(
-        _run, task, given, ident, process, emitted, access, wrap=wrap, functions=functions
-    )
-
-
-def _run(
-    task: int,
-    given: Callable[[], Object],
-    ident: Ident,
-    process: int,
-    emitted: Emitted,
-    access: Access,
-    wrap: Wrap,
-    functions: dict[str, Function],
-) -> Result:
     function = functions[wrap.function_of(task)]
-    if not _settled and function.name in wrap.apart:
-        os.chdir(function.directory)
-        _settled.append(function.name)
+    if function.unsettled:
+        function.settle()
     if function.state.waits:
         function.state.set_again()
     log.mark(ident.mark)
