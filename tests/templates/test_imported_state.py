@@ -279,3 +279,23 @@ def test_each_task_has_the_defaults_of_context_variables(
     )
     server = start(image, pool_concurrency="1")
     assert [server.request().json for _ in range(3)] == [["28 warn"] * 2] * 3
+
+
+MOVES = """
+    import os, socket, tempfile
+    OPEN = socket.socketpair()
+    FOLDER = os.path.realpath(tempfile.mkdtemp())
+    os.chdir(FOLDER)
+
+    def handle(req):
+        return str(os.getcwd() == FOLDER)
+"""
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_a_late_function_works_in_the_directory_that_its_module_chose(
+    mechanism: str, start: Any, wrap_image: Any
+) -> None:
+    image = wrap_image({"moves": MOVES}, [[], [0]], mechanism=mechanism, entry={"output": 0})
+    server = start(image)
+    assert [server.request().text for _ in range(2)] == ["True"] * 2

@@ -27,7 +27,9 @@ RUNS = """
             os.close(read)
             told = None
             try:
-                function = loader.Function(folder.name, "flask", folder, None, alone=True)
+                function = loader.Function(
+                    folder.name, "flask", folder, None, alone=True, apart=True
+                )
                 function.load()
                 def run():
                     with function.state.running():
