@@ -11,6 +11,7 @@ from urllib.parse import quote
 import urllib3
 
 from deployment.function_error import late
+from openfaas.client import FUNCTION_HEADERS
 from workflow.errors import ChironError
 
 #: Connections kept open: a one-to-one stage of this width opens no new one per request.
@@ -58,11 +59,11 @@ class Caller:
         """
         patience_s = min(self._timeout_s, timeout_s or self._timeout_s)
         url = f"{self._url}/function/{quote(name, safe='')}"
-        content = {"Content-Type": "application/json", **(headers or {})}
+        sent = {**FUNCTION_HEADERS, **(headers or {})}
         start = time.perf_counter()
         try:
             response = self._pool.request(
-                "POST", url, body=body, headers=content, timeout=patience_s, redirect=False
+                "POST", url, body=body, headers=sent, timeout=patience_s, redirect=False
             )
         except urllib3.exceptions.ReadTimeoutError:
             raise late(name, patience_s) from None

@@ -24,7 +24,7 @@ from pathlib import Path
 import requests
 
 from generator.generate import Sources, generate
-from openfaas.client import Gateway
+from openfaas.client import FUNCTION_HEADERS, Gateway
 from openfaas.objects import LogLine
 from openfaas.stack import environment, read_stack
 from templates import TEMPLATES
@@ -59,7 +59,8 @@ class Ports:
         """The answer of the wrap `name`; ``no-answer`` where its process has ended."""
         url = f"http://127.0.0.1:{self.port_of[name]}/"
         try:
-            return requests.post(url, body, headers=dict(headers or {}), timeout=_ANSWER_S)
+            sent = {**FUNCTION_HEADERS, **(headers or {})}
+            return requests.post(url, body, headers=sent, timeout=_ANSWER_S)
         except requests.RequestException as error:
             why = type(error).__name__
             raise ChironError("no-answer", f"its process does not answer ({why})") from None

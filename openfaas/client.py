@@ -20,6 +20,14 @@ from openfaas.endings import TAIL, by_memory, last_words
 from openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine, SecretName
 from workflow.errors import ChironError
 
+#: What a function gets beside the headers of its caller. A function may answer with them, and its
+#: answers are compared: whoever sends a payload sends these.
+FUNCTION_HEADERS = {
+    "Accept": "*/*",
+    "Accept-Encoding": "identity",
+    "Content-Type": "application/json",
+    "User-Agent": "chiron",
+}
 #: What faas-cli allows a call to the gateway's API, in seconds.
 TIMEOUT_S = 60.0
 #: Connections kept to the gateway: as many calls may be under way without opening new ones.
@@ -163,7 +171,7 @@ class Gateway:
             "POST",
             f"/function/{quote(name, safe='')}{path}",
             body=body,
-            headers={"Content-Type": "text/plain"} | dict(headers or {}),
+            headers={**FUNCTION_HEADERS, **(headers or {})},
             timeout_s=timeout_s,
         )
 

@@ -98,23 +98,26 @@ def _decided(
 ) -> WorkflowRun:
     """What `run_alone` does where the workflow decides: failures may be what it expects."""
     failed = dict[str, ChironError]()
-    took_ms = list[float]()
+    took_ms = list[float | None]()  # of each that began; None where it failed
 
     def run_or_fail(function: str, text: str) -> str:
         try:
             outputs, latency_ms = run(function, text)
-            took_ms.append(latency_ms)
-            return outputs[ANSWER]
         except FunctionFailedError as error:
+            took_ms.append(None)
             failed[function] = error
             raise error.failure from error
+        took_ms.append(latency_ms)
+        return outputs[ANSWER]
 
     done = execute(workflow, request, run_or_fail)
     if done.error is not None:
         failures.update(failed)
         if not failed:
             raise ChironError("workflow-failed", f"{done.error.name}: {done.error.cause}")
-    took = dict(zip(done.outputs, took_ms, strict=True))
+    began = zip(done.inputs, took_ms, strict=True)
+    # A task that answered after its TimeoutSeconds has no output either.
+    took = {name: ms for name, ms in began if ms is not None and name in done.outputs}
     return WorkflowRun(done.inputs, done.outputs, done.output, tuple(done.trace), took)
 
 

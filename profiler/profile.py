@@ -23,8 +23,10 @@ from profiler.tracer import Attached, Launched, Tracer, require_tracing
 from workflow.answer import ExpectedAnswer
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder
+from workflow.model import Workflow
 from workflow.payloads import Payload
 from workflow.profile import FunctionProfile, PayloadProfile, Profile
+from workflow.trace import task_of
 
 Progress = Callable[[str], None]
 
@@ -47,6 +49,14 @@ class IncompleteProfileError(ChironError):
             message += f"; the profile lacks {', '.join(failures)}"
         super().__init__(first.code, message, functions=failures, status=first.status)
         self.profile = profile
+
+
+def _unknown(name: str, workflow: Workflow, runs: Sequence[WorkflowRun]) -> str:
+    """Why nothing is known of a function that no payload had answer in time."""
+    began = {workflow.function_of(task_of(each) or each) for run in runs for each in run.inputs}
+    if name in began:
+        return f"function {name} fails, or is late, with every payload: nothing is known of it"
+    return f"no payload reaches function {name}: nothing is known of it"
 
 
 def profile(
@@ -113,15 +123,15 @@ def profile(
         requests = {name: list(each.values()) for name, each in inputs.items()}
         for name in folder.workflow.functions:
             if name not in inputs and name not in failures:
-                unreached.append(f"no payload reaches function {name}: nothing is known of it")
+                unreached.append(_unknown(name, folder.workflow, runs[0]))
                 say(f"warning: {unreached[-1]}")
         solos = running.solos(requests)
-        if failures.keys() >= solos.keys():
+        if failures and failures.keys() >= solos.keys():
             raise IncompleteProfileError(_profile(folder, {}), failures)
         tracers = stack.enter_context(_tracers(strace, launcher, folder, failures))
         # With several payloads a function takes about as long to profile as with one.
         count = max(FEWEST_ROUNDS, -(-samples // len(payloads)))
-        further_s = min(_FURTHER_EACH_S, _FURTHER_S / len(solos)) / len(payloads)
+        further_s = min(_FURTHER_EACH_S, _FURTHER_S / max(1, len(solos))) / len(payloads)
 
         def runs_of(solo: Solo) -> Generator[None, None, list[FunctionProfile]]:
             sandbox = find_sandbox(solo.wrap, solo.gateway.url, solo.trace_key)

@@ -17,6 +17,7 @@ import aiohttp
 from deployment.function_error import function_error, late
 from deployment.measure import Checked
 from deployment.route import Asked, Route, Steps
+from openfaas.client import FUNCTION_HEADERS
 from workflow.data import text_of
 from workflow.errors import ChironError
 
@@ -104,6 +105,6 @@ async def client_of(url: str, route: Route, requests: Iterator[Checked]) -> Asyn
         connector=aiohttp.TCPConnector(limit=0),
         timeout=aiohttp.ClientTimeout(),
         cookie_jar=aiohttp.DummyCookieJar(),
-        headers={"Content-Type": "application/json"},
+        headers=FUNCTION_HEADERS,
     ) as session:
         yield Client(session, url, route, requests)

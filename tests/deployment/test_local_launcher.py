@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 
-from deployment.local_launcher import LocalLauncher
+from deployment.caller import Caller
+from deployment.local_launcher import LocalLauncher, Ports
+from openfaas.client import FUNCTION_HEADERS, Gateway
+
+#: Headers that tell of the connection and the body.
+_OF_ALL = {"host", "connection", "content-length"}
 
 _ASKING = """\
 import os
@@ -52,3 +59,20 @@ def test_what_nobody_runs_is_said(there, answer, fake):
     assert reply.status_code >= 500
     assert "helper" in line
     assert ("on the gateway" in line) is there
+
+
+def test_whoever_asks_a_function_sends_it_the_same_headers(behind):
+    behind.functions["tells"] = lambda _body: (200, b"told")
+    port = urlsplit(behind.url).port
+    behind.functions["/"] = behind.functions["tells"]
+
+    Gateway(behind.url).invoke("tells", b"x")
+    Ports("", {"tells": port}, {}).invoke("tells", b"x")
+    with Caller(behind.url) as caller:
+        caller.call("tells", b"x")
+
+    sent = [
+        {name.lower(): value for name, value in headers.items() if name.lower() not in _OF_ALL}
+        for _, _, headers in behind.calls
+    ]
+    assert sent == [{name.lower(): value for name, value in FUNCTION_HEADERS.items()}] * 3

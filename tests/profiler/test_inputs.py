@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from deployment.function_error import FunctionFailedError
 from profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
 from workflow.asl import parse_states
 from workflow.buckets import parse_buckets
@@ -79,3 +80,52 @@ def test_what_no_bucket_takes_is_the_failure_of_what_emits_it() -> None:
 def test_a_trigger_of_the_users_is_not_run_and_what_it_would_fire_comes_at_once() -> None:
     done, failures = flowed({"trigger": "nowhere.Nothing"}, "held")
     assert (done.inputs["last"], done.output, failures) == ("[1,2,3]", None, {})
+
+
+CAUGHT = parse_states(
+    {
+        "StartAt": "Tried",
+        "States": {
+            "Tried": {
+                "Type": "Task",
+                "Resource": "tried",
+                "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Instead"}],
+                "Next": "After",
+            },
+            "Instead": {"Type": "Pass", "Result": "instead", "Next": "After"},
+            "After": {"Type": "Task", "Resource": "after", "End": True},
+        },
+    },
+    "demo",
+)
+
+
+def test_a_failure_that_is_caught_took_no_time_of_others() -> None:
+    def run(function: str, text: str) -> tuple[dict[str, str], float]:
+        if function == "tried":
+            raise FunctionFailedError("function-failed", "no", functions=["tried"])
+        return {"output": text}, 7.0
+
+    failures: dict[str, ChironError] = {}
+    done = run_alone(CAUGHT, b"0", run, failures)
+    assert (done.output, done.took_ms, failures) == ('"instead"', {"After#1": 7.0}, {})
+
+
+def test_an_answer_after_its_timeout_took_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+    monkeypatch.setattr("workflow.execute.time.monotonic", lambda: now_s)
+    document = {"StartAt": "Late", "States": {"Late": {"Type": "Task", "Resource": "late"}}}
+    document["States"]["Late"] |= {
+        "TimeoutSeconds": 1,
+        "End": True,
+        "Catch": [{"ErrorEquals": ["States.Timeout"], "Next": "Instead"}],
+    }
+    document["States"]["Instead"] = {"Type": "Pass", "Result": "instead", "End": True}
+
+    def run(_: str, text: str) -> tuple[dict[str, str], float]:
+        nonlocal now_s
+        now_s += 2
+        return {"output": text}, 2000.0
+
+    done = run_alone(parse_states(document, "demo"), b"0", run, {})
+    assert (done.output, done.took_ms) == ('"instead"', {})

@@ -106,6 +106,25 @@ def test_a_function_that_fails_is_named_and_nothing_is_left(
     assert tracers() == []
 
 
+@pytest.mark.strace
+def test_a_function_that_only_fails_and_is_caught_is_named_as_unknown(
+    launcher: Launcher, strace: str, write_folder: MakeFolder, tmp_path: Path
+) -> None:
+    caught = [{"ErrorEquals": ["States.ALL"], "Next": "Instead"}]
+    states = {
+        "Tried": {"Type": "Task", "Resource": "faulty", "Catch": caught, "End": True},
+        "Instead": {"Type": "Pass", "Result": "instead", "End": True},
+    }
+    folder = write_folder(
+        tmp_path,
+        {"StartAt": "Tried", "States": states},
+        functions={"faulty": "def handle(req):\n    raise ValueError('no')\n"},
+    )
+    found = profile(folder, launcher, samples=4)
+    assert found.functions == {}
+    assert any("faulty fails, or is late, with every payload" in each for each in found.warnings)
+
+
 ANYBODYS = """\
 import time
 import uuid
