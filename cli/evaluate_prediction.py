@@ -168,7 +168,7 @@ def _show_ranges(comparison: MeasuredComparison) -> None:
     """What ranges and predictions are worth, how much of the errors is drift, what disturbed."""
     table(
         "predicted ranges, the errors had the speed beside the requests been known before, and "
-        "those of the 95th percentile of several payloads",
+        "those of the 95th percentile of the requests",
         _RANGE_COLUMNS,
         [
             [
@@ -178,8 +178,8 @@ def _show_ranges(comparison: MeasuredComparison) -> None:
                 f"{each.half_width:.0%}",
                 f"{each.errors_at_speed.mean_absolute:.2%}",
                 f"{each.errors_at_speed.bias:+.2%}",
-                f"{each.p95_errors.mean_absolute:.2%}" if each.p95_errors else "",
-                f"{each.p95_errors.bias:+.2%}" if each.p95_errors else "",
+                f"{each.p95_errors.mean_absolute:.2%}",
+                f"{each.p95_errors.bias:+.2%}",
             ]
             for each in comparison.workflows
         ],

@@ -86,7 +86,7 @@ def command(
     emit(plan, output, as_json)
     if not as_json and tasks < _MANY_TASKS:
         found = considered(job, choices.mechanism, _PICTURE_S)
-        chosen = Option(plan, job.judged_ms(plan.predicted), fits=True) if plan.predicted else None
+        chosen = Option(plan, plan.predicted.judged_ms, fits=True) if plan.predicted else None
         picture = Picture(plan.workflow, slo, found, job.percentile, chosen)
         show(picture)
         if find_spec("matplotlib"):

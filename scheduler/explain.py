@@ -69,8 +69,7 @@ def _rule(plan: Plan, strategy: Strategy) -> str:
 def _verdict(plan: Plan, job: Job) -> str:
     if plan.predicted is None or plan.slo_ms is None:
         return "not predicted"
-    judged_ms = job.judged_ms(plan.predicted)
-    latency = f"predicted {judged_ms:.1f} ms for {job.percentile:g} % of requests"
+    latency = f"predicted {plan.predicted.judged_ms:.1f} ms for {job.percentile:g} % of requests"
     if plan.meets_slo:
         return f"{latency}, within the SLO of {plan.slo_ms:g} ms"
     if searched(plan.planner):

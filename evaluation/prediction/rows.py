@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import NamedTuple
 
 from deployment.measure import percentile
@@ -55,10 +55,7 @@ class MeasuredRow(Document):
 
     @property
     def measured_ms(self) -> float:
-        """The median latency of all requests; of several payloads the mean of their medians.
-
-        Each counts as often as it came: that is what the mean of a mix is predicted of.
-        """
+        """The median latency of all requests."""
         return _typical_ms(self.requests)
 
     @property
@@ -99,7 +96,7 @@ class PredictedRow(MeasuredRow):
         now = profile_at(profile, row.probe_ms)
         return cls(
             **dict(row),
-            predicted=predict(row.plan, workflow, profile, platform),
+            predicted=predict(row.plan, workflow, profile, platform, 95),
             at_speed_ms=predict(row.plan, workflow, now, platform).latency_ms,
         )
 
@@ -109,9 +106,9 @@ class PredictedRow(MeasuredRow):
         return self.predicted.latency_ms / self.measured_ms - 1
 
     @property
-    def p95_error(self) -> float | None:
-        """The same of the 95th percentile; None where that of one payload is not predicted."""
-        return self.predicted.p95_ms and self.predicted.p95_ms / self.p95_ms - 1
+    def p95_error(self) -> float:
+        """The same of the 95th percentile of every request."""
+        return self.predicted.judged_ms / self.p95_ms - 1
 
     @property
     def error_at_speed(self) -> float:
@@ -131,11 +128,7 @@ class PredictedRow(MeasuredRow):
 
 
 def _typical_ms(requests: tuple[TimedRequest, ...]) -> float:
-    latencies: dict[str, list[float]] = {}
-    for each in requests:
-        latencies.setdefault(each.payload, []).append(each.latency_ms)
-    medians = map(median, latencies.values())
-    return round(fmean(medians, map(len, latencies.values())), 4)
+    return round(median(each.latency_ms for each in requests), 4)
 
 
 class RowSettings(Document):
