@@ -17,6 +17,7 @@ from evaluation.bench.rounds import Journal
 from evaluation.bench.setup import PLATFORM_FILE, kept
 from predictor.predict import predict
 from profiler.drift import profile_at
+from scheduler.chance import surprise
 from workflow.documents import Document, read_document, read_json, write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder, parse_workflow
@@ -119,6 +120,12 @@ class PredictedRow(MeasuredRow):
     def inside(self) -> bool:
         """Whether the measured median lies in the predicted range."""
         return self.predicted.low_ms <= self.measured_ms <= self.predicted.high_ms
+
+    @property
+    def surprise(self) -> float:
+        """By how many halves of the range it took longer than predicted."""
+        found = self.predicted
+        return surprise(self.measured_ms, found.latency_ms, found.low_ms, found.high_ms)
 
     @property
     def half_width(self) -> float:
