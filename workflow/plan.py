@@ -119,6 +119,11 @@ class PredictedRange(Document):
     warnings: tuple[str, ...] = ()
 
     @property
+    def expected_ms(self) -> float:
+        """What is held against the mean of what requests took."""
+        return self.latency_ms if self.mean_ms is None else self.mean_ms
+
+    @property
     def judged_ms(self) -> float:
         """What is held against an SLO."""
         return self.latency_ms if self.within is None else self.within.ms
