@@ -53,15 +53,9 @@ class Window:
     late: int = 0
 
 
-def mean_range_ms(prediction: DeployedPrediction) -> tuple[float, float]:
-    """The range of the predicted mean, which is as uncertain as the median: by the same part."""
-    times = prediction.expected_ms / prediction.latency_ms if prediction.latency_ms else 1.0
-    return times * prediction.low_ms, times * prediction.high_ms
-
-
 def side(mean_ms: float, prediction: DeployedPrediction, tolerance: float) -> Side:
     """Where `mean_ms` is, as seen from the range of the predicted mean with `tolerance`."""
-    low_ms, high_ms = mean_range_ms(prediction)
+    low_ms, high_ms = prediction.expected_range_ms
     if mean_ms < low_ms * (1 - tolerance):
         return "below"
     return "above" if mean_ms > high_ms * (1 + tolerance) else "within"

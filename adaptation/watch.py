@@ -12,7 +12,7 @@ from pathlib import Path
 from adaptation.blue_green import SWITCH_S, BlueGreen, repair
 from adaptation.events import Event, Tell
 from adaptation.latency import Latencies, Wait
-from adaptation.rules import Record, Rules, Served, Window, judge, mean_range_ms
+from adaptation.rules import Record, Rules, Served, Window, judge
 from adaptation.version import Serving, deploy_beside, serving
 from deployment.launcher import Launcher
 from generator.annotations import ASKED, SOURCE
@@ -103,7 +103,7 @@ class Watcher:
         name, seconds = current.called.name, self.rules.window_s
         window = self.latencies.window(name, seconds, prediction.slo_ms)
         record = record.seen(window, prediction, self.rules)
-        low_ms, high_ms = mean_range_ms(prediction)
+        low_ms, high_ms = prediction.expected_range_ms
         expected = f"{low_ms:.1f} to {high_ms:.1f} ms"
         self.tell(_window_event(window, expected, record))
         if record.drifted(self.rules):

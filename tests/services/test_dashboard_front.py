@@ -69,7 +69,7 @@ def test_each_point_is_the_plan_of_its_planner_and_slo(body):
         slo = f"{math.ceil(10 * point['latency_ms']) / 10}ms"
         plan = scheduled(body(slo=slo, planner=point["planner"]))
         assert plan["cpus"] == point["cpus"]
-        assert plan["predicted"]["latency_ms"] == pytest.approx(point["latency_ms"], rel=1e-6)
+        assert plan["predicted"]["within"]["ms"] == pytest.approx(point["latency_ms"], rel=1e-6)
         assert plan["meets_slo"]
 
 
@@ -139,7 +139,7 @@ def test_two_plans_are_compared(open_page, drop_asked):
     told = {row[0]: row[1:] for row in map(cells, differences.locator("tbody tr").all())}
     assert told["CPUs"] == [each[1] for each in figures]
     assert told["memory"] == [each[3] for each in figures]
-    assert {"SLO", "predicted", "range"} <= told.keys()
+    assert {"SLO", "predicted"} <= told.keys()
     assert "process 2 of" in differences.locator("ul").inner_text()
 
     page.get_by_role("button", name="Compare no more").click()
