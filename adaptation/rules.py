@@ -62,9 +62,12 @@ def side(mean_ms: float, prediction: DeployedPrediction, tolerance: float) -> Si
 
 
 def allowed(prediction: DeployedPrediction) -> float | None:
-    """The share of requests that may take longer than the SLO; None where nothing was promised."""
+    """The share of requests that may take longer than the SLO; None where nothing was promised.
+
+    A plan whose whole range is above the SLO was deployed without a promise.
+    """
     slo_ms, within = prediction.slo_ms, prediction.within
-    if slo_ms is None or within is None or within.ms > slo_ms:
+    if slo_ms is None or within is None or within.low_ms > slo_ms:
         return None
     return 1 - within.percentile / 100
 

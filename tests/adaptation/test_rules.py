@@ -129,7 +129,7 @@ def test_an_slo_that_more_requests_break_than_promised_is_drift_where_the_mean_i
     [
         PREDICTION,
         PROMISED.model_copy(update={"slo_ms": None}),
-        PROMISED.model_copy(update={"slo_ms": 170.0}),  # it was predicted to miss that
+        PROMISED.model_copy(update={"slo_ms": 149.0}),  # it was predicted to miss that
         PROMISED.model_copy(update={"within": WITHIN_200.model_copy(update={"percentile": 85.0})}),
     ],
     ids=["no percentile", "no SLO", "a plan that misses it", "a percentile that allows it"],
