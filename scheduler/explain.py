@@ -58,6 +58,12 @@ def explain(
     lines += wrongly_forked(plan, job.workflow)
     lines += (each.line for each in waits_of(job.workflow))
     lines += _widened_secrets(plan, job)
+    if not job.platform.work_variation:
+        name = job.platform.name
+        lines.append(
+            f"platform {name} does not tell how requests with one payload vary, so they are "
+            "predicted to be alike: calibrate again"
+        )
     return (*lines, *exceeded(plan, job.limits))
 
 

@@ -17,6 +17,14 @@ def test_a_plan_that_meets_its_slo_says_by_how_much(workflow, profile, platform)
     )
 
 
+def test_a_platform_that_does_not_tell_how_requests_vary_is_named(workflow, profile, platform):
+    asked = workflow("a"), profile(a="cpu 10")
+    (line,) = [line for line in schedule(*asked, platform(), 25.0).why if "vary" in line]
+    assert line.startswith(f"platform {platform().name} ") and "calibrate again" in line
+    known = platform(work_variation=(1.0, 1.2))
+    assert not any("vary" in line for line in schedule(*asked, known, 25.0).why)
+
+
 def test_an_slo_out_of_reach_is_called_so_for_pgp_alone(workflow, profile, platform):
     known, functions = workflow("a"), profile(a="cpu 10")
     ours = schedule(known, functions, platform(), 5.0)
