@@ -10,6 +10,7 @@ from predictor.mechanisms import mechanism_of
 from predictor.paths import Crossing, crossings, way_of
 from predictor.unrolling import run_of
 from predictor.waits import waits_of
+from scheduler.chance import chance, in_words
 from scheduler.choices import Strategy
 from scheduler.limits import Limits, exceeded
 from scheduler.options import Job
@@ -57,6 +58,12 @@ def explain(
     lines += wrongly_forked(plan, job.workflow)
     lines += (each.line for each in waits_of(job.workflow))
     lines += _widened_secrets(plan, job)
+    if not job.platform.work_variation:
+        name = job.platform.name
+        lines.append(
+            f"platform {name} does not tell how requests with one payload vary, so they are "
+            "predicted to be alike: calibrate again"
+        )
     return (*lines, *exceeded(plan, job.limits))
 
 
@@ -69,21 +76,24 @@ def _rule(plan: Plan, strategy: Strategy) -> str:
 def _verdict(plan: Plan, job: Job) -> str:
     if plan.predicted is None or plan.slo_ms is None:
         return "not predicted"
-    latency = f"predicted {job.judged_ms(plan.predicted):.1f} ms {job.judgement}".rstrip()
+    latency = f"predicted {plan.predicted.judged_ms:.1f} ms for {job.percentile:g} % of requests"
+    sure = in_words(chance(plan.predicted, plan.slo_ms))
+    cases = f"it is kept in {sure} of cases like this"
     if plan.meets_slo:
-        return f"{latency}, within the SLO of {plan.slo_ms:g} ms"
+        return f"{latency}, within the SLO of {plan.slo_ms:g} ms: {cases}"
     if searched(plan.planner):
         within = "" if job.limits == Limits() else " within --max-functions and --node-memory"
-        return f"{latency} is the best found{within}; an SLO of {plan.slo_ms:g} ms is out of reach"
-    return f"{latency}, over the SLO of {plan.slo_ms:g} ms"
+        reach = f"an SLO of {plan.slo_ms:g} ms is out of reach"
+        return f"{latency} is the best found{within}; {reach}: {cases}"
+    return f"{latency}, over the SLO of {plan.slo_ms:g} ms: {cases}"
 
 
 def _payloads(plan: Plan) -> Iterator[str]:
-    """What each of several payloads takes, of which the prediction is the mean."""
+    """What each of several payloads takes."""
     if plan.predicted and plan.predicted.payloads_ms and plan.slo_ms is not None:
         each = plan.predicted.payloads_ms
         slow = [name for name, latency_ms in each.items() if latency_ms > plan.slo_ms]
-        line = f"the mean of {_count(len(each), 'payload')}: "
+        line = f"{_count(len(each), 'payload')}: "
         line += ", ".join(f"{name} {latency_ms:.1f} ms" for name, latency_ms in each.items())
         if slow:
             line += f"; {_names(slow)} over the SLO (--percentile 100 keeps it for every payload)"

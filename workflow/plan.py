@@ -16,6 +16,8 @@ from workflow.triggers import TriggerKind
 
 #: Unlike one function, a whole workflow may take longer than an hour.
 Milliseconds = Annotated[float, Field(ge=0)]
+#: How many percent of the requests a figure, or an SLO, is for; 100 is every one.
+Percentile = Annotated[float, Field(gt=0, le=100)]
 #: What drives an execution: the wraps, or the caller, which invokes every task itself.
 Orchestrator = Literal["wrap", "client"]
 #: What tasks wait for where nothing is said.
@@ -27,6 +29,8 @@ PathKind = Literal["auto", "gateway", "store"]
 DEFAULT_PATH: PathKind = "auto"
 #: How often a task is started, in all, whose process or wrap is lost, where nothing is said.
 DEFAULT_ATTEMPTS = 2
+#: How many percent of the requests an SLO is for where nothing is said.
+DEFAULT_PERCENTILE = 95.0
 #: The tasks of every process of a wrap, the main process first.
 Processes = tuple[tuple[str, ...], ...]
 
@@ -83,33 +87,74 @@ class Wrap(Document):
         return (main, *others) if main or others else ()
 
 
-class PredictedRange(Document):
-    """The end-to-end latency that is predicted for an idle machine, and its range.
+class Within(Document):
+    """What ``percentile`` percent of the requests take at most, and the range of that."""
 
-    ``warnings`` says why it is not to be relied on, a line each: those of profile and platform.
+    percentile: Percentile
+    ms: Milliseconds
+    low_ms: Milliseconds
+    high_ms: Milliseconds
+
+
+class PredictedRange(Document):
+    """The end-to-end latency of requests that is predicted for an idle machine.
+
+    Attributes
+    ----------
+    latency_ms, low_ms, high_ms
+        The median of all requests, whatever their payload, and the range in which it is expected.
+    within
+        The same of the percentile that plans are judged by; None where nothing was judged.
+    mean_ms
+        The mean of all requests.
+    warnings
+        Why it is not to be relied on, a line each: those of profile and platform.
     """
 
     latency_ms: Milliseconds
     low_ms: Milliseconds
     high_ms: Milliseconds
+    within: Within | None = None
+    mean_ms: Milliseconds | None = None
     warnings: tuple[str, ...] = ()
 
     @property
+    def expected_ms(self) -> float:
+        """What is held against the mean of what requests took."""
+        return self.latency_ms if self.mean_ms is None else self.mean_ms
+
+    @property
+    def expected_range_ms(self) -> tuple[float, float]:
+        """The range of that, which is as uncertain as the median: by the same part of itself."""
+        times = self.expected_ms / self.latency_ms if self.latency_ms else 1.0
+        return times * self.low_ms, times * self.high_ms
+
+    @property
+    def judged_ms(self) -> float:
+        """What is held against an SLO."""
+        return self.latency_ms if self.within is None else self.within.ms
+
+    @property
+    def judged_range_ms(self) -> tuple[float, float]:
+        """The range of that."""
+        found = self if self.within is None else self.within
+        return found.low_ms, found.high_ms
+
+    @property
     def shown(self) -> str:
-        """As it is written in tables; with a star where there are warnings to be written below."""
+        """As it is written in tables; with a star where there are warnings to be written below.
+
+        The range is that of the last figure.
+        """
+        low_ms, high_ms = self.judged_range_ms
+        within = f", p{self.within.percentile:g} {self.within.ms:.1f}" if self.within else ""
         star = " *" if self.warnings else ""
-        return f"{self.latency_ms:.1f} ({self.low_ms:.1f} to {self.high_ms:.1f}){star}"
+        return f"p50 {self.latency_ms:.1f}{within} ({low_ms:.1f} to {high_ms:.1f}){star}"
 
 
 class Prediction(PredictedRange):
-    """A predicted latency.
+    """A predicted latency; ``payloads_ms`` has the median of each of several payloads."""
 
-    Of several payloads it is the mean, by weight, and the range is from the low end of the fastest
-    to the high end of the slowest; ``p95_ms`` is what 95 % of requests stay within, and
-    ``payloads_ms`` has the latency of each.
-    """
-
-    p95_ms: Milliseconds | None = None
     payloads_ms: dict[str, Milliseconds] | None = None
 
 

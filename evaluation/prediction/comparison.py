@@ -30,8 +30,8 @@ class MeasuredWorkflow(Document):
     #: predictions with functions as fast as the machine was beside the requests.
     errors: ErrorSummary
     errors_at_speed: ErrorSummary
-    #: Of the 95th percentile of all requests; None where there is one payload.
-    p95_errors: ErrorSummary | None = None
+    #: Of the 95th percentile of all requests.
+    p95_errors: ErrorSummary
     #: As in `Distribution`.
     noise: float | None
     #: The share of medians within the predicted range, and the mean of its half-widths relative to
@@ -46,13 +46,12 @@ class MeasuredWorkflow(Document):
     def of(cls, workflow: str, mechanism: str, rows: Sequence[PredictedRow]) -> MeasuredWorkflow:
         """The summary of at least one row."""
         noise = [row.noise for row in rows if row.noise is not None]
-        p95 = [row.p95_error for row in rows if row.p95_error is not None]
         return cls(
             workflow=workflow,
             mechanism=mechanism,
             errors=ErrorSummary.of([row.error for row in rows]),
             errors_at_speed=ErrorSummary.of([row.error_at_speed for row in rows]),
-            p95_errors=ErrorSummary.of(p95) if p95 else None,
+            p95_errors=ErrorSummary.of([row.p95_error for row in rows]),
             noise=round(statistics.fmean(noise), 6) if noise else None,
             inside=round(statistics.fmean(row.inside for row in rows), 6),
             half_width=round(statistics.fmean(row.half_width for row in rows), 6),
@@ -98,22 +97,18 @@ class SlosKept(NamedTuple):
     missed_by: float
 
 
-def slos_kept(rows: Sequence[PredictedRow], *, headroom: bool) -> SlosKept:
+def slos_kept(rows: Sequence[PredictedRow]) -> SlosKept:
     """For SLOs at equal distances from the fastest prediction to the slowest high end."""
     first = min(row.predicted.latency_ms for row in rows)
     step = (max(row.predicted.high_ms for row in rows) - first) / (_SLOS - 1)
     over = []
     for slo_ms in (first + number * step for number in range(_SLOS)):
-        meeting = [row for row in rows if _judged_ms(row, headroom) <= slo_ms]
+        meeting = [row for row in rows if row.predicted.latency_ms <= slo_ms]
         if meeting:
-            taken = min(meeting, key=lambda row: (row.plan.cpus, _judged_ms(row, headroom)))
+            taken = min(meeting, key=lambda row: (row.plan.cpus, row.predicted.latency_ms))
             over.append(taken.measured_ms / slo_ms - 1)
     kept = statistics.fmean(share <= 0 for share in over) if over else None
     return SlosKept(len(over) / _SLOS, kept, max(0.0, *over, 0.0))
-
-
-def _judged_ms(row: PredictedRow, headroom: bool) -> float:
-    return row.predicted.high_ms if headroom else row.predicted.latency_ms
 
 
 def compare_stored(

@@ -58,17 +58,30 @@ def test_the_fastest_plan_takes_no_longer_and_the_cheapest_no_more_cpus(chiron, 
     assert cpus[0] == min(cpus) and latencies[2] == min(latencies)
 
 
-def test_headroom_is_about_the_high_end(chiron, artefacts):
+def test_the_percentile_is_named_with_the_latency_that_is_held_against_the_slo(chiron, artefacts):
+    for flags, percent in (((), 95), (("--percentile=50",), 50), (("--percentile=100",), 100)):
+        plan = planned(chiron, artefacts, *flags, slo="50ms")
+        assert f" for {percent} % of requests, within the SLO of 50 ms" in plan["why"][0]
+
+
+def test_it_is_said_in_how_many_cases_the_slo_is_kept_and_with_more_cpus(chiron, artefacts):
+    loose = chiron("schedule", artefacts, "--slo=10s")
+    assert "within the SLO of 10000 ms: it is kept in about 98% of cases" in loose.stderr
+    assert "with more CPUs" not in loose.stderr
+    place = artefacts.parent / "platform.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | {"prediction_error": 0.3}))
     profile = json.loads((artefacts.parent / "profile.json").read_text())
     for function in profile["functions"].values():
-        function["spread_ms"] = [4.0, 8.0]
+        period = {"kind": "cpu", "start_ms": 0.0, "duration_ms": 40.0}
+        function |= {"latency_ms": 40.0, "periods": [period], "spread_ms": None}
     (artefacts.parent / "profile.json").write_text(json.dumps(profile))
-    predicted = planned(chiron, artefacts)["predicted"]
-    slo = f"{(predicted['latency_ms'] + predicted['high_ms']) / 2:.3f}ms"
-    assert planned(chiron, artefacts, slo=slo)["meets_slo"]
-    high = planned(chiron, artefacts, "--headroom", slo=slo)
-    assert high["meets_slo"] == (high["predicted"]["high_ms"] <= float(slo.removesuffix("ms")))
-    assert "at the high end" in high["why"][0]
+    plan = planned(chiron, artefacts, slo="5s")
+    tight = chiron("schedule", artefacts, f"--slo={plan['predicted']['within']['ms'] + 0.1:.3f}ms")
+    told = " ".join(tight.stderr.split())
+    first = int(told.partition("it is kept in about ")[2].partition("%")[0])
+    more = told.partition("with more CPUs it is kept in more cases: ")[2]
+    assert more.startswith(f"{plan['cpus'] + 1} CPUs about ")
+    assert int(more.partition("about ")[2].partition("%")[0]) > first
 
 
 def test_a_front_is_written_as_json_and_drawn(chiron, artefacts, tmp_path):

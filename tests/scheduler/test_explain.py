@@ -11,7 +11,18 @@ from workflow.constraints import Constraints
 
 def test_a_plan_that_meets_its_slo_says_by_how_much(workflow, profile, platform):
     plan = schedule(workflow("a"), profile(a="cpu 10"), platform(), 25.0)
-    assert plan.why[0] == "predicted 10.1 ms, within the SLO of 25 ms"
+    assert plan.why[0] == (
+        "predicted 10.1 ms for 95 % of requests, within the SLO of 25 ms: "
+        "it is kept in about 98% of cases like this"
+    )
+
+
+def test_a_platform_that_does_not_tell_how_requests_vary_is_named(workflow, profile, platform):
+    asked = workflow("a"), profile(a="cpu 10")
+    (line,) = [line for line in schedule(*asked, platform(), 25.0).why if "vary" in line]
+    assert line.startswith(f"platform {platform().name} ") and "calibrate again" in line
+    known = platform(work_variation=(1.0, 1.2))
+    assert not any("vary" in line for line in schedule(*asked, known, 25.0).why)
 
 
 def test_an_slo_out_of_reach_is_called_so_for_pgp_alone(workflow, profile, platform):
