@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache, partial
 
 from wrap import frames
@@ -112,13 +112,11 @@ class _Child:
         engine = Engine(self._part(tasks, request.live)) if len(tasks) > 1 else None
         group = _Group(request, self._data, engine)
         begins = engine.start(self._data).begins if engine else [*tasks]
-        first, *others = self._wrap.run_for(begins)
-        for task in others:
-            self._threads.start(partial(self._work, group, task))
+        begins = self._wrap.run_for(begins)
         if request.alone:
-            self._work(group, first)
+            self._work(group, begins)
         else:
-            self._threads.start(partial(self._work, group, first))
+            self._threads.start(partial(self._work, group, begins))
 
     def _call(self) -> None:
         """Have a thread come to the instances that wait, unless one is on its way.
@@ -143,27 +141,30 @@ class _Child:
             except IndexError:  # another one was faster
                 return
             self._call()
-            self._work(group, task)
+            self._work(group, [task])
 
     def _part_of(self, tasks: tuple[int, ...], live: bool) -> Part:
         graph = self._wrap.live_graph if live else self._graph
         return graph.part(dict.fromkeys(tasks, MAIN), ())
 
-    def _work(self, group: _Group, first: int) -> None:
-        """Run a task in this thread, and then, one after another, the first that its end begins."""
+    def _work(self, group: _Group, begins: Sequence[int]) -> None:
+        """Run the first of tasks that begin together, and then what its end begins.
+
+        Another thread runs the second one, and starts the third: so they begin in the order of
+        the plan, each when the one before has let the GIL go.
+        """
         request, data = group.request, group.data
-        following = [first]
-        while following:
-            task, *others = following
-            for other in others:
-                self._threads.start(partial(self._work, group, other))
+        while begins:
+            task, *others = begins
+            if others:
+                self._threads.start(partial(self._work, group, others))
             given = partial(data.resolve, self._graph.source_of(task))
             emitted = partial(self._emitted, group)
             client = partial(ask, writes=True) if request.piecewise else None
             opens = ask if request.live else None
             access = Access(request.ident.number, opens, data.resolve, client)
             result = self._run_task(task, given, request.ident, request.process, emitted, access)
-            following = self._answer(group, result)
+            begins = self._answer(group, result)
 
     def _emitted(self, group: _Group, result: Result) -> None:
         """A task goes on that gave one of its outputs."""
@@ -171,8 +172,8 @@ class _Child:
             with self._sending, contextlib.suppress(ConnectionError):
                 frames.write(self._channel, result.frames_within())
             return
-        for task in self._answer(group, result):
-            self._threads.start(partial(self._work, group, task))
+        if begins := self._answer(group, result):
+            self._threads.start(partial(self._work, group, begins))
 
     def _answer(self, group: _Group, result: Result) -> list[int]:
         """Send the result; which tasks begin now.

@@ -16,6 +16,7 @@ import math
 import select
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import partial
@@ -97,6 +98,8 @@ class _Turn:
     ----------
     following
         The task that it runs next.
+    others
+        The tasks that begin with `following`, which other threads run.
     asks
         The wrap that it calls next, for what, and what it calls when that is on its way.
     awaits
@@ -105,6 +108,7 @@ class _Turn:
 
     run: Run | None = None
     following: int | None = None
+    others: deque[int] = field(default_factory=deque)
     asks: tuple[str, Request, Callable[[], None]] | None = None
     awaits: dict[int, int] = field(default_factory=dict)
 
@@ -1021,11 +1025,23 @@ class Execution:
             self._watch(self._called.values())
             self._called.clear()
         self._call_wraps()
-        for number in numbers:
-            turn = _Turn(following=number)
-            work = partial(self._run_in_turn, turn)
-            turn.run = self._runtime.threads.start(work, self._runtime.wrap.function_of(number))
-            self._runs[number] = turn.run
+        self._start_next(deque(numbers))
+
+    def _start_next(self, others: deque[int]) -> None:
+        """Run the next of tasks that begin together in a thread, which starts the one after it.
+
+        So they begin in the order of the plan, each when the one before has let the GIL go. If one
+        thread started all of them, who gets the GIL first would be the kernel's choice.
+        """
+        while others and others[0] not in self._limits:  # it has been given up
+            others.popleft()
+        if not others:
+            return
+        number = others.popleft()
+        turn = _Turn(following=number, others=others)
+        work = partial(self._run_in_turn, turn)
+        turn.run = self._runtime.threads.start(work, self._runtime.wrap.function_of(number))
+        self._runs[number] = turn.run
 
     def _run_in_turn(self, turn: _Turn) -> None:
         """Do in this thread what is next, and what begins by its end or within a moment of it."""
@@ -1041,6 +1057,9 @@ class Execution:
                 return
 
     def _run(self, turn: _Turn, number: int) -> None:
+        if turn.others:
+            self.event(self._start_next, turn.others)
+            turn.others = deque()
         wrap, functions = self._runtime.wrap, self._runtime.functions
         given = partial(self.data.resolve, wrap.graph.source_of(number))
         emitted = partial(self.event, self._emitted)
@@ -1071,10 +1090,11 @@ class Execution:
         self._called |= turn.awaits
         turn.awaits.clear()
         turn.following, *others = begins
+        turn.others = deque(others)
         if turn.run is not None:
             turn.run.name = self._runtime.wrap.function_of(turn.following)
             self._runs[turn.following] = turn.run
-        self._start_here(others)
+        self._start_here(())
 
     def _await_processes(self, turn: _Turn) -> None:
         """Take in what comes within a moment; else leave it to the loop."""
