@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache, partial
 
 from wrap import frames
@@ -69,7 +69,7 @@ class _Child:
         self._sending = threading.Lock()
         self._calling = threading.Lock()
         self._counting = threading.Lock()
-        #: Instances that no thread has taken yet, and whether one is on its way to them.
+        #: Tasks that no thread has taken yet, and whether one is on its way to them.
         self._waiting: deque[tuple[_Group, int]] = deque()
         self._coming = False
         self._part = lru_cache(_PARTS)(self._part_of)
@@ -106,23 +106,27 @@ class _Child:
             self._load(tasks)  # modules expect to be imported in the main thread
         if self._graph.instances:
             group = _Group(request, self._data, None)
-            self._waiting.extend((group, task) for task in tasks)
+            self._begin(group, tasks)
             self._call()
             return
         engine = Engine(self._part(tasks, request.live)) if len(tasks) > 1 else None
         group = _Group(request, self._data, engine)
         begins = engine.start(self._data).begins if engine else [*tasks]
-        begins = self._wrap.run_for(begins)
+        self._begin(group, self._wrap.run_for(begins))
         if request.alone:
-            self._work(group, begins)
+            self._take()
         else:
-            self._threads.start(partial(self._work, group, begins))
+            self._call()
+
+    def _begin(self, group: _Group, tasks: Iterable[int]) -> None:
+        self._waiting.extend((group, task) for task in tasks)
 
     def _call(self) -> None:
-        """Have a thread come to the instances that wait, unless one is on its way.
+        """Have a thread come to the tasks that wait, unless one is on its way.
 
-        It calls the next one before it runs what it takes, so that none waits for another to end;
-        and what is short is run one after another by a few threads, which saves their wakes.
+        It calls the next one before it runs what it takes, so that none waits for another to end.
+        They begin in the order of the plan, each when the one before has let the GIL go; and what
+        is short is run one after another by a few threads, which saves their wakes.
         """
         with self._calling:
             if self._coming or not self._waiting:
@@ -141,23 +145,21 @@ class _Child:
             except IndexError:  # another one was faster
                 return
             self._call()
-            self._work(group, [task])
+            self._work(group, task)
 
     def _part_of(self, tasks: tuple[int, ...], live: bool) -> Part:
         graph = self._wrap.live_graph if live else self._graph
         return graph.part(dict.fromkeys(tasks, MAIN), ())
 
-    def _work(self, group: _Group, begins: Sequence[int]) -> None:
-        """Run the first of tasks that begin together, and then what its end begins.
-
-        Another thread runs the second one, and starts the third: so they begin in the order of
-        the plan, each when the one before has let the GIL go.
-        """
+    def _work(self, group: _Group, first: int) -> None:
+        """Run a task in this thread, and then, one after another, the first that its end begins."""
         request, data = group.request, group.data
+        begins = [first]
         while begins:
             task, *others = begins
             if others:
-                self._threads.start(partial(self._work, group, others))
+                self._begin(group, others)
+                self._call()
             given = partial(data.resolve, self._graph.source_of(task))
             emitted = partial(self._emitted, group)
             client = partial(ask, writes=True) if request.piecewise else None
@@ -172,8 +174,8 @@ class _Child:
             with self._sending, contextlib.suppress(ConnectionError):
                 frames.write(self._channel, result.frames_within())
             return
-        if begins := self._answer(group, result):
-            self._threads.start(partial(self._work, group, begins))
+        self._begin(group, self._answer(group, result))
+        self._call()
 
     def _answer(self, group: _Group, result: Result) -> list[int]:
         """Send the result; which tasks begin now.

@@ -98,8 +98,8 @@ class _Turn:
     ----------
     following
         The task that it runs next.
-    others
-        The tasks that begin with `following`, which other threads run.
+    crowd
+        The tasks that began together, of which it takes one after another.
     asks
         The wrap that it calls next, for what, and what it calls when that is on its way.
     awaits
@@ -108,9 +108,25 @@ class _Turn:
 
     run: Run | None = None
     following: int | None = None
-    others: deque[int] = field(default_factory=deque)
+    crowd: _Crowd | None = None
     asks: tuple[str, Request, Callable[[], None]] | None = None
     awaits: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Crowd:
+    """Tasks that begin together in this process, in the order of the plan.
+
+    Attributes
+    ----------
+    waiting
+        Those that no thread has taken.
+    called
+        Whether a thread is on its way to them.
+    """
+
+    waiting: deque[int]
+    called: bool = False
 
 
 class Execution:
@@ -1025,23 +1041,49 @@ class Execution:
             self._watch(self._called.values())
             self._called.clear()
         self._call_wraps()
-        self._start_next(deque(numbers))
+        if numbers:
+            self._call(_Crowd(deque(numbers)))
 
-    def _start_next(self, others: deque[int]) -> None:
-        """Run the next of tasks that begin together in a thread, which starts the one after it.
+    def _call(self, crowd: _Crowd) -> None:
+        """Have a thread come to the tasks that wait, unless one is on its way.
 
-        So they begin in the order of the plan, each when the one before has let the GIL go. If one
-        thread started all of them, who gets the GIL first would be the kernel's choice.
+        It calls the next one before it runs what it takes, so that none waits for another to end.
+        They begin in the order of the plan, each when the one before has let the GIL go; and what
+        is short is run one after another by a few threads, which saves their wakes.
         """
-        while others and others[0] not in self._limits:  # it has been given up
-            others.popleft()
-        if not others:
-            return
-        number = others.popleft()
-        turn = _Turn(following=number, others=others)
-        work = partial(self._run_in_turn, turn)
-        turn.run = self._runtime.threads.start(work, self._runtime.wrap.function_of(number))
-        self._runs[number] = turn.run
+        if crowd.waiting and not crowd.called:
+            crowd.called = True
+            turn = _Turn(crowd=crowd)
+            work = partial(self._come, turn)
+            name = self._runtime.wrap.function_of(crowd.waiting[0])
+            turn.run = self._runtime.threads.start(work, name)
+
+    def _come(self, turn: _Turn) -> None:
+        """Take a task in the thread that has been called."""
+        self.event(self._came, turn)
+        self._run_in_turn(turn)
+
+    def _came(self, turn: _Turn) -> None:
+        if turn.crowd is not None:
+            turn.crowd.called = False
+        self._take_task(turn)
+
+    def _take_task(self, turn: _Turn) -> bool:
+        """Have a thread run the first task of its crowd that waits; whether there is one."""
+        crowd = turn.crowd
+        while crowd is not None and crowd.waiting:
+            number = crowd.waiting.popleft()
+            if number in self._limits:  # else it has been given up
+                self._runs_in(turn, number)
+                self._call(crowd)
+                return True
+        return False
+
+    def _runs_in(self, turn: _Turn, number: int) -> None:
+        turn.following = number
+        if turn.run is not None:
+            turn.run.name = self._runtime.wrap.function_of(number)
+            self._runs[number] = turn.run
 
     def _run_in_turn(self, turn: _Turn) -> None:
         """Do in this thread what is next, and what begins by its end or within a moment of it."""
@@ -1057,9 +1099,6 @@ class Execution:
                 return
 
     def _run(self, turn: _Turn, number: int) -> None:
-        if turn.others:
-            self.event(self._start_next, turn.others)
-            turn.others = deque()
         wrap, functions = self._runtime.wrap, self._runtime.functions
         given = partial(self.data.resolve, wrap.graph.source_of(number))
         emitted = partial(self.event, self._emitted)
@@ -1080,7 +1119,7 @@ class Execution:
 
     def _go_on(self, turn: _Turn, begins: list[int]) -> None:
         """Have this thread run the first task that begins; if none does, wait for others."""
-        if not begins:
+        if not begins and not self._take_task(turn):
             turn.awaits |= self._called
             self._called.clear()
             if self._uncalled and not turn.awaits:
@@ -1089,12 +1128,13 @@ class Execution:
             return
         self._called |= turn.awaits
         turn.awaits.clear()
-        turn.following, *others = begins
-        turn.others = deque(others)
-        if turn.run is not None:
-            turn.run.name = self._runtime.wrap.function_of(turn.following)
-            self._runs[turn.following] = turn.run
         self._start_here(())
+        if begins:
+            first, *others = begins
+            self._runs_in(turn, first)
+            if others:
+                turn.crowd = _Crowd(deque(others))
+                self._call(turn.crowd)
 
     def _await_processes(self, turn: _Turn) -> None:
         """Take in what comes within a moment; else leave it to the loop."""
