@@ -96,10 +96,10 @@ class _Turn:
 
     Attributes
     ----------
+    run
+        Its work of the pool, by which it can be given up.
     following
         The task that it runs next.
-    crowd
-        The tasks that began together, of which it takes one after another.
     asks
         The wrap that it calls next, for what, and what it calls when that is on its way.
     awaits
@@ -108,25 +108,8 @@ class _Turn:
 
     run: Run | None = None
     following: int | None = None
-    crowd: _Crowd | None = None
     asks: tuple[str, Request, Callable[[], None]] | None = None
     awaits: dict[int, int] = field(default_factory=dict)
-
-
-@dataclass
-class _Crowd:
-    """Tasks that begin together in this process, in the order of the plan.
-
-    Attributes
-    ----------
-    waiting
-        Those that no thread has taken.
-    called
-        Whether a thread is on its way to them.
-    """
-
-    waiting: deque[int]
-    called: bool = False
 
 
 class Execution:
@@ -199,6 +182,11 @@ class Execution:
         #: Wraps that no thread calls yet, and for what.
         self._uncalled: list[tuple[str, Request]] = []
         self._runs: dict[int, Run] = {}
+        #: Tasks that begin here and that no thread has taken, whether a thread is on its way to
+        #: them, and the task before them if a thread prepares it.
+        self._waiting: deque[int] = deque()
+        self._coming = False
+        self._preparing: int | None = None
         #: How often each task has begun again.
         self._begun_again: dict[int, int] = {}
         #: Calls that wait until a process has ended, and another is in its place.
@@ -706,6 +694,8 @@ class Execution:
             if run := self._runs.pop(number, None):
                 self._runtime.threads.give_up(run)
                 run.cancel()
+            if number == self._preparing:
+                self._handler_begins()
         self._count_failures(given_up, error.code)
         return self._failed(given_up, error)
 
@@ -1041,22 +1031,21 @@ class Execution:
             self._watch(self._called.values())
             self._called.clear()
         self._call_wraps()
-        if numbers:
-            self._call(_Crowd(deque(numbers)))
+        self._waiting.extend(numbers)
+        self._call()
 
-    def _call(self, crowd: _Crowd) -> None:
-        """Have a thread come to the tasks that wait, unless one is on its way.
+    def _call(self) -> None:
+        """Have a thread come to the tasks that wait, unless one of them is being prepared.
 
-        It calls the next one before it runs what it takes, so that none waits for another to end.
-        They begin in the order of the plan, each when the one before has let the GIL go; and what
-        is short is run one after another by a few threads, which saves their wakes.
+        Each thread calls the next just before the handler that it runs. So tasks begin in the order
+        of the plan, each when the handler before lets the GIL go, and none waits for another to
+        end. Few threads run what is short, one task after another, which saves wakes.
         """
-        if crowd.waiting and not crowd.called:
-            crowd.called = True
-            turn = _Turn(crowd=crowd)
-            work = partial(self._come, turn)
-            name = self._runtime.wrap.function_of(crowd.waiting[0])
-            turn.run = self._runtime.threads.start(work, name)
+        if self._waiting and not self._coming and self._preparing is None:
+            self._coming = True
+            turn = _Turn()
+            name = self._runtime.wrap.function_of(self._waiting[0])
+            turn.run = self._runtime.threads.start(partial(self._come, turn), name)
 
     def _come(self, turn: _Turn) -> None:
         """Take a task in the thread that has been called."""
@@ -1064,26 +1053,29 @@ class Execution:
         self._run_in_turn(turn)
 
     def _came(self, turn: _Turn) -> None:
-        if turn.crowd is not None:
-            turn.crowd.called = False
+        self._coming = False
         self._take_task(turn)
 
     def _take_task(self, turn: _Turn) -> bool:
-        """Have a thread run the first task of its crowd that waits; whether there is one."""
-        crowd = turn.crowd
-        while crowd is not None and crowd.waiting:
-            number = crowd.waiting.popleft()
+        """Have a thread run the first task that waits; whether there is one that may begin."""
+        while self._waiting and self._preparing is None:
+            number = self._waiting.popleft()
             if number in self._limits:  # else it has been given up
-                self._runs_in(turn, number)
-                self._call(crowd)
+                turn.following = number
+                if turn.run is not None:
+                    turn.run.name = self._runtime.wrap.function_of(number)
+                    self._runs[number] = turn.run
+                self._preparing = number if self._waiting else None
                 return True
         return False
 
-    def _runs_in(self, turn: _Turn, number: int) -> None:
-        turn.following = number
-        if turn.run is not None:
-            turn.run.name = self._runtime.wrap.function_of(number)
-            self._runs[number] = turn.run
+    def _handler_begins(self) -> None:
+        """The task that was prepared has got to its handler, or never will.
+
+        The lock keeps others from taking a task while a thread is started, which lets the GIL go.
+        """
+        self._preparing = None
+        self._call()
 
     def _run_in_turn(self, turn: _Turn) -> None:
         """Do in this thread what is next, and what begins by its end or within a moment of it."""
@@ -1105,7 +1097,8 @@ class Execution:
         opens = None if self._switchboard is None else self._switchboard.open
         client = None if self._client is None else self._client.open
         access = Access(self.ident.number, opens, self.data.resolve, client)
-        result = tasks.run(number, given, self.ident, MAIN, emitted, access, wrap, functions)
+        call = partial(self.event, self._handler_begins) if number == self._preparing else None
+        result = tasks.run(number, given, self.ident, MAIN, emitted, access, call, wrap, functions)
         turn.following = None
         self.event(partial(self._ended_here, turn, result))
 
@@ -1119,7 +1112,8 @@ class Execution:
 
     def _go_on(self, turn: _Turn, begins: list[int]) -> None:
         """Have this thread run the first task that begins; if none does, wait for others."""
-        if not begins and not self._take_task(turn):
+        self._waiting.extend(begins)
+        if not self._take_task(turn):
             turn.awaits |= self._called
             self._called.clear()
             if self._uncalled and not turn.awaits:
@@ -1129,12 +1123,6 @@ class Execution:
         self._called |= turn.awaits
         turn.awaits.clear()
         self._start_here(())
-        if begins:
-            first, *others = begins
-            self._runs_in(turn, first)
-            if others:
-                turn.crowd = _Crowd(deque(others))
-                self._call(turn.crowd)
 
     def _await_processes(self, turn: _Turn) -> None:
         """Take in what comes within a moment; else leave it to the loop."""
