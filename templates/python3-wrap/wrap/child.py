@@ -107,7 +107,7 @@ class _Child:
             self._load(tasks)  # modules expect to be imported in the main thread
         if self._graph.instances:
             group = _Group(request, self._data, None)
-            self._begin(group, tasks)
+            self._begin(group, self._wrap.run_for([*tasks]))
             self._call()
             return
         engine = Engine(self._part(tasks, request.live)) if len(tasks) > 1 else None
