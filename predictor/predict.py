@@ -369,7 +369,8 @@ def _slower(platform: Platform, factor: float) -> Platform:
         path: PathCost(ms=factor * cost.ms, ms_per_mb=factor * cost.ms_per_mb)
         for path, cost in platform.paths.items()
     }
-    return platform.model_copy(update={**constants, "paths": paths})
+    idle = {name: factor * more_ms for name, more_ms in platform.idle.items()}
+    return platform.model_copy(update={**constants, "idle": idle, "paths": paths})
 
 
 def _work(function: FunctionProfile, scale: float, slower: float) -> list[Work]:

@@ -9,6 +9,7 @@ whose bucket has fired. Either the engine of the home, which has the request, ca
 from __future__ import annotations
 
 from collections.abc import Iterable
+from statistics import fmean
 from typing import NamedTuple
 
 from predictor.by_calls import ByCalls
@@ -20,7 +21,7 @@ from predictor.paths import Sizes, Way, as_called, way_of, with_bodies
 from predictor.straight import Straight
 from workflow.model import Workflow
 from workflow.plan import Plan
-from workflow.platform import Platform
+from workflow.platform import IDLE_MS, Idle, Platform
 from workflow.profile import Profile
 
 
@@ -52,7 +53,8 @@ def wired(
     shared = platform.one_node and plan.cpus > platform.cpus
     each_cpus = [plan.cpus] if shared else [wrap.cpus for wrap in plan.wraps]
     way = way_of(plan.path, workflow, platform, plan.orchestrator)
-    platform, sizes = as_called(platform, way), Sizes(workflow, profile)
+    platform = as_called(as_idle(platform, workflow, profile), way)
+    sizes = Sizes(workflow, profile)
     if plan.orchestrator == "wrap":
         platform = with_bodies(platform, workflow, sizes)
     wires = Straight if way.straight else ByCalls
@@ -76,6 +78,24 @@ def wired(
     )
     request_ms = platform.request_ms if plan.orchestrator == "wrap" else 0.0
     return Wired(execution, reply, frozenset(wiring.called), request_ms)
+
+
+def as_idle(platform: Platform, workflow: Workflow, profile: Profile) -> Platform:
+    """`platform` where constants are as after functions that take as long as these do."""
+    if not platform.idle:
+        return platform
+    known = profile.functions
+    each_ms = [known[task.function].latency_ms for task in workflow.tasks if task.function in known]
+    after_ms: dict[Idle, float] = {
+        "request_ms": sum(each_ms),
+        "stage_ms": fmean(each_ms or [0.0]),
+        "rpc_ms": fmean(each_ms or [0.0]),
+    }
+    constants: dict[str, float] = {
+        name: getattr(platform, name) + more_ms * min(1.0, after_ms[name] / IDLE_MS)
+        for name, more_ms in platform.idle.items()
+    }
+    return platform.model_copy(update=constants)
 
 
 def _calls(plan: Plan, platform: Platform, way: Way, shared: bool) -> Calls:

@@ -13,10 +13,10 @@ from typing import Any
 
 from predictor.mechanisms import MECHANISMS
 from profiler.noop_shapes import LASTING, PROCESSES, REMOTES, STAGES, THREADS, few, many
-from workflow.platform import Platform
+from workflow.platform import Idle, Platform
 
 #: The plans of which it has to be known how long they take when their no-ops do not pause.
-BRIEF = frozenset({"one", "threads"})
+BRIEF = frozenset({"one", "threads", "stages", "remote-few"})
 #: Those of which it has to be known when their processes begin with functions that compute at once:
 #: a worker may be woken on the main process's core, so that one of them waits for the other.
 WORKING = frozenset({few(LASTING)})
@@ -104,9 +104,20 @@ def platform(
     further_ms = seen["threads"].brief_ms - one.brief_ms
     switch_cost, thread_startup = _threads(further_ms, interpreter)
     # Equation (1): a further stage costs what one without calls and forks does, and T_stage.
-    chain = seen["stages"]
+    chain, remote = seen["stages"], seen["remote-few"]
+    own_ms = thread_startup + switch_cost
+    brief: dict[Idle, float] = {
+        "request_ms": one.brief_ms - interpreter.noop_ms - own_ms,
+        "stage_ms": _slope(one.brief_ms, chain.brief_ms, STAGES - 1) - interpreter.noop_ms - own_ms,
+        "rpc_ms": remote.brief_ms - one.brief_ms - invoke,
+    }
     costs_ms = _slope(one.latency_ms - one.last_ms, chain.latency_ms - chain.last_ms, STAGES - 1)
-    own: dict[str, Any] = {
+    pausing: dict[Idle, float] = {
+        "request_ms": one.latency_ms - one.last_ms - own_ms,
+        "stage_ms": costs_ms - own_ms,
+        "rpc_ms": remote.latency_ms - one.latency_ms - invoke,
+    }
+    own: dict[str, Any] = {name: _rounded(ms) for name, ms in brief.items()} | {
         constant: _rounded(value)
         for label, each in MECHANISMS.items()
         for constant, value in each.constants(
@@ -118,9 +129,7 @@ def platform(
         name=name,
         cpus=cpus,
         one_node=one_node,
-        request_ms=_rounded(one.latency_ms - one.last_ms - thread_startup - switch_cost),
-        stage_ms=_rounded(costs_ms - thread_startup - switch_cost),
-        rpc_ms=_rounded(seen["remote-few"].latency_ms - one.latency_ms - invoke),
+        idle={name: _rounded(most_ms - max(0.0, brief[name])) for name, most_ms in pausing.items()},
         invoke_ms=_rounded(invoke),
         send_ms=_rounded(sum(sending) / len(sending)),
         ipc_ms=_rounded(ipc),

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from profiler.noop_handler import BLOCK, CPU, NATIVE
 from profiler.noop_shapes import FUNCTIONS
+from workflow.platform import IDLE_MS
 from workflow.profile import FunctionProfile, Period, Profile
 
 #: What a function does, one after another: a kind of `Period`, and how much of it. That is loops of
@@ -50,7 +51,7 @@ def waiting_ms(steps: Steps) -> float:
 
 #: Nothing; a wait, as functions have: what has been idle for a while, be it a client, a gateway or
 #: a core, takes longer for the same (a request 2.6 ms instead of 1.7 after 10 ms).
-NOTHING, PAUSE = both(), both((BLOCK, 10.0))
+NOTHING, PAUSE = both(), both((BLOCK, IDLE_MS))
 #: Computing on both sides of a wait.
 WORK = both((CPU, 60_000), (BLOCK, 10.0), (CPU, 60_000))
 #: Computing without the GIL alone.

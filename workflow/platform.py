@@ -12,6 +12,10 @@ from workflow.profile import Milliseconds, rising
 #: How objects get from one wrap to another: over a connection between the two, through the gateway,
 #: or by a store.
 Path = Literal["direct", "gateway", "store"]
+#: Constants that depend on how long the function before took.
+Idle = Literal["request_ms", "stage_ms", "rpc_ms"]
+#: After so long a function, in milliseconds, they are as after any longer function.
+IDLE_MS = 10.0
 
 
 class PathCost(Document):
@@ -114,6 +118,10 @@ class Platform(Document):
     prediction_error
         What nine of ten predictions here of plans whose work is known stay within, relative to what
         is measured.
+    idle
+        Constant of a request, a stage or a call -> what it costs more after a function of
+        `IDLE_MS`: caches and cores have gone idle meanwhile. After a shorter function it costs
+        proportionally less.
     work_variation
         How many times as long as its median computing takes of a request, in quantiles that stand
         for as many requests each. Where there are none, requests with one payload are predicted to
@@ -161,6 +169,7 @@ class Platform(Document):
     cpu_probe_ms: Milliseconds | None = None
     speed_drift: Annotated[float, Field(ge=0, le=1)] = 0.0
     prediction_error: Annotated[float, Field(ge=0, le=1)] = 0.0
+    idle: dict[Idle, Milliseconds] = Field(default_factory=dict)
     work_variation: Annotated[tuple[PositiveFloat, ...], AfterValidator(rising)] = ()
     request_variation: Annotated[tuple[float, ...], AfterValidator(rising)] = ()
     spread: dict[str, tuple[Milliseconds, Milliseconds]] = Field(default_factory=dict)

@@ -484,3 +484,16 @@ def test_one_payload_is_predicted_as_if_it_had_no_name(profile, of_payloads, cos
     one = profile(**FUNCTIONS)
     found = predict(plan(TWO_WRAPS), WORKFLOW, of_payloads(only=(5.0, one)), costs)
     assert found == predict(plan(TWO_WRAPS), WORKFLOW, one, costs)
+
+
+def test_a_request_costs_more_after_functions_that_take_longer(costs, profile):
+    chain = Workflow("demo", (Task("a", "a", None), Task("b", "a", "a")), "b")
+    place = costs.model_copy(update={"idle": {"request_ms": 4.0, "stage_ms": 2.0}})
+
+    def costs_ms(latency_ms: float) -> float:
+        found = predict(plan([["ab"]]), chain, profile(a=f"block {latency_ms}"), place)
+        return found.latency_ms - 2 * latency_ms
+
+    nothing_ms = costs_ms(0.0)
+    more_ms = [costs_ms(latency_ms) - nothing_ms for latency_ms in (2.5, 5.0, 10.0, 50.0)]
+    assert more_ms == pytest.approx([2.5, 5.0, 6.0, 6.0])

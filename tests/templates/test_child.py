@@ -54,8 +54,11 @@ class Child:
         assert self._begun.wait(BOUND_S)
 
     def _run_task(
-        self, task: int, given: Callable[[], Object], ident: Ident, process: int, *_: Any
+        self, task: int, given: Callable[[], Object], ident: Ident, process: int, *more: Any
     ) -> Result:
+        *_, begins = more
+        if begins is not None:
+            begins()
         if ident == SECOND:
             self._begun.set()
             assert task > 0 or self.may.wait(BOUND_S)
@@ -107,8 +110,11 @@ def test_instances_that_wait_for_each_other_all_run(at_once: int) -> None:
     all_there = threading.Barrier(40)
 
     def run_task(
-        task: int, given: Callable[[], Object], ident: Ident, process: int, *_: Any
+        task: int, given: Callable[[], Object], ident: Ident, process: int, *more: Any
     ) -> Result:
+        *_, begins = more
+        if begins is not None:
+            begins()
         if task >= 100:
             all_there.wait(BOUND_S)
         return Result(ident.number, task, "f", "w", process, 0.0, 0.0, given())

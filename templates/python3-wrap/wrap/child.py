@@ -24,12 +24,12 @@ from wrap.messages import Ident, Request, Result
 from wrap.objects import Object
 from wrap.shared import Shared
 from wrap.switchboard import ask
-from wrap.task_io import Access, Emitted
+from wrap.task_io import Access, Begins, Emitted
 from wrap.threads import ThreadPool
 
 #: Runs a task, with what gives its input, for an execution in the process of that number, with what
-#: takes its outputs, and how it gets at streams.
-RunTask = Callable[[int, Callable[[], Object], Ident, int, Emitted, Access], Result]
+#: takes its outputs, how it gets at streams, and what has the next task begin.
+RunTask = Callable[[int, Callable[[], Object], Ident, int, Emitted, Access, Begins | None], Result]
 #: Imports what tasks run that is not imported, in the thread that calls it.
 Load = Callable[[Iterable[int]], None]
 #: What has no more bytes leaves the process even where nobody else needs it: if the process is
@@ -69,9 +69,10 @@ class _Child:
         self._sending = threading.Lock()
         self._calling = threading.Lock()
         self._counting = threading.Lock()
-        #: Instances that no thread has taken yet, and whether one is on its way to them.
+        #: Tasks that no thread has taken yet, whether a thread is on its way to them, and whether a
+        #: thread prepares the one before them.
         self._waiting: deque[tuple[_Group, int]] = deque()
-        self._coming = False
+        self._coming = self._preparing = False
         self._part = lru_cache(_PARTS)(self._part_of)
         self._users = cache(self._users_in)
         self._ended: set[int] = set()
@@ -106,64 +107,74 @@ class _Child:
             self._load(tasks)  # modules expect to be imported in the main thread
         if self._graph.instances:
             group = _Group(request, self._data, None)
-            self._waiting.extend((group, task) for task in tasks)
+            self._begin(group, self._wrap.run_for([*tasks]))
             self._call()
             return
         engine = Engine(self._part(tasks, request.live)) if len(tasks) > 1 else None
         group = _Group(request, self._data, engine)
         begins = engine.start(self._data).begins if engine else [*tasks]
-        first, *others = self._wrap.run_for(begins)
-        for task in others:
-            self._threads.start(partial(self._work, group, task))
+        self._begin(group, self._wrap.run_for(begins))
         if request.alone:
-            self._work(group, first)
+            self._take()
         else:
-            self._threads.start(partial(self._work, group, first))
+            self._call()
 
-    def _call(self) -> None:
-        """Have a thread come to the instances that wait, unless one is on its way.
+    def _begin(self, group: _Group, tasks: Iterable[int]) -> None:
+        self._waiting.extend((group, task) for task in tasks)
 
-        It calls the next one before it runs what it takes, so that none waits for another to end;
-        and what is short is run one after another by a few threads, which saves their wakes.
+    def _call(self, prepared: bool = False) -> None:
+        """Have a thread come to the tasks that wait, unless one of them is being prepared.
+
+        Each thread calls the next just before the handler that it runs. So tasks begin in the order
+        of the plan, each when the handler before lets the GIL go, and none waits for another to
+        end. Few threads run what is short, one task after another, which saves wakes.
         """
         with self._calling:
-            if self._coming or not self._waiting:
+            if self._coming or not self._waiting or (self._preparing and not prepared):
                 return
             self._coming = True
         try:
-            self._threads.start(self._take)
+            self._threads.start(self._come)
         except RuntimeError:  # none can be had: those that run take what waits when they are done
             self._coming = False
 
-    def _take(self) -> None:
+    def _come(self) -> None:
         self._coming = False
-        while self._waiting:
-            try:
+        self._take()
+
+    def _take(self) -> None:
+        """Run one task after another in this thread, while some wait."""
+        while True:
+            with self._calling:
+                if self._preparing or not self._waiting:
+                    return
                 group, task = self._waiting.popleft()
-            except IndexError:  # another one was faster
-                return
-            self._call()
-            self._work(group, task)
+                self._preparing = prepared = bool(self._waiting)
+            self._work(group, task, self._begun if prepared else None)
+
+    def _begun(self) -> None:
+        """The handler of the task that was prepared begins.
+
+        To start a thread lets the GIL go: no task is to be taken meanwhile.
+        """
+        self._call(prepared=True)
+        self._preparing = False
+        self._call()  # if that thread has come and gone
 
     def _part_of(self, tasks: tuple[int, ...], live: bool) -> Part:
         graph = self._wrap.live_graph if live else self._graph
         return graph.part(dict.fromkeys(tasks, MAIN), ())
 
-    def _work(self, group: _Group, first: int) -> None:
-        """Run a task in this thread, and then, one after another, the first that its end begins."""
+    def _work(self, group: _Group, task: int, begins: Begins | None) -> None:
+        """Run a task in this thread; what its end begins waits for a thread."""
         request, data = group.request, group.data
-        following = [first]
-        while following:
-            task, *others = following
-            for other in others:
-                self._threads.start(partial(self._work, group, other))
-            given = partial(data.resolve, self._graph.source_of(task))
-            emitted = partial(self._emitted, group)
-            client = partial(ask, writes=True) if request.piecewise else None
-            opens = ask if request.live else None
-            access = Access(request.ident.number, opens, data.resolve, client)
-            result = self._run_task(task, given, request.ident, request.process, emitted, access)
-            following = self._answer(group, result)
+        given = partial(data.resolve, self._graph.source_of(task))
+        emitted = partial(self._emitted, group)
+        client = partial(ask, writes=True) if request.piecewise else None
+        access = Access(request.ident.number, ask if request.live else None, data.resolve, client)
+        ident, process = request.ident, request.process
+        result = self._run_task(task, given, ident, process, emitted, access, begins)
+        self._begin(group, self._answer(group, result))
 
     def _emitted(self, group: _Group, result: Result) -> None:
         """A task goes on that gave one of its outputs."""
@@ -171,8 +182,8 @@ class _Child:
             with self._sending, contextlib.suppress(ConnectionError):
                 frames.write(self._channel, result.frames_within())
             return
-        for task in self._answer(group, result):
-            self._threads.start(partial(self._work, group, task))
+        self._begin(group, self._answer(group, result))
+        self._call()
 
     def _answer(self, group: _Group, result: Result) -> list[int]:
         """Send the result; which tasks begin now.

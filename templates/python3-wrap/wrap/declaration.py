@@ -196,10 +196,20 @@ class Wrap:
         return self.task_of(number) in self.tasks
 
     def run_for(self, numbers: list[int]) -> list[int]:
-        """The tasks to run where `numbers` begin: an output is there when what emits it runs."""
-        if not self.emits:
+        """The tasks to run where `numbers` begin, in the order of the plan.
+
+        An output is there when what emits it runs.
+        """
+        if self.emits:
+            numbers = list(dict.fromkeys(self.emits.get(each, (each,))[0] for each in numbers))
+        if len(numbers) < 2:
             return numbers
-        return list(dict.fromkeys(self.emits.get(each, (each,))[0] for each in numbers))
+        return sorted(numbers, key=lambda number: self._ranks[self.task_of(number)])
+
+    @cached_property
+    def _ranks(self) -> dict[int, int]:
+        """The places of tasks in their processes."""
+        return {task: rank for tasks in self.processes for rank, task in enumerate(tasks)}
 
     @cached_property
     def outputs_of(self) -> dict[int, dict[str, int]]:

@@ -16,6 +16,7 @@ import math
 import select
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import partial
@@ -95,6 +96,8 @@ class _Turn:
 
     Attributes
     ----------
+    run
+        Its work of the pool, by which it can be given up.
     following
         The task that it runs next.
     asks
@@ -179,6 +182,11 @@ class Execution:
         #: Wraps that no thread calls yet, and for what.
         self._uncalled: list[tuple[str, Request]] = []
         self._runs: dict[int, Run] = {}
+        #: Tasks that begin here and that no thread has taken, whether a thread is on its way to
+        #: them, and the task before them if a thread prepares it.
+        self._waiting: deque[int] = deque()
+        self._coming = False
+        self._preparing: int | None = None
         #: How often each task has begun again.
         self._begun_again: dict[int, int] = {}
         #: Calls that wait until a process has ended, and another is in its place.
@@ -686,6 +694,8 @@ class Execution:
             if run := self._runs.pop(number, None):
                 self._runtime.threads.give_up(run)
                 run.cancel()
+            if number == self._preparing:
+                self._handler_begins()
         self._count_failures(given_up, error.code)
         return self._failed(given_up, error)
 
@@ -1021,11 +1031,51 @@ class Execution:
             self._watch(self._called.values())
             self._called.clear()
         self._call_wraps()
-        for number in numbers:
-            turn = _Turn(following=number)
-            work = partial(self._run_in_turn, turn)
-            turn.run = self._runtime.threads.start(work, self._runtime.wrap.function_of(number))
-            self._runs[number] = turn.run
+        self._waiting.extend(numbers)
+        self._call()
+
+    def _call(self) -> None:
+        """Have a thread come to the tasks that wait, unless one of them is being prepared.
+
+        Each thread calls the next just before the handler that it runs. So tasks begin in the order
+        of the plan, each when the handler before lets the GIL go, and none waits for another to
+        end. Few threads run what is short, one task after another, which saves wakes.
+        """
+        if self._waiting and not self._coming and self._preparing is None:
+            self._coming = True
+            turn = _Turn()
+            name = self._runtime.wrap.function_of(self._waiting[0])
+            turn.run = self._runtime.threads.start(partial(self._come, turn), name)
+
+    def _come(self, turn: _Turn) -> None:
+        """Take a task in the thread that has been called."""
+        self.event(self._came, turn)
+        self._run_in_turn(turn)
+
+    def _came(self, turn: _Turn) -> None:
+        self._coming = False
+        self._take_task(turn)
+
+    def _take_task(self, turn: _Turn) -> bool:
+        """Have a thread run the first task that waits; whether there is one that may begin."""
+        while self._waiting and self._preparing is None:
+            number = self._waiting.popleft()
+            if number in self._limits:  # else it has been given up
+                turn.following = number
+                if turn.run is not None:
+                    turn.run.name = self._runtime.wrap.function_of(number)
+                    self._runs[number] = turn.run
+                self._preparing = number if self._waiting else None
+                return True
+        return False
+
+    def _handler_begins(self) -> None:
+        """The task that was prepared has got to its handler, or never will.
+
+        The lock keeps others from taking a task while a thread is started, which lets the GIL go.
+        """
+        self._preparing = None
+        self._call()
 
     def _run_in_turn(self, turn: _Turn) -> None:
         """Do in this thread what is next, and what begins by its end or within a moment of it."""
@@ -1047,7 +1097,8 @@ class Execution:
         opens = None if self._switchboard is None else self._switchboard.open
         client = None if self._client is None else self._client.open
         access = Access(self.ident.number, opens, self.data.resolve, client)
-        result = tasks.run(number, given, self.ident, MAIN, emitted, access, wrap, functions)
+        call = partial(self.event, self._handler_begins) if number == self._preparing else None
+        result = tasks.run(number, given, self.ident, MAIN, emitted, access, call, wrap, functions)
         turn.following = None
         self.event(partial(self._ended_here, turn, result))
 
@@ -1061,7 +1112,8 @@ class Execution:
 
     def _go_on(self, turn: _Turn, begins: list[int]) -> None:
         """Have this thread run the first task that begins; if none does, wait for others."""
-        if not begins:
+        self._waiting.extend(begins)
+        if not self._take_task(turn):
             turn.awaits |= self._called
             self._called.clear()
             if self._uncalled and not turn.awaits:
@@ -1070,11 +1122,7 @@ class Execution:
             return
         self._called |= turn.awaits
         turn.awaits.clear()
-        turn.following, *others = begins
-        if turn.run is not None:
-            turn.run.name = self._runtime.wrap.function_of(turn.following)
-            self._runs[turn.following] = turn.run
-        self._start_here(others)
+        self._start_here(())
 
     def _await_processes(self, turn: _Turn) -> None:
         """Take in what comes within a moment; else leave it to the loop."""

@@ -525,8 +525,8 @@ class Stream:
                 self._emitted(attempt, result)
 
         result = tasks.run(
-            *(task, given, Ident(self._watch, trace=self._trace), MAIN, emitted, _NO_STREAMS),
-            *(runtime.wrap, runtime.functions),
+            *(task, given, Ident(self._watch, trace=self._trace), MAIN, emitted),
+            *(_NO_STREAMS, None, runtime.wrap, runtime.functions),
         )
         runtime.metrics.ran(result)
         if result.error is None:

@@ -31,7 +31,7 @@ from wrap.public import PACKAGE
 from wrap.redaction import redacted
 from wrap.serving import OneProcess
 from wrap.switchboard import CLIENT, Which
-from wrap.task_io import Access, Emitted, TaskIO
+from wrap.task_io import Access, Begins, Emitted, TaskIO
 from wrap.threads import Cancelled
 
 _P = ParamSpec("_P")
@@ -61,16 +61,20 @@ def run(
     process: int,
     emitted: Emitted,
     access: Access,
+    begins: Begins | None,
     wrap: Wrap,
     functions: dict[str, Function],
 ) -> Result:
     """Run task number `task` in this thread, in process number `process`, on what `given` returns.
 
-    What it emits is `emitted` before it ends, and `access` is to its streams. Never raises but for
-    `Cancelled`: that the task was given up is no answer to anybody.
+    What it emits is `emitted` before it ends, and `access` is to its streams. `begins` is called
+    just before the handler: what precedes the handler may let the GIL go, and the next task would
+    begin first. Never raises but for `Cancelled`: that the task was given up is no answer.
     """
     function = functions[wrap.function_of(task)]
     if function.unsettled:
+        if begins is not None:
+            begins()  # an import can take long
         function.settle()
     if function.state.waits:
         function.state.set_again()
@@ -86,7 +90,7 @@ def run(
             seen, client = wrap.seen(task), None
             if seen is Seen.BY_CLIENT and access.client is not None and not watched:
                 client = partial(access.client, Which(ident.number, task, CLIENT))
-            output = _call(function, given(), ident, result, task_io, seen, client)
+            output = _call(function, given(), ident, result, task_io, seen, client, begins)
         if task_io:
             output = task_io.ended(output)
             result.ended = time.monotonic()
@@ -94,6 +98,8 @@ def run(
     except Cancelled:
         raise
     except BaseException as error:
+        if begins is not None:
+            begins()  # if the task failed before its handler
         broken = task_io.broken if task_io else None
         failure = broken or _failure(error, function.name)
         result.error = failure.located(function.name, wrap.name).as_dict()
@@ -116,14 +122,15 @@ def _call(
     task_io: TaskIO | None,
     seen: Seen,
     client: Callable[[], socket.socket] | None,
+    begins: Begins | None,
 ) -> Object:
     trace = ident.trace.headers(ident.number, result.task) if ident.trace is not None else {}
     arguments = styles.arguments(function, given, task_io, trace)
     with OneProcess(), styles.surroundings(function, given, trace):
         if ident.watch.traced:
-            value = _watched(function, arguments, ident.watch, result, task_io)
+            value = _watched(function, arguments, ident.watch, result, task_io, begins)
         else:
-            value = _timed(function, arguments, result, task_io, client)
+            value = _timed(function, arguments, result, task_io, begins, client)
         if task_io is not None and task_io.has_written:
             return Object("")
         return value if isinstance(value, Object) else styles.output(function.style, value, seen)
@@ -135,6 +142,7 @@ def _watched(
     watch: Watch,
     result: Result,
     task_io: TaskIO | None,
+    begins: Begins | None,
 ) -> Any:
     """What the handler answers; `result` also has what else `watch` wants to know of it.
 
@@ -145,14 +153,14 @@ def _watched(
     try:
         if watch.observed:
             with function.state.running():
-                value = _timed(function, arguments, result, task_io)
+                value = _timed(function, arguments, result, task_io, begins)
             result.changes = function.state.changes
             return value
         if not watch.probed:
             with _marked(result.task):
-                return _timed(function, arguments, result, task_io)
+                return _timed(function, arguments, result, task_io, begins)
         with Probe() as probe:
-            value = _timed(function, arguments, result, task_io)
+            value = _timed(function, arguments, result, task_io, begins)
         result.ticks = probe.ticks
         return value
     finally:
@@ -184,9 +192,12 @@ def _timed(
     arguments: tuple[Any, ...],
     result: Result,
     task_io: TaskIO | None,
+    begins: Begins | None,
     client: Callable[[], socket.socket] | None = None,
 ) -> Any:
     """What the handler answers; `result` has the times of its begin and end."""
+    if begins is not None:
+        begins()
     result.started = time.monotonic()
     try:
         try:

@@ -28,6 +28,8 @@ from wrap.switchboard import Open, Which
 _STYLE = "flask"
 #: Takes the result of an output.
 Emitted = Callable[[Result], None]
+#: Has the next task begin.
+Begins = Callable[[], None]
 
 
 class Access(NamedTuple):

@@ -1,0 +1,42 @@
+"""Tasks of a process that begin together begin in the order of the plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+#: Handlers of both kinds answer when they began.
+WAITS = """
+    import time
+
+    def handle(req):
+        began = time.monotonic()
+        time.sleep(0.005)
+        return str(began)
+"""
+COMPUTES = """
+    import time
+
+    def handle(req):
+        began = time.monotonic()
+        for _ in range(20_000):
+            pass
+        return str(began)
+"""
+HANDLERS = {"e": WAITS, "d": COMPUTES, "c": WAITS, "b": COMPUTES, "a": WAITS}
+ORDER = [2, 0, 4, 3, 1]
+PLACES: dict[str, dict[str, Any]] = {
+    "main": {"processes": [ORDER]},
+    "fork": {"processes": [[], ORDER]},
+    "pool": {"processes": [[], ORDER], "mechanism": "pool"},
+}
+REQUESTS = 50
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_tasks_begin_in_the_order_of_the_plan(place: str, start: Any, wrap_image: Any) -> None:
+    server = start(wrap_image(HANDLERS, entry={"output": ORDER}, **PLACES[place]))
+    answers = [server.request().json for _ in range(REQUESTS)]
+    # A thread that the kernel keeps from its core with the GIL in its hands loses it after 5 ms.
+    assert sum(began == sorted(began) for began in answers) > 0.9 * REQUESTS
