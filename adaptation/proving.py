@@ -1,0 +1,324 @@
+"""The verb `deploy` with its proof: plans are deployed and measured until one keeps the SLO.
+
+The prediction narrows all plans to a few, of which `candidates` takes one after the other. The
+first one serves as soon as it stands; another is deployed beside, and switched to where it is
+better. Where a version served before, it stays until a plan is measured to keep the SLO.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from adaptation.blue_green import BlueGreen
+from adaptation.candidates import Outcome, Predicted, Search
+from adaptation.events import Event
+from adaptation.residuals import Residuals
+from adaptation.version import Candidate, Serving, deploy_beside, serving
+from deployment.background_load import disturbance
+from deployment.deploy import remove_all, removed_on_failure
+from deployment.invoke import Answer, Invoker
+from deployment.launcher import Launcher
+from deployment.measure import Invokable, Measurement
+from deployment.verdict import Trial
+from generator.settings import client_timeout_s
+from pipeline.deploy import (
+    DeploymentReport,
+    DeploymentRequest,
+    Prepared,
+    Progress,
+    Try,
+    asked,
+    deploy,
+    plan_for,
+    prepare,
+)
+from scheduler.options import Option
+from scheduler.pareto import considered, preferred
+from scheduler.planners import PLANNERS, searched
+from scheduler.schedule import assess, job_of
+from scheduler.strategies import memory_mib
+from workflow.errors import ChironError
+from workflow.plan import Plan, Prediction
+from workflow.tracing import KEY_ANNOTATION
+
+#: Plans that are tried at most where nothing is said.
+TRIES = 5
+#: For how long plans are looked for beside the one that is scheduled, in seconds.
+_SEARCH_S = 2.0
+#: What it takes to build and deploy a plan, roughly, in seconds.
+_DEPLOYING_S = 3.0
+
+
+def deploy_proven(
+    request: DeploymentRequest,
+    launcher: Launcher,
+    out: Path,
+    progress: Progress,
+    tries: int | None = TRIES,
+) -> DeploymentReport:
+    """Deploy the cheapest plan that is measured to keep the SLO, of at most `tries` plans.
+
+    Where none is, the best measured one is deployed, or the version stays that served before. With
+    `tries` None the plan is deployed that is predicted to keep it, whatever is measured. Artefacts
+    are those of `pipeline.deploy`, and residuals.json.
+
+    Raises what the first plan fails with; nothing stays half-deployed.
+    """
+    if tries is None:
+        return deploy(request, launcher, out, progress)
+    prepared = prepare(request, launcher, out, progress)
+    former = None
+    workflow, planner = request.folder.workflow.name, request.choices.planner
+    if PLANNERS[planner].orchestrator != "client":
+        former = serving(launcher.gateway, workflow, planner)
+    by_route = former is not None and launcher.gateway.info().removes_first
+    if by_route:
+        prepared = replace(prepared, request=replace(request, behind=True))
+    return _Proof(prepared, launcher, out, progress, former, by_route).run(tries)
+
+
+@dataclass(frozen=True)
+class _Behind:
+    """What runs behind an entry that hands requests on to it, which takes `hop_ms` more."""
+
+    target: Invokable
+    hop_ms: float
+
+    def invoke(self, request: bytes) -> Answer:
+        answer = self.target.invoke(request)
+        return replace(answer, latency_ms=answer.latency_ms + self.hop_ms)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A plan that was tried, and what came of it; None where it does not work."""
+
+    plan: Plan
+    shown: Try
+    measured: Measurement | None
+    outcome: Outcome
+
+
+@dataclass
+class _Proof:
+    """Tries plans on one gateway, where `former` serves so far, if any does."""
+
+    prepared: Prepared
+    launcher: Launcher
+    out: Path
+    progress: Progress
+    former: Serving | None
+    by_route: bool
+    #: What was deployed here, where nothing served before: it goes where the proof is cut short.
+    created: list[str] = field(default_factory=list)
+    tried: list[_Tried] = field(default_factory=list)
+    #: The number of the plan that serves; None for the former version, or none.
+    serves: int | None = None
+
+    def run(self, tries: int) -> DeploymentReport:
+        """Try at most so many plans; what came of it."""
+        plans, predicted = self._plans
+        residuals = Residuals.of(self.out, self.prepared.profile, self.prepared.platform)
+        slo_ms = self.prepared.request.slo_ms
+        search = Search(predicted, slo_ms, tries, residuals.known(self._percentile))
+        count, trial = min(tries, len(plans)), self._trial
+        about_s = count * (trial.usual_s + _DEPLOYING_S)
+        self.progress(
+            f"proving: at most {count} plan{'s' * (count > 1)}, about {about_s:.0f} s; the "
+            f"requests to each end after {trial.limit_s:.0f} s"
+        )
+        with removed_on_failure(self.launcher.gateway, self.created):
+            while (number := search.next(self._outcomes)) is not None:
+                self._try(number, search)
+            at = datetime.now(UTC).isoformat(timespec="seconds")
+            residuals.write([(e.plan, e.shown) for e in self.tried], self._percentile, at)
+            return self._report(search)
+
+    @cached_property
+    def _plans(self) -> tuple[list[Plan], list[Predicted]]:
+        """The plans that may be tried, the preferred ones first, and what is predicted of each."""
+        request, profile, platform = (
+            self.prepared.request,
+            self.prepared.profile,
+            self.prepared.platform,
+        )
+        scheduled = plan_for(request, profile, platform, self.progress)
+        what, choices = asked(request, profile, platform), request.choices
+        job = job_of(*what)
+        found = [Option(scheduled, job.judged_ms(_prediction(scheduled)), fits=True)]
+        if searched(choices.planner):
+            found += considered(job, choices.mechanism, _SEARCH_S)
+        options = preferred(found, choices.strategy)
+        plans = [
+            each.plan if each.plan is scheduled else assess(each.plan, job, request.slo_ms)
+            for each in options
+        ]
+        return plans, [_predicted(each, plan) for each, plan in zip(options, plans, strict=True)]
+
+    @property
+    def _outcomes(self) -> list[Outcome]:
+        return [each.outcome for each in self.tried]
+
+    @property
+    def _percentile(self) -> float:
+        return self.prepared.request.choices.percentile or 95.0
+
+    @property
+    def _trial(self) -> Trial:
+        return Trial(self.prepared.request.slo_ms, self._percentile)
+
+    def _try(self, number: int, search: Search) -> None:
+        """Deploy and measure the plan of this number; have it serve where it is the best so far."""
+        plans, predicted = self._plans
+        plan, trial = plans[number], self._trial
+        expected_ms = search.expected_ms(number, self._outcomes)
+        self.progress(f"trying {_shape(plan)}: {expected_ms:.1f} ms expected")
+        measured, failure = None, ""
+        try:
+            if self.former is None and self.serves is None and not self.tried:
+                measured = self._stand(plan, trial)
+                self.serves = number
+            else:
+                measured = self._stand_beside(number, plan, trial)
+        except ChironError as error:
+            if not self.tried:
+                raise
+            failure = error.message
+        works = not failure and measured is not None
+        shown = Try(
+            cpus=plan.cpus,
+            wraps=len(plan.wraps),
+            memory_mib=memory_mib(plan),
+            mechanism=plan.mechanisms,
+            predicted_ms=round(predicted[number].latency_ms, 3),
+            expected_ms=round(expected_ms, 3),
+            measured_ms=trial.latency_ms if works else None,
+            requests=len(trial.latencies_ms),
+            over=trial.over,
+            others=measured.others if measured else None,
+            verdict=trial.verdict if works else "failed",
+            said=failure or _said(trial, measured),
+        )
+        outcome = Outcome(number, works and trial.verdict == "kept", shown.measured_ms)
+        self.tried.append(_Tried(plan, shown, measured if works else None, outcome))
+        self.progress(shown.said)
+
+    def _stand(self, plan: Plan, trial: Trial) -> Measurement:
+        """Deploy the first plan, which serves from now on, and measure it."""
+        standing = self.prepared.standing(plan, self.launcher, self.out, self.progress)
+        with standing as (invoker, created):
+            self.progress(f"{plan.wraps[0].name} answers; measuring it")
+            measured = self.prepared.measured(invoker, plan, trial)
+            self.created += created
+        return measured
+
+    def _stand_beside(self, number: int, plan: Plan, trial: Trial) -> Measurement:
+        """Deploy a plan beside what serves and measure it; switch to it where it is better."""
+        hop_ms = self.prepared.platform.rpc_ms if self.by_route else 0.0
+
+        def check(invoker: Invoker) -> Measurement:
+            return self.prepared.measured(_Behind(invoker, hop_ms), plan, trial)
+
+        gateway = self.launcher.gateway
+        current = serving(gateway, plan.workflow, plan.planner)
+        key = current.called.annotations.get(KEY_ANNOTATION) if current and self.by_route else None
+        what = self.launcher, plan, self.prepared.sources, self.prepared.request
+        with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
+            candidate = deploy_beside(*what, Path(scratch) / "build", check, key)
+        if self.former is None:
+            self.created += candidate.created
+        if self._is_better(trial):
+            self._switch(candidate, plan, current)
+            self.serves = number
+        else:
+            remove_all(gateway, candidate.created)
+        return candidate.measured
+
+    def _is_better(self, trial: Trial) -> bool:
+        """Whether what `trial` measured is to serve: a plan that keeps the SLO is tried only where
+        it is preferred to those that were measured to keep it."""
+        if trial.verdict == "kept":
+            return True
+        if self.former is not None or any(each.kept for each in self._outcomes):
+            return False
+        measured = [each.measured_ms for each in self._outcomes if each.measured_ms is not None]
+        return trial.latency_ms < min(measured, default=math.inf)
+
+    def _switch(self, candidate: Candidate, plan: Plan, current: Serving | None) -> None:
+        name = plan.wraps[0].name
+        if current and not self.by_route and self.launcher.gateway.info().removes_first:
+            seconds = math.ceil(candidate.ready_s + client_timeout_s(current.called.env_vars))
+            self.progress(f"{name} is deployed again: nothing answers for up to {seconds} s")
+        blue_green = BlueGreen(self.launcher.gateway, time.sleep, self._tell)
+        blue_green.switch(candidate, name, current, by_route=self.by_route)
+
+    def _tell(self, event: Event) -> None:
+        self.progress(event.message)
+
+    def _report(self, search: Search) -> DeploymentReport:
+        """What came of the tries; plan.json and build/ are then those of the best plan."""
+        best = search.best(self._outcomes)
+        tried = self.tried[self._outcomes.index(best)]
+        if tried.measured is None:
+            raise ValueError("the first plan has to work")
+        stays = self.serves is None
+        if self.former or tried is not self.tried[0]:
+            stack_file = self.prepared.generate(tried.plan, self.out)
+            if not stays:
+                self.launcher.build(stack_file)  # what is deployed by hand from build/ is this plan
+        return DeploymentReport(
+            plan=tried.plan,
+            measured=tried.measured,
+            functions=() if stays else self._functions(tried.plan),
+            slo_met=best.kept,
+            percentile=self._percentile,
+            over=tried.shown.over,
+            measured_ms=best.measured_ms or 0.0,
+            tries=tuple(each.shown for each in self.tried),
+        )
+
+    def _functions(self, plan: Plan) -> tuple[str, ...]:
+        """The functions that run `plan`, the one that clients call first."""
+        current = serving(self.launcher.gateway, plan.workflow, plan.planner)
+        if current is None:  # the client calls each task
+            return tuple(wrap.name for wrap in plan.wraps)
+        others = (each.name for each in current.wraps if each is not current.called)
+        return current.called.name, *others
+
+
+def _predicted(option: Option, plan: Plan) -> Predicted:
+    """What is predicted of `plan`, with the low end of its range at what it is judged by."""
+    whole = _prediction(plan)
+    low = whole.low_ms / whole.latency_ms if whole.latency_ms else 1.0
+    return Predicted(plan.cpus, option.judged_ms, low * option.judged_ms)
+
+
+def _prediction(plan: Plan) -> Prediction:
+    if plan.predicted is None:
+        raise ValueError("a plan that was not assessed")
+    return plan.predicted
+
+
+def _shape(plan: Plan) -> str:
+    """`plan` in words."""
+    cpus, wraps = plan.cpus, len(plan.wraps)
+    return f"{cpus} CPU{'s' * (cpus > 1)} in {wraps} wrap{'s' * (wraps > 1)} by {plan.mechanisms}"
+
+
+def _said(trial: Trial, measured: Measurement | None) -> str:
+    """Why the trial has its verdict."""
+    requests, over, slo = len(trial.latencies_ms), trial.over, f"{trial.slo_ms:g} ms"
+    took = f"p{trial.percentile:g} {trial.latency_ms:.1f} ms, {over} of {requests} over {slo}"
+    meaning = {
+        "kept": "keeps the SLO",
+        "broken": "breaks the SLO",
+        "unsure": "not shown to keep the SLO",
+    }[trial.verdict]
+    busy = disturbance(measured.others) if measured else None
+    return "; ".join(filter(None, (f"{meaning}: {took}", busy)))
