@@ -30,7 +30,7 @@ from evaluation.optional import PICTURES, left_out
 from evaluation.report.page import write_results
 from evaluation.report.tables import table_of
 from predictor.mechanisms import MECHANISMS
-from scheduler.choices import Choices, Strategy
+from scheduler.choices import Strategy
 from scheduler.planners import PLANNERS
 from workflow.documents import dump, write_atomically
 from workflow.errors import ChironError, Faults
@@ -59,12 +59,7 @@ _OPTIONS: tuple[Callable[[options.Command], options.Command], ...] = (
     click.option(
         "--strategy", type=click.Choice(get_args(Strategy)), default="cost", show_default=True
     ),
-    click.option(
-        "--headroom/--no-headroom",
-        default=Choices().headroom,
-        show_default=True,
-        help="Whether the high end of pgp's prediction meets the SLO.",
-    ),
+    options.percentile,
     options.check,
     click.option("--samples", type=click.IntRange(min=1), help="Requests one at a time."),
     click.option("--quick", is_flag=True, help="Few samples, wide intervals."),

@@ -165,7 +165,7 @@ _RANGE_COLUMNS = [
 
 
 def _show_ranges(comparison: MeasuredComparison) -> None:
-    """What ranges and headroom are worth, how much of the errors is drift, what disturbed."""
+    """What ranges and predictions are worth, how much of the errors is drift, what disturbed."""
     table(
         "predicted ranges, the errors had the speed beside the requests been known before, and "
         "those of the 95th percentile of several payloads",
@@ -189,18 +189,16 @@ def _show_ranges(comparison: MeasuredComparison) -> None:
         rows_of.setdefault(each.workflow, []).extend(each.rows)
     table(
         "SLOs for which the cheapest of these plans is taken that is predicted to meet them",
-        ["workflow", "", "have a plan", "kept by its median", "missed by at most"],
+        ["workflow", "have a plan", "kept by its median", "missed by at most"],
         [
             [
                 name,
-                "with headroom" if headroom else "without",
                 f"{found.met:.0%}",
                 "" if found.kept is None else f"{found.kept:.0%}",
                 f"{found.missed_by:.0%}",
             ]
             for name, rows in rows_of.items()
-            for headroom in (False, True)
-            for found in [slos_kept(rows, headroom=headroom)]
+            for found in [slos_kept(rows)]
         ],
     )
     for each in comparison.workflows:

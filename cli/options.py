@@ -145,6 +145,20 @@ def local(command: Command) -> Command:
     return cast(Command, with_local)
 
 
+def _option(*names: str, **settings: Any) -> Callable[[Command], Command]:
+    """An option whose meaning and default are those of the field of its name."""
+    field = Choices.model_fields[names[-1].removeprefix("--").replace("-", "_")]
+    shown = not settings.get("is_flag", False)
+    return click.option(
+        *names, default=field.default, show_default=shown, help=field.description, **settings
+    )
+
+
+percentile = _option(
+    "--percentile", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT"
+)
+
+
 def choices(command: Command) -> Command:
     """The options about the plan, as one argument `choices`."""
 
@@ -154,24 +168,12 @@ def choices(command: Command) -> Command:
     @_option("--path", type=click.Choice(get_args(PathKind)))
     @_option("--attempts", type=click.IntRange(1, 10))
     @_option("--strategy", type=click.Choice(get_args(Strategy)))
-    @_option("--headroom", is_flag=True)
-    @_option("--percentile", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT")
+    @percentile
     @_option("--max-functions", type=click.IntRange(min=1))
     @_option("--node-memory", "node_memory_mib", type=click.IntRange(min=1), metavar="MIB")
     @functools.wraps(command)
     def with_choices(*arguments: Any, **others: Any) -> Any:
-        if others["headroom"] and others["percentile"] is not None:
-            raise click.UsageError("--headroom is for every request: leave --percentile out")
         chosen = Choices(**{name: others.pop(name) for name in Choices.model_fields})
         return command(*arguments, choices=chosen, **others)
 
     return cast(Command, with_choices)
-
-
-def _option(*names: str, **settings: Any) -> Callable[[Command], Command]:
-    """An option whose meaning and default are those of the field of its name."""
-    field = Choices.model_fields[names[-1].removeprefix("--").replace("-", "_")]
-    shown = not settings.get("is_flag", False)
-    return click.option(
-        *names, default=field.default, show_default=shown, help=field.description, **settings
-    )

@@ -87,7 +87,7 @@ def command(
     if not as_json and tasks < _MANY_TASKS:
         found = considered(job, choices.mechanism, _PICTURE_S)
         chosen = Option(plan, job.judged_ms(plan.predicted), fits=True) if plan.predicted else None
-        picture = Picture(plan.workflow, slo, found, chosen, job.judgement)
+        picture = Picture(plan.workflow, slo, found, job.percentile, chosen)
         show(picture)
         if find_spec("matplotlib"):
             file = output.with_suffix(".png")
@@ -101,7 +101,7 @@ def _pareto(
     job: Job, slo_ms: float, mechanism: MechanismChoice, output: Path, as_json: bool
 ) -> None:
     found = considered(job, mechanism)
-    picture = Picture(job.workflow.name, slo_ms, found, judgement=job.judgement)
+    picture = Picture(job.workflow.name, slo_ms, found, job.percentile)
     if output.suffix.lower() == ".png":
         draw(picture, output)
         progress(f"wrote {output}")
@@ -134,7 +134,8 @@ def show(picture: Picture) -> None:
         ]
         for option in _some(plans, picture)
     ]
-    columns = ["plan", "CPUs", "MiB", "wraps", "ms", f"0 to {scale_ms:.0f} ms, | SLO"]
+    bars = f"0 to {scale_ms:.0f} ms, | SLO"
+    columns = ["plan", "CPUs", "MiB", "wraps", f"p{picture.percentile:g} ms", bars]
     table(f"{picture.title}, SLO {picture.slo_ms:g} ms", columns, rows, words=(0, len(columns) - 1))
 
 

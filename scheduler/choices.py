@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
 from scheduler.limits import COMMUNITY_EDITION_FUNCTIONS, Limits
 from scheduler.planners import DEFAULT_PLANNER, PLANNERS
 from workflow.documents import Document
-from workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PATH, DEFAULT_TRIGGER, PathKind
+from workflow.plan import (
+    DEFAULT_ATTEMPTS,
+    DEFAULT_PATH,
+    DEFAULT_PERCENTILE,
+    DEFAULT_TRIGGER,
+    PathKind,
+)
 from workflow.triggers import TriggerKind
 
 if TYPE_CHECKING:
@@ -64,28 +70,19 @@ class Choices(Document):
             "or fastest."
         ),
     ] = "cost"
-    headroom: Annotated[
-        bool, Field(description="The high end of the prediction meets the SLO too.")
-    ] = False
     percentile: Annotated[
-        float | None,
+        float,
         Field(
             gt=0,
             le=100,
-            description="Of several payloads, so many percent of requests meet the SLO, "
-            "not only their mean.",
+            description="How many percent of the requests the SLO is for, over payloads by weight "
+            "(100: every request).",
         ),
-    ] = None
+    ] = DEFAULT_PERCENTILE
     max_functions: Annotated[
         int, Field(ge=1, description="How many functions OpenFaaS deploys.")
     ] = COMMUNITY_EDITION_FUNCTIONS
     node_memory_mib: Annotated[int | None, Field(ge=1, description="Memory of a node.")] = None
-
-    @model_validator(mode="after")
-    def _one_judgement(self) -> Choices:
-        if self.headroom and self.percentile is not None:
-            raise ValueError("headroom is for every request: leave percentile out")
-        return self
 
     @property
     def limits(self) -> Limits:

@@ -69,7 +69,8 @@ def _rule(plan: Plan, strategy: Strategy) -> str:
 def _verdict(plan: Plan, job: Job) -> str:
     if plan.predicted is None or plan.slo_ms is None:
         return "not predicted"
-    latency = f"predicted {job.judged_ms(plan.predicted):.1f} ms {job.judgement}".rstrip()
+    judged_ms = job.judged_ms(plan.predicted)
+    latency = f"predicted {judged_ms:.1f} ms for {job.percentile:g} % of requests"
     if plan.meets_slo:
         return f"{latency}, within the SLO of {plan.slo_ms:g} ms"
     if searched(plan.planner):
@@ -79,11 +80,11 @@ def _verdict(plan: Plan, job: Job) -> str:
 
 
 def _payloads(plan: Plan) -> Iterator[str]:
-    """What each of several payloads takes, of which the prediction is the mean."""
+    """What each of several payloads takes."""
     if plan.predicted and plan.predicted.payloads_ms and plan.slo_ms is not None:
         each = plan.predicted.payloads_ms
         slow = [name for name, latency_ms in each.items() if latency_ms > plan.slo_ms]
-        line = f"the mean of {_count(len(each), 'payload')}: "
+        line = f"{_count(len(each), 'payload')}: "
         line += ", ".join(f"{name} {latency_ms:.1f} ms" for name, latency_ms in each.items())
         if slow:
             line += f"; {_names(slow)} over the SLO (--percentile 100 keeps it for every payload)"

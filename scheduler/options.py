@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from predictor.paths import Sizes, way_of
-from predictor.predict import Predictor, at_percentile, mean_ms, percentile_ms, predict
+from predictor.predict import Predictor, at_percentile, percentile_ms
 from predictor.unrolling import Run, run_of
 from scheduler.closeness import closer
 from scheduler.conflicts import NO_CONFLICTS, Conflicts
@@ -32,6 +32,7 @@ from workflow.model import Task, Workflow
 from workflow.plan import (
     DEFAULT_ATTEMPTS,
     DEFAULT_PATH,
+    DEFAULT_PERCENTILE,
     DEFAULT_TRIGGER,
     PathKind,
     Plan,
@@ -50,8 +51,7 @@ _GROUPED = 200
 class Job:
     """What is to be scheduled, where, and within which bounds.
 
-    A plan counts by the mean of all payloads; with ``headroom`` by the high end of its prediction,
-    with ``percentile`` by what so many percent of requests stay within.
+    A plan counts by the latency that ``percentile`` percent of the requests stay within.
     """
 
     workflow: Workflow
@@ -59,42 +59,31 @@ class Job:
     platform: Platform
     conflicts: Conflicts
     limits: Limits = field(default_factory=Limits)
-    headroom: bool = False
     secrets: Secrets = field(default_factory=dict)
     trigger: TriggerKind = DEFAULT_TRIGGER
-    percentile: float | None = None
+    percentile: float = DEFAULT_PERCENTILE
     path: PathKind = DEFAULT_PATH
     attempts: int = DEFAULT_ATTEMPTS
 
     def of_mix_ms(self, latencies_ms: Iterable[float]) -> float:
-        """What a plan counts by that takes so long with each payload, but for headroom."""
-        mix = self.profile.mix
-        if self.percentile is None:
-            return mean_ms(mix, latencies_ms)
-        return percentile_ms(mix, latencies_ms, self.percentile)
+        """What a plan counts by that takes so long with each payload."""
+        return percentile_ms(self.profile.mix, latencies_ms, self.percentile)
 
     def judged_ms(self, predicted: Prediction) -> float:
         """What a plan counts by that is predicted so."""
-        if self.headroom:
-            return predicted.high_ms
         each_ms = predicted.payloads_ms
         return self.of_mix_ms(each_ms.values()) if each_ms else predicted.latency_ms
 
     @property
     def typical(self) -> Profile:
-        """What functions do with the payload that counts, or in the mean of all."""
-        if self.percentile is None:
-            return self.profile
+        """What functions do with the payload that counts."""
         mix = self.profile.mix
         whole_ms = [sum(f.latency_ms for f in s.profile.functions.values()) for s in mix]
         return mix[at_percentile(mix, whole_ms, self.percentile)].profile
 
-    @property
-    def judgement(self) -> str:
-        """Which latency that is, in words; none for the mean."""
-        if self.headroom:
-            return "at the high end"
-        return f"for {self.percentile:g} % of requests" if self.percentile else ""
+    def must_keep(self, share: float) -> bool:
+        """Whether requests of this share have to stay within the SLO for a plan to meet it."""
+        return 100 * (1 - share) < self.percentile * (1 - 1e-9)
 
 
 @dataclass(frozen=True)
@@ -112,8 +101,8 @@ class Options:
 
     The search goes by what functions do with the job's typical payload; for a workflow that decides
     while it runs it is about `run`, what that does with one of them. What is found is judged by
-    `each` payload, with a predictor for it; `share` is that of the requests which `run` is about,
-    0 where it has more than they do.
+    `each` payload, with a predictor for it. `bounded` says whether no plan counts by less than what
+    `run` takes.
     Plans that exceed the job's limits count only where ``beyond_limits`` says so.
     What reads streams while they are written is in one stage with what writes them in `run`.
     """
@@ -122,7 +111,7 @@ class Options:
     search: Search
     each: tuple[tuple[Run, Predictor], ...]
     run: Run
-    share: float = 1.0
+    bounded: bool = True
     baselines: tuple[Option, ...] = ()
     beyond_limits: bool = False
 
@@ -140,11 +129,10 @@ class Options:
             workflow = as_begun(job.workflow) if is_live else job.workflow
             run = Run(workflow, job.typical, decided=False)
             return [cls._of(job, mechanism, each, run)]
-        shares: dict[tuple[Task, ...], tuple[Run, float]] = {}
-        for run, share in zip(runs, mix, strict=True):
-            first, others = shares.get(run.workflow.tasks, (run, 0.0))
-            shares[run.workflow.tasks] = first, others + share.weight
+        different = dict[tuple[Task, ...], tuple[Run, float]]()
         total = sum(share.weight for share in mix)
+        for run, share in zip(runs, mix, strict=True):
+            different.setdefault(run.workflow.tasks, (run, share.weight / total))
         # Where functions conflict the search finds a place for all, and knows no bound then.
         strict = bool(job.conflicts.process or job.conflicts.together)
         return [
@@ -153,9 +141,9 @@ class Options:
                 mechanism,
                 each,
                 complete(run, job.workflow) if strict else run,
-                0.0 if strict else its / total,
+                job.must_keep(share) and not strict,
             )
-            for run, its in shares.values()
+            for run, share in different.values()
         ]
 
     @classmethod
@@ -165,12 +153,12 @@ class Options:
         mechanism: str,
         each: tuple[tuple[Run, Predictor], ...],
         run: Run,
-        share: float = 1.0,
+        bounded: bool = True,
     ) -> Options:
         problem = Problem.of(
             run.workflow, run.profile, job.platform, mechanism, job.conflicts, job.path
         )
-        options = cls(job, Search.of(problem, job.trigger), each, run, share)
+        options = cls(job, Search.of(problem, job.trigger), each, run, bounded)
         if job.conflicts.process:
             return options
         planners = [faastlane_t, faastlane, sand]
@@ -240,11 +228,7 @@ class Options:
 
     def bound_ms(self, judged_ms: float) -> float:
         """What `run` takes at most with a plan that counts by `judged_ms`."""
-        if self.share == 1.0:
-            return judged_ms
-        if not self.share or self.job.percentile is not None:
-            return math.inf
-        return judged_ms if self.job.headroom else judged_ms / self.share
+        return judged_ms if self.bounded else math.inf
 
     def counts(self, option: Option) -> bool:
         """Whether `option` may be chosen."""
@@ -280,13 +264,9 @@ class Options:
 
     def judged(self, plan: Plan) -> Option:
         """`plan` with the latency that it is judged by, rounded as predictions are."""
-        job = self.job
-        if job.headroom:
-            predicted = predict(plan, job.workflow, job.profile, job.platform)
-            return Option(plan, predicted.high_ms, fits=not exceeded(plan, job.limits))
         each = (predictor.plan_ms(*run.placed(plan)) for run, predictor in self.each)
-        judged_ms = job.of_mix_ms(each)
-        return Option(plan, judged_ms, fits=not exceeded(plan, job.limits))
+        judged_ms = self.job.of_mix_ms(each)
+        return Option(plan, judged_ms, fits=not exceeded(plan, self.job.limits))
 
     def made(self, candidate: Candidate, below_ms: float = math.inf) -> Option | None:
         """The fastest plan found that has the candidate's shape, if it takes up to `below_ms`."""

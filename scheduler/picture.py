@@ -21,14 +21,14 @@ _LABELLED = 16
 class Picture:
     """Plans that were considered, the SLO that they are held against, and the plan that was chosen.
 
-    ``judgement`` says which latency plans count by, where that is not the mean.
+    Plans count by the latency that ``percentile`` percent of the requests stay within.
     """
 
     workflow: str
     slo_ms: float
     considered: Sequence[Option]
+    percentile: float
     chosen: Option | None = None
-    judgement: str = ""
 
     @property
     def title(self) -> str:
@@ -113,8 +113,7 @@ def draw(picture: Picture, path: Path) -> None:
         f"{picture.title}\narea: memory, {min(memory)} to {max(memory)} MiB; red: misses the SLO",
         fontsize="medium",
     )
-    judgement = f", {picture.judgement}" if picture.judgement else ""
-    axes.set_xlabel(f"predicted latency{judgement} [ms]")
+    axes.set_xlabel(f"predicted latency of {picture.percentile:g} % of requests [ms]")
     axes.set_ylabel("CPUs")
     axes.margins(0.15)
     axes.set_xlim(left=0)

@@ -104,7 +104,6 @@ def job_of(
         platform,
         conflicts,
         choices.limits if workflow.buckets is None else replace(choices.limits, functions=1),
-        choices.headroom,
         settings.secrets,
         choices.trigger,
         choices.percentile,

@@ -27,6 +27,8 @@ PathKind = Literal["auto", "gateway", "store"]
 DEFAULT_PATH: PathKind = "auto"
 #: How often a task is started, in all, whose process or wrap is lost, where nothing is said.
 DEFAULT_ATTEMPTS = 2
+#: How many percent of the requests an SLO is for where nothing is said.
+DEFAULT_PERCENTILE = 95.0
 #: The tasks of every process of a wrap, the main process first.
 Processes = tuple[tuple[str, ...], ...]
 

@@ -10,7 +10,7 @@ from evaluation.bench.machine import Machine, Target
 from scheduler.choices import Strategy
 from workflow.documents import Document, dump, read_document, write_atomically
 from workflow.errors import ChironError
-from workflow.plan import DEFAULT_TRIGGER
+from workflow.plan import DEFAULT_PERCENTILE, DEFAULT_TRIGGER
 from workflow.triggers import TriggerKind
 
 RUN_FILE = "run.json"
@@ -22,8 +22,8 @@ class Settings(Document):
     """What is compared with what, and how.
 
     ``trigger`` is that of all plans but those whose tasks the client calls. ``slo_ms`` is None
-    where it is Faastlane's mean and 10 ms (Chiron §6.2); ``headroom`` is whether the high end of
-    the prediction of our plan has to stay within it; ``check`` is whether answers are compared with
+    where it is Faastlane's mean and 10 ms (Chiron §6.2); ``percentile`` is how many percent of the
+    requests it is for; ``check`` is whether answers are compared with
     those of the functions alone.
     """
 
@@ -31,7 +31,7 @@ class Settings(Document):
     mechanisms: tuple[str, ...]
     trigger: TriggerKind = DEFAULT_TRIGGER
     strategy: Strategy = "cost"
-    headroom: bool = False
+    percentile: float = DEFAULT_PERCENTILE
     check: bool = True
     slo_ms: float | None = None
     quick: bool = False

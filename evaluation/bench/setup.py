@@ -97,7 +97,7 @@ def _setup(
     workflow, payloads = folder.workflow, folder.payloads()
 
     def plan(variant: Variant, slo_ms: float) -> Plan:
-        asked = settings.model_dump(include={"trigger", "strategy", "headroom"})
+        asked = settings.model_dump(include={"trigger", "strategy", "percentile"})
         choices = Choices(planner=variant.planner, mechanism=variant.mechanism, **asked)
         return schedule(workflow, functions, place.platform, slo_ms, choices)
 

@@ -98,22 +98,18 @@ class SlosKept(NamedTuple):
     missed_by: float
 
 
-def slos_kept(rows: Sequence[PredictedRow], *, headroom: bool) -> SlosKept:
+def slos_kept(rows: Sequence[PredictedRow]) -> SlosKept:
     """For SLOs at equal distances from the fastest prediction to the slowest high end."""
     first = min(row.predicted.latency_ms for row in rows)
     step = (max(row.predicted.high_ms for row in rows) - first) / (_SLOS - 1)
     over = []
     for slo_ms in (first + number * step for number in range(_SLOS)):
-        meeting = [row for row in rows if _judged_ms(row, headroom) <= slo_ms]
+        meeting = [row for row in rows if row.predicted.latency_ms <= slo_ms]
         if meeting:
-            taken = min(meeting, key=lambda row: (row.plan.cpus, _judged_ms(row, headroom)))
+            taken = min(meeting, key=lambda row: (row.plan.cpus, row.predicted.latency_ms))
             over.append(taken.measured_ms / slo_ms - 1)
     kept = statistics.fmean(share <= 0 for share in over) if over else None
     return SlosKept(len(over) / _SLOS, kept, max(0.0, *over, 0.0))
-
-
-def _judged_ms(row: PredictedRow, headroom: bool) -> float:
-    return row.predicted.high_ms if headroom else row.predicted.latency_ms
 
 
 def compare_stored(

@@ -215,7 +215,8 @@ def facts(folder: RunFolder) -> Table:
         ("mechanisms", ", ".join(settings.mechanisms)),
         ("SLO", slo),
         ("trigger", settings.trigger),
-        ("strategy", settings.strategy + (", with headroom" if settings.headroom else "")),
+        ("strategy", settings.strategy),
+        ("the SLO is for", f"{settings.percentile:g} % of requests"),
         *(("warning", line) for line in folder.warnings),
     ]
     return Table("machine and settings", ("", ""), tuple(rows))

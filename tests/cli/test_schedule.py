@@ -58,17 +58,10 @@ def test_the_fastest_plan_takes_no_longer_and_the_cheapest_no_more_cpus(chiron, 
     assert cpus[0] == min(cpus) and latencies[2] == min(latencies)
 
 
-def test_headroom_is_about_the_high_end(chiron, artefacts):
-    profile = json.loads((artefacts.parent / "profile.json").read_text())
-    for function in profile["functions"].values():
-        function["spread_ms"] = [4.0, 8.0]
-    (artefacts.parent / "profile.json").write_text(json.dumps(profile))
-    predicted = planned(chiron, artefacts)["predicted"]
-    slo = f"{(predicted['latency_ms'] + predicted['high_ms']) / 2:.3f}ms"
-    assert planned(chiron, artefacts, slo=slo)["meets_slo"]
-    high = planned(chiron, artefacts, "--headroom", slo=slo)
-    assert high["meets_slo"] == (high["predicted"]["high_ms"] <= float(slo.removesuffix("ms")))
-    assert "at the high end" in high["why"][0]
+def test_the_percentile_is_named_with_the_latency_that_is_held_against_the_slo(chiron, artefacts):
+    for flags, percent in (((), 95), (("--percentile=50",), 50), (("--percentile=100",), 100)):
+        plan = planned(chiron, artefacts, *flags, slo="50ms")
+        assert f" for {percent} % of requests, within the SLO of 50 ms" in plan["why"][0]
 
 
 def test_a_front_is_written_as_json_and_drawn(chiron, artefacts, tmp_path):

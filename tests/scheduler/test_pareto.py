@@ -53,7 +53,7 @@ def test_a_front_can_be_drawn(workflow, profile, platform, tmp_path):
     pytest.importorskip("matplotlib")
     known = workflow("a a a")
     job = job_of(known, profile(a="cpu 10"), platform(), 20.0)
-    draw(Picture("demo", 20.0, considered(job)), tmp_path / "new" / "front.png")
+    draw(Picture("demo", 20.0, considered(job), job.percentile), tmp_path / "new" / "front.png")
     assert (tmp_path / "new" / "front.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -67,7 +67,7 @@ def test_a_picture_has_the_chosen_plan_once_whichever_planner_it_is_of(workflow,
     for planner in ("pgp", "one-to-one", "sand", "faastlane-t"):
         plan = schedule(known, measured, place, 20.0, Choices(planner=planner))
         chosen = Option(plan, plan.predicted.latency_ms, fits=True)
-        front = Picture("demo", 20.0, found, chosen).front
+        front = Picture("demo", 20.0, found, 95.0, chosen).front
         assert [option.judged_ms for option in front] == sorted(
             (option.judged_ms for option in front), reverse=True
         )

@@ -21,49 +21,57 @@ def mix(profile, of_payloads):
     return of_payloads(quick=(3.0, profile(**QUICK)), slow=(1.0, profile(**SLOW)))
 
 
-def test_plans_are_judged_by_the_mean_of_what_is_predicted_for_each_payload(
-    workflow, mix, platform
+@pytest.mark.parametrize("percentile", [50.0, 75.0, 75.1, 95.0, 100.0])
+def test_plans_are_judged_by_what_their_prediction_says_of_the_percentile(
+    workflow, mix, platform, percentile
 ):
-    job = job_of(workflow("a b c d"), mix, platform(), 99.0)
+    choices = Choices(percentile=percentile)
+    job = job_of(workflow("a b c d"), mix, platform(), 99.0, choices)
     (options,) = Options.all_of(job, "fork")
     for option in every(options):
         predicted = predict(option.plan, job.workflow, mix, job.platform)
-        assert option.judged_ms == predicted.latency_ms
+        assert option.judged_ms == job.judged_ms(predicted)
+        slowest = percentile > 75
+        assert option.judged_ms == predicted.payloads_ms["slow" if slowest else "quick"]
 
 
 def test_the_cheapest_plan_of_a_mix_needs_less_than_that_of_its_slowest_payload(
     workflow, profile, mix, platform
 ):
     asked = workflow("a b c d"), mix, platform(), 50.0
-    plan = schedule(*asked)
+    plan = schedule(*asked, Choices(percentile=75))
     slowest = schedule(asked[0], profile(**SLOW), *asked[2:])
     assert plan.meets_slo and slowest.meets_slo
     assert plan.cpus < slowest.cpus
 
 
-def test_a_payload_over_the_slo_is_named_and_headroom_keeps_it(workflow, mix, platform):
-    plan = schedule(workflow("a b c d"), mix, platform(), 50.0)
-    (line,) = [line for line in plan.why if line.startswith("the mean of 2 payloads: quick ")]
+def test_a_payload_over_the_slo_is_named_and_every_request_keeps_it(workflow, mix, platform):
+    plan = schedule(workflow("a b c d"), mix, platform(), 50.0, Choices(percentile=75))
+    (line,) = [line for line in plan.why if line.startswith("2 payloads: quick ")]
     assert line.endswith("; slow over the SLO (--percentile 100 keeps it for every payload)")
 
-    safe = schedule(workflow("a b c d"), mix, platform(), 50.0, Choices(headroom=True))
+    safe = schedule(workflow("a b c d"), mix, platform(), 50.0, Choices(percentile=100))
     assert max(safe.predicted.payloads_ms.values()) <= 50.0
-    (line,) = [line for line in safe.why if line.startswith("the mean of 2 payloads: quick ")]
+    (line,) = [line for line in safe.why if line.startswith("2 payloads: quick ")]
     assert "over the SLO" not in line
 
 
 def test_a_share_of_the_requests_keeps_the_slo(workflow, mix, platform):
     known = workflow("a b c d")
-    by_mean = schedule(known, mix, platform(), 50.0)
     most = schedule(known, mix, platform(), 50.0, Choices(percentile=75))
-    every_one = schedule(known, mix, platform(), 50.0, Choices(percentile=95))
+    every_one = schedule(known, mix, platform(), 50.0)
     assert most.predicted.payloads_ms["quick"] <= 50.0 < most.predicted.payloads_ms["slow"]
     assert max(every_one.predicted.payloads_ms.values()) <= 50.0
-    assert most.cpus <= by_mean.cpus < every_one.cpus
+    assert most.cpus < every_one.cpus
     assert every_one.predicted.p95_ms == every_one.predicted.payloads_ms["slow"]
     assert every_one.why[0].startswith("predicted ") and "for 95 % of requests" in every_one.why[0]
 
 
-def test_headroom_and_a_percentile_are_two_answers_to_one_question():
-    with pytest.raises(ValidationError, match="leave percentile out"):
-        Choices(headroom=True, percentile=95)
+@pytest.mark.parametrize("percentile", [0.0, -1.0, 100.1, None])
+def test_a_percentile_is_a_number_above_0_and_up_to_100(percentile):
+    with pytest.raises(ValidationError):
+        Choices(percentile=percentile)
+
+
+def test_where_nothing_is_said_an_slo_is_for_95_percent_of_the_requests():
+    assert Choices().percentile == 95

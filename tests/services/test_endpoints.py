@@ -276,7 +276,7 @@ def test_schedule_takes_what_the_verb_has_options_and_files_for(client, inputs):
         "trigger": "stage",
         "path": "gateway",
         "strategy": "latency",
-        "headroom": True,
+        "percentile": 99.5,
         "max_functions": 1,
         "node_memory_mib": 64,
         "constraints": {"format": 1, "isolate": {"first": "wrap"}},
@@ -288,7 +288,7 @@ def test_schedule_takes_what_the_verb_has_options_and_files_for(client, inputs):
     why = " | ".join(plan["why"])
     assert (plan["trigger"], plan["path"]) == ("stage", "gateway")
     assert len(plan["wraps"]) == 2
-    assert "at the high end" in plan["why"][0]
+    assert "for 99.5 % of requests" in plan["why"][0]
     assert "2 functions to deploy, 1 allowed" in why
     assert "a node has 64" in why
     assert "constraints.json wants first in a wrap of its own" in why
@@ -334,7 +334,7 @@ def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployme
     chosen = {
         "mechanism": "pool",
         "trigger": "stage",
-        "headroom": True,
+        "percentile": 99.5,
         "max_functions": 1,
         "node_memory_mib": 64,
     }
@@ -351,6 +351,6 @@ def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployme
     why = " | ".join(plan["why"])
     assert [wrap["mechanism"] for wrap in plan["wraps"]] == ["pool"] * 2
     assert plan["trigger"] == "stage"
-    assert "at the high end" in plan["why"][0]
+    assert "for 99.5 % of requests" in plan["why"][0]
     assert "2 functions to deploy, 1 allowed" in why and "a node has 64" in why
     assert lines == ["scheduling: pgp, pool, SLO 200 ms"]
