@@ -167,7 +167,7 @@ class _Proof:
 
     @property
     def _percentile(self) -> float:
-        return self.prepared.request.choices.percentile or 95.0
+        return self.prepared.request.choices.percentile
 
     @property
     def _trial(self) -> Trial:

@@ -234,7 +234,7 @@ def deploy(
     """
     prepared = prepare(request, launcher, out, progress)
     plan = plan_for(prepared.request, prepared.profile, prepared.platform, progress)
-    trial = Trial(request.slo_ms, request.choices.percentile or 95.0)
+    trial = Trial(request.slo_ms, request.choices.percentile)
     with prepared.standing(plan, launcher, out, progress) as (invoker, _):
         progress(f"invoking {request.samples} times")
         measured = prepared.measured(invoker, plan, trial, request.samples)
