@@ -86,8 +86,9 @@ class DeploymentReport(Document):
         slo, requests, percent = self.plan.slo_ms or 0.0, self.measured.samples, self.percentile
         within = f"{(requests - self.over) / requests:.1%}".replace("%", " %").replace(".0 ", " ")
         cpus = f"{self.plan.cpus} CPU{'s' * (self.plan.cpus > 1)}"
+        promised = "promised" if self.slo_met else "asked"
         return (
-            f"promised: {percent:g} % of requests within {slo:g} ms; measured: {within} of "
+            f"{promised}: {percent:g} % of requests within {slo:g} ms; measured: {within} of "
             f"{requests} within {slo:g} ms, p{percent:g} {self.measured_ms:.1f} ms, at {cpus}"
         )
 
