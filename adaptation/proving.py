@@ -127,12 +127,7 @@ class _Proof:
         residuals = Residuals.of(self.out, self.prepared.profile, self.prepared.platform)
         slo_ms = self.prepared.request.slo_ms
         search = Search(predicted, slo_ms, tries, residuals.known(self._percentile))
-        count, trial = min(tries, len(plans)), self._trial
-        about_s = count * (trial.usual_s + _DEPLOYING_S)
-        self.progress(
-            f"proving: at most {count} plan{'s' * (count > 1)}, about {about_s:.0f} s; the "
-            f"requests to each end after {trial.limit_s:.0f} s"
-        )
+        self.progress(_announced(min(tries, len(plans)), self._trial, predicted[0].latency_ms))
         with removed_on_failure(self.launcher.gateway, self.created):
             while (number := search.next(self._outcomes)) is not None:
                 self._try(number, search)
@@ -182,10 +177,10 @@ class _Proof:
         measured, failure = None, ""
         try:
             if self.former is None and self.serves is None and not self.tried:
-                measured = self._stand(plan, trial)
+                measured = self._stand(plan, trial, expected_ms)
                 self.serves = number
             else:
-                measured = self._stand_beside(number, plan, trial)
+                measured = self._stand_beside(number, plan, trial, expected_ms)
         except ChironError as error:
             if not self.tried:
                 raise
@@ -209,28 +204,31 @@ class _Proof:
         self.tried.append(_Tried(plan, shown, measured if works else None, outcome))
         self.progress(shown.said)
 
-    def _stand(self, plan: Plan, trial: Trial) -> Measurement:
+    def _stand(self, plan: Plan, trial: Trial, expected_ms: float) -> Measurement:
         """Deploy the first plan, which serves from now on, and measure it."""
         standing = self.prepared.standing(plan, self.launcher, self.out, self.progress)
         with standing as (invoker, created):
             self.progress(f"{plan.wraps[0].name} answers; measuring it")
-            measured = self.prepared.measured(invoker, plan, trial)
+            measured = self.prepared.proven(invoker, plan, trial, expected_ms)
             self.created += created
         return measured
 
-    def _stand_beside(self, number: int, plan: Plan, trial: Trial) -> Measurement:
+    def _stand_beside(
+        self, number: int, plan: Plan, trial: Trial, expected_ms: float
+    ) -> Measurement:
         """Deploy a plan beside what serves and measure it; switch to it where it is better."""
         hop_ms = self.prepared.platform.rpc_ms if self.by_route else 0.0
 
         def check(invoker: Invoker) -> Measurement:
-            return self.prepared.measured(_Behind(invoker, hop_ms), plan, trial)
+            return self.prepared.proven(_Behind(invoker, hop_ms), plan, trial, expected_ms)
 
         gateway = self.launcher.gateway
         current = serving(gateway, plan.workflow, plan.planner)
         key = current.called.annotations.get(KEY_ANNOTATION) if current and self.by_route else None
         what = self.launcher, plan, self.prepared.sources, self.prepared.request
+        update = self.former is not None and not self.tried
         with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
-            candidate = deploy_beside(*what, Path(scratch) / "build", check, key)
+            candidate = deploy_beside(*what, Path(scratch) / "build", check, key, update=update)
         if self.former is None:
             self.created += candidate.created
         if self._is_better(trial):
@@ -290,6 +288,14 @@ class _Proof:
             return tuple(wrap.name for wrap in plan.wraps)
         others = (each.name for each in current.wraps if each is not current.called)
         return current.called.name, *others
+
+
+def _announced(count: int, trial: Trial, latency_ms: float) -> str:
+    """How long it may take to try `count` plans, the slowest of which takes `latency_ms`."""
+    about_s = count * (trial.usual_s(latency_ms) + _DEPLOYING_S)
+    plans = f"{count} plan{'s' * (count > 1)}"
+    most = f"requests to each end after {trial.limit_s(latency_ms):.0f} s"
+    return f"proving: at most {plans}, about {about_s:.0f} s; the {most}"
 
 
 def _predicted(option: Option, plan: Plan) -> Predicted:

@@ -153,13 +153,15 @@ def deploy_beside(
     out: Path,
     check: Callable[[Invoker], Measurement],
     trace_key: str | None = None,
+    *,
+    update: bool = False,
 ) -> Candidate:
     """`plan` deployed under names of its own; nothing of it stays where it does not work.
 
     Supporting functions of the workflow's stack.yaml belong to all versions: those that are
-    missing are deployed, those that are there stay as they are. The deployable folder is generated
-    in `out`. `check` invokes it. `trace_key` is that of the wrap that will hand requests on to it,
-    if there is one.
+    missing are deployed, those that are there stay as they are, unless this is to `update` them.
+    The deployable folder is generated in `out`. `check` invokes it. `trace_key` is that of the wrap
+    that will hand requests on to it, if there is one.
 
     Raises what comes of generating, building and deploying, and what `check` raises.
     """
@@ -169,7 +171,7 @@ def deploy_beside(
     plan = named(plan, version)
     marks = {**marks, VERSION: version}
     stack_file = generate(plan, sources, out, request.timeout_s, trace_key, marks)
-    present = {function.name for function in gateway.functions()}
+    present = set() if update else {function.name for function in gateway.functions()}
     generated = read_stack(stack_file, {})
     stack = _of_version(generated, plan, present)
     write_stack(stack_file, stack)

@@ -100,14 +100,12 @@ class DeploymentReport(Document):
             return f"{slo} is met"
         if not self.tries:
             return f"{slo} is NOT met"
-        count = len(self.tries)
-        none = f"none of {count} plans was" if count > 1 else "the plan was not"
         stays = (
-            "the best of them is deployed"
+            "the fastest one is deployed"
             if self.functions
             else "the version that was deployed before stays (--no-prove replaces it)"
         )
-        return f"{slo} is NOT shown to be met: {none} measured to keep it; {stays}"
+        return f"no plan was measured to keep {slo} ({len(self.tries)} tried): {stays}"
 
 
 @dataclass(frozen=True)
@@ -162,19 +160,28 @@ class Prepared:
     platform: Platform
     checked: list[Checked]
 
-    def measured(
-        self, target: Invokable, plan: Plan, trial: Trial, samples: int | None = None
+    def proven(
+        self, target: Invokable, plan: Plan, trial: Trial, expected_ms: float
     ) -> Measurement:
-        """What `target`, which runs `plan`, takes for `samples` requests, or until `trial` ends.
+        """What `target`, which runs `plan`, takes until `trial` ends.
 
         Raises what its answers are refused with.
         """
+        self._verify(target, plan)
+        limit_s = trial.limit_s(expected_ms)
+        return measure(target, self.checked, trial.most, trial.ends_with, limit_s)
+
+    def measured(self, target: Invokable, plan: Plan, trial: Trial) -> Measurement:
+        """What it takes for as many requests as were asked for, whatever `trial` says of them.
+
+        Raises what its answers are refused with.
+        """
+        self._verify(target, plan)
+        samples = self.request.samples
+        return measure(target, self.checked, samples, lambda ms: trial.ends_with(ms) and False)
+
+    def _verify(self, target: Invokable, plan: Plan) -> None:
         verify(target, self.request.folder.workflow, plan, self.request.known(self.profile))
-        if samples is None:
-            return measure(target, self.checked, trial.most, trial.ends_with, trial.limit_s)
-        return measure(
-            target, self.checked, samples, lambda taken_ms: trial.ends_with(taken_ms) and False
-        )
 
     @contextmanager
     def standing(
@@ -238,7 +245,7 @@ def deploy(
     trial = Trial(request.slo_ms, request.choices.percentile)
     with prepared.standing(plan, launcher, out, progress) as (invoker, _):
         progress(f"invoking {request.samples} times")
-        measured = prepared.measured(invoker, plan, trial, request.samples)
+        measured = prepared.measured(invoker, plan, trial)
     return DeploymentReport(
         plan=plan,
         measured=measured,

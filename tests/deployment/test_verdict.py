@@ -6,7 +6,18 @@ from collections import defaultdict
 
 import pytest
 
-from deployment.verdict import ERROR, FEWEST, Trial, clean_requests, verdict
+from deployment.verdict import (
+    AT_END,
+    FEWEST,
+    MOST,
+    WHILE,
+    Trial,
+    clean_requests,
+    last_verdict,
+    verdict,
+)
+
+ERROR = WHILE + AT_END
 
 
 def chances(percentile, share, most):
@@ -21,20 +32,22 @@ def chances(percentile, share, most):
             following[over + 1] += chance * share
         running = {}
         for over, chance in following.items():
-            reached = verdict(percentile, requests, over)
+            decide = verdict if requests < most else last_verdict
+            reached = decide(percentile, requests, over)
             if reached:
                 found[reached] += chance
             else:
                 running[over] = chance
-    found["unsure"] = sum(running.values())
+    assert not running
     return found
 
 
 @pytest.mark.parametrize("percentile", [50.0, 90.0, 95.0, 99.0])
 @pytest.mark.parametrize("factor", [1.0, 1.2, 2.0])
-def test_an_slo_that_is_broken_is_seldom_said_to_be_kept(percentile, factor):
+@pytest.mark.parametrize("most", [100, 400])
+def test_an_slo_that_is_broken_is_seldom_said_to_be_kept(percentile, factor, most):
     share = min(1.0, factor * (1 - percentile / 100))
-    found = chances(percentile, share, 400)
+    found = chances(percentile, share, most)
     assert found["kept"] <= ERROR
     if factor == 1.0:
         assert found["broken"] <= ERROR  # at the boundary neither is sure
@@ -47,9 +60,12 @@ def test_an_slo_that_is_kept_is_seldom_said_to_be_broken(percentile, factor):
     assert chances(percentile, factor * (1 - percentile / 100), 400)["broken"] <= ERROR
 
 
-@pytest.mark.parametrize(("share", "reached"), [(0.01, "kept"), (0.1, "broken"), (0.5, "broken")])
-def test_what_is_clear_is_told_within_400_requests(share, reached):
-    assert chances(95.0, share, 400)[reached] > 0.9
+@pytest.mark.parametrize(
+    ("share", "most", "reached"),
+    [(0.01, 240, "kept"), (0.1, 400, "broken"), (0.5, 30, "broken"), (0.025, MOST, "kept")],
+)
+def test_what_is_clear_is_told_in_time(share, most, reached):
+    assert chances(95.0, share, most)[reached] > 0.9
 
 
 @pytest.mark.parametrize("percentile", [50.0, 90.0, 95.0, 99.0, 99.9])
@@ -90,3 +106,10 @@ def test_a_trial_at_the_boundary_stays_unsure():
     assert not any(ended)
     assert (trial.verdict, trial.over) == ("unsure", trial.most // 20)
     assert trial.latency_ms == 9.0
+
+
+def test_a_trial_is_given_longer_where_requests_are_slow_but_not_for_a_loose_slo():
+    loose, tight = Trial(600_000.0, 95.0), Trial(1000.0, 95.0)
+    assert loose.limit_s(20.0) == tight.limit_s(20.0)
+    assert tight.limit_s(900.0) == 1.5 * clean_requests(95.0)
+    assert loose.usual_s(900.0) < loose.limit_s(900.0)
